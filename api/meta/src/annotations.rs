@@ -54,6 +54,9 @@ pub const REFERENCE_PREFIX: &str = "reference.resources.gardener.cloud/";
 /// Checksum of what an installation's ManagedResource was rendered from: ours, so that a chart is rendered when
 /// something changed and not at every look.
 pub const INSTALLATION_INPUTS: &str = "installation.orangery.dev/inputs";
+/// Address and digest of the chart of an installation's ManagedResource: ours, so that a gardenlet that cannot reach the
+/// registry knows what is installed.
+pub const INSTALLATION_CHART: &str = "installation.orangery.dev/chart";
 /// Who created the object.
 pub const CREATED_BY: &str = "gardener.cloud/created-by";
 /// `description` shown to people.

@@ -10,6 +10,7 @@ use api_core::v1beta1::{
 };
 use api_extensions::EXTENSION_KINDS;
 use api_meta::GoDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use crate::checks::{dns_label, frozen, known, name, not_empty};
 use crate::old_spellings::enabled_otherwise;
@@ -179,6 +180,9 @@ fn validate_deployment(errors: &mut Vec<FieldError>, path: &Path, registration: 
             ControllerDeploymentPolicy::KNOWN,
         );
     }
+    if let Some(selector) = &deployment.seed_selector {
+        validate_selector(errors, &path.child("seedSelector"), selector);
+    }
     if deployment.seed_selector.is_some() && registration.spec.resources.iter().any(is_primary) {
         errors.push(
             path.child("seedSelector")
@@ -197,6 +201,30 @@ fn validate_deployment(errors: &mut Vec<FieldError>, path: &Path, registration: 
             &path.child("deploymentRefs").index(index).child("name"),
             &reference.name,
         );
+    }
+}
+
+/// Operators of expressions, and what each takes (apimachinery v0.35 pkg/apis/meta/v1/validation).
+fn validate_selector(errors: &mut Vec<FieldError>, path: &Path, selector: &LabelSelector) {
+    for (index, expression) in selector.match_expressions.iter().flatten().enumerate() {
+        let path = path.child("matchExpressions").index(index);
+        let is_empty = expression.values.as_ref().is_none_or(Vec::is_empty);
+        not_empty(errors, &path.child("key"), &expression.key);
+        match expression.operator.as_str() {
+            "In" | "NotIn" if is_empty => errors.push(
+                path.child("values")
+                    .required("must be specified when `operator` is 'In' or 'NotIn'"),
+            ),
+            "Exists" | "DoesNotExist" if !is_empty => errors.push(
+                path.child("values")
+                    .forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'"),
+            ),
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            other => errors.push(
+                path.child("operator")
+                    .not_supported(other, &["In", "NotIn", "Exists", "DoesNotExist"]),
+            ),
+        }
     }
 }
 
@@ -324,6 +352,14 @@ mod tests {
             (
                 json!({"resources": [{"kind": "Worker", "type": "a"}], "deployment": {"seedSelector": {}}}),
                 "spec.deployment.seedSelector: Forbidden: specifying a seed selector",
+            ),
+            (
+                json!({"deployment": {"seedSelector": {"matchExpressions": [{"key": "a", "operator": "Foo"}]}}}),
+                "spec.deployment.seedSelector.matchExpressions[0].operator: Unsupported value: \"Foo\"",
+            ),
+            (
+                json!({"deployment": {"seedSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}}),
+                "spec.deployment.seedSelector.matchExpressions[0].values: Required value",
             ),
             (
                 json!({"deployment": {"deploymentRefs": [{"name": "a"}, {"name": "b"}]}}),

@@ -11,10 +11,12 @@ use api_resources::ManagedResource;
 use base_client::Connector;
 use base_clock::{Clock, Entropy};
 use base_controller::{Cache, Recorder};
+use components_seed::CLUSTER_ROLE;
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -104,6 +106,10 @@ pub(crate) struct SeedCaches {
     pub extension_namespaces: Cache<Namespace>,
     /// Those that are filled with tokens of the garden.
     pub access_secrets: Cache<Secret>,
+    /// Those of the seed's gardener-resource-manager.
+    pub manager_roles: Cache<ClusterRole>,
+    /// The same.
+    pub manager_role_bindings: Cache<ClusterRoleBinding>,
 }
 
 impl GardenCaches {
@@ -144,6 +150,7 @@ impl SeedCaches {
         let control_planes =
             watcher::Config::default().labels(&format!("{}={}", labels::ROLE, labels::role::CONTROLPLANE));
         let extensions = watcher::Config::default().labels(&format!("{}={}", labels::ROLE, labels::role::EXTENSION));
+        let named = |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
         let access = watcher::Config::default().labels(&format!(
             "{}={},{}={}",
             labels::RESOURCES_PURPOSE,
@@ -169,6 +176,8 @@ impl SeedCaches {
             stateful_sets: Cache::start(Api::all(seed.clone()), control_planes, stop.clone()),
             extension_namespaces: Cache::start(Api::all(seed.clone()), extensions, stop.clone()),
             access_secrets: Cache::start(Api::all(seed.clone()), access, stop.clone()),
+            manager_roles: Cache::start(Api::all(seed.clone()), named(CLUSTER_ROLE), stop.clone()),
+            manager_role_bindings: Cache::start(Api::all(seed.clone()), named(CLUSTER_ROLE), stop.clone()),
         }
     }
 }

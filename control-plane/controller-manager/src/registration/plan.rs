@@ -181,8 +181,11 @@ fn wanted_registrations(
         match selects(registration, &seen.seed) {
             Ok(true) => {}
             Ok(false) => drop(names.remove(&registration.name_any())),
+            // What cannot be read installs nothing, and removes nothing.
             Err(error) => {
-                names.remove(&registration.name_any());
+                if of_registration(seen, &registration.name_any()).is_none() {
+                    names.remove(&registration.name_any());
+                }
                 plan.problems.push(Problem::BadSelector {
                     registration: registration.name_any(),
                     error,
@@ -231,6 +234,18 @@ fn deployment_name(registration: &ControllerRegistration) -> Option<&String> {
     deployment.deployment_refs.first().map(|reference| &reference.name)
 }
 
+/// The reference to it, or to what is missing.
+fn deployment_reference(name: Option<&String>, deployment: Option<&ControllerDeployment>) -> Option<ObjectReference> {
+    match (deployment, name) {
+        (Some(deployment), _) => Some(reference_to(deployment)),
+        (None, Some(missing)) => Some(ObjectReference {
+            name: Some(missing.clone()),
+            ..ObjectReference::default()
+        }),
+        (None, None) => None,
+    }
+}
+
 fn plan_installation(
     seen: &Seen,
     registration: &ControllerRegistration,
@@ -251,17 +266,18 @@ fn plan_installation(
             registration: registration.name_any(),
             deployment: name.clone(),
         });
-        // What is installed stays. What is not gets its installation all the same: there it is said what is missing.
-        if existing.is_some() {
-            return;
-        }
+        // It gets its installation all the same: that is where it is reported what is missing. What is installed stays.
     }
     let hashes = hashes(seen, registration, deployment.map(|deployment| &**deployment));
     let mut desired = existing.map_or_else(ControllerInstallation::default, |existing| (**existing).clone());
     let pod_security = registration.annotations().get(annotations::POD_SECURITY_ENFORCE);
+    let deployment_ref = deployment_reference(reference, deployment.map(|deployment| &**deployment));
     let up_to_date = existing.is_some_and(|existing| {
         let same = |(key, value): (&&str, &String)| existing.labels().get(*key) == Some(value);
-        hashes.iter().all(same) && existing.annotations().get(annotations::POD_SECURITY_ENFORCE) == pod_security
+        let named = |reference: &Option<ObjectReference>| reference.as_ref().and_then(|one| one.name.clone());
+        hashes.iter().all(same)
+            && named(&existing.spec.deployment_ref) == named(&deployment_ref)
+            && existing.annotations().get(annotations::POD_SECURITY_ENFORCE) == pod_security
     });
     if up_to_date {
         return;
@@ -280,14 +296,7 @@ fn plan_installation(
     desired.spec = ControllerInstallationSpec {
         registration_ref: reference_to(registration),
         seed_ref: Some(reference_to(&*seen.seed)),
-        deployment_ref: match (deployment, reference) {
-            (Some(deployment), _) => Some(reference_to(&**deployment)),
-            (None, Some(missing)) => Some(ObjectReference {
-                name: Some(missing.clone()),
-                ..ObjectReference::default()
-            }),
-            (None, None) => None,
-        },
+        deployment_ref,
         ..desired.spec
     };
     match existing {

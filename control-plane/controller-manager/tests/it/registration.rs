@@ -129,6 +129,17 @@ async fn a_missing_deployment_is_reported_at_once_and_taken_back_when_it_comes()
         ConditionStatus::True,
         "the operator's word stands"
     );
+
+    // A name that leads nowhere reaches the installation, whose installer reports it.
+    let renamed = json!({"spec": {"deployment": {"deploymentRefs": [{"name": "nowhere"}]}}});
+    garden.change::<ControllerRegistration>("moon", renamed).await;
+    until(&installations, &name, "renamed", |one: &ControllerInstallation| {
+        one.spec
+            .deployment_ref
+            .as_ref()
+            .is_some_and(|reference| reference.name.as_deref() == Some("nowhere"))
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

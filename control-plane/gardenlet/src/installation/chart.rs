@@ -27,7 +27,7 @@ const TAG_AGE_MAX: Duration = Duration::from_secs(60);
 /// Tags that are remembered; there is one for each ControllerDeployment, seldom two.
 const TAGS_MAX: usize = 1024;
 /// How long a pull may hold up a worker, with all its tries.
-const PULL_TIMEOUT: Duration = Duration::from_secs(60);
+const PULL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A chart that is ready to be rendered.
 #[derive(Debug)]
@@ -38,6 +38,41 @@ pub(crate) struct Loaded {
     pub engine: Engine,
     /// Of its archive, or of its manifest in a registry.
     pub digest: String,
+}
+
+/// A chart as it was found.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// Digest of what is to be installed.
+    pub digest: String,
+    /// Its address in a registry.
+    pub address: Option<String>,
+    /// The chart; why it is not to be had, where its digest is known all the same.
+    pub chart: Result<Arc<Loaded>, Problem>,
+    /// Whether the registry has to be asked again.
+    pub is_old: bool,
+}
+
+impl Source {
+    fn pulled(chart: Arc<Loaded>, address: String) -> Self {
+        Self {
+            digest: chart.digest.clone(),
+            address: Some(address),
+            chart: Ok(chart),
+            is_old: false,
+        }
+    }
+
+    /// What is remembered of it in the seed, for a gardenlet that cannot reach the registry.
+    pub(crate) fn note(&self) -> Option<String> {
+        Some(format!("{} {}", self.address.as_ref()?, self.digest))
+    }
+}
+
+/// The digest in a note of [`Source::note`], if it is of that address.
+fn digest_in(note: &str, address: &str) -> Option<String> {
+    let (of, digest) = note.split_once(' ')?;
+    (of == address).then(|| digest.to_owned())
 }
 
 /// What is needed to pull a chart, beside its address.
@@ -77,16 +112,22 @@ impl Charts {
     ///
     /// # Errors
     /// It is no chart.
-    pub(crate) fn of_archive(&self, archive: &[u8]) -> Result<Arc<Loaded>, Problem> {
+    pub(crate) fn of_archive(&self, archive: &[u8]) -> Result<Source, Problem> {
         let digest = digest_of(archive);
-        match self.find(&digest) {
-            Some(found) => Ok(found),
-            None => self.load(digest, archive),
-        }
+        let chart = match self.find(&digest) {
+            Some(found) => found,
+            None => self.load(digest, archive)?,
+        };
+        Ok(Source {
+            digest: chart.digest.clone(),
+            address: None,
+            chart: Ok(chart),
+            is_old: false,
+        })
     }
 
     /// The chart in a registry. One that is kept is not pulled again by digest, nor by tag within [`TAG_AGE_MAX`]; if
-    /// the registry cannot be reached, what a tag meant last will do.
+    /// the registry cannot be reached, what a tag meant last will do: in this process, or when the chart was `installed`.
     ///
     /// # Errors
     /// The address is none, the registry does not give the chart, or it is none.
@@ -94,14 +135,16 @@ impl Charts {
         &self,
         repository: &OCIRepository,
         access: Access,
-    ) -> Result<Arc<Loaded>, Problem> {
+        installed: Option<&str>,
+    ) -> Result<Source, Problem> {
         let reference = reference(repository).map_err(|why| {
             let fault = Fault::user(why).hint("correct helm.ociRepository of the ControllerDeployment");
             Problem::invalid(reason::CHART_INFORMATION_INVALID, fault)
         })?;
+        let address = reference.to_string();
         let (known, is_fresh) = self.known(&reference);
         if let Some(known) = known.clone().filter(|_| is_fresh) {
-            return Ok(known);
+            return Ok(Source::pulled(known, address));
         }
         let mut settings = Settings::new(self.clock.clone(), self.entropy.clone());
         settings.keyring = access.keyring;
@@ -114,9 +157,19 @@ impl Charts {
         let pulled = client.pull(&reference, &Artefact::helm_chart(CHART_BYTES_MAX)).await;
         let pulled = match (pulled, known) {
             (Ok(pulled), _) => pulled,
-            (Err(error), Some(known)) if error.class() == FaultClass::Transient => {
-                tracing::warn!(%reference, %error, digest = known.digest, "the chart is taken as it was pulled last");
-                return Ok(known);
+            (Err(error), known) if error.class() == FaultClass::Transient => {
+                let digest = known.as_ref().map(|known| known.digest.clone());
+                let of_reference = || reference.digest().map(|digest| digest.to_string());
+                let digest = digest.or_else(of_reference).or_else(|| digest_in(installed?, &address));
+                let problem = Problem::invalid(reason::OCI_CHART_CANNOT_BE_PULLED, Fault::from(error));
+                let Some(digest) = digest else { return Err(problem) };
+                tracing::warn!(%reference, digest, "the chart is taken as it was pulled last: {}", problem.message());
+                return Ok(Source {
+                    digest,
+                    address: Some(address),
+                    chart: known.ok_or(problem),
+                    is_old: true,
+                });
             }
             (Err(error), _) => return Err(Problem::invalid(reason::OCI_CHART_CANNOT_BE_PULLED, Fault::from(error))),
         };
@@ -126,7 +179,7 @@ impl Charts {
             None => self.load(digest, &pulled.bytes)?,
         };
         self.remember(&reference, &chart.digest);
-        Ok(chart)
+        Ok(Source::pulled(chart, address))
     }
 
     /// What a reference is known to mean, and whether that is as good as asking.
@@ -300,9 +353,30 @@ mod tests {
             reference: Some("127.0.0.1:1/a/b:1.0".to_owned()),
             ..OCIRepository::default()
         };
-        let down = charts.of_repository(&repository, Access::default()).await.unwrap_err();
+        let down = charts
+            .of_repository(&repository, Access::default(), None)
+            .await
+            .unwrap_err();
         assert_eq!(down.reason, reason::OCI_CHART_CANNOT_BE_PULLED);
         assert!(!down.waits_for_change(), "it is tried again: {}", down.message());
+        let note = "oci://127.0.0.1:1/a/b:1.0 sha256:installed";
+        let installed = charts
+            .of_repository(&repository, Access::default(), Some(note))
+            .await
+            .unwrap();
+        assert_eq!(
+            (installed.digest.as_str(), installed.note().as_deref()),
+            ("sha256:installed", Some(note))
+        );
+        assert!(installed.chart.is_err() && installed.is_old, "only its digest is known");
+        let other = charts
+            .of_repository(
+                &repository,
+                Access::default(),
+                Some("oci://127.0.0.1:1/a/b:2.0 sha256:other"),
+            )
+            .await;
+        assert!(other.is_err(), "that was another tag");
         let (weight, chart) = kept(1, "sha256:known");
         charts.keep((weight, chart));
         let named = reference(&repository).unwrap();
@@ -310,8 +384,12 @@ mod tests {
         assert!(charts.known(&named).1, "it has just been read");
         hand.jump(jiff::SignedDuration::from_mins(10));
         assert!(!charts.known(&named).1, "it is asked again");
-        let known = charts.of_repository(&repository, Access::default()).await.unwrap();
+        let known = charts
+            .of_repository(&repository, Access::default(), Some(note))
+            .await
+            .unwrap();
         assert_eq!(known.digest, "sha256:known");
+        assert!(known.chart.is_ok() && known.is_old);
     }
 
     #[test]

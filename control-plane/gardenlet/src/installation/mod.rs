@@ -39,7 +39,7 @@ use problem::Halt;
 pub(crate) use chart::Charts;
 pub(crate) use observe::Apis;
 
-/// Installations worked on at the same time: a registry that does not answer holds each of its charts up for a minute, and
+/// Installations worked on at the same time: a registry that does not answer holds each of its charts up for 30 s, and
 /// those of other registries, and removals, must go on meanwhile. Rendering does not wait, so it is bound by the threads.
 const INSTALLATIONS_MAX: usize = 64;
 /// How soon an installation is tried again that waits for something that nothing here watches, such as a registry.
@@ -130,8 +130,13 @@ async fn reconcile(context: Arc<Context>, installation: Arc<core::ControllerInst
         return remove::reconcile(&context, &installation).await;
     }
     match turn(&context, &installation).await {
-        Ok(true) => report::installed(&context, &installation).await?,
-        Ok(false) => {}
+        Ok(Turn::Done { is_old }) => {
+            report::installed(&context, &installation).await?;
+            if is_old {
+                return Ok(Next::After(RETRY_PERIOD));
+            }
+        }
+        Ok(Turn::NotOurs) => {}
         Err(Halt::Fault(fault)) => return Err(fault),
         Err(Halt::Refused(fault)) => {
             report::refused(&context, &installation, &fault).await?;
@@ -147,14 +152,23 @@ async fn reconcile(context: Arc<Context>, installation: Arc<core::ControllerInst
     Ok(Next::Change)
 }
 
-/// Observes, plans and applies. Returns whether the installation is ours.
-async fn turn(context: &Context, installation: &core::ControllerInstallation) -> Result<bool, Halt> {
+/// How a turn ended.
+enum Turn {
+    /// The installation has no chart.
+    NotOurs,
+    /// What is wanted is in the seed; where the chart `is_old`, its registry has to be asked again.
+    Done { is_old: bool },
+}
+
+/// Observes, plans and applies.
+async fn turn(context: &Context, installation: &core::ControllerInstallation) -> Result<Turn, Halt> {
     let Some(seen) = observe::observe(context, installation).await? else {
-        observe::check_deployment(context, installation)?;
-        return Ok(false);
+        observe::check_chart_is_there(context, installation)?;
+        return Ok(Turn::NotOurs);
     };
+    let is_old = seen.chart.is_old;
     if let Plan::Install(wanted) = plan::plan(installation, &seen, &context.config)? {
-        let made = resources::make(&wanted, &seen.chart)?;
+        let made = resources::make(&wanted, &*seen.chart.chart?)?;
         // Before anything is there to be taken down.
         let installations: Api<core::ControllerInstallation> = Api::all(context.garden.clone());
         add_finalizer(
@@ -165,7 +179,7 @@ async fn turn(context: &Context, installation: &core::ControllerInstallation) ->
         .await?;
         apply::apply(context, &wanted, &made).await.map_err(Halt::Refused)?;
     }
-    Ok(true)
+    Ok(Turn::Done { is_old })
 }
 
 fn is_of_seed(installation: &core::ControllerInstallation, seed: &str) -> bool {

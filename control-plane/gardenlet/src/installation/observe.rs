@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api_core::v1::{ControllerDeployment, HelmControllerDeployment, OCIRepository};
 use api_core::v1beta1 as core;
-use api_meta::{Fault, NamedResourceReference, conditions::installation as reason, names};
+use api_meta::{Fault, NamedResourceReference, annotations, conditions::installation as reason, names};
 use api_resources::ManagedResource;
 use base_client::{fault_of, get};
 use base_controller::ObjectKey;
@@ -19,8 +19,9 @@ use kube::core::discovery::v2::APIGroupDiscoveryList;
 use kube::{Client, ResourceExt};
 
 use super::access::ACCESS_SECRET;
-use super::chart::{Access, Loaded};
+use super::chart::{Access, Source};
 use super::problem::{Halt, Problem};
+use super::report;
 use super::values::Resources;
 use crate::context::Context;
 
@@ -44,7 +45,7 @@ pub(crate) struct Seen {
     /// What the deployment refers to.
     pub resources: Resources,
     /// The chart.
-    pub chart: Arc<Loaded>,
+    pub chart: Source,
     /// What the seed's API server can do.
     pub capabilities: Arc<Capabilities>,
     /// Its namespace.
@@ -82,10 +83,16 @@ pub(crate) async fn observe(
     let registration = registration(context, installation)?;
     let (seed, seed_identity) = seed(context)?;
     let resources = resources(context, &deployment.resources)?;
-    let chart = chart(context, helm).await?;
     let name = installation.name_any();
     let managed_resource = ObjectKey::namespaced(names::GARDEN_NAMESPACE, &name);
-    let managed_resource = context.seed_caches.managed_resources.get(&managed_resource);
+    let managed_resource = match context.seed_caches.managed_resources.get(&managed_resource) {
+        Some(known) => Some(known),
+        // The mirror may not have seen yet what was written a moment ago; a chart with random values would be made again.
+        None => get(&context.in_seed(names::GARDEN_NAMESPACE), &name)
+            .await?
+            .map(Arc::new),
+    };
+    let chart = chart(context, helm, managed_resource.as_deref()).await?;
     let access_secret = ObjectKey::namespaced(names::extension_namespace(&name), ACCESS_SECRET);
     let namespace = ObjectKey::cluster(names::extension_namespace(&name));
     Ok(Some(Seen {
@@ -103,26 +110,29 @@ pub(crate) async fn observe(
     }))
 }
 
-/// Refuses an installation that has been installed from a ControllerDeployment which is gone: what it installed stays, and
-/// nothing follows any change.
-pub(crate) fn check_deployment(context: &Context, installation: &core::ControllerInstallation) -> Result<(), Problem> {
-    let reference = installation.spec.deployment_ref.as_ref();
-    let Some(deployment) = reference.and_then(|reference| reference.name.clone()) else {
-        return Ok(());
-    };
-    let name = installation.name_any();
-    let resource = ObjectKey::namespaced(names::GARDEN_NAMESPACE, &name);
+/// Refuses an installation whose chart is gone although what it installed is there: that stays, and follows no change.
+/// Where an operator has taken it over, the condition Valid is the operator's.
+pub(crate) fn check_chart_is_there(
+    context: &Context,
+    installation: &core::ControllerInstallation,
+) -> Result<(), Problem> {
+    let resource = ObjectKey::namespaced(names::GARDEN_NAMESPACE, installation.name_any());
     let is_installed = context.seed_caches.managed_resources.get(&resource).is_some();
-    let exists = context
-        .garden_caches
-        .deployments
-        .get(&ObjectKey::cluster(&deployment))
-        .is_some();
-    if exists || !is_installed {
+    if !is_installed || !report::has_own_valid(installation) {
         return Ok(());
     }
-    let why = format!("there is no ControllerDeployment {deployment}; what was installed from it stays as it is");
-    let fault = Fault::user(why).hint("create it again, or name another in the ControllerRegistration");
+    let reference = installation.spec.deployment_ref.as_ref();
+    let name = reference.and_then(|reference| reference.name.clone());
+    let known = name
+        .as_ref()
+        .and_then(|name| context.garden_caches.deployments.get(&ObjectKey::cluster(name)));
+    let why = match (name, known) {
+        (None, _) => "the ControllerRegistration names no ControllerDeployment any more".to_owned(),
+        (Some(name), None) => format!("there is no ControllerDeployment {name}"),
+        (Some(name), Some(_)) => format!("ControllerDeployment {name} has no chart any more"),
+    };
+    let fault = Fault::user(format!("{why}; what was installed from a chart stays as it is"))
+        .hint("give the ControllerRegistration a ControllerDeployment with a chart, or delete it");
     Err(Problem::invalid(reason::DEPLOYMENT_GONE, fault))
 }
 
@@ -188,17 +198,28 @@ fn texts(secret: &Secret) -> BTreeMap<String, String> {
 }
 
 fn missing(reason: &'static str, whose: &str, what: &str, label: &str) -> Problem {
-    let why =
-        format!("{whose} of the ControllerDeployment names {what}, which is not in namespace garden of the garden");
-    Problem::invalid(reason, Fault::user(why).hint(format!("create it with label {label}")))
+    let why = format!(
+        "{whose} of the ControllerDeployment names {what}, which is not in namespace garden of the garden, or has not the \
+         label {label}"
+    );
+    Problem::invalid(
+        reason,
+        Fault::user(why).hint("create it with that label, or `kubectl label` it"),
+    )
 }
 
-async fn chart(context: &Context, helm: &HelmControllerDeployment) -> Result<Arc<Loaded>, Problem> {
+async fn chart(
+    context: &Context,
+    helm: &HelmControllerDeployment,
+    installed: Option<&ManagedResource>,
+) -> Result<Source, Problem> {
     match (&helm.raw_chart, &helm.oci_repository) {
         (Some(ByteString(archive)), _) if !archive.is_empty() => context.charts.of_archive(archive),
         (_, Some(repository)) => {
             let access = access(context, repository)?;
-            context.charts.of_repository(repository, access).await
+            let note = installed.and_then(|resource| resource.annotations().get(annotations::INSTALLATION_CHART));
+            let note = note.map(String::as_str);
+            context.charts.of_repository(repository, access, note).await
         }
         _ => {
             let fault = Fault::user("helm of the ControllerDeployment has neither rawChart nor ociRepository")

@@ -51,6 +51,8 @@ pub(crate) struct Wanted {
     pub resources: Resources,
     /// Checksum of all that the chart is rendered from.
     pub inputs: String,
+    /// Where the chart is from, for a gardenlet that cannot reach its registry.
+    pub chart: Option<String>,
 }
 
 /// Plans.
@@ -146,6 +148,7 @@ fn wanted(installation: &core::ControllerInstallation, seen: &Seen, config: &Con
         },
         registration,
         resources: resources.clone(),
+        chart: chart.note(),
         inputs: data::whole_checksum(inputs.to_string().as_bytes()),
     })
 }

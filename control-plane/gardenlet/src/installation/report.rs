@@ -31,14 +31,18 @@ pub(crate) async fn installed(context: &Context, installation: &ControllerInstal
     write(context, installation, all).await.map(drop)
 }
 
+/// Message of Valid=True for a chart: no operator writes it (gardener/gardener v1.150 has the same).
+const CHART_RENDERED: &str = "chart could be rendered successfully.";
+
 fn valid(context: &Context) -> Condition {
-    Condition::new(
-        reason::VALID,
-        ConditionStatus::True,
-        reason::REGISTRATION_VALID,
-        "chart could be rendered successfully.",
-        context.clock.now(),
-    )
+    let (status, now) = (ConditionStatus::True, context.clock.now());
+    Condition::new(reason::VALID, status, reason::REGISTRATION_VALID, CHART_RENDERED, now)
+}
+
+/// Whether Valid is as this controller writes it for a chart that has been rendered, or for one that is gone.
+pub(crate) fn has_own_valid(installation: &ControllerInstallation) -> bool {
+    Condition::find(conditions(installation), reason::VALID)
+        .is_some_and(|valid| valid.message == CHART_RENDERED || valid.reason == reason::DEPLOYMENT_GONE)
 }
 
 /// Installed=False: not yet.

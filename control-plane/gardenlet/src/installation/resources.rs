@@ -169,6 +169,12 @@ fn pack(wanted: &Wanted, objects: &[Value]) -> Result<Made, Problem> {
         labels: Some(labels),
         ..ObjectMeta::default()
     };
+    let mut of_resource = BTreeMap::from([
+        (data::reference("secret", &name), name.clone()),
+        (annotations::INSTALLATION_INPUTS.to_owned(), wanted.inputs.clone()),
+    ]);
+    let chart = wanted.chart.iter();
+    of_resource.extend(chart.map(|chart| (annotations::INSTALLATION_CHART.to_owned(), chart.clone())));
     Ok(Made {
         secret: Secret {
             metadata: metadata(&name, of_secret),
@@ -179,10 +185,7 @@ fn pack(wanted: &Wanted, objects: &[Value]) -> Result<Made, Problem> {
         },
         managed_resource: ManagedResource {
             metadata: ObjectMeta {
-                annotations: Some(BTreeMap::from([
-                    (data::reference("secret", &name), name.clone()),
-                    (annotations::INSTALLATION_INPUTS.to_owned(), wanted.inputs.clone()),
-                ])),
+                annotations: Some(of_resource),
                 ..metadata(&wanted.installation, of)
             },
             spec: ManagedResourceSpec {

@@ -316,6 +316,12 @@ async fn a_deployment_that_is_deleted_leaves_what_is_installed_until_the_install
         "{}",
         gone.message
     );
+    let raw = chart(&[("templates/map.yaml", &config_map("  a: c"))]);
+    world.deploy(json!({"helm": {"rawChart": raw}})).await;
+    world
+        .objects("followed again", |objects| data_of(objects, "a") == Some("c"))
+        .await;
+    world.condition("Valid", reason::REGISTRATION_VALID).await;
     world.delete().await;
     until_gone(&world.installations(), NAME).await;
     assert!(world.namespaces().get_opt(NAMESPACE).await.unwrap().is_none());

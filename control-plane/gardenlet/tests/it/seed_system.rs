@@ -28,7 +28,7 @@ fn replicas(deployment: &Deployment) -> Option<i32> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resource_manager_that_is_scaled_down_or_deleted_is_put_back() {
+async fn a_resource_manager_that_is_scaled_down_deleted_or_loses_its_rights_is_put_back() {
     let world = World::start().await;
     let seed = || world.seed.admin();
     let deployments: Api<Deployment> = Api::namespaced(seed(), "garden");
@@ -36,6 +36,13 @@ async fn a_resource_manager_that_is_scaled_down_or_deleted_is_put_back() {
     let role = "gardener-resource-manager-seed";
     Api::<ClusterRole>::all(seed()).get(role).await.unwrap();
     Api::<ClusterRoleBinding>::all(seed()).get(role).await.unwrap();
+    let bindings = Api::<ClusterRoleBinding>::all(seed());
+    let bound = bindings.get(role).await.unwrap();
+    bindings.delete(role, &DeleteParams::default()).await.unwrap();
+    until(&bindings, role, "bound again", |found| {
+        found.metadata.uid != bound.metadata.uid
+    })
+    .await;
     let none = Patch::Merge(json!({"spec": {"replicas": 0}}));
     deployments
         .patch(MANAGER, &PatchParams::default(), &none)
