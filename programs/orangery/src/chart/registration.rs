@@ -139,6 +139,9 @@ fn refuse(errors: Vec<FieldError>) -> Result<(), Fault> {
     Err(Fault::user(errors.join("; ")).hint("`orangery chart registration --help` shows what the arguments mean"))
 }
 
+/// By way of JSON: values are raw JSON in the object.
 fn yaml(object: &impl Serialize) -> Result<String, Fault> {
-    base_yaml::go::write(object).map_err(|error| Fault::bug(format!("the object is not YAML: {error}")))
+    let object =
+        serde_json::to_value(object).map_err(|error| Fault::bug(format!("the object is not JSON: {error}")))?;
+    base_yaml::go::write(&object).map_err(|error| Fault::bug(format!("the object is not YAML: {error}")))
 }

@@ -14,7 +14,8 @@ use crate::data_folder;
 /// The file.
 const FILE: &str = "format";
 /// The format that this program reads and writes. What an older program would misread gets another number.
-const NUMBER: u64 = 1;
+/// 2: the local provider is installed by its chart; what format 1 holds of it is of another operator.
+const NUMBER: u64 = 2;
 /// This program's version.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
