@@ -262,9 +262,9 @@ async fn changed(
 ) {
     let namespace = format!("extension-{installation}");
     let maps: Api<ConfigMap> = Api::namespaced(world.seed.clone(), &namespace);
-    let has = |name: &'static str, foo: &'static str| {
+    let has = |name: &'static str, value: &'static str| {
         wait(&maps, name, move |map| {
-            (map?.data.as_ref()?.get("foo")? == foo).then_some(())
+            (map?.data.as_ref()?.get("foo")? == value).then_some(())
         })
     };
     page.step("Other values", "");

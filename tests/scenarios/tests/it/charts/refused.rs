@@ -134,7 +134,7 @@ async fn without_deployment(page: &mut Transcript, world: &World, garden: &Clust
         "garden apply --server-side -f examples/40-shoot.yaml",
         "shoot.core.gardener.cloud/local serverside-applied\n",
     );
-    let foo = world
+    let installation = world
         .installation_until("extension-foo", "local", &[("Valid", "NoDeployment")])
         .await;
     wait(&world.shoots(NAMESPACE), NAME, |shoot| {
@@ -147,8 +147,8 @@ async fn without_deployment(page: &mut Transcript, world: &World, garden: &Clust
     })
     .await;
     page.get(garden, "", "controllerinstallations", "").await;
-    page.conditions(garden, &foo).await;
-    page.events(garden, &foo).await;
+    page.conditions(garden, &installation).await;
+    page.events(garden, &installation).await;
     page.value(garden, (NAMESPACE, "shoots", NAME), ".status.lastErrors[0].description")
         .await;
 }
