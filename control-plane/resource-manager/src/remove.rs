@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::Context;
 use crate::naming::{ORIGIN, group_of, is_collectable, is_true, origin, wish};
+use crate::owner::is_of_cluster;
 use crate::prepare::object_at;
 use crate::waits::Going;
 
@@ -90,12 +91,7 @@ async fn remove_one(
             return Err(fault_of(error, "read it"));
         }
     };
-    let own = live
-        .annotations()
-        .get(ORIGIN)
-        .is_none_or(|other| *other == origin(&context.options.cluster_id, resource));
-    let collected = context.options.garbage_collection && is_collectable(&live, reference);
-    if !own || is_true(live.metadata.annotations.as_ref(), wish::KEEP_OBJECT) || collected {
+    if stays(&live, reference, resource, context) {
         return Ok(None);
     }
     if resource.spec.delete_persistent_volume_claims == Some(true) {
@@ -120,6 +116,17 @@ async fn remove_one(
     }
     let name = name.to_owned();
     Ok(Some(Going { api, name, uid }))
+}
+
+/// Whether an object is not ours to delete: another's, one that asks to be kept, or one that is collected.
+fn stays(live: &DynamicObject, reference: &ObjectReference, resource: &ManagedResource, context: &Context) -> bool {
+    let own = live
+        .annotations()
+        .get(ORIGIN)
+        .is_none_or(|other| *other == origin(&context.options.cluster_id, resource));
+    let is_collected = context.options.garbage_collection && is_collectable(live, reference);
+    let is_kept = is_true(live.metadata.annotations.as_ref(), wish::KEEP_OBJECT);
+    !own || is_of_cluster(live, resource) || is_kept || is_collected
 }
 
 /// Asks for the volume claims of a StatefulSet to be deleted. They carry the labels of its selector, and names of a
