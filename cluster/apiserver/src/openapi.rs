@@ -254,6 +254,19 @@ fn schema(served: &Served, version: &str, common: &Common) -> Value {
     schema
 }
 
+/// Media types of patches. kubectl sends the strategic form to every kind that lists it, and custom resources refuse it.
+fn patch_forms(served: &Served) -> Vec<&'static str> {
+    let mut forms = vec![
+        "application/apply-patch+yaml",
+        "application/json-patch+json",
+        "application/merge-patch+json",
+    ];
+    if served.role != Role::Custom {
+        forms.push("application/strategic-merge-patch+json");
+    }
+    forms
+}
+
 fn add_paths(paths: &mut BTreeMap<String, Value>, served: &Served, group: &str, version: &str, schema: &str) {
     let root = if group.is_empty() {
         format!("/api/{version}")
@@ -296,15 +309,7 @@ fn add_paths(paths: &mut BTreeMap<String, Value>, served: &Served, group: &str, 
         operation
     };
     let json_body = || Some(content(&["application/json"]));
-    let mut patches = vec![
-        "application/apply-patch+yaml",
-        "application/json-patch+json",
-        "application/merge-patch+json",
-    ];
-    // kubectl sends the strategic form to every kind that lists it, and custom resources refuse it.
-    if served.role != Role::Custom {
-        patches.push("application/strategic-merge-patch+json");
-    }
+    let patches = patch_forms(served);
     paths.insert(
         collection.clone(),
         json!({"get": operation("list", None, false), "post": operation("post", json_body(), true), "delete": operation("deletecollection", None, false)}),

@@ -130,6 +130,8 @@ pub async fn run(
     let backups = Arc::new(Backups::new(options.data_dir));
     let of = |type_: &str| Registration::of_type(type_);
     let provider = || of(&options.provider_type);
+    let type_ = &options.extension_type;
+    let extensions = |class: ext::ExtensionClass| of(type_).class(class).finalizer_suffix(type_);
     let mut extension =
         Extension::builder(EXTENSION_NAME, client, clock, entropy, stop.clone()).metrics(&options.metrics);
     let infrastructures = Infrastructures::new(extension.cache::<ext::Infrastructure>());
@@ -146,16 +148,8 @@ pub async fn run(
         .actuator::<ext::BackupEntry>(provider(), backups)
         .actuator::<ext::Network>(of(&options.network_type), Arc::new(Networks))
         .actuator::<ext::OperatingSystemConfig>(of(&options.operating_system_type), Arc::new(OperatingSystemConfigs))
-        .actuator::<ext::Extension>(
-            of(&options.extension_type).finalizer_suffix(&options.extension_type),
-            Arc::new(LocalExtensions),
-        )
-        .actuator::<ext::Extension>(
-            of(&options.extension_type)
-                .class(ext::ExtensionClass::Seed)
-                .finalizer_suffix(&options.extension_type),
-            Arc::new(LocalExtensions),
-        )
+        .actuator::<ext::Extension>(extensions(ext::ExtensionClass::Shoot), Arc::new(LocalExtensions))
+        .actuator::<ext::Extension>(extensions(ext::ExtensionClass::Seed), Arc::new(LocalExtensions))
         .task(restore(dns.clone(), stop.clone()))
         .actuator::<ext::DNSRecord>(of(&options.dns_type), dns)
         .task(machines.run());
