@@ -52,6 +52,11 @@ impl Problem {
         condition
     }
 
+    /// Whether it may be none.
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.status == ConditionStatus::Unknown
+    }
+
     /// Whether only a change of what was read can help, which is watched.
     pub(crate) fn waits_for_change(&self) -> bool {
         self.fault.class == FaultClass::User

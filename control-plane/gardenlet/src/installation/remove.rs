@@ -2,12 +2,14 @@
 //! garden, the finalizer. Each step waits for the one before, by watching.
 
 use api_core::v1beta1::ControllerInstallation;
-use api_meta::{Condition, ConditionStatus, Fault, conditions::installation as reason, finalizers, labels, names};
+use api_meta::{Condition, ConditionStatus, Fault, conditions, finalizers, labels, names};
 use api_resources::ManagedResource;
 use base_client::{delete, get, has_finalizer, list, remove_finalizer};
 use base_controller::Next;
 use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
 use kube::{Api, Resource, ResourceExt};
+
+use conditions::installation as reason;
 
 use super::access::service_account;
 use super::{observe, report};
@@ -41,7 +43,7 @@ pub(crate) async fn reconcile(context: &Context, installation: &ControllerInstal
     }
     match turn(context, installation).await {
         Ok(Some(waiting_for)) => {
-            let message = format!("Deletion of {waiting_for} is still pending.");
+            let message = format!("Deletion of {waiting_for}");
             write(context, installation, reason::DELETION_PENDING, &message).await?;
         }
         Ok(None) => {}
@@ -82,14 +84,14 @@ async fn turn(context: &Context, installation: &ControllerInstallation) -> Resul
             if !asked {
                 delete(&resources, &name).await?;
             }
-            Ok(Some(format!("ManagedResource {name:?}")))
+            Ok(Some(format!("ManagedResource {name:?} {}", pending(&left))))
         }
         Step::Namespace { asked } => {
             delete_data(context, &name).await?;
             if !asked {
                 delete(&namespaces, &namespace).await?;
             }
-            Ok(Some(format!("Namespace {namespace:?}")))
+            Ok(Some(format!("Namespace {namespace:?} is still pending.")))
         }
         Step::Finish => {
             delete_data(context, &name).await?;
@@ -104,6 +106,20 @@ async fn turn(context: &Context, installation: &ControllerInstallation) -> Resul
             .await?;
             Ok(None)
         }
+    }
+}
+
+/// That it is waited for, with what the resource manager reports about it.
+fn pending(left: &Left) -> String {
+    let status = left
+        .managed_resource
+        .as_ref()
+        .and_then(|resource| resource.status.as_ref());
+    let known = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let applied = Condition::find(known, conditions::managed_resource::RESOURCES_APPLIED);
+    match applied.filter(|one| one.reason.starts_with("Deletion")) {
+        Some(why) => format!("is still pending: {}", why.message),
+        None => "is still pending.".to_owned(),
     }
 }
 

@@ -78,7 +78,8 @@ pub(crate) async fn problem(
         // Only what has been rendered can fail to be installed.
         all.push(valid(context));
     }
-    if write(context, installation, all).await? {
+    // What is not decided yet is no reason to warn: a new seed has no identity for a moment.
+    if write(context, installation, all).await? && !problem.is_undecided() {
         let message = problem.message();
         context
             .events

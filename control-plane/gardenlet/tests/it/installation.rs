@@ -105,6 +105,19 @@ async fn conditions_follow_the_managed_resource_until_nothing_is_left() {
     assert_eq!(pending.message, "Deletion of ManagedResource \"ext\" is still pending.");
     let namespace = world.namespaces().get(NAMESPACE).await.unwrap();
     assert!(namespace.metadata.deletion_timestamp.is_none());
+    let left = json!({"status": {"conditions": [{"type": "ResourcesApplied", "status": "Progressing",
+        "reason": "DeletionPending", "message": "ConfigMap \"x/made\" has finalizers",
+        "lastTransitionTime": tests_kit::EPOCH, "lastUpdateTime": tests_kit::EPOCH}]}});
+    resources
+        .patch_status(NAME, &params, &Patch::Merge(left))
+        .await
+        .unwrap();
+    until(&world.installations(), NAME, "names what is left", |one| {
+        let conditions = one.status.as_ref().map(|status| status.conditions.as_slice());
+        Condition::find(conditions.unwrap_or_default(), "Installed")
+            .is_some_and(|installed| installed.message.ends_with("ConfigMap \"x/made\" has finalizers"))
+    })
+    .await;
     resources.patch(NAME, &params, &patch(Value::Null)).await.unwrap();
     until_gone(&world.installations(), NAME).await;
     assert!(resources.get_opt(NAME).await.unwrap().is_none());

@@ -8,7 +8,7 @@ use api_extensions::{
     Network, OperatingSystemConfig, Worker,
 };
 use api_machine::MachinePhase;
-use api_meta::conditions::managed_resource::RESOURCES_PROGRESSING;
+use api_meta::conditions::managed_resource::{RESOURCES_APPLIED, RESOURCES_PROGRESSING};
 use api_meta::{Condition, ConditionStatus, Fault, Seen, names};
 use api_resources::ManagedResource;
 use base_client::list;
@@ -218,17 +218,28 @@ async fn resources(client: &Client, namespace: &str) -> Result<Vec<Resource>, Fa
                 condition.status != ConditionStatus::True && condition.type_ != RESOURCES_PROGRESSING
             };
             let deleting = at(resource.metadata.deletion_timestamp.as_ref());
-            let trouble = not_applied(resource).or_else(|| unhealthy(resource));
-            let going = || deleting.map(|_| "gardener-resource-manager has not deleted its objects yet".to_owned());
+            let trouble = match deleting {
+                Some(_) => Some(deletion(conditions)),
+                None => not_applied(resource).or_else(|| unhealthy(resource)),
+            };
             Some(Resource {
                 name: full_name(&resource.metadata),
                 class: resource.spec.class.clone(),
-                trouble: trouble.or_else(going)?,
+                trouble: trouble?,
                 since: conditions.iter().find(bad).map(|bad| bad.last_transition_time.0),
                 deleting,
             })
         })
         .collect())
+}
+
+/// What is known of a deletion: the manager names the objects that are left.
+fn deletion(conditions: &[Condition]) -> String {
+    let applied = Condition::find(conditions, RESOURCES_APPLIED).filter(|one| one.reason.starts_with("Deletion"));
+    match applied {
+        Some(Condition { reason, message, .. }) => format!("{reason}: {message}"),
+        None => "gardener-resource-manager has not deleted its objects yet".to_owned(),
+    }
 }
 
 async fn machines(client: &Client, namespace: &str) -> Result<Vec<Machine>, Fault> {
