@@ -43,6 +43,10 @@ pub(crate) struct Arguments {
     /// Of a landscape with so many seeds alone
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..=i64::from(SEEDS_MAX)))]
     seeds: Option<u8>,
+    /// For how many seconds each landscape is left alone at the end, before memory is read once more: what watches could
+    /// resume in is kept for five minutes
+    #[arg(long)]
+    linger: Option<u16>,
 }
 
 /// One run, as columns of results: what, unit, figure.
@@ -54,7 +58,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), String> {
     for seeds in sizes {
         let mut all: Vec<Row> = Vec::new();
         for number in 1..=arguments.runs {
-            let row = measure(number, seeds, arguments.charts).await?;
+            let row = measure(number, seeds, arguments).await?;
             print(&format!("{seeds} seeds, run {number}"), &row);
             all.push(row);
         }
@@ -79,7 +83,7 @@ fn print(title: &str, row: &Row) {
     }
 }
 
-async fn measure(number: u8, seeds: u8, charts: u16) -> Result<Row, String> {
+async fn measure(number: u8, seeds: u8, arguments: &Arguments) -> Result<Row, String> {
     let count = seeds.to_string();
     let mut landscape = Landscape::start_with(number, Place::Memory, &["--seeds", &count])?;
     let garden = landscape::garden(&mut landscape).await?;
@@ -92,7 +96,7 @@ async fn measure(number: u8, seeds: u8, charts: u16) -> Result<Row, String> {
         garden,
         seeds: seeds.into(),
     };
-    place.run(charts).await
+    place.run(arguments).await
 }
 
 async fn until_ready(garden: &Client, name: &str) -> Result<(), String> {
@@ -128,8 +132,10 @@ struct Standing {
 }
 
 impl Measured {
-    async fn run(mut self, charts: u16) -> Result<Row, String> {
-        let many: Vec<String> = (0..charts).map(|number| format!("{MANY}{number:03}")).collect();
+    async fn run(mut self, arguments: &Arguments) -> Result<Row, String> {
+        let many: Vec<String> = (0..arguments.charts)
+            .map(|number| format!("{MANY}{number:03}"))
+            .collect();
         // Code that runs for the first time is not what an installation costs.
         self.alone(ALONE[0]).await?;
         let alone = self.alone(ALONE[1]).await?;
@@ -148,7 +154,7 @@ impl Measured {
         let removing = self.landscape.processor_seconds() - worked;
         let after = self.standing().await;
         let at = |part: f64| at(&seconds, part);
-        Ok(vec![
+        let mut row = vec![
             ("one chart alone, installed on the last seed after", "s", alone),
             ("installed after, median of all", "s", at(0.5)),
             ("installed after, 95 of 100 within", "s", at(0.95)),
@@ -168,7 +174,16 @@ impl Measured {
                 "MB",
                 self.landscape.peak_megabytes().unwrap_or(f64::NAN),
             ),
-        ])
+        ];
+        if let Some(seconds) = arguments.linger {
+            tokio::time::sleep(Duration::from_secs(seconds.into())).await;
+            row.push((
+                "memory at the end",
+                "MB",
+                self.landscape.own_megabytes().unwrap_or(f64::NAN),
+            ));
+        }
+        Ok(row)
     }
 
     /// Installs one chart and removes it; tells how long it took until every seed had it.
