@@ -15,9 +15,9 @@ use crate::landscape::GIVE_UP;
 
 /// What has changed.
 enum News {
-    Registration(Event<ControllerRegistration>),
-    Deployment(Event<ControllerDeployment>),
-    Installation(Event<ControllerInstallation>),
+    Registration(Box<Event<ControllerRegistration>>),
+    Deployment(Box<Event<ControllerDeployment>>),
+    Installation(Box<Event<ControllerInstallation>>),
 }
 
 /// What has been seen so far.
@@ -116,7 +116,7 @@ impl Follower {
         macro_rules! watch {
             ($kind:ident, $news:ident) => {
                 base_client::watch::<$kind>(Api::all(garden.clone()), watcher::Config::default())
-                    .map_ok(News::$news)
+                    .map_ok(|event| News::$news(Box::new(event)))
                     .map_err(told::<$kind>)
                     .boxed()
             };

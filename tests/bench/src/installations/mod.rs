@@ -105,7 +105,7 @@ async fn until_ready(garden: &Client, name: &str) -> Result<(), String> {
         let known = seed.and_then(|seed| seed.status.as_ref());
         let known = known.map(|status| status.conditions.as_slice()).unwrap_or_default();
         let lacks = |type_: &&&str| {
-            !Condition::find(known, type_).is_some_and(|condition| condition.status == ConditionStatus::True)
+            Condition::find(known, type_).is_none_or(|condition| condition.status != ConditionStatus::True)
         };
         match CONDITIONS.iter().find(lacks) {
             Some(type_) => Judgement::NotYet(format!("its condition {type_} is not True")),
