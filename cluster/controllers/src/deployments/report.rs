@@ -93,6 +93,17 @@ fn judge_progress(
     let Some(name) = seen.newest().map(|set| set.name_any()) else {
         return Next::Change;
     };
+    let last = before
+        .conditions
+        .iter()
+        .flatten()
+        .find(|condition| condition.type_ == "Progressing");
+    let was_complete = last.is_some_and(|condition| condition.reason.as_deref() == Some("NewReplicaSetAvailable"));
+    // A rollout that is done stays done, whatever becomes of its pods (Kubernetes v1.35
+    // pkg/controller/deployment/progress.go).
+    if was_complete && status.replicas == status.updated_replicas {
+        return Next::Change;
+    }
     let wanted = spec.replicas.unwrap_or(1);
     let is_all = |count: Option<i32>| count.unwrap_or(0) == wanted;
     if is_all(status.updated_replicas) && is_all(status.replicas) && is_all(status.available_replicas) {
@@ -111,12 +122,6 @@ fn judge_progress(
         || status.available_replicas > before.available_replicas
         || outdated(status) < outdated(before)
         || status.observed_generation != before.observed_generation;
-    let last = before
-        .conditions
-        .iter()
-        .flatten()
-        .find(|condition| condition.type_ == "Progressing");
-    let was_complete = last.is_some_and(|condition| condition.reason.as_deref() == Some("NewReplicaSetAvailable"));
     let renew = has_progressed || was_complete;
     let since = last
         .and_then(|condition| condition.last_update_time.as_ref())
