@@ -1,5 +1,5 @@
 //! How what was installed stands: the conditions Installed, Healthy and Progressing of installations with a chart, from
-//! those of their ManagedResources (contract D.2). Never installs anything.
+//! those of their ManagedResources (contract D.2). Never installs anything; what was superseded goes.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use tokio_util::sync::CancellationToken;
 
-use super::{is_of_seed, observe, owner, report};
+use super::{is_of_seed, observe, owner, remove, report};
 use crate::context::Context;
 
 /// Keeps the conditions true for the installations of our seed until `stop`.
@@ -40,6 +40,9 @@ async fn reconcile(context: Arc<Context>, installation: Arc<ControllerInstallati
         context.clock.now(),
     );
     report::write(&context, &installation, ours).await?;
+    if let Some(resource) = resource.filter(|resource| is_applied(resource)) {
+        remove::delete_superseded(&context, &resource).await?;
+    }
     Ok(Next::Change)
 }
 

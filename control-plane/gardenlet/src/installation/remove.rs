@@ -4,9 +4,11 @@
 use api_core::v1beta1::ControllerInstallation;
 use api_meta::{Condition, ConditionStatus, Fault, conditions, finalizers, labels, names};
 use api_resources::ManagedResource;
-use base_client::{delete, get, has_finalizer, list, remove_finalizer};
+use base_client::{delete, fault_of, get, has_finalizer, remove_finalizer};
 use base_controller::Next;
 use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
+use kube::api::ListParams;
+use kube::core::PartialObjectMeta;
 use kube::{Api, Resource, ResourceExt};
 
 use conditions::installation as reason;
@@ -154,12 +156,53 @@ fn is_of_another(context: &Context, installation: &ControllerInstallation, left:
     is_other && left.managed_resource.is_none() && !began
 }
 
-/// The Secrets that held the objects.
-async fn delete_data(context: &Context, installation: &str) -> Result<(), Fault> {
-    let secrets = context.in_seed::<Secret>(names::GARDEN_NAMESPACE);
+/// Deletes the Secrets that held objects before the present ones, which are applied. The seed's collection would take them
+/// within an hour; upstream leaves them to it.
+///
+/// # Errors
+/// What the seed's API server says.
+pub(crate) async fn delete_superseded(context: &Context, resource: &ManagedResource) -> Result<(), Fault> {
+    // One that was never changed has none before it.
+    if resource.metadata.generation.unwrap_or_default() <= 1 {
+        return Ok(());
+    }
+    let all = data(context, &resource.name_any()).await?;
+    for name in superseded(&all, resource) {
+        delete(&context.in_seed::<Secret>(names::GARDEN_NAMESPACE), &name).await?;
+    }
+    Ok(())
+}
+
+/// Those written before the one that is used. They never change, so versions order them; a newer one may be on its way
+/// into the ManagedResource.
+fn superseded(all: &[PartialObjectMeta<Secret>], resource: &ManagedResource) -> Vec<String> {
+    let version = |secret: &PartialObjectMeta<Secret>| secret.resource_version()?.parse::<u64>().ok();
+    let is_used = |secret: &&PartialObjectMeta<Secret>| {
+        let mut references = resource.spec.secret_refs.iter();
+        references.any(|reference| reference.name == secret.name_any())
+    };
+    let Some(present) = all.iter().filter(is_used).filter_map(version).min() else {
+        return Vec::new();
+    };
+    let older = all
+        .iter()
+        .filter(|secret| version(secret).is_some_and(|version| version < present));
+    older.map(ResourceExt::name_any).collect()
+}
+
+/// The Secrets that hold the objects, and those that held them.
+async fn data(context: &Context, installation: &str) -> Result<Vec<PartialObjectMeta<Secret>>, Fault> {
     let selector = format!("{}={installation}", labels::CONTROLLER_INSTALLATION_NAME);
-    for secret in list(&secrets, &selector).await? {
-        delete(&secrets, &secret.name_any()).await?;
+    let secrets = context.in_seed::<Secret>(names::GARDEN_NAMESPACE);
+    let found = secrets.list_metadata(&ListParams::default().labels(&selector)).await;
+    Ok(found
+        .map_err(|error| fault_of(error, "list the Secrets with its objects"))?
+        .items)
+}
+
+async fn delete_data(context: &Context, installation: &str) -> Result<(), Fault> {
+    for secret in data(context, installation).await? {
+        delete(&context.in_seed::<Secret>(names::GARDEN_NAMESPACE), &secret.name_any()).await?;
     }
     Ok(())
 }
@@ -190,5 +233,21 @@ mod tests {
         assert_eq!(step(&left), Step::Namespace { asked: true });
         left.namespace = None;
         assert_eq!(step(&left), Step::Finish);
+    }
+
+    #[test]
+    fn only_secrets_older_than_the_one_in_use_are_superseded() {
+        let secret = |name: &str, version: &str| -> PartialObjectMeta<Secret> {
+            let metadata = serde_json::json!({"name": name, "resourceVersion": version});
+            serde_json::from_value(serde_json::json!({"metadata": metadata})).unwrap()
+        };
+        let all = [secret("old", "9"), secret("used", "10"), secret("next", "11")];
+        let using = |name: &str| {
+            let mut resource = ManagedResource::default();
+            resource.spec.secret_refs = vec![api_meta::LocalObjectReference { name: name.to_owned() }];
+            superseded(&all, &resource)
+        };
+        assert_eq!(using("used"), ["old"]);
+        assert!(using("lost").is_empty());
     }
 }

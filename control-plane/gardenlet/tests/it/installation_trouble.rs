@@ -82,3 +82,23 @@ async fn the_token_of_the_garden_is_filled_comes_back_and_goes_with_the_installa
     assert!(world.namespaces().get_opt(NAMESPACE).await.unwrap().is_none());
     assert!(secrets.get_opt(access).await.unwrap().is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn superseded_objects_go_once_the_new_ones_are_applied() {
+    let world = Installing::start().await;
+    world.install(json!({"helm": {"rawChart": small_chart()}})).await;
+    let before = until(&world.resources(), NAME, "written", |_| true).await;
+    let other = chart(&[("templates/map.yaml", &config_map("  a: c"))]);
+    world.change_deployment(json!({"helm": {"rawChart": other}})).await;
+    until(&world.resources(), NAME, "changed", |resource| {
+        resource.spec.secret_refs != before.spec.secret_refs
+    })
+    .await;
+    let old = &before.spec.secret_refs[0].name;
+    assert!(
+        world.secrets().get_opt(old).await.unwrap().is_some(),
+        "it may still be applied"
+    );
+    world.report(("True", ""), ("True", ""), ("False", "")).await;
+    until_gone(&world.secrets(), old).await;
+}
