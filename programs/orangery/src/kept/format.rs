@@ -104,11 +104,16 @@ mod tests {
         for (file, text, said) in [
             (
                 "format",
-                "{\"format\":2,\"version\":\"9.1.0\"}",
-                "format 2, written by orangery 9.1.0",
+                "{\"format\":3,\"version\":\"9.1.0\"}",
+                "format 3, written by orangery 9.1.0",
+            ),
+            (
+                "format",
+                "{\"format\":1,\"version\":\"0.1.0\"}",
+                "format 1, written by orangery 0.1.0",
             ),
             ("format", "", "is damaged"),
-            ("format", "{\"format\":1", "is damaged"),
+            ("format", "{\"format\":2", "is damaged"),
             ("garden", "", "it is missing beside \"garden\""),
         ] {
             let folder = tempfile::tempdir().unwrap();

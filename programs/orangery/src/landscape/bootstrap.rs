@@ -178,11 +178,13 @@ fn provider(settings: &Settings, provider_type: &str) -> Result<Vec<Value>, Faul
         .collect();
     Ok(vec![
         json!({
-            "apiVersion": "core.gardener.cloud/v1",
+            // The version that kubectl asks for first: what its users change is found again in the same version.
+            "apiVersion": "core.gardener.cloud/v1beta1",
             "kind": "ControllerDeployment",
             "metadata": {"name": name},
-            "helm": {
-                "rawChart": ByteString(provider_chart::archive()?),
+            "type": "helm",
+            "providerConfig": {
+                "chart": ByteString(provider_chart::archive()?),
                 "values": {"args": args, "replicas": settings.provider_replicas},
             },
         }),

@@ -311,7 +311,7 @@ fn a_folder_that_cannot_be_used_is_told_and_left_alone() {
     spoiled(
         "format",
         &other,
-        &["format 7, written by orangery 9.0.0", "reads 1", "--data-dir"],
+        &["format 7, written by orangery 9.0.0", "reads 2", "--data-dir"],
     );
     spoiled("format", &Vec::clear, &["is damaged", "--data-dir"]);
     // In all objects, for some of those in the file are of the past and read by nobody.

@@ -196,7 +196,7 @@ async fn a_shoot_without_workers_is_an_api_server_and_no_machines() {
     let workers: Api<Worker> = Api::all(world.seed.clone());
     assert!(workers.list(&ListParams::default()).await.unwrap().items.is_empty());
     let namespaces: Api<Namespace> = Api::all(world.shoot_client(NAMESPACE, "workerless").await);
-    assert!(namespaces.get("kube-system").await.is_ok());
+    namespaces.get("kube-system").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
