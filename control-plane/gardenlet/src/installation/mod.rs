@@ -106,16 +106,12 @@ async fn install(context: Arc<Context>, stop: CancellationToken) {
                 || !care::is_applied(&change.object);
             if concerns { owner(&*change.object) } else { Vec::new() }
         })
-        .watches(&in_seed.access_secrets, |change| {
-            let namespace = change.object.namespace().unwrap_or_default();
-            let installation = namespace.strip_prefix(names::EXTENSION_NAMESPACE_PREFIX);
-            let concerned = installation.filter(|_| change.deleted);
-            concerned.map(ObjectKey::cluster).into_iter().collect()
+        .watches(&in_seed.access_secrets, |change| match change.deleted {
+            true => of_namespace(&change.object.namespace().unwrap_or_default()),
+            false => Vec::new(),
         })
         .watches(&in_seed.extension_namespaces, |change: &Change<Namespace>| {
-            let name = change.object.name_any();
-            let installation = name.strip_prefix(names::EXTENSION_NAMESPACE_PREFIX);
-            installation.map(ObjectKey::cluster).into_iter().collect()
+            of_namespace(&change.object.name_any())
         })
         .concurrency(INSTALLATIONS_MAX)
         .run(stop, {
@@ -196,6 +192,12 @@ fn owner<K: Resource>(object: &K) -> Vec<ObjectKey> {
         .filter(|_| meta.namespace.as_deref() == Some(names::GARDEN_NAMESPACE));
     let name = labels.and_then(|labels| labels.get(labels::CONTROLLER_INSTALLATION_NAME));
     name.map(ObjectKey::cluster).into_iter().collect()
+}
+
+/// The installation that a namespace of the seed belongs to.
+fn of_namespace(namespace: &str) -> Vec<ObjectKey> {
+    let installation = namespace.strip_prefix(names::EXTENSION_NAMESPACE_PREFIX);
+    installation.map(ObjectKey::cluster).into_iter().collect()
 }
 
 /// Finds the installations that something concerns.

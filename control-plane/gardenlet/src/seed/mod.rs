@@ -15,7 +15,7 @@ use api_core::v1beta1::Seed;
 use api_meta::{Fault, finalizers, names};
 use base_client::add_finalizer;
 use base_controller::{Controller, Next, ObjectKey, changed_by_others, heartbeat};
-use components_seed::{CLUSTER_ROLE, RESOURCE_MANAGER};
+use components_seed::RESOURCE_MANAGER;
 use futures::FutureExt;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -66,11 +66,9 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
         .watches(&context.seed_caches.deployments, move |change| {
             call(is_resource_manager(&change.object), &system)
         })
-        .watches(&context.seed_caches.manager_roles, move |change| {
-            call(change.object.name_any() == CLUSTER_ROLE, &role)
-        })
-        .watches(&context.seed_caches.manager_role_bindings, move |change| {
-            call(change.object.name_any() == CLUSTER_ROLE, &binding)
+        .watches(&context.seed_caches.manager_roles, move |_| call(true, &role))
+        .watches(&context.seed_caches.manager_role_bindings, move |_| {
+            call(true, &binding)
         })
         .watches(&context.seed_caches.extensions, move |change| {
             call(extensions::is_of_seed(&change.object), &extension)
