@@ -2,7 +2,9 @@
 //! [`Upgrade`] among the request's extensions. It reads and writes nothing itself.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::{fmt, io};
 
+use futures::future::BoxFuture;
 use http::header::{CONNECTION, HeaderMap};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
@@ -14,6 +16,29 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
 
 /// A connection whatever it is made of.
 pub type Connection = Box<dyn Wire>;
+
+/// Makes connections to one place that this process reaches otherwise than by address, such as a port of a pod whose program
+/// has a network namespace of its own. Clones lead to the same place.
+#[derive(Clone)]
+pub struct Dialer(Arc<dyn Fn() -> BoxFuture<'static, io::Result<Connection>> + Send + Sync>);
+
+impl Dialer {
+    /// A dialer that calls `dial` for each connection.
+    pub fn new(dial: impl Fn() -> BoxFuture<'static, io::Result<Connection>> + Send + Sync + 'static) -> Self {
+        Dialer(Arc::new(dial))
+    }
+
+    /// A connection of its own. Errors: nothing listens there, or the place is gone.
+    pub async fn connect(&self) -> io::Result<Connection> {
+        (self.0)().await
+    }
+}
+
+impl fmt::Debug for Dialer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Dialer")
+    }
+}
 
 /// What a server gets with a request that may become something else than HTTP: the connection, once 101 has been answered.
 /// Clones are the same; the first that asks gets it.

@@ -97,6 +97,7 @@ impl Kubelets {
         let line = Line {
             host: &place.host,
             port: place.port,
+            dialer: None,
             tls: Some(self.connector()),
         };
         open(line).await

@@ -43,6 +43,7 @@ pub fn pods_of(network: &Network) -> impl Fn(IpAddr, u16) -> PodPort + Send + Sy
     let network = network.clone();
     move |ip, port| match network.connect(ip, port) {
         Some(Endpoint::Http(service)) => PodPort::Http(service),
+        Some(Endpoint::Bytes(dialer)) => PodPort::Bytes(dialer),
         Some(Endpoint::Store(_)) => PodPort::Closed,
         None if network.has(ip) => PodPort::Closed,
         None => PodPort::Elsewhere,

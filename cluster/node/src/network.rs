@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use base_client::HttpService;
+use base_client::{Dialer, HttpService};
 use cluster_store::{Link, Store};
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::Service;
@@ -33,6 +33,8 @@ pub enum Endpoint {
     Http(HttpService),
     /// An etcd, or what takes its place.
     Store(Arc<dyn Store>),
+    /// A program: it is reached by connections of bytes, and what it speaks is its own matter.
+    Bytes(Dialer),
 }
 
 impl fmt::Debug for Endpoint {
@@ -40,6 +42,7 @@ impl fmt::Debug for Endpoint {
         f.write_str(match self {
             Endpoint::Http(_) => "Http",
             Endpoint::Store(_) => "Store",
+            Endpoint::Bytes(_) => "Bytes",
         })
     }
 }
@@ -160,7 +163,7 @@ impl Network {
         state.last_id += 1;
         let id = state.last_id;
         let (endpoint, link) = match endpoint {
-            Endpoint::Http(_) => (endpoint, None),
+            Endpoint::Http(_) | Endpoint::Bytes(_) => (endpoint, None),
             Endpoint::Store(store) => {
                 let link = Link::new(store);
                 (Endpoint::Store(Arc::new(link.clone())), Some(link))

@@ -1,9 +1,10 @@
 //! A connection to where a request is carried. What goes wrong is told as Go's client tells it.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base_client::{Connection, ResponseBody};
+use base_client::{Connection, Dialer, ResponseBody};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use hyper::client::conn::http1::handshake;
@@ -25,6 +26,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct Line<'a> {
     pub(crate) host: &'a str,
     pub(crate) port: u16,
+    /// How it is reached where it is not by address.
+    pub(crate) dialer: Option<&'a Dialer>,
     /// How TLS is spoken, if it is.
     pub(crate) tls: Option<TlsConnector>,
 }
@@ -38,11 +41,21 @@ pub(super) async fn open_to(server: &Inner, place: &Place) -> Result<Connection,
             return Err(format!("dial tcp {}: connect: connection refused", place.authority()));
         }
         (Way::Kubelet, _) => Some(server.kubelets.connector()),
-        (Way::Address, Scheme::Https) => Some(TlsConnector::from(Arc::new(tls(Trust::Anybody, None)?))),
-        (Way::Address, Scheme::Http) => None,
+        (Way::Address | Way::Dial(_), Scheme::Https) => Some(TlsConnector::from(Arc::new(tls(Trust::Anybody, None)?))),
+        (Way::Address | Way::Dial(_), Scheme::Http) => None,
+    };
+    let dialer = match &place.way {
+        Way::Dial(dialer) => Some(dialer),
+        _ => None,
     };
     let host = place.host.as_str();
-    open(Line { host, port, tls }).await
+    open(Line {
+        host,
+        port,
+        dialer,
+        tls,
+    })
+    .await
 }
 
 /// A connection of its own. Errors: why there is none.
@@ -63,14 +76,20 @@ pub(crate) async fn send(connection: Connection, request: Request<Body>) -> Resu
     Ok(response.map(|body| body.map_err(Into::into).boxed_unsync()))
 }
 
-async fn connect(Line { host, port, tls }: Line<'_>) -> Result<Connection, String> {
-    let stream = TcpStream::connect((host, port))
-        .await
-        .map_err(|error| refused(host, port, &error))?;
-    // Small messages matter more than few packets.
-    let _ = stream.set_nodelay(true);
+async fn connect(line: Line<'_>) -> Result<Connection, String> {
+    let Line {
+        host,
+        port,
+        dialer,
+        tls,
+    } = line;
+    let stream = match dialer {
+        Some(dialer) => dialer.connect().await,
+        None => by_address(host, port).await,
+    };
+    let stream = stream.map_err(|error| refused(host, port, &error))?;
     let Some(tls) = tls else {
-        return Ok(Box::new(stream));
+        return Ok(stream);
     };
     let name = ServerName::try_from(host.to_owned())
         .map_err(|error| format!("tls: {host:?} is no name of a server: {error}"))?;
@@ -78,5 +97,12 @@ async fn connect(Line { host, port, tls }: Line<'_>) -> Result<Connection, Strin
         .connect(name, stream)
         .await
         .map_err(|error| distrusted(&error, host))?;
+    Ok(Box::new(stream))
+}
+
+async fn by_address(host: &str, port: u16) -> io::Result<Connection> {
+    let stream = TcpStream::connect((host, port)).await?;
+    // Small messages matter more than few packets.
+    let _ = stream.set_nodelay(true);
     Ok(Box::new(stream))
 }

@@ -15,7 +15,7 @@ mod tunnel;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use base_client::{HttpService, asks_for_upgrade};
+use base_client::{Dialer, HttpService, asks_for_upgrade};
 use http::request::Parts;
 use kube::client::Body;
 use serde_json::json;
@@ -44,6 +44,8 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 pub enum PodPort {
     /// A server of this process.
     Http(HttpService),
+    /// A program on a node of this process.
+    Bytes(Dialer),
     /// A pod of this process that does not listen there.
     Closed,
     /// No pod of this process.

@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use base_client::HttpService;
+use base_client::{Dialer, HttpService};
 use cluster_store::Key;
 use serde_json::Value;
 
@@ -36,6 +36,8 @@ pub(crate) struct Place {
 pub(crate) enum Way {
     /// In this process.
     Here(HttpService),
+    /// A program of this process' nodes.
+    Dial(Dialer),
     /// By its address.
     Address,
     /// By its address, as its API server.
@@ -245,6 +247,7 @@ fn at_pod(context: &Context, scheme: Scheme, ip: &str, port: Option<String>) -> 
     if let (Some(find), Ok(ip), Some(port)) = (&context.server.pods, ip.parse(), place.port()) {
         place.way = match find(ip, port) {
             PodPort::Http(service) => Way::Here(service),
+            PodPort::Bytes(dialer) => Way::Dial(dialer),
             PodPort::Closed => Way::Nowhere,
             PodPort::Elsewhere => Way::Address,
         };

@@ -88,7 +88,9 @@ impl Ask {
         let (path, headers, service) = match (self, endpoint) {
             (Ask::Tcp { .. }, _) => return Ok(None),
             (Ask::Http { path, headers, .. }, Endpoint::Http(service)) => (path, headers, service),
-            (Ask::Http { .. }, Endpoint::Store(_)) => return Err("what listens there does not speak HTTP".to_owned()),
+            (Ask::Http { .. }, Endpoint::Store(_) | Endpoint::Bytes(_)) => {
+                return Err("what listens there does not speak HTTP".to_owned());
+            }
         };
         let mut request = Request::get(path);
         for (name, value) in headers {

@@ -76,7 +76,7 @@ impl EtcdClient {
                 self.connection.set(Arc::clone(&store));
                 Ok(store)
             }
-            Endpoint::Http(_) => Err(unavailable(format!("{} is no etcd", self.address))),
+            Endpoint::Http(_) | Endpoint::Bytes(_) => Err(unavailable(format!("{} is no etcd", self.address))),
         }
     }
 

@@ -187,7 +187,7 @@ async fn connect(flags: &Flags, context: &ContainerContext) -> Result<Arc<EtcdCl
     let refused = |why: String| Exit::failed(format!("kube-apiserver: etcd {address}: {why}"));
     match context.network.dial_when_ready(&address, ETCD_WITHIN).await {
         Ok(Endpoint::Store(store)) => Ok(Arc::new(EtcdClient::new(context.network.clone(), address, store))),
-        Ok(Endpoint::Http(_)) => Err(refused("no etcd listens there".to_owned())),
+        Ok(Endpoint::Http(_) | Endpoint::Bytes(_)) => Err(refused("no etcd listens there".to_owned())),
         Err(error) => Err(refused(Exit::failed_by(&error).message)),
     }
 }
