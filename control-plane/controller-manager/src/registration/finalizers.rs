@@ -2,17 +2,23 @@
 //! (gardener/gardener v1.150 .../controllerregistrationfinalizer, controllerdeployment). It holds back only.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api_core::v1beta1::{ControllerDeployment, ControllerInstallation, ControllerRegistration};
-use api_meta::{Fault, finalizers};
+use api_meta::conditions::installation::{INSTALLED, REQUIRED};
+use api_meta::{Condition, Fault, finalizers};
 use base_client::{add_finalizer, has_finalizer, remove_finalizer};
 use base_controller::{Controller, EventType, Next, ObjectKey};
+use jiff::Timestamp;
 use kube::{Resource, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 
 const DELETION_BLOCKED: &str = "DeletionBlocked";
+/// How long a registration in deletion waits for its installations before an event is written: an ordinary removal takes
+/// seconds, and nobody has to act for it.
+const REMOVAL_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Every registration carries a finalizer; it goes once nothing refers to a registration in deletion.
 pub(crate) async fn run_registration_finalizers(context: Context, stop: CancellationToken) {
@@ -41,16 +47,16 @@ enum Step {
     Nothing,
     Add,
     Remove,
-    /// It stays; the text says because of what.
-    Hold(String),
+    /// It stays.
+    Hold,
 }
 
 /// A finalizer that is always there until the object may go.
-fn step(present: bool, deleting: bool, referring: &[String]) -> Step {
+fn step(present: bool, deleting: bool, is_referred_to: bool) -> Step {
     match (deleting, present) {
         (false, false) => Step::Add,
-        (true, true) if referring.is_empty() => Step::Remove,
-        (true, true) => Step::Hold(referring.join(", ")),
+        (true, true) if !is_referred_to => Step::Remove,
+        (true, true) => Step::Hold,
         (false, true) | (true, false) => Step::Nothing,
     }
 }
@@ -59,21 +65,23 @@ async fn registration_finalizer(context: &Context, registration: &Arc<Controller
     context.caches.installations.ready().await;
     let refers =
         |installation: &ControllerInstallation| installation.spec.registration_ref.name == registration.metadata.name;
-    let installations = context.caches.installations.list();
-    let referring: Vec<String> = installations
-        .iter()
-        .filter(|installation| refers(installation))
-        .map(|i| i.name_any())
-        .collect();
+    let mut referring = context.caches.installations.list();
+    referring.retain(|installation| refers(installation));
     let present = has_finalizer(&**registration, finalizers::CONTROLLER_REGISTRATION);
     let api = context.cluster::<ControllerRegistration>();
     let object = || (**registration).clone();
-    match step(present, registration.meta().deletion_timestamp.is_some(), &referring) {
+    let deleted = registration.meta().deletion_timestamp.as_ref();
+    match step(present, deleted.is_some(), !referring.is_empty()) {
         Step::Nothing => {}
         Step::Add => drop(add_finalizer(&api, object(), finalizers::CONTROLLER_REGISTRATION).await?),
         Step::Remove => drop(remove_finalizer(&api, object(), finalizers::CONTROLLER_REGISTRATION).await?),
-        Step::Hold(names) => {
-            let message = format!("cannot remove finalizer because still found ControllerInstallations: {names}");
+        Step::Hold => {
+            let now = context.clock.now();
+            let since = deleted.map_or(now, |deleted| deleted.0);
+            if let Some(remaining) = remaining(since, now) {
+                return Ok(Next::After(remaining));
+            }
+            let message = blocked_by(&referring);
             context
                 .recorder
                 .record(&**registration, EventType::Warning, DELETION_BLOCKED, &message)
@@ -81,6 +89,33 @@ async fn registration_finalizer(context: &Context, registration: &Arc<Controller
         }
     }
     Ok(Next::Change)
+}
+
+/// How long an ordinary removal that began at that time may still take; none once that time is over.
+fn remaining(since: Timestamp, now: Timestamp) -> Option<Duration> {
+    let elapsed = Duration::try_from(now.duration_since(since)).unwrap_or_default();
+    REMOVAL_PATIENCE.checked_sub(elapsed).filter(|left| !left.is_zero())
+}
+
+/// The installations that are still there, and what each reports of it.
+fn blocked_by(referring: &[Arc<ControllerInstallation>]) -> String {
+    let of_one = |installation: &Arc<ControllerInstallation>| {
+        let conditions = installation
+            .status
+            .as_ref()
+            .map_or(&[][..], |status| &status.conditions);
+        let is_going = installation.meta().deletion_timestamp.is_some();
+        let told = Condition::find(conditions, if is_going { INSTALLED } else { REQUIRED });
+        match told.filter(|condition| !condition.message.is_empty()) {
+            Some(condition) => format!("{} ({})", installation.name_any(), condition.message),
+            None => installation.name_any(),
+        }
+    };
+    let all: Vec<String> = referring.iter().map(of_one).collect();
+    format!(
+        "cannot remove finalizer because still found ControllerInstallations: {}",
+        all.join(", ")
+    )
 }
 
 /// Every deployment that a registration refers to carries a finalizer.
@@ -133,20 +168,49 @@ async fn deployment_finalizer(context: &Context, deployment: &Arc<ControllerDepl
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn a_finalizer_goes_only_when_nothing_refers_any_more() {
-        let one = ["local-abcde".to_owned()];
         let cases = [
-            (false, false, &[][..], Step::Add),
-            (true, false, &one[..], Step::Nothing),
-            (true, true, &one[..], Step::Hold("local-abcde".into())),
-            (true, true, &[][..], Step::Remove),
-            (false, true, &[][..], Step::Nothing),
+            (false, false, false, Step::Add),
+            (true, false, true, Step::Nothing),
+            (true, true, true, Step::Hold),
+            (true, true, false, Step::Remove),
+            (false, true, false, Step::Nothing),
         ];
-        for (present, deleting, referring, expected) in cases {
-            assert_eq!(step(present, deleting, referring), expected);
+        for (present, deleting, is_referred_to, expected) in cases {
+            assert_eq!(step(present, deleting, is_referred_to), expected);
         }
+    }
+
+    #[test]
+    fn only_a_removal_that_lasts_is_reported_as_blocked() {
+        let at = |seconds| Timestamp::from_second(seconds).unwrap();
+        assert_eq!(remaining(at(10), at(10)), Some(REMOVAL_PATIENCE));
+        assert_eq!(remaining(at(10), at(39)), Some(Duration::from_secs(1)));
+        assert_eq!(remaining(at(10), at(40)), None);
+        assert_eq!(remaining(at(10), at(9)), Some(REMOVAL_PATIENCE), "clocks differ");
+    }
+
+    #[test]
+    fn what_blocks_a_removal_is_named_with_what_it_reports() {
+        let installation = |name: &str, deleted: Option<&str>| {
+            let conditions = json!([
+                {"type": "Required", "status": "True", "message": "extension objects still exist in the seed: [Worker/moon]"},
+                {"type": "Installed", "status": "False", "message": "Deletion of Namespace \"n\" is still pending."},
+            ]);
+            let metadata = json!({"name": name, "deletionTimestamp": deleted});
+            let object = json!({"metadata": metadata, "spec": {"registrationRef": {"name": "moon"}}, "status": {"conditions": conditions}});
+            Arc::new(serde_json::from_value::<ControllerInstallation>(object).unwrap())
+        };
+        let all = [installation("a", None), installation("b", Some("2026-01-01T00:00:00Z"))];
+        assert_eq!(
+            blocked_by(&all),
+            "cannot remove finalizer because still found ControllerInstallations: a (extension objects still exist in the \
+             seed: [Worker/moon]), b (Deletion of Namespace \"n\" is still pending.)"
+        );
     }
 }

@@ -83,6 +83,17 @@ impl Garden {
         all
     }
 
+    /// Reports whether extension objects need an installation, as gardenlet does.
+    async fn required(&self, installation: &str, status: &str) {
+        let conditions = json!([{"type": "Required", "status": status, "reason": "R", "message": "m",
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"}]);
+        let patch = Patch::Merge(json!({"status": {"conditions": conditions}}));
+        self.api::<ControllerInstallation>()
+            .patch_status(installation, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
     async fn events(&self, reason: &str) -> Vec<String> {
         let all = Api::<Event>::all(self.client.clone())
             .list(&Default::default())
@@ -241,15 +252,7 @@ async fn what_is_still_needed_stays_until_it_is_not() {
     garden.always("moon", json!({})).await;
     let name = garden.installation_of("moon").await.name_any();
     let installations = garden.api::<ControllerInstallation>();
-    let required = async |status: &str| {
-        let conditions = json!([{"type": "Required", "status": status, "reason": "R", "message": "m",
-            "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"}]);
-        let patch = Patch::Merge(json!({"status": {"conditions": conditions}}));
-        installations
-            .patch_status(&name, &PatchParams::default(), &patch)
-            .await
-            .unwrap();
-    };
+    let required = async |status: &str| garden.required(&name, status).await;
     required("True").await;
     garden
         .change::<ControllerRegistration>("moon", json!({"spec": {"deployment": {"policy": "OnDemand"}}}))
@@ -257,4 +260,29 @@ async fn what_is_still_needed_stays_until_it_is_not() {
     assert_eq!(garden.installed().await, ["moon on north"]);
     required("False").await;
     until_gone(&installations, &name).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_deletion_that_somebody_must_act_on_is_reported_as_blocked() {
+    let garden = Garden::registered().await;
+    garden.seed("north", 1, json!({})).await;
+    let registrations = garden.api::<ControllerRegistration>();
+    for name in ["moon", "sun"] {
+        garden.always(name, json!({})).await;
+    }
+    garden.installation_of("moon").await;
+    registrations.delete("moon", &Default::default()).await.unwrap();
+    until_gone(&registrations, "moon").await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(garden.events("DeletionBlocked").await.is_empty());
+
+    let needed = garden.installation_of("sun").await.name_any();
+    garden.required(&needed, "True").await;
+    registrations.delete("sun", &Default::default()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert!(garden.events("DeletionBlocked").await.is_empty());
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(garden.events("DeletionBlocked").await, ["ControllerRegistration"]);
+    garden.required(&needed, "False").await;
+    until_gone(&registrations, "sun").await;
 }
