@@ -20,12 +20,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 
+use hash::Deployments;
+
 pub(crate) use finalizers::{run_deployment_finalizers, run_registration_finalizers};
 pub(crate) use standing::run_standing;
 
 /// Keeps the installations of every seed.
 pub(crate) async fn run_installations(context: Context, stop: CancellationToken) {
-    let caches = context.caches.clone();
+    let (caches, deployments) = (context.caches.clone(), Arc::new(Deployments::default()));
     Controller::new("installations", caches.seeds.clone())
         .watches(&caches.registrations, all_seeds(&caches.seeds))
         .watches(&caches.deployments, all_seeds(&caches.seeds))
@@ -38,14 +40,14 @@ pub(crate) async fn run_installations(context: Context, stop: CancellationToken)
         })
         .watches(&caches.shoots, shoot_seeds)
         .run(stop, move |seed| {
-            let context = context.clone();
-            async move { reconcile(&context, &seed).await }
+            let (context, deployments) = (context.clone(), deployments.clone());
+            async move { reconcile(&context, &deployments, &seed).await }
         })
         .await;
 }
 
-async fn reconcile(context: &Context, seed: &Arc<Seed>) -> Result<Next, Fault> {
-    let seen = observe::observe(seed, &context.caches).await;
+async fn reconcile(context: &Context, deployments: &Deployments, seed: &Arc<Seed>) -> Result<Next, Fault> {
+    let seen = observe::observe(seed, &context.caches, deployments).await;
     let plan = plan::plan(&seen);
     let done = apply::apply(context, &seen, &plan).await?;
     report::report(context, &seen, &plan, &done).await;

@@ -3,18 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api_core::v1beta1::{
-    BackupBucket, BackupEntry, ControllerDeployment, ControllerInstallation, ControllerRegistration, Seed, Shoot,
-};
+use api_core::v1beta1::{BackupBucket, BackupEntry, ControllerInstallation, ControllerRegistration, Seed, Shoot};
 use kube::ResourceExt;
 
+use super::hash::{Deployments, Hashed};
 use crate::context::Caches;
 
 /// Everything the plan of one seed is made from.
 pub(crate) struct Seen {
     pub(crate) seed: Arc<Seed>,
     pub(crate) registrations: Vec<ControllerRegistration>,
-    pub(crate) deployments: BTreeMap<String, Arc<ControllerDeployment>>,
+    pub(crate) deployments: BTreeMap<String, Hashed>,
     /// Those of this seed.
     pub(crate) installations: Vec<Arc<ControllerInstallation>>,
     /// All of them: entries name them.
@@ -26,7 +25,7 @@ pub(crate) struct Seen {
 }
 
 /// Waits until all mirrors have been filled once, then reads them.
-pub(crate) async fn observe(seed: &Arc<Seed>, caches: &Caches) -> Seen {
+pub(crate) async fn observe(seed: &Arc<Seed>, caches: &Caches, deployments: &Deployments) -> Seen {
     caches.registrations.ready().await;
     caches.deployments.ready().await;
     caches.installations.ready().await;
@@ -52,12 +51,7 @@ pub(crate) async fn observe(seed: &Arc<Seed>, caches: &Caches) -> Seen {
             .iter()
             .map(|registration| (**registration).clone())
             .collect(),
-        deployments: caches
-            .deployments
-            .list()
-            .into_iter()
-            .map(|d| (d.name_any(), d))
-            .collect(),
+        deployments: deployments.hashed(caches.deployments.list()),
         installations: installations.collect(),
         buckets: caches.buckets.list(),
         entries: caches

@@ -16,7 +16,7 @@ use kube::{Resource, ResourceExt};
 use serde_json::json;
 
 use super::full_name;
-use super::hash::hash;
+use super::hash::{Hashed, hash};
 use super::observe::Seen;
 
 /// Characters after the registration's name in the name of an installation.
@@ -268,10 +268,10 @@ fn plan_installation(
         });
         // It gets its installation all the same: that is where it is reported what is missing. What is installed stays.
     }
-    let hashes = hashes(seen, registration, deployment.map(|deployment| &**deployment));
+    let hashes = hashes(seen, registration, deployment);
     let mut desired = existing.map_or_else(ControllerInstallation::default, |existing| (**existing).clone());
     let pod_security = registration.annotations().get(annotations::POD_SECURITY_ENFORCE);
-    let deployment_ref = deployment_reference(reference, deployment.map(|deployment| &**deployment));
+    let deployment_ref = deployment_reference(reference, deployment.map(|deployment| &*deployment.object));
     let up_to_date = existing.is_some_and(|existing| {
         let same = |(key, value): (&&str, &String)| existing.labels().get(*key) == Some(value);
         let named = |reference: &Option<ObjectReference>| reference.as_ref().and_then(|one| one.name.clone());
@@ -312,13 +312,15 @@ fn plan_installation(
 fn hashes(
     seen: &Seen,
     registration: &ControllerRegistration,
-    deployment: Option<&ControllerDeployment>,
+    deployment: Option<&Hashed>,
 ) -> BTreeMap<&'static str, String> {
-    let content = deployment.map(|d| json!({"type": d.type_, "providerConfig": d.provider_config.value()}));
     let hashes = [
         (labels::SEED_SPEC_HASH, Some(seed_hash(&seen.seed))),
         (labels::REGISTRATION_SPEC_HASH, Some(hash(&registration.spec))),
-        (labels::DEPLOYMENT_HASH, content.map(|content| hash(&content))),
+        (
+            labels::DEPLOYMENT_HASH,
+            deployment.map(|deployment| deployment.hash.clone()),
+        ),
     ];
     hashes
         .into_iter()
@@ -382,7 +384,7 @@ mod tests {
                     json!({"metadata": {"name": "idle"}, "spec": {"resources": [{"kind": "Network", "type": "flat"}]}}),
                 ),
             ],
-            deployments: BTreeMap::from([("local".to_owned(), Arc::new(deployment))]),
+            deployments: BTreeMap::from([("local".to_owned(), Hashed::new(Arc::new(deployment)))]),
             installations: Vec::new(),
             buckets: Vec::new(),
             entries: Vec::new(),
