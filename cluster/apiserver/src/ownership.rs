@@ -20,23 +20,35 @@ pub(crate) fn unsaid(sent: &Value) -> Vec<&'static str> {
     fields
 }
 
-/// The versions of a custom resource, for what others have written in another one. Of a version that the definition has no
-/// more it says what apiextensions-apiserver v0.35 `pkg/apiserver/conversion/converter.go` says.
+/// The versions of a kind, for what others have written in another one. A version that the definition of a custom resource
+/// does not have is refused in the words of apiextensions-apiserver v0.35 `pkg/apiserver/conversion/converter.go`; of any
+/// other kind it counts as the version of the request: an Event is written in two groups.
 pub(crate) struct KindVersions<'a>(pub(crate) &'a Context);
+
+impl KindVersions<'_> {
+    fn version_of(&self, api_version: &str) -> Option<&str> {
+        let known = self.0.served.info().version_of(api_version);
+        let is_custom = self.0.served.role == Role::Custom;
+        known.or_else(|| (!is_custom).then(|| self.0.version()))
+    }
+}
 
 impl Versions for KindVersions<'_> {
     async fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String> {
-        let Some(version) = self.0.served.info().version_of(api_version) else {
+        let Some(version) = self.version_of(api_version) else {
             return Err(format!(
                 "request to convert CR to an invalid group/version: {api_version}"
             ));
         };
-        let converted = conversion::raw(self.0, object.clone(), version).await;
+        let converted = match self.0.served.role {
+            Role::Custom => conversion::raw(self.0, object.clone(), version).await,
+            _ => conversion::object(self.0, object.clone(), version).await,
+        };
         converted.map_err(|status| status.message().to_owned())
     }
 
     fn schema(&self, api_version: &str) -> Schema {
-        let version = self.0.served.info().version_of(api_version);
+        let version = self.version_of(api_version);
         let schema = version.and_then(|version| self.0.served.kind.schema(version));
         schema.unwrap_or_else(Schema::any)
     }
@@ -102,13 +114,15 @@ impl Write<'_> {
         if call.subresource.is_some_and(|name| name != "status") {
             served.kind.prepare(call, &mut asked, Some(old));
         }
-        if version == self.context.working_version() {
-            let elsewhere = self.elsewhere(old, &asked).await;
-            self.track_in(Some(old), &mut asked, &elsewhere);
-        } else {
+        let converted;
+        let mut before = old;
+        if version != self.context.working_version() {
             asked = served.kind.convert(asked, version)?;
-            self.track(Some(&served.kind.convert(old.clone(), version)?), &mut asked);
+            converted = served.kind.convert(old.clone(), version)?;
+            before = &converted;
         }
+        let elsewhere = self.elsewhere(before, &asked).await;
+        self.track_in(Some(before), &mut asked, &elsewhere);
         let managed = metadata::of_mut(&mut asked)?.remove("managedFields");
         let metadata = metadata::of_mut(object)?;
         match managed {
@@ -123,16 +137,16 @@ impl Write<'_> {
         self.track_in(old, object, &[]);
     }
 
-    /// What the change is to managers who wrote in other versions: of a custom resource they may have other fields.
+    /// What the change is to managers who wrote in other versions of the kind, which may have other fields.
     async fn elsewhere(&self, old: &Value, object: &Value) -> Vec<Elsewhere> {
         let (context, served) = (self.context, &self.context.served);
         let mut elsewhere = Vec::new();
-        if served.role != Role::Custom {
-            return elsewhere;
-        }
         let own = served.info().api_version(context.version());
         let versions = KindVersions(context);
         for api_version in managed_in(&[old, object], &own) {
+            if served.role != Role::Custom && served.info().version_of(&api_version).is_none() {
+                continue;
+            }
             let convert = async |object: &Value| {
                 let mut object = object.clone();
                 if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {

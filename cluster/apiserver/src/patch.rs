@@ -1,8 +1,7 @@
 //! PATCH: four ways, chosen by content type, over one loop of read, change, write.
 
 use cluster_patch::{
-    ApplyOptions, PatchError, json_patch, merge_patch, server_side_apply, server_side_apply_in, strategic_merge,
-    strategic_shown,
+    ApplyOptions, PatchError, json_patch, merge_patch, server_side_apply_in, strategic_merge, strategic_shown,
 };
 use cluster_schema::{FieldError, Schema, json_type};
 use cluster_store::Entry;
@@ -281,10 +280,7 @@ impl Request {
             api_version: &api_version,
             reset: &reset,
         };
-        let object = match context.served.role {
-            Role::Custom => server_side_apply_in(live, &checked, options, schema, &KindVersions(context)).await,
-            _ => server_side_apply(live, &checked, options, schema),
-        };
+        let object = server_side_apply_in(live, &checked, options, schema, &KindVersions(context)).await;
         let mut object = object.map_err(|error| patch_status(&error))?;
         // What was applied may pin a version; otherwise the version that was read stays, and is the current one. Where
         // nothing is there yet, a version says nothing.

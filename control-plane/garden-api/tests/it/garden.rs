@@ -141,11 +141,15 @@ impl Garden {
     }
 
     pub(crate) async fn apply(&self, path: &str, body: &Value) -> Value {
-        let (code, answer) = self
-            .send(Method::PATCH, path, "application/apply-patch+yaml", JSON, body)
-            .await;
+        let (code, answer) = self.try_apply(path, body).await;
         assert!((200..300).contains(&code), "apply {path}: {code} {answer}");
         answer
+    }
+
+    /// Code and body of a server-side apply.
+    pub(crate) async fn try_apply(&self, path: &str, body: &Value) -> (u16, Value) {
+        self.send(Method::PATCH, path, "application/apply-patch+yaml", JSON, body)
+            .await
     }
 
     /// Code of what a user without any group of theirs gets to read.

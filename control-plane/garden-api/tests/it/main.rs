@@ -219,6 +219,89 @@ async fn a_deployment_is_the_same_in_both_versions() {
     );
 }
 
+/// Who owns fields of an object: manager, version, and the fields beside metadata.
+fn owners(object: &Value) -> Vec<(String, String, Value)> {
+    let entries = object["metadata"]["managedFields"].as_array().unwrap();
+    let of_one = |entry: &Value| {
+        let mut fields = entry["fieldsV1"].clone();
+        fields.as_object_mut().unwrap().remove("f:metadata");
+        let version = text(entry, "/apiVersion").trim_start_matches("core.gardener.cloud/");
+        (text(entry, "/manager").to_owned(), version.to_owned(), fields)
+    };
+    entries.iter().map(of_one).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn apply_sees_conflicts_with_fields_written_in_the_other_version() {
+    let garden = Garden::with_landscape().await;
+    let (v1, beta) = ("/apis/core.gardener.cloud/v1", "/apis/core.gardener.cloud/v1beta1");
+    let of = |root: &str, query: &str| format!("{root}/controllerdeployments/d?{query}");
+    let in_beta = |replicas: u8| {
+        json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerDeployment", "metadata": {"name": "d"},
+            "type": "helm", "providerConfig": {"chart": "Y2hhcnQ=", "values": {"a": 1, "replicas": replicas}}})
+    };
+    let in_v1 = |replicas: u8| {
+        json!({"apiVersion": "core.gardener.cloud/v1", "kind": "ControllerDeployment", "metadata": {"name": "d"},
+            "helm": {"values": {"replicas": replicas}}})
+    };
+    let replicas = |object: &Value| object["providerConfig"]["values"]["replicas"].clone();
+    garden.apply(&of(beta, "fieldManager=up"), &in_beta(1)).await;
+
+    // By an update, which takes the field from whoever applied it.
+    let change = json!({"helm": {"values": {"replicas": 2}}});
+    let changed = garden.ok(Method::PATCH, &of(v1, "fieldManager=user"), &change).await;
+    let all = owners(&changed);
+    let of_user = all.iter().find(|(manager, ..)| manager == "user").unwrap();
+    assert_eq!(
+        (&*of_user.1, &of_user.2),
+        ("v1", &json!({"f:helm": {"f:values": {"f:replicas": {}}}}))
+    );
+    let of_up = all.iter().find(|(manager, ..)| manager == "up").unwrap();
+    let values = &of_up.2["f:providerConfig"]["f:values"];
+    assert!(
+        values.get("f:a").is_some() && values.get("f:replicas").is_none(),
+        "{all:?}"
+    );
+    let (code, status) = garden.try_apply(&of(beta, "fieldManager=up"), &in_beta(1)).await;
+    assert_eq!(code, 409, "{status}");
+    let conflict = &status["details"]["causes"][0];
+    assert_eq!(conflict["field"], ".helm.values.replicas", "{status}");
+    assert!(
+        text(conflict, "/message").contains("\"user\" using core.gardener.cloud/v1"),
+        "{status}"
+    );
+    let same = garden.apply(&of(beta, "fieldManager=up"), &in_beta(2)).await;
+    assert_eq!(replicas(&same), 2, "the same value is no conflict");
+
+    // By an apply, which is refused in the one version as in the other.
+    let (code, status) = garden.try_apply(&of(v1, "fieldManager=other"), &in_v1(3)).await;
+    assert_eq!(code, 409, "{status}");
+    let fields: Vec<&Value> = status["details"]["causes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|cause| &cause["field"])
+        .collect();
+    assert_eq!(
+        fields,
+        [".providerConfig.values.replicas", ".helm.values.replicas"],
+        "{status}"
+    );
+    garden.apply(&of(v1, "fieldManager=other&force=true"), &in_v1(3)).await;
+    let back = garden.ok(Method::GET, &of(beta, ""), &Value::Null).await;
+    assert_eq!(replicas(&back), 3);
+    assert!(owners(&back).iter().all(|(manager, ..)| manager != "user"), "{back}");
+    let left_out =
+        json!({"apiVersion": "core.gardener.cloud/v1", "kind": "ControllerDeployment", "metadata": {"name": "d"}});
+    garden.apply(&of(v1, "fieldManager=other"), &left_out).await;
+    let back = garden.ok(Method::GET, &of(beta, ""), &Value::Null).await;
+    assert_eq!(
+        back["providerConfig"],
+        json!({"chart": "Y2hhcnQ=", "values": {"a": 1}}),
+        "{back}"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn two_primaries_for_one_type_are_refused() {
     let garden = Garden::with_landscape().await;
