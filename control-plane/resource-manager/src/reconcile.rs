@@ -240,9 +240,25 @@ async fn delete(resource: &ManagedResource, context: &Context) -> Result<Next, F
             return Err(fault);
         }
     }
-    remove_finalizer(&api(resource, context), resource.clone(), &finalizer(class)).await?;
-    context.identity.forget(&ObjectKey::of(resource));
+    let resource = match resource.metadata.deletion_timestamp {
+        Some(_) => resource.clone(),
+        None => hand_over(resource, context).await?,
+    };
+    let key = ObjectKey::of(&resource);
+    remove_finalizer(&api(&resource, context), resource, &finalizer(class)).await?;
+    context.identity.forget(&key);
     Ok(Next::Change)
+}
+
+/// Forgets what was applied to our target: the manager of the new class would take it for objects of its own target, and
+/// delete there what has the same names.
+async fn hand_over(resource: &ManagedResource, context: &Context) -> Result<ManagedResource, Fault> {
+    let mut after = resource.clone();
+    if let Some(status) = &mut after.status {
+        status.resources.clear();
+        status.secrets_data_checksum = None;
+    }
+    write(resource, after, context).await
 }
 
 /// Reports what is left of a ManagedResource that is being deleted.

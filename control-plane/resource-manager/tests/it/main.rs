@@ -450,7 +450,7 @@ async fn a_change_of_class_removes_the_objects_before_the_next_manager_applies_t
     let other = embedded_with("seed", Vec::new(), |builder| builder.entropy(Entropy::seeded(2))).await;
     let client = target.admin();
     let landscape = Landscape::start_with(target, client).await;
-    landscape.write(&[map("a", "1")]).await;
+    landscape.write(&[map("a", "1"), map("b", "1")]).await;
     landscape.manage(|_| {}).await;
     landscape
         .until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded")
@@ -474,6 +474,9 @@ async fn a_change_of_class_removes_the_objects_before_the_next_manager_applies_t
         .await;
     let others: Api<ConfigMap> = Api::namespaced(other.admin(), "default");
     assert!(others.get_opt("a").await.unwrap().is_none());
+    let of_another: ConfigMap = serde_json::from_value(map("b", "theirs")).unwrap();
+    others.create(&Default::default(), &of_another).await.unwrap();
+    landscape.write(&[map("a", "1")]).await;
     let release = json!({"metadata": {"finalizers": null}});
     maps.patch("a", &PatchParams::default(), &Patch::Merge(release))
         .await
@@ -481,9 +484,15 @@ async fn a_change_of_class_removes_the_objects_before_the_next_manager_applies_t
     until_gone(&maps, "a").await;
     until(&others, "a", "there", |_: &ConfigMap| true).await;
     until(&resources, "mr", "held by its new manager", |resource| {
-        resource.finalizers() == ["resources.gardener.cloud/gardener-resource-manager-seed"]
+        let names = resource.status.iter().flat_map(|status| &status.resources);
+        let names: Vec<&str> = names.filter_map(|reference| reference.name.as_deref()).collect();
+        resource.finalizers() == ["resources.gardener.cloud/gardener-resource-manager-seed"] && names == ["a"]
     })
     .await;
+    assert!(
+        others.get_opt("b").await.unwrap().is_some(),
+        "an object of the new target that has the name of one in the old target"
+    );
     resources.delete("mr", &DeleteParams::default()).await.unwrap();
     until_gone(&resources, "mr").await;
     assert!(others.get_opt("a").await.unwrap().is_none());
