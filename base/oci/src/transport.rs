@@ -18,7 +18,7 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use rustls::{AlertDescription, ClientConfig};
+use rustls::{AlertDescription, CertificateError, ClientConfig};
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -165,7 +165,7 @@ fn lost(error: &legacy::Error) -> Kind {
             Some(rustls::Error::InvalidCertificate(why)) => {
                 return Kind::Untrusted {
                     whose: "the registry".to_owned(),
-                    why: why.to_string(),
+                    why: certificate_problem(why),
                 };
             }
             Some(rustls::Error::AlertReceived(alert)) if is_about_certificate(*alert) => {
@@ -178,6 +178,23 @@ fn lost(error: &legacy::Error) -> Kind {
         cause = one.source();
     }
     Kind::Unreachable(chain(error))
+}
+
+/// What is wrong with a host's certificate. Of the library's words only those stay that no registry should cause.
+fn certificate_problem(why: &CertificateError) -> String {
+    match why {
+        CertificateError::UnknownIssuer => "no authority that is known here has issued it".to_owned(),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has expired".to_owned(),
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "it is not valid yet".to_owned(),
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "it is for another host".to_owned()
+        }
+        // Of a certificate that is an authority at the same time, as self-signed ones often are.
+        other if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            "it is that of an authority, and no server's: it may be self-signed".to_owned()
+        }
+        other => other.to_string(),
+    }
 }
 
 /// Whether the host says so of our certificate, or of the lack of one (RFC 8446, 6.2).

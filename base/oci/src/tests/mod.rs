@@ -513,8 +513,10 @@ async fn a_certificate_of_strangers_is_not_believed() {
     let chart = Chart::new(b"chart");
     let hosts = Hosts::new(move |asked, _| chart.answer(&asked.target));
     let strange = hosts.client(|settings| settings.ca_bundle = None);
-    let why = pull(&strange).await.expect_err("nobody vouches for it");
+    let why = pull(&strange).await.expect_err("no known authority has issued it");
     assert!(matches!(why.kind, Kind::Untrusted { .. }), "{why}");
+    let text = "the certificate of the registry is not trusted: no authority that is known here has issued it";
+    assert!(why.to_string().ends_with(text), "{why}");
     assert!(hosts.asked().is_empty());
     let blind = hosts.client(|settings| {
         settings.ca_bundle = None;

@@ -11,7 +11,7 @@ use api_meta::{Classified as _, Fault, FaultClass, conditions::installation as r
 use base_clock::{Clock, Entropy};
 use base_helm::chart::CHART_BYTES_MAX;
 use base_helm::{Chart, Engine};
-use base_oci::{Artefact, Client, Keyring, Reference, ReferenceError, Settings};
+use base_oci::{Artefact, Client, Keyring, Kind, Reference, ReferenceError, Settings};
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
@@ -161,7 +161,7 @@ impl Charts {
                 let digest = known.as_ref().map(|known| known.digest.clone());
                 let of_reference = || reference.digest().map(|digest| digest.to_string());
                 let digest = digest.or_else(of_reference).or_else(|| digest_in(installed?, &address));
-                let problem = Problem::invalid(reason::OCI_CHART_CANNOT_BE_PULLED, Fault::from(error));
+                let problem = not_pulled(error);
                 let Some(digest) = digest else { return Err(problem) };
                 tracing::warn!(%reference, digest, "the chart is taken as it was pulled last: {}", problem.message());
                 return Ok(Source {
@@ -171,7 +171,7 @@ impl Charts {
                     is_old: true,
                 });
             }
-            (Err(error), _) => return Err(Problem::invalid(reason::OCI_CHART_CANNOT_BE_PULLED, Fault::from(error))),
+            (Err(error), _) => return Err(not_pulled(error)),
         };
         let digest = pulled.digest.to_string();
         let chart = match self.find(&digest) {
@@ -246,6 +246,18 @@ impl Charts {
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Why a registry did not give the chart, with what is to be changed in the ControllerDeployment.
+fn not_pulled(error: base_oci::Error) -> Problem {
+    let fault = match error.kind.decisive() {
+        Kind::Untrusted { .. } => Fault::new(error.class(), error).hint(
+            "write the certificate of its authority, a self-signed one itself, as bundle.crt into a Secret of namespace garden \
+             with label gardener.cloud/role=oci-ca-bundle, and name the Secret in caBundleSecretRef of helm.ociRepository",
+        ),
+        _ => Fault::from(error),
+    };
+    Problem::invalid(reason::OCI_CHART_CANNOT_BE_PULLED, fault)
 }
 
 /// About how many bytes a chart takes with its templates compiled.
@@ -390,6 +402,25 @@ mod tests {
             .unwrap();
         assert_eq!(known.digest, "sha256:known");
         assert!(known.chart.is_ok() && known.is_old);
+    }
+
+    #[test]
+    fn an_untrusted_registry_is_named_with_the_field_for_its_authority() {
+        let problem = not_pulled(base_oci::Error {
+            reference: "registry.example:5000/charts/moon:1.0".to_owned(),
+            host: "registry.example:5000".to_owned(),
+            kind: Kind::Untrusted {
+                whose: "the registry".to_owned(),
+                why: "it has expired".to_owned(),
+            },
+        });
+        let message = problem.message();
+        for part in [
+            "registry.example:5000/charts/moon:1.0: the certificate of the registry is not trusted: it has expired",
+            "caBundleSecretRef",
+        ] {
+            assert!(message.contains(part), "{message}");
+        }
     }
 
     #[test]

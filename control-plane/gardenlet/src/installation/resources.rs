@@ -129,7 +129,35 @@ fn render(wanted: &Wanted, chart: &Loaded) -> Result<Vec<Value>, Problem> {
             hint,
         ));
     }
+    if let Some(why) = made_twice(&made) {
+        let hint = "leave one of them out of the chart, or name them differently";
+        return Err(refused(why, hint));
+    }
     Ok(made.into_iter().map(|made| made.value).collect())
+}
+
+/// The first object that the chart makes twice: the ManagedResource could not say which of the two is meant.
+fn made_twice(made: &[lint::Made]) -> Option<String> {
+    let mut known = BTreeMap::new();
+    for one in made {
+        let text = |pointer: &str| one.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        // Two versions of a group are one kind.
+        let (group, _) = text("/apiVersion").split_once('/').unwrap_or_default();
+        let identity = (
+            group,
+            text("/kind"),
+            text("/metadata/namespace"),
+            text("/metadata/name"),
+        );
+        if let Some(first) = known.insert(identity, one) {
+            let files = match first.file == one.file {
+                true => format!("both in {}", one.file),
+                false => format!("in {} and in {}", first.file, one.file),
+            };
+            return Some(format!("the chart makes {} twice, {files}", one.title()));
+        }
+    }
+    None
 }
 
 fn pack(wanted: &Wanted, objects: &[Value]) -> Result<Made, Problem> {

@@ -192,6 +192,10 @@ fn bad_deployments() -> Vec<(Value, &'static str, &'static str)> {
         (template("just a text"), "templates/a.yaml"),
         (template("apiVersion: v1\nmetadata: {name: a}"), "kind is missing"),
         (template("kind: [1]"), "templates/a.yaml"),
+        (
+            template(&format!("{map}---\n{map}", map = config_map("  a: b\n"))),
+            "ConfigMap \"made\" twice",
+        ),
         (json!({"helm": {"rawChart": chart(&[("Chart.yaml", head)])}}), ">=1.99"),
     ];
     let read = [
