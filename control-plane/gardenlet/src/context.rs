@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
-use crate::installation::{Apis, Charts};
+use crate::installation::{Apis, Charts, Rendering};
 use crate::shoot::NodeMirrors;
 
 /// Field manager of everything gardenlet applies.
@@ -61,6 +61,8 @@ pub(crate) struct Context {
     pub nodes: NodeMirrors,
     /// Charts of extensions.
     pub charts: Charts,
+    /// Renders them.
+    pub rendering: Rendering,
     /// What the seed's API server can do.
     pub apis: Apis,
     /// The last timestamp of a request to an extension.

@@ -57,6 +57,7 @@ pub async fn run(
         seed_caches: SeedCaches::start(&seed, &stop),
         nodes,
         charts: installation::Charts::new(clock.clone(), entropy.clone()),
+        rendering: installation::Rendering::default(),
         apis: installation::Apis::default(),
         stamped: Mutex::new(clock.now()),
         events: Recorder::new(garden.clone(), "gardenlet", clock.clone()),

@@ -14,6 +14,7 @@ mod plan;
 mod pods;
 mod problem;
 mod remove;
+mod rendering;
 mod report;
 mod required;
 mod resources;
@@ -38,9 +39,10 @@ use problem::Halt;
 
 pub(crate) use chart::Charts;
 pub(crate) use observe::Apis;
+pub(crate) use rendering::Rendering;
 
 /// Installations worked on at the same time: a registry that does not answer holds each of its charts up for 30 s, and
-/// those of other registries, and removals, must go on meanwhile. Rendering does not wait, so it is bound by the threads.
+/// those of other registries, and removals, must go on meanwhile. Rendering has a bound of its own.
 const INSTALLATIONS_MAX: usize = 64;
 /// How soon an installation is tried again that waits for something that nothing here watches, such as a registry.
 const RETRY_PERIOD: Duration = Duration::from_secs(30);
@@ -164,7 +166,13 @@ async fn turn(context: &Context, installation: &core::ControllerInstallation) ->
     };
     let is_old = seen.chart.is_old;
     if let Plan::Install(wanted) = plan::plan(installation, &seen, &context.config)? {
-        let made = resources::make(&wanted, &*seen.chart.chart?)?;
+        let chart = seen.chart.chart?;
+        let render = move || {
+            let made = resources::make(&wanted, &chart);
+            (wanted, made)
+        };
+        let (wanted, made) = context.rendering.run(render).await?;
+        let made = made?;
         // Before anything is there to be taken down.
         let installations: Api<core::ControllerInstallation> = Api::all(context.garden.clone());
         add_finalizer(
