@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
-use crate::installation::{Apis, Charts, Rendering};
+use crate::installation::{Apis, Charts, GENERIC_KUBECONFIG, Rendering};
 use crate::shoot::NodeMirrors;
 
 /// Field manager of everything gardenlet applies.
@@ -106,7 +106,7 @@ pub(crate) struct SeedCaches {
     pub deployments: Cache<Deployment>,
     pub stateful_sets: Cache<StatefulSet>,
     pub extension_namespaces: Cache<Namespace>,
-    /// Those that are filled with tokens of the garden.
+    /// Those that are filled with tokens of the garden, and the kubeconfigs that go with them.
     pub access_secrets: Cache<Secret>,
     /// Those of the seed's gardener-resource-manager.
     pub manager_roles: Cache<ClusterRole>,
@@ -154,7 +154,7 @@ impl SeedCaches {
         let extensions = watcher::Config::default().labels(&format!("{}={}", labels::ROLE, labels::role::EXTENSION));
         let named = |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
         let access = watcher::Config::default().labels(&format!(
-            "{}={},{}={}",
+            "{} in ({}, {GENERIC_KUBECONFIG}),{}={}",
             labels::RESOURCES_PURPOSE,
             labels::resources::PURPOSE_TOKEN_REQUESTOR,
             labels::RESOURCES_CLASS,

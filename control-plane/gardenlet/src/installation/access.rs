@@ -21,8 +21,8 @@ const MOUNT_PATH: &str = "/var/run/secrets/gardener.cloud/garden/generic-kubecon
 const VOLUME: &str = "garden-kubeconfig";
 /// Tells a container where its kubeconfig is.
 const VARIABLE: &str = "GARDEN_KUBECONFIG";
-/// Prefix of the kubeconfig's Secret.
-const KUBECONFIG_SECRET: &str = "generic-garden-kubeconfig";
+/// Prefix of the kubeconfig's Secret, and its purpose as a label.
+pub(crate) const GENERIC_KUBECONFIG: &str = "generic-garden-kubeconfig";
 /// Name of the Secret with the token.
 pub(crate) const ACCESS_SECRET: &str = "garden-access-extension";
 /// Key of the kubeconfig, and its file below [`MOUNT_PATH`].
@@ -78,12 +78,17 @@ impl Access {
             labels: Some(owned(labels)),
             ..ObjectMeta::default()
         };
-        let collectable = [(labels::GARBAGE_COLLECTABLE_REFERENCE, "true")];
-        let name = format!("{KUBECONFIG_SECRET}-{}", checksum(&content));
+        let of_kubeconfig = [
+            (labels::GARBAGE_COLLECTABLE_REFERENCE, "true"),
+            // By these it is watched; the token requestor has another purpose.
+            (labels::RESOURCES_PURPOSE, GENERIC_KUBECONFIG),
+            (labels::RESOURCES_CLASS, labels::resources::CLASS_GARDEN),
+        ];
+        let name = format!("{GENERIC_KUBECONFIG}-{}", checksum(&content));
         let of_account = json!({labels::CONTROLLER_REGISTRATION_NAME: registration}).to_string();
         Ok(Self {
             kubeconfig: Secret {
-                metadata: metadata(name, &collectable),
+                metadata: metadata(name, &of_kubeconfig),
                 data: Some(BTreeMap::from([(KUBECONFIG_KEY.to_owned(), ByteString(content))])),
                 immutable: Some(true),
                 type_: Some("Opaque".to_owned()),
@@ -113,6 +118,12 @@ impl Access {
     /// Name of the Secret with the kubeconfig.
     pub(crate) fn kubeconfig_name(&self) -> String {
         self.kubeconfig.name_any()
+    }
+
+    /// Whether both Secrets are among those that are `present` in the namespace.
+    pub(crate) fn is_among(&self, present: &[String]) -> bool {
+        let names = [self.kubeconfig_name(), ACCESS_SECRET.to_owned()];
+        names.iter().all(|name| present.contains(name))
     }
 
     /// Gives the kubeconfig to the pods of `object`, unless it is of another namespace, of a kind without pods, has

@@ -21,7 +21,7 @@ pub(crate) async fn apply(context: &Context, wanted: &Wanted, made: &Made) -> Re
     let secrets = context.in_seed::<Secret>(&inside);
     match &wanted.access {
         Some(Access { kubeconfig, token }) => {
-            create_or_get(&secrets, kubeconfig).await?;
+            apply_object(&secrets, kubeconfig, MANAGER).await?;
             apply_object(&secrets, token, MANAGER).await?;
         }
         // With it the token requestor takes the service account away.

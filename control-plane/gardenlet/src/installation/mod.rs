@@ -37,6 +37,7 @@ use crate::context::Context;
 use plan::Plan;
 use problem::Halt;
 
+pub(crate) use access::GENERIC_KUBECONFIG;
 pub(crate) use chart::Charts;
 pub(crate) use observe::Apis;
 pub(crate) use rendering::Rendering;

@@ -18,7 +18,6 @@ use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::core::discovery::v2::APIGroupDiscoveryList;
 use kube::{Client, ResourceExt};
 
-use super::access::ACCESS_SECRET;
 use super::chart::{Access, Source};
 use super::problem::{Halt, Problem};
 use super::report;
@@ -54,8 +53,8 @@ pub(crate) struct Seen {
     pub managed_resource: Option<Arc<ManagedResource>>,
     /// Whether the Secrets that `managed_resource` names are there.
     pub has_data: bool,
-    /// Whether the Secret for a token of the garden is there.
-    pub has_access: bool,
+    /// Names of the Secrets for access to the garden that are in its namespace.
+    pub access: Vec<String>,
 }
 
 /// The ControllerDeployment of an installation, if it is known and has a chart: any other is its operator's.
@@ -93,8 +92,9 @@ pub(crate) async fn observe(
             .map(Arc::new),
     };
     let chart = chart(context, helm, managed_resource.as_deref()).await?;
-    let access_secret = ObjectKey::namespaced(names::extension_namespace(&name), ACCESS_SECRET);
-    let namespace = ObjectKey::cluster(names::extension_namespace(&name));
+    let inside = names::extension_namespace(&name);
+    let access = context.seed_caches.access_secrets.list_in(&inside);
+    let namespace = ObjectKey::cluster(inside);
     Ok(Some(Seen {
         registration,
         seed,
@@ -106,7 +106,7 @@ pub(crate) async fn observe(
         has_data: has_data(context, managed_resource.as_deref()).await?,
         managed_resource,
         deployment,
-        has_access: context.seed_caches.access_secrets.get(&access_secret).is_some(),
+        access: access.iter().map(|secret| secret.name_any()).collect(),
     }))
 }
 

@@ -66,7 +66,10 @@ pub(crate) fn plan(installation: &core::ControllerInstallation, seen: &Seen, con
     let known = resource.and_then(|known| known.annotations().get(annotations::INSTALLATION_INPUTS));
     let namespace = seen.namespace.as_deref();
     let is_there = seen.has_data
-        && (seen.has_access || wanted.access.is_none())
+        && wanted
+            .access
+            .as_ref()
+            .is_none_or(|access| access.is_among(&seen.access))
         && namespace.is_some_and(|present| is_as(present, &wanted.namespace));
     if is_there && known == Some(&wanted.inputs) {
         return Ok(Plan::Keep);
@@ -101,7 +104,7 @@ fn wanted(installation: &core::ControllerInstallation, seen: &Seen, config: &Con
         namespace: _,
         managed_resource: _,
         has_data: _,
-        has_access: _,
+        access: _,
     } = seen;
     let (name, registration) = (installation.name_any(), registration.name_any());
     let seed_is_garden = *seed_identity == config.garden_identity;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use api_meta::conditions::installation as reason;
 use base_client::{Call, Injected, Verb};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
-use kube::Api;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, ListParams};
+use kube::{Api, ResourceExt};
 use serde_json::json;
 use tests_kit::{until, until_gone};
 
@@ -76,6 +76,17 @@ async fn the_token_of_the_garden_is_filled_comes_back_and_goes_with_the_installa
         secret.metadata.uid != filled.metadata.uid && has_token(secret)
     })
     .await;
+    let listed = secrets.list(&ListParams::default()).await.unwrap();
+    let mut all = listed.items.into_iter();
+    let kubeconfig = all
+        .find(|secret| secret.name_any().starts_with("generic-garden-kubeconfig-"))
+        .unwrap();
+    let name = kubeconfig.name_any();
+    secrets.delete(&name, &DeleteParams::default()).await.unwrap();
+    let again = until(&secrets, &name, "written again", |secret| {
+        secret.metadata.uid != kubeconfig.metadata.uid
+    });
+    assert_eq!(again.await.data, kubeconfig.data);
     world.delete().await;
     until_gone(&world.installations(), NAME).await;
     assert!(accounts.get_opt("extension-ext").await.unwrap().is_none());
