@@ -257,6 +257,11 @@ fn nodes_setup(flow: &mut FlowBuilder<Task>, facts: &ShootFacts) {
         .skip_if(facts.workerless, WORKERLESS)
         .skip_if(facts.skip_readiness, SKIP_READINESS);
     write(flow, Task::DeployShootSystem).in_group(SHOOT_SYSTEM);
+    // Not upstream's task, which has the nodes of a Shoot to wait for in most cases: the rights of the Shoot's user are
+    // among these resources, and a Shoot without workers is up before they are applied. Nothing waits for it.
+    wait(flow, Task::WaitShootSystem, EXTENSION_TIMEOUT)
+        .after([Task::DeployShootSystem])
+        .skip_if(facts.skip_readiness, SKIP_READINESS);
     write(flow, Task::DeployShootClusterIdentity).after([
         group(RESOURCE_MANAGER),
         group(OS_CONFIG),

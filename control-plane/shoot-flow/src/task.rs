@@ -72,6 +72,7 @@ tasks! {
     DeleteStaleOsConfigs = "Delete stale OperatingSystemConfig resources",
     WaitStaleOsConfigs = "Waiting until stale OperatingSystemConfig resources are deleted",
     DeployShootSystem = "Deploying shoot system resources",
+    WaitShootSystem = "Waiting until shoot system resources have been applied",
     DeployShootClusterIdentity = "Deploying shoot cluster identity",
     DeployNetwork = "Deploying shoot network plugin",
     WaitNetwork = "Waiting until shoot network plugin has been reconciled",

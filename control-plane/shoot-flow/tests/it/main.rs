@@ -160,6 +160,7 @@ const INDEPENDENT: &[(Task, Task)] = &[
     (Task::WaitInfrastructure, Task::DeployInternalDnsRecord),
     (Task::WaitNetwork, Task::ConfigureWorkers),
     (Task::WaitWorkers, Task::DeployExtensionsAfterWorkers),
+    (Task::WaitShootSystem, Task::ConfigureWorkers),
     (Task::DeployExternalDnsRecord, Task::InitializeShootConnection),
 ];
 

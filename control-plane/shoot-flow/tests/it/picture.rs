@@ -87,6 +87,7 @@ const PHASES: &[(&str, &[Task])] = &[
             Task::DeleteStaleOsConfigs,
             Task::WaitStaleOsConfigs,
             Task::DeployShootSystem,
+            Task::WaitShootSystem,
             Task::DeployShootClusterIdentity,
             Task::DeployNodeAgent,
             Task::DeployMachineControllers,

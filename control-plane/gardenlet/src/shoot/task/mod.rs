@@ -97,6 +97,7 @@ fn reconcile<'a>(op: &'a Operation, task: Task, context: TaskContext) -> BoxFutu
         Task::DeleteStaleOsConfigs => os_config::delete_stale(op).boxed(),
         Task::WaitStaleOsConfigs => os_config::wait_stale(op, until).boxed(),
         Task::DeployShootSystem => shoot_system::deploy(op).boxed(),
+        Task::WaitShootSystem => shoot_system::wait(op, until).boxed(),
         Task::DeployShootClusterIdentity => shoot_system::deploy_cluster_identity(op).boxed(),
         Task::DeployNetwork => network::deploy(op).boxed(),
         Task::WaitNetwork => single::wait::<Network>(op, until).map_ok(drop).boxed(),

@@ -49,6 +49,11 @@ pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
     managed::deploy(op, SYSTEM, &system_objects(&settings)).await
 }
 
+/// Waits until they are applied.
+pub(crate) async fn wait(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+    managed::wait_applied(op, SYSTEM, until).await
+}
+
 /// The cluster's identity.
 pub(crate) async fn deploy_cluster_identity(op: &Operation) -> Result<(), Fault> {
     let known = op.status.known().await.status.cluster_identity;
