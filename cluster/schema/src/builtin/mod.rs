@@ -14,6 +14,7 @@ mod definition_history;
 mod endpoint_slices;
 mod ephemeral_rules;
 mod image;
+mod network_policies;
 mod pod_defaults;
 mod pod_rules;
 mod policy_rules;

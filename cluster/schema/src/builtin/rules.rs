@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     admission_rules, api_services, autoscalers, certificates, claims, core_rules, definition, elements,
-    endpoint_slices, pod_rules, policy_rules, service, text, workload_rules,
+    endpoint_slices, network_policies, pod_rules, policy_rules, service, text, workload_rules,
 };
 use crate::{FieldError, FieldPath, go_internal, names};
 
@@ -37,6 +37,7 @@ pub fn validate(group: &str, version: &str, kind: &str, object: &Value, old: Opt
         (RBAC_GROUP, "v1", "Role" | "ClusterRole") => role(kind, object, &mut errors),
         (RBAC_GROUP, "v1", "RoleBinding" | "ClusterRoleBinding") => binding(kind, object, old, &mut errors),
         ("networking.k8s.io", "v1", "Ingress") => ingress(object, &mut errors),
+        ("networking.k8s.io", "v1", "NetworkPolicy") => network_policies::validate(object, old, &mut errors),
         ("coordination.k8s.io", "v1", "Lease") => lease(object, &mut errors),
         ("certificates.k8s.io", "v1", "CertificateSigningRequest") => certificates::validate(object, old, &mut errors),
         ("apiextensions.k8s.io", "v1", "CustomResourceDefinition") => definition::validate(object, old, &mut errors),
@@ -84,6 +85,7 @@ pub fn warnings(group: &str, kind: &str, object: &Value, old: Option<&Value>) ->
     match (group, kind) {
         ("", "Service") => service::warnings(object),
         ("", "PersistentVolumeClaim") => claims::warnings(object),
+        ("networking.k8s.io", "NetworkPolicy") => network_policies::warnings(object),
         ("", "PodTemplate") => pod_rules::warnings(&object["template"], "template."),
         ("", "ReplicationController") | ("apps", _) | ("batch", "Job") => {
             pod_rules::warnings(&object["spec"]["template"], "spec.template.")
