@@ -7,14 +7,15 @@ use std::time::Duration;
 use api_core::v1beta1::{Project, ProjectPhase, Shoot};
 use api_meta::Fault;
 use base_client::{Judgement, wait_until};
+use cluster_programs::ImageFile;
 use kube::{Api, Client};
 
 use crate::cli;
 use crate::data_folder;
 use crate::follow::Ended;
-use crate::landscape::{self, Landscape, SEEDS_MAX, Settings, State, apply_all, documents};
+use crate::landscape::{self, Landscape, NotHealthy, SEEDS_MAX, Settings, State, apply_all, documents};
 use crate::live::{self, Console};
-use crate::{apiserver, kubeconfig};
+use crate::{apiserver, kubeconfig, program_images};
 
 /// The project that `--example` applies, as it stands in `examples/`.
 const EXAMPLE_PROJECT: &str = include_str!("../../../examples/10-project.yaml");
@@ -57,6 +58,9 @@ pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, console: &
     }
     let folder = arguments.data_dir.join(STATE);
     let settings = settings(arguments, &folder)?;
+    if settings.images.is_some() {
+        program_images::tell_isolation(console).await;
+    }
     let state = if arguments.memory {
         State::memory(&settings)?
     } else {
@@ -75,6 +79,7 @@ fn settings(arguments: &cli::Up, folder: &Path) -> Result<Settings, Fault> {
     };
     let count = arguments.seeds.unwrap_or(kept.clamp(1, SEEDS_MAX));
     let mut settings = Settings::real(arguments.data_dir.clone(), arguments.port).with_seeds(count);
+    settings.images = arguments.images.as_deref().map(ImageFile::read).transpose()?;
     for cli::SeedLabels { seed: name, labels } in &arguments.seed_labels {
         let there: Vec<String> = settings.seeds.iter().map(|seed| seed.name.clone()).collect();
         let Some(seed) = settings.seeds.iter_mut().find(|seed| seed.name == *name) else {
@@ -147,12 +152,17 @@ async fn show(
         landscape.address().trim_start_matches("https://"),
         kept_where(arguments)
     ));
-    if let Err(fault) = landscape.ready(PATIENCE).await {
-        // It may be one extension of many, and whoever is to mend it needs the landscape.
-        console.say(&format!("not ready, and goes on trying: {fault}"));
-        return Ok(Err(fault));
+    match landscape.ready(PATIENCE).await {
+        Ok(broken) => {
+            console.say("ready: a Shoot can be taken");
+            broken.iter().for_each(|one| console.say(&not_healthy(one)));
+        }
+        Err(fault) => {
+            // Whoever is to mend it needs the landscape.
+            console.say(&format!("not ready, and goes on trying: {fault}"));
+            return Ok(Err(fault));
+        }
     }
-    console.say("ready: a Shoot can be taken");
     let mut example = Ok(());
     if arguments.example {
         // From here on, so that nothing of the flow is missed.
@@ -171,6 +181,15 @@ async fn show(
     let followed = arguments.example.then_some(example.is_ok());
     console.say(&next_commands(&arguments.data_dir, followed));
     Ok(example)
+}
+
+/// An extension of the user's that does not work, in one line.
+fn not_healthy(broken: &NotHealthy) -> String {
+    let NotHealthy { installation, why } = broken;
+    let why = why.replace('\n', " ");
+    format!(
+        "ControllerInstallation {installation} is not healthy: {why}; see `orangery why controllerinstallation {installation}`"
+    )
 }
 
 /// Where the state is, and how long it is there.

@@ -41,13 +41,25 @@ pub const BACKUPS: &str = "backups";
 pub(super) async fn garden(client: &Client, settings: &Settings) -> Result<(), Fault> {
     apply_all(client, documents(GARDEN)?).await?;
     apply_all(client, vec![secret(DNS_SECRET), secret(BACKUP_SECRET)]).await?;
-    let types: BTreeSet<&str> = settings.seeds.iter().map(|seed| seed.provider_type.as_str()).collect();
-    for type_ in types {
+    for type_ in provider_types(settings) {
         for object in provider(settings, type_)? {
             offer(client, object).await?;
         }
     }
     Ok(())
+}
+
+fn provider_types(settings: &Settings) -> BTreeSet<&str> {
+    settings.seeds.iter().map(|seed| seed.provider_type.as_str()).collect()
+}
+
+fn provider_name(provider_type: &str) -> String {
+    format!("provider-{}", provider_type.to_lowercase())
+}
+
+/// Names of the registrations that the landscape brings.
+pub(super) fn registrations(settings: &Settings) -> BTreeSet<String> {
+    provider_types(settings).into_iter().map(provider_name).collect()
 }
 
 /// Applies what the seed needs.
@@ -86,6 +98,7 @@ async fn offer(client: &Client, mut object: Value) -> Result<(), Fault> {
         let asked = object.clone();
         for field in conflicts(&error) {
             leave_out(&mut object, &field);
+            leave_out(&mut object, &in_v1beta1(&field));
         }
         if object == asked {
             return Err(refused(error, &object));
@@ -126,6 +139,15 @@ fn conflicts(error: &kube::Error) -> Vec<String> {
         .collect()
 }
 
+/// Where a field of a ControllerDeployment's other version stands in the version that is offered: a conflict names it as
+/// whoever set it wrote it.
+fn in_v1beta1(field: &str) -> String {
+    let Some(rest) = field.strip_prefix(".helm") else {
+        return field.to_owned();
+    };
+    format!(".providerConfig{}", rest.replacen(".rawChart", ".chart", 1))
+}
+
 /// Takes a field away; of an item of a list, the list.
 fn leave_out(object: &mut Value, field: &str) {
     let field = field.split('[').next().unwrap_or_default().trim_start_matches('.');
@@ -160,7 +182,7 @@ fn provider(settings: &Settings, provider_type: &str) -> Result<Vec<Value>, Faul
         format!("--data-dir={}", settings.data_dir.join(BACKUPS).display()),
     ];
     args.extend(settings.dns.map(|address| format!("--dns-address={address}")));
-    let name = format!("provider-{}", provider_type.to_lowercase());
+    let name = provider_name(provider_type);
     let kinds = [
         "BackupBucket",
         "BackupEntry",
@@ -178,7 +200,6 @@ fn provider(settings: &Settings, provider_type: &str) -> Result<Vec<Value>, Faul
         .collect();
     Ok(vec![
         json!({
-            // The version that kubectl asks for first: what its users change is found again in the same version.
             "apiVersion": "core.gardener.cloud/v1beta1",
             "kind": "ControllerDeployment",
             "metadata": {"name": name},
@@ -252,6 +273,45 @@ mod tests {
             leave_out(&mut object, field);
         }
         assert_eq!(object, json!({"a": {"b": {"d": 2}}}));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_offer_keeps_what_users_changed_in_either_version() {
+        let settings = control_plane_garden_api::GardenSettings {
+            entropy: base_clock::Entropy::seeded(1),
+            gateway: None,
+        };
+        let kinds = control_plane_garden_api::kinds(&settings);
+        let garden = tests_kit::embedded_with("garden", kinds, |builder| builder).await;
+        let client = garden.admin();
+        let offered = |chart: &str| {
+            json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerDeployment", "metadata": {"name": "d"},
+                "type": "helm", "providerConfig": {"chart": chart, "values": {"args": ["a"], "replicas": 1, "size": 1}}})
+        };
+        offer(&client, offered("b25l")).await.unwrap();
+        let v1: Api<api_core::v1::ControllerDeployment> = Api::all(client.clone());
+        let v1beta1: Api<api_core::v1beta1::ControllerDeployment> = Api::all(client.clone());
+        let user = PatchParams {
+            field_manager: Some("user".to_owned()),
+            ..PatchParams::default()
+        };
+        let in_v1 = Patch::Merge(json!({"helm": {"values": {"replicas": 2}}}));
+        v1.patch("d", &user, &in_v1).await.unwrap();
+        let in_v1beta1 = Patch::Merge(json!({"providerConfig": {"values": {"args": ["b"]}}}));
+        v1beta1.patch("d", &user, &in_v1beta1).await.unwrap();
+
+        offer(&client, offered("dHdv")).await.unwrap();
+        let after = v1beta1.get("d").await.unwrap().provider_config.value();
+        assert_eq!(
+            after,
+            json!({"chart": "dHdv", "values": {"args": ["b"], "replicas": 2, "size": 1}}),
+            "the chart is the new one"
+        );
+        let chart_of_user = Patch::Merge(json!({"helm": {"rawChart": "bWluZQ=="}}));
+        v1.patch("d", &user, &chart_of_user).await.unwrap();
+        offer(&client, offered("dGhyZWU=")).await.unwrap();
+        let after = v1beta1.get("d").await.unwrap().provider_config.value();
+        assert_eq!(after["chart"], "bWluZQ==");
     }
 
     #[test]

@@ -26,10 +26,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use api::Api;
-use readiness::Before;
+use readiness::{Before, Readiness};
 
 pub use bootstrap::{BACKUPS, apply_all, documents};
 pub use provider_chart::provider_rules;
+pub use readiness::NotHealthy;
 pub use settings::{Port, SEED_FIRST, SEEDS_MAX, SeedNetworks, SeedSettings, Settings};
 pub use state::State;
 
@@ -50,6 +51,7 @@ pub struct Landscape {
     audits: Audits,
     front: Front,
     address: String,
+    readiness: Readiness,
     parts: Parts,
 }
 
@@ -144,12 +146,13 @@ impl Landscape {
         let garden = garden::start_api(settings, state, &front, &address).await?;
         let garden_client = garden.server().loopback_client();
         bootstrap::garden(&garden_client, settings).await?;
+        let own = bootstrap::registrations(settings);
         let mut seeds = Vec::new();
         for (kept, of_seed) in state.seeds.iter().zip(&settings.seeds) {
             let api = seed::start_api(settings, of_seed, &kept.kept, &front, &address).await?;
             let client = api.server().loopback_client();
             bootstrap::seed(&client).await?;
-            let before = Before::look(&garden_client, &client, &of_seed.name).await?;
+            let before = Before::look(&garden_client, &client, &of_seed.name, &own).await?;
             seeds.push(RunningSeed {
                 name: of_seed.name.clone(),
                 api,
@@ -170,13 +173,23 @@ impl Landscape {
                 parts: &parts,
             })?;
         }
-        readiness::add(settings, &front, &garden, &parts)?;
+        let client = front.client(&garden.kubeconfig(ADMIN, &[ADMINS])?)?;
+        let readiness = Readiness::watch(&client, own, &parts.stop);
+        let (of_check, names) = (
+            readiness.clone(),
+            seeds.iter().map(|seed| seed.name.clone()).collect::<Vec<_>>(),
+        );
+        garden
+            .server()
+            .readiness()
+            .add("seed-ready", move || of_check.first_missing(&names).map_or(Ok(()), Err));
         Ok(Self {
             garden,
             seeds,
             audits,
             front,
             address,
+            readiness,
             parts,
         })
     }
@@ -204,20 +217,19 @@ impl Landscape {
             .cloned()
     }
 
-    /// Waits until every seed can take a Shoot: it is ready, its extensions are installed, and those who said so before a
-    /// restart are back.
+    /// Waits until every seed can take a Shoot: it is ready, the landscape's own extensions are installed, and those who
+    /// reported so before a restart are back. Gives the extensions of users that do not work.
     ///
     /// # Errors
     /// `patience` is up; the error says what was missing.
-    pub async fn ready(&self, patience: Duration) -> Result<(), Fault> {
+    pub async fn ready(&self, patience: Duration) -> Result<Vec<NotHealthy>, Fault> {
         let connector = self.connector();
         let garden = connector.client(&self.garden_kubeconfig()?)?;
         let seeds = self.seeds.iter().map(|seed| async {
             let client = connector.client(&seed.kubeconfig()?)?;
-            seed.before.wait_until_past(&garden, &client, patience).await?;
-            readiness::wait(garden.clone(), &seed.name, patience).await
+            self.readiness.wait(&seed.before, &garden, &client, patience).await
         });
-        futures::future::try_join_all(seeds).await.map(drop)
+        Ok(futures::future::try_join_all(seeds).await?.concat())
     }
 
     /// The kubeconfig of the people who run the landscape, for the garden.

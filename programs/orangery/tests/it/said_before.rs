@@ -4,10 +4,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use api_core::v1beta1::ControllerDeployment;
+use api_core::v1beta1::{ControllerDeployment, ControllerRegistration, Seed};
+use api_meta::{Condition, ConditionStatus};
+use base_client::{Judgement, wait_until};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use programs_orangery::landscape::{Landscape, Settings, State};
 use serde_json::{Value, json};
@@ -91,5 +93,44 @@ async fn a_restart_leaves_what_its_user_has_made_of_the_provider_and_renews_the_
         "note": "mine",
     });
     assert_eq!(provider(&garden).await["values"], expected);
+    second.stop(PATIENCE).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_users_broken_extension_is_reported_and_does_not_keep_the_landscape_from_being_ready() {
+    let state = State::memory(&settings("data", 1)).unwrap();
+    let first = Landscape::start(&settings("data", 1), &state).await.unwrap();
+    assert_eq!(first.ready(PATIENCE).await.unwrap(), []);
+    let (garden, _) = clients(&first);
+    let registration = json!({"metadata": {"name": "moon"}, "spec": {
+        "deployment": {"policy": "Always", "deploymentRefs": [{"name": "lander"}]},
+        "resources": [{"kind": "Extension", "type": "moon"}],
+    }});
+    let registration: ControllerRegistration = serde_json::from_value(registration).unwrap();
+    let registrations: Api<ControllerRegistration> = Api::all(garden.clone());
+    registrations
+        .create(&PostParams::default(), &registration)
+        .await
+        .unwrap();
+    let seeds: Api<Seed> = Api::all(garden);
+    let is_broken = |seed: Option<&Seed>| {
+        let conditions = seed.and_then(|seed| Some(&seed.status.as_ref()?.conditions));
+        let known = conditions.and_then(|all| Condition::find(all, "ExtensionsReady"));
+        match known.map(|condition| &condition.status) {
+            Some(ConditionStatus::False) => Judgement::Done(()),
+            _ => Judgement::NotYet("its extensions are ready".to_owned()),
+        }
+    };
+    wait_until(&seeds, "local", PATIENCE, is_broken).await.unwrap();
+    first.stop(PATIENCE).await;
+
+    let second = Landscape::start(&settings("data", 2), &state).await.unwrap();
+    let begun = tokio::time::Instant::now();
+    let broken = second.ready(PATIENCE).await.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    assert_eq!(broken.len(), 1, "{broken:?}");
+    assert!(broken[0].installation.starts_with("moon-"), "{broken:?}");
+    let why = "ControllerDeployment lander, which ControllerRegistration moon names, does not exist";
+    assert!(broken[0].why.starts_with(why), "{broken:?}");
     second.stop(PATIENCE).await;
 }
