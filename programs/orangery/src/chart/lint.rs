@@ -163,7 +163,7 @@ fn finding(made: &[Made], place: usize, said: Said) -> Option<Finding> {
     let (severity, message, hint) = match said {
         Said::UnknownField(field) => (
             Severity::Warning,
-            format!("{field}: it would be dropped without a word"),
+            format!("{field}: it is refused here, where Gardener drops it"),
             "correct the field in the template",
         ),
         Said::Refused(why) => (

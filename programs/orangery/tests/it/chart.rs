@@ -399,7 +399,7 @@ fn what_a_kubernetes_would_refuse_is_told_with_file_object_and_field() {
     ]);
     let (out, said, code) = linted(folder.path(), &["x"]);
     for line in [
-        "warning: x/templates/deployment.yaml: Deployment \"web\": unknown field \"spec.replcas\": it would be dropped",
+        "warning: x/templates/deployment.yaml: Deployment \"web\": unknown field \"spec.replcas\": it is refused",
         "error: x/templates/deployment.yaml: Deployment \"web\": spec.template.metadata.labels: Invalid value: {\"a\":\"c\"}: `selector` does not match template `labels`",
         "error: x/templates/thing.yaml: Thing \"a\": spec.size: Invalid value: 4",
         "x 0.1.0: 3 objects, 2 errors, 1 warning",
