@@ -1,4 +1,7 @@
-//! Whom a client of TLS believes to be the server: the authorities of the machine, or anybody. It opens no connection.
+//! Whom a client of TLS believes to be the server: the authorities of the machine, those of a bundle, or anybody. It opens no
+//! connection.
+
+mod authorities;
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,6 +9,8 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+
+pub use authorities::{Authorities, LegacyCommonName};
 
 /// The authorities that the machine trusts, read once.
 pub fn machine_roots() -> &'static RootCertStore {
