@@ -7,6 +7,12 @@
 //! A connection that asks for a name nobody has registered, or for none, reaches the server of [`ANY_NAME`] where there
 //! is one. Else it is answered with a TCP reset: to its client it looks as if nothing listened there, which is what a
 //! stopped API server looks like.
+//!
+//! A connection that came in elsewhere, such as one that a pod's program made to a Service, is handed over with the name of its
+//! server ([`Front::serve_stream`]): clients that dial an address send no server name. Names of the landscape: a garden or seed
+//! is `NAME.orangery.internal`, and stands behind the Service `default/kubernetes` of its own cluster; a Shoot's API server is
+//! `kube-apiserver.SHOOT-NAMESPACE.svc`, as its Service in the seed is called, and stands behind `default/kubernetes` of the
+//! shoot. So a dial of `NAME.NAMESPACE` in a seed is one for the front where [`Front::has`] knows `NAME.NAMESPACE.svc`.
 
 mod body;
 mod connect;
@@ -20,7 +26,7 @@ mod tls;
 mod traffic;
 
 pub use body::{REQUEST_BODIES_BYTES_MAX, REQUEST_BODY_BYTES_MAX};
-pub use registry::{ANY_NAME, Front, NameTaken, RegisteredServer, Registration};
+pub use registry::{ANY_NAME, Front, NameTaken, NotRegistered, RegisteredServer, Registration};
 pub use serve::{CONNECTIONS_MAX, HEADER_BYTES_MAX, STREAMS_PER_CONNECTION_MAX};
 pub use timeouts::Timeouts;
 pub use tls::CertificateError;

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::body::REQUEST_BODIES_BYTES_MAX;
+use crate::serve::CONNECTIONS_MAX;
 use crate::timeouts::Timeouts;
 use crate::tls::{self, CertificateError};
 
@@ -29,6 +30,8 @@ pub struct Front {
     table: Arc<Mutex<Table>>,
     /// What the bodies of requests may still take, in bytes.
     pub(crate) bodies: Arc<Semaphore>,
+    /// How many more connections may be served that others accepted.
+    pub(crate) streams: Arc<Semaphore>,
     /// Around every client in process.
     pub(crate) layers: Layers,
     pub(crate) timeouts: Timeouts,
@@ -89,6 +92,7 @@ impl Front {
             clock,
             table: Arc::default(),
             bodies: Arc::new(Semaphore::new(REQUEST_BODIES_BYTES_MAX)),
+            streams: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
             layers: Layers::default(),
             timeouts: Timeouts::default(),
         }
@@ -174,6 +178,12 @@ impl Front {
             .collect()
     }
 
+    /// Whether a server is registered under exactly this name, compared without case.
+    pub fn has(&self, name: &str) -> bool {
+        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table.names.contains_key(&name.to_ascii_lowercase())
+    }
+
     fn remove(&self, names: &[String], id: u64) {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         for name in names {
@@ -193,6 +203,11 @@ impl Front {
     "the name {0:?} is held by a server whose certificate another authority has signed; end that one first, or take another name"
 )]
 pub struct NameTaken(String);
+
+/// No server is registered under a name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no API server is registered as {0:?}")]
+pub struct NotRegistered(pub(crate) String);
 
 /// Whose key has signed a server's certificate. Their names do not tell authorities apart.
 fn authority_of(chain: &[CertificateDer<'_>]) -> Option<Vec<u8>> {

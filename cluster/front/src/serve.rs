@@ -1,13 +1,15 @@
-//! The TLS port. Never reads a request before the server it is for is known.
+//! The TLS port, and single connections that others accepted. Never reads a request before the server it is for is known.
 
+use std::any::Any;
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use base_client::ResponseBody;
+use base_client::{ResponseBody, Wire};
 use cluster_access::{PeerAddress, PeerCertificates};
 use http::{Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
@@ -19,13 +21,13 @@ use rustls_pki_types::CertificateDer;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, MissedTickBehavior, timeout_at};
-use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
+use tokio_rustls::{LazyConfigAcceptor, StartHandshake};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
-use crate::registry::{Front, Server};
+use crate::registry::{Front, NotRegistered, Server};
 use crate::takeover::{Place, Takeover, taken_over};
 use crate::timeouts::Timeouts;
 use crate::tls::HTTP2;
@@ -66,10 +68,11 @@ impl Front {
                         _permit: permit,
                         _open: connections.token(),
                     });
+                    let from = stream.peer_addr().ok().map(|address| address.ip());
                     connections.spawn(async move {
                         tokio::select! {
                             () = stop.cancelled() => {}
-                            () = front.connection(stream, place) => {}
+                            () = front.connection(stream, from, place) => {}
                         }
                     });
                 }
@@ -83,10 +86,63 @@ impl Front {
         connections.wait().await;
     }
 
-    async fn connection(&self, stream: TcpStream, place: Arc<Place>) {
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "could not switch off delays of a connection");
+    /// Serves one connection that another listener accepted, as a connection to the server registered as `name`, whatever name
+    /// its client asks for in the TLS handshake, if any. `from` is the client's address, if it is known. It ends with the
+    /// connection, whatever protocol that changes to; dropping it cuts the connection. Time-outs and limits are those of the
+    /// port, but the connections are counted apart: clients of one do not keep those of the other waiting.
+    ///
+    /// # Errors
+    /// No server is registered as `name`. The stream is closed then, with a reset if it is a [`TcpStream`].
+    pub async fn serve_stream<S: Wire + 'static>(
+        &self,
+        name: &str,
+        stream: S,
+        from: Option<IpAddr>,
+    ) -> Result<(), NotRegistered> {
+        let deadline = Instant::now() + self.timeouts.handshake;
+        let Ok(Ok(permit)) = timeout_at(deadline, self.streams.clone().acquire_owned()).await else {
+            tracing::warn!(
+                name,
+                "a forwarded connection is closed: {CONNECTIONS_MAX} are open already"
+            );
+            return Ok(());
+        };
+        let Some(server) = self.find(name) else {
+            reset(&stream);
+            return Err(NotRegistered(name.to_owned()));
+        };
+        let (stop, connections) = (CancellationToken::new(), TaskTracker::new());
+        let _cut_when_dropped = stop.clone().drop_guard();
+        let place = Arc::new(Place {
+            stop,
+            _permit: permit,
+            _open: connections.token(),
+        });
+        self.forwarded(stream, &server, (deadline, from), place).await;
+        // It may have become something else than HTTP.
+        connections.close();
+        connections.wait().await;
+        Ok(())
+    }
+
+    async fn forwarded<S: Wire + 'static>(
+        &self,
+        stream: S,
+        server: &Arc<Server>,
+        (deadline, from): (Instant, Option<IpAddr>),
+        place: Arc<Place>,
+    ) {
+        undelayed(&stream);
+        let mut acceptor = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream);
+        match timeout_at(deadline, &mut acceptor).await {
+            Ok(Ok(start)) => self.encrypted(start, server, (deadline, from), place).await,
+            Ok(Err(error)) => tracing::debug!(%error, "a forwarded connection did not begin with TLS"),
+            Err(_) => {}
         }
+    }
+
+    async fn connection(&self, stream: TcpStream, from: Option<IpAddr>, place: Arc<Place>) {
+        undelayed(&stream);
         let deadline = Instant::now() + self.timeouts.handshake;
         let mut acceptor = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream);
         let start = match timeout_at(deadline, &mut acceptor).await {
@@ -103,22 +159,39 @@ impl Front {
             reset(&start.io);
             return;
         };
+        self.encrypted(start, &server, (deadline, from), place).await;
+    }
+
+    /// Goes on with a handshake for a server, and serves it.
+    async fn encrypted<S: Wire + 'static>(
+        &self,
+        start: StartHandshake<S>,
+        server: &Arc<Server>,
+        (deadline, from): (Instant, Option<IpAddr>),
+        place: Arc<Place>,
+    ) {
         let open = server.open.token();
         let handshake = timeout_at(deadline, start.into_stream(server.config.clone()));
         tokio::select! {
             biased;
             () = server.cut.cancelled() => {}
             done = handshake => match done {
-                Ok(Ok(stream)) => self.serve_http(&server, stream, place).await,
-                Ok(Err(error)) => tracing::debug!(name, %error, "a TLS handshake failed"),
-                Err(_) => tracing::debug!(name, "a TLS handshake took too long"),
+                Ok(Ok(stream)) => self.serve_http(server, stream, from, place).await,
+                Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+                Err(_) => tracing::debug!("a TLS handshake took too long"),
             },
         }
         drop(open);
     }
 
-    async fn serve_http(&self, server: &Arc<Server>, stream: TlsStream<TcpStream>, place: Arc<Place>) {
-        let (socket, tls) = stream.get_ref();
+    async fn serve_http<S: Wire + 'static>(
+        &self,
+        server: &Arc<Server>,
+        stream: TlsStream<S>,
+        from: Option<IpAddr>,
+        place: Arc<Place>,
+    ) {
+        let (_, tls) = stream.get_ref();
         let chain = tls.peer_certificates().map(<[_]>::to_vec);
         let owned = |chain: Vec<CertificateDer<'_>>| chain.into_iter().map(CertificateDer::into_owned).collect();
         let session = Session {
@@ -128,7 +201,7 @@ impl Front {
             traffic: Traffic::new(),
             place,
             peer: chain.map(|chain| PeerCertificates::new(owned(chain))),
-            address: socket.peer_addr().ok().map(|address| PeerAddress(address.ip())),
+            address: from.map(PeerAddress),
             is_http2: tls.alpn_protocol() == Some(HTTP2),
             has_asked: AtomicBool::new(false),
         };
@@ -142,11 +215,26 @@ async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> io::Result<
     Ok((stream, permit))
 }
 
-/// Closing with nothing left to linger for sends RST instead of FIN.
-pub(crate) fn reset(stream: &TcpStream) {
-    if let Err(error) = stream.set_zero_linger() {
+/// Closing with nothing left to linger for sends RST instead of FIN. What is not a socket just ends.
+pub(crate) fn reset<S: 'static>(stream: &S) {
+    if let Some(socket) = socket(stream)
+        && let Err(error) = socket.set_zero_linger()
+    {
         tracing::debug!(%error, "could not reset a connection");
     }
+}
+
+/// Small messages matter more than few packets.
+fn undelayed<S: 'static>(stream: &S) {
+    if let Some(socket) = socket(stream)
+        && let Err(error) = socket.set_nodelay(true)
+    {
+        tracing::debug!(%error, "could not switch off delays of a connection");
+    }
+}
+
+fn socket<S: 'static>(stream: &S) -> Option<&TcpStream> {
+    (stream as &dyn Any).downcast_ref()
 }
 
 fn http1(timeouts: &Timeouts) -> http1::Builder {
@@ -184,7 +272,7 @@ struct Session {
 }
 
 impl Session {
-    async fn serve(self, stream: TlsStream<TcpStream>) {
+    async fn serve<S: Wire + 'static>(self, stream: TlsStream<S>) {
         let service = service_fn(|request: Request<Incoming>| {
             self.has_asked.store(true, Ordering::Relaxed);
             self.answer(request)

@@ -8,11 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use base_client::ResponseBody;
+use base_client::{ResponseBody, Wire};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_rustls::server::TlsStream;
 use tower::BoxError;
@@ -221,13 +220,13 @@ impl Body for Pieces {
 }
 
 /// The encrypted connection itself.
-pub(crate) struct Watched {
-    stream: TlsStream<TcpStream>,
+pub(crate) struct Watched<S: Wire + 'static> {
+    stream: TlsStream<S>,
     traffic: Arc<Traffic>,
 }
 
-impl Watched {
-    pub(crate) fn new(stream: TlsStream<TcpStream>, traffic: Arc<Traffic>) -> Self {
+impl<S: Wire + 'static> Watched<S> {
+    pub(crate) fn new(stream: TlsStream<S>, traffic: Arc<Traffic>) -> Self {
         Self { stream, traffic }
     }
 
@@ -240,7 +239,7 @@ impl Watched {
     }
 }
 
-impl Drop for Watched {
+impl<S: Wire + 'static> Drop for Watched<S> {
     fn drop(&mut self) {
         if self.traffic.given_up.load(Ordering::Relaxed) {
             crate::serve::reset(self.stream.get_ref().0);
@@ -248,13 +247,13 @@ impl Drop for Watched {
     }
 }
 
-impl AsyncRead for Watched {
+impl<S: Wire + 'static> AsyncRead for Watched<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
-impl AsyncWrite for Watched {
+impl<S: Wire + 'static> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.note(outcome)

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
 mod bodies;
+mod forwarded;
 mod slow;
 
 use std::collections::BTreeMap;
