@@ -1,6 +1,6 @@
-//! Subresources of pods that their node answers: the log of a container; exec, attach and port forwarding, which no node in
-//! a process can do. It finds the container and the node, asks the node here or its kubelet elsewhere, and hands on what that
-//! says.
+//! Subresources of pods that their node answers: the log of a container; exec and attach, which a node in a process refuses; and
+//! port forwarding, which this server does itself for pods of its process. It finds the container and the node, asks the node here or
+//! its kubelet elsewhere, and hands on what that says.
 //! (kubernetes/kubernetes v1.35 pkg/registry/core/pod/strategy.go LogLocation and streamLocation, rest/log.go)
 
 use base_client::{HttpService, ResponseBody, answer_apart, stream_body};
@@ -21,7 +21,7 @@ use crate::registry::Served;
 use crate::relay::{self, NodePlace, held};
 use crate::resource::Form;
 use crate::status::Status;
-use crate::{admission, read};
+use crate::{admission, forward, read};
 
 /// Finds the service of a node by the node's name.
 pub(crate) type Nodes = Box<dyn Fn(&str) -> Option<HttpService> + Send + Sync>;
@@ -143,11 +143,27 @@ async fn stream(context: &Context, connect: Connect, parts: &Parts, body: Body) 
             Ok(carried.await?.warn(warnings))
         }
         Found::Here(service) => {
+            if let (Connect::PortForward, Some(pod)) = (connect, forwarded(context, &pod)) {
+                let permit = context.server.carried.one_more()?;
+                return Ok(forward::answer(pod, parts, permit)?.warn(warnings));
+            }
             let response = ask(service, path).await?;
             let code = response.status();
             Err(refusal(context, code, whole(response.into_body()).await).warned(warnings))
         }
     }
+}
+
+/// A pod of this process whose ports this server reaches itself.
+fn forwarded(context: &Context, pod: &Value) -> Option<forward::Pod> {
+    context.server.pods.as_ref()?;
+    let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str);
+    Some(forward::Pod {
+        server: context.server.clone(),
+        name: context.name().to_owned(),
+        uid: text("/metadata/uid").unwrap_or_default().to_owned(),
+        ip: text("/status/podIP")?.parse().ok()?,
+    })
 }
 
 impl Connect {

@@ -7,24 +7,22 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use base_tls::{Unverified, machine_roots};
+use base_tls::{Authorities, LegacyCommonName, Unverified, machine_roots};
 use base64::Engine as _;
 use bytes::Bytes;
-use cluster_store::Key;
 use http::{HeaderMap, Request, StatusCode, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
+use rustls::crypto::CryptoProvider;
+use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, ServerName};
 use serde_json::Value;
-use tokio::net::TcpStream;
 use tokio::time::Instant;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 use super::identity::ClientIdentity;
+use crate::reach::Reach;
 use crate::relay::bracketed;
 use crate::server::Inner;
 
@@ -34,8 +32,6 @@ const ANSWER_BYTES_MAX: usize = 8 << 20;
 const IDLE_MAX: usize = 16;
 /// How long one is kept: as long as Go's client does.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-/// The port of a URL or Service that names none.
-const HTTPS: u16 = 443;
 const USER_AGENT: &str = "kube-apiserver-admission";
 
 /// One client for each way in which webhooks are reached.
@@ -76,17 +72,6 @@ pub(crate) struct Client {
     idle: Mutex<Vec<(SendRequest<Full<Bytes>>, Instant)>>,
 }
 
-/// Where a server of HTTPS is, and why it is trusted.
-pub(crate) struct Reach {
-    /// As in the URL.
-    host: String,
-    server_name: String,
-    port: u16,
-    /// Namespace and name of the Service that is asked for the address.
-    service: Option<(String, String)>,
-    tls: TlsConnector,
-}
-
 impl Client {
     fn of(config: &Value) -> Result<Self, String> {
         let tls = tls(Trust::Bundle(&text(config, "caBundle")), None)?;
@@ -103,14 +88,7 @@ impl Client {
             Some(at) => rest.split_at(at),
             None => (rest, ""),
         };
-        let (server_name, port) = split_port(host);
-        let reach = Reach {
-            host: host.to_owned(),
-            server_name: server_name.trim_matches(['[', ']']).to_owned(),
-            port: port.unwrap_or(HTTPS),
-            service: None,
-            tls: TlsConnector::from(Arc::new(tls)),
-        };
+        let reach = Reach::host(host, tls);
         let path = clean(path);
         Ok(Self { reach, path, idle })
     }
@@ -119,7 +97,7 @@ impl Client {
     pub(crate) async fn post(&self, server: &Inner, timeout: Duration, body: Bytes) -> Result<Reply, String> {
         let query = format!("?timeout={}", whole_seconds(timeout));
         let target = format!("{}{query}", self.path);
-        let url = format!("https://{}{target}", self.reach.host);
+        let url = format!("https://{}{target}", self.reach.name());
         let failed = |why: String| format!("Post {url:?}: {why}");
         match tokio::time::timeout(timeout, self.exchange(server, &target, body)).await {
             Ok(outcome) => outcome.map_err(failed),
@@ -130,7 +108,7 @@ impl Client {
     async fn exchange(&self, server: &Inner, target: &str, body: Bytes) -> Result<Reply, String> {
         let request = || {
             Request::post(target)
-                .header(header::HOST, &self.reach.host)
+                .header(header::HOST, self.reach.name())
                 .header(header::USER_AGENT, USER_AGENT)
                 .header(header::ACCEPT, "application/json, */*")
                 .header(header::CONTENT_TYPE, "application/json")
@@ -197,77 +175,10 @@ impl Client {
     }
 }
 
-impl Reach {
-    /// A Service, as `spec.service` of an APIService or a webhook names it.
-    pub(crate) fn service(service: &Value, tls: ClientConfig) -> Self {
-        let (namespace, name) = (text(service, "namespace"), text(service, "name"));
-        let port = service.get("port").and_then(Value::as_u64);
-        let port = port.and_then(|port| port.try_into().ok()).unwrap_or(HTTPS);
-        let server_name = format!("{name}.{namespace}.svc");
-        Self {
-            host: format!("{server_name}:{port}"),
-            server_name,
-            port,
-            service: Some((namespace, name)),
-            tls: TlsConnector::from(Arc::new(tls)),
-        }
-    }
-
-    /// As the server is called.
-    pub(crate) fn host(&self) -> &str {
-        &self.host
-    }
-
-    /// A connection of its own. Errors: in the words of Go's client.
-    pub(crate) async fn connect(&self, server: &Inner) -> Result<TlsStream<TcpStream>, String> {
-        let (host, port) = self.address(server).await?;
-        let stream = TcpStream::connect((host.as_str(), port))
-            .await
-            .map_err(|error| refused(&host, port, &error))?;
-        let _ = stream.set_nodelay(true);
-        let name = ServerName::try_from(self.server_name.clone())
-            .map_err(|error| format!("tls: {:?} is no name of a server: {error}", self.server_name))?;
-        self.tls
-            .connect(name, stream)
-            .await
-            .map_err(|error| distrusted(&error, &self.server_name))
-    }
-
-    /// Where to connect: a Service says it.
-    pub(crate) async fn address(&self, server: &Inner) -> Result<(String, u16), String> {
-        let Some((namespace, name)) = &self.service else {
-            return Ok((self.server_name.clone(), self.port));
-        };
-        let key = Key::new("services", Some(namespace), name.as_str());
-        let found = server.store.get(&key).await.map_err(|error| error.to_string())?;
-        let found = found.ok_or_else(|| format!("service {name:?} not found"))?;
-        let service = found.object.value(found.revision);
-        let text = |field: &str| {
-            let value = service.get("spec").and_then(|spec| spec.get(field)?.as_str());
-            value.unwrap_or_default().to_owned()
-        };
-        match text("type").as_str() {
-            "ClusterIP" if text("clusterIP") == "None" => {
-                Err("cannot route to service with ClusterIP \"None\"".to_owned())
-            }
-            "ClusterIP" | "NodePort" | "LoadBalancer" => Ok((text("clusterIP"), self.port)),
-            "ExternalName" => Ok((text("externalName"), self.port)),
-            other => Err(format!("unsupported service type {other:?}")),
-        }
-    }
-}
-
 /// A path without a slash at its end and without empty parts.
 fn clean(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     format!("/{}", parts.join("/"))
-}
-
-fn split_port(host: &str) -> (&str, Option<u16>) {
-    match host.rsplit_once(':') {
-        Some((name, port)) if !port.ends_with(']') => (name, port.parse().ok()),
-        _ => (host, None),
-    }
 }
 
 /// `10s`: what Go prints for whole seconds, rounded up.
@@ -279,7 +190,7 @@ fn whole_seconds(duration: Duration) -> String {
     }
 }
 
-fn text(value: &Value, field: &str) -> String {
+pub(crate) fn text(value: &Value, field: &str) -> String {
     value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
@@ -299,7 +210,10 @@ pub(crate) fn tls(trust: Trust<'_>, identity: Option<&ClientIdentity>) -> Result
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
     let config = match trust {
-        Trust::Bundle(bundle) => config.with_root_certificates(roots(bundle)?),
+        Trust::Bundle("") => config.with_root_certificates(machine_roots().clone()),
+        Trust::Bundle(bundle) => config
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(authorities(bundle, &provider)?)),
         Trust::Anybody => config
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(Unverified(provider))),
@@ -314,23 +228,17 @@ pub(crate) fn tls(trust: Trust<'_>, identity: Option<&ClientIdentity>) -> Result
     Ok(config)
 }
 
-fn roots(bundle: &str) -> Result<RootCertStore, String> {
-    if bundle.is_empty() {
-        return Ok(machine_roots().clone());
-    }
-    let unreadable = |_| "unable to load root certificates: unable to parse bytes as PEM block".to_owned();
+fn authorities(bundle: &str, provider: &Arc<CryptoProvider>) -> Result<Authorities, String> {
+    let unreadable = || "unable to load root certificates: unable to parse bytes as PEM block".to_owned();
     let pem = base64::engine::general_purpose::STANDARD
         .decode(bundle)
         .map_err(|error| error.to_string())?;
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(unreadable)?;
-        roots.add(certificate).map_err(|error| error.to_string())?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let certificates = certificates.map_err(|_| unreadable())?;
+    if certificates.is_empty() {
+        return Err(unreadable());
     }
-    if roots.is_empty() {
-        return Err("unable to load root certificates: unable to parse bytes as PEM block".to_owned());
-    }
-    Ok(roots)
+    Authorities::new(certificates, provider).map_err(|error| error.to_string())
 }
 
 pub(crate) fn refused(host: &str, port: u16, error: &io::Error) -> String {
@@ -349,20 +257,37 @@ pub(crate) fn distrusted(error: &io::Error, name: &str) -> String {
     let why = match tls {
         Some(rustls::Error::InvalidCertificate(wrong)) => match wrong {
             Wrong::UnknownIssuer => "x509: certificate signed by unknown authority".to_owned(),
-            Wrong::Expired | Wrong::ExpiredContext { .. } => {
+            Wrong::Expired | Wrong::ExpiredContext { .. } | Wrong::NotValidYet | Wrong::NotValidYetContext { .. } => {
                 "x509: certificate has expired or is not yet valid".to_owned()
             }
-            Wrong::NotValidForNameContext { presented, .. } => {
-                let names: Vec<&str> = presented.iter().map(|name| shown_name(name)).collect();
-                format!("x509: certificate is valid for {}, not {name}", names.join(", "))
+            Wrong::NotValidForNameContext { presented, .. } => misnamed(presented, name),
+            Wrong::InvalidPurpose | Wrong::InvalidPurposeContext { .. } => {
+                "x509: certificate specifies an incompatible key usage".to_owned()
             }
             Wrong::NotValidForName => format!("x509: certificate is not valid for {name}"),
+            Wrong::Other(rustls::OtherError(cause)) if cause.is::<LegacyCommonName>() => {
+                format!("x509: {LegacyCommonName}")
+            }
             other => format!("x509: {other}"),
         },
         _ if error.kind() == io::ErrorKind::UnexpectedEof => return "EOF".to_owned(),
         _ => return format!("tls: {error}"),
     };
     format!("tls: failed to verify certificate: {why}")
+}
+
+/// What Go says of a certificate with these names. (golang/go 1.25 src/crypto/x509/verify.go, HostnameError)
+fn misnamed(presented: &[String], name: &str) -> String {
+    let is_address = name.parse::<std::net::IpAddr>().is_ok();
+    let presented = presented
+        .iter()
+        .filter(|name| name.starts_with("IpAddress") == is_address);
+    let names: Vec<&str> = presented.map(|name| shown_name(name)).collect();
+    match (names.is_empty(), is_address) {
+        (false, _) => format!("x509: certificate is valid for {}, not {name}", names.join(", ")),
+        (true, true) => format!("x509: cannot validate certificate for {name} because it doesn't contain any IP SANs"),
+        (true, false) => format!("x509: certificate is not valid for any names, but wanted to match {name}"),
+    }
 }
 
 /// `DnsName("a")` and `IpAddress(1.2.3.4)` without what stands around.
@@ -399,28 +324,43 @@ mod tests {
     fn urls_and_services_lead_to_their_places() {
         let of = |config: Value| {
             let client = Client::of(&config).unwrap();
-            (
-                client.reach.host,
-                client.reach.server_name,
-                client.reach.port,
-                client.path,
-            )
+            format!("{} {}", client.reach, client.path)
         };
-        let expect =
-            |host: &str, name: &str, port, path: &str| (host.to_owned(), name.to_owned(), port, path.to_owned());
-        assert_eq!(of(json!({"url": "https://a.b"})), expect("a.b", "a.b", 443, "/"));
-        assert_eq!(
-            of(json!({"url": "https://127.0.0.1:9/x//y/"})),
-            expect("127.0.0.1:9", "127.0.0.1", 9, "/x/y")
-        );
-        assert_eq!(of(json!({"url": "https://[::1]:9"})), expect("[::1]:9", "::1", 9, "/"));
-        assert_eq!(of(json!({"url": "https://[::1]/z"})), expect("[::1]", "::1", 443, "/z"));
+        for (url, place) in [
+            ("https://a.b", "a.b a.b:443 /"),
+            ("https://127.0.0.1:9/x//y/", "127.0.0.1:9 127.0.0.1:9 /x/y"),
+            ("https://[::1]:9", "[::1]:9 ::1:9 /"),
+            ("https://[::1]/z", "[::1] ::1:443 /z"),
+        ] {
+            assert_eq!(of(json!({"url": url})), place);
+        }
         assert_eq!(
             of(json!({"service": {"namespace": "n", "name": "s", "path": "p"}})),
-            expect("s.n.svc:443", "s.n.svc", 443, "/p")
+            "s.n.svc:443 s.n.svc:443 /p"
         );
         assert!(Client::of(&json!({})).is_err());
         assert!(Client::of(&json!({"url": "https://a", "caBundle": "bm8="})).is_err());
+    }
+
+    #[test]
+    fn certificate_without_the_name_is_refused_in_the_words_of_go() {
+        let dns = ["DnsName(\"a.b\")".to_owned(), "IpAddress(10.0.0.1)".to_owned()];
+        for (presented, name, wanted) in [
+            (&dns[..], "c", "certificate is valid for a.b, not c"),
+            (&dns[..], "10.0.0.2", "certificate is valid for 10.0.0.1, not 10.0.0.2"),
+            (
+                &dns[..1],
+                "10.0.0.2",
+                "cannot validate certificate for 10.0.0.2 because it doesn't contain any IP SANs",
+            ),
+            (
+                &dns[1..],
+                "c",
+                "certificate is not valid for any names, but wanted to match c",
+            ),
+        ] {
+            assert_eq!(misnamed(presented, name), format!("x509: {wanted}"));
+        }
     }
 
     #[test]

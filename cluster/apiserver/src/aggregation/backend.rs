@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use base_client::Connection;
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -13,13 +14,12 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use kube::client::Body;
 use serde_json::Value;
-use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
-use tokio_rustls::client::TlsStream;
 
 use super::number;
-use crate::admission::client::{Reach, Trust, broken, tls};
+use crate::admission::client::{Trust, broken, tls};
 use crate::admission::identity::ClientIdentity;
+use crate::reach::Reach;
 use crate::relay::upgraded;
 use crate::server::Inner;
 
@@ -148,7 +148,7 @@ impl Backend {
         set_host(&mut request, reach);
         let connection = connect(server, reach).await;
         let connection = connection.map_err(|why| format!("error dialing backend: {why}"))?;
-        upgraded(Box::new(connection), request).await
+        upgraded(connection, request).await
     }
 
     /// Asks for a document, believing whoever answers. Errors: why there is none.
@@ -187,12 +187,12 @@ impl Backend {
 }
 
 fn set_host(request: &mut Request<Body>, reach: &Reach) {
-    if let Ok(host) = HeaderValue::from_str(reach.host()) {
+    if let Ok(host) = HeaderValue::from_str(reach.name()) {
         request.headers_mut().insert(header::HOST, host);
     }
 }
 
-async fn connect(server: &Inner, reach: &Reach) -> Result<TlsStream<TcpStream>, String> {
+async fn connect(server: &Inner, reach: &Reach) -> Result<Connection, String> {
     let late = |_| "dial tcp: i/o timeout".to_owned();
     timeout(CONNECT_TIMEOUT, reach.connect(server)).await.map_err(late)?
 }

@@ -1,13 +1,18 @@
 //! A connection to where a request is carried. What goes wrong is told as Go's client tells it.
 
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base_client::{Connection, Dialer, ResponseBody};
-use http::{Request, Response};
-use http_body_util::BodyExt;
+use base_client::{Connection, Dialer, HttpService, ResponseBody, Upgrade, answer_apart, empty_body};
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
 use hyper::client::conn::http1::handshake;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use kube::client::Body;
 use rustls_pki_types::ServerName;
@@ -21,6 +26,10 @@ use crate::server::Inner;
 
 /// How long a connection may take to be there, TLS and all.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Largest body of a request over a connection within this process: a review of the largest object and its old state, and more.
+const BODY_BYTES_MAX: usize = 16 << 20;
+/// What a connection within this process holds in each direction until the other side reads it.
+const PIPE_BYTES_MAX: usize = 64 << 10;
 
 /// What a connection leads to.
 pub(crate) struct Line<'a> {
@@ -100,9 +109,56 @@ async fn connect(line: Line<'_>) -> Result<Connection, String> {
     Ok(Box::new(stream))
 }
 
-async fn by_address(host: &str, port: u16) -> io::Result<Connection> {
+/// A connection to an address.
+pub(crate) async fn by_address(host: &str, port: u16) -> io::Result<Connection> {
     let stream = TcpStream::connect((host, port)).await?;
     // Small messages matter more than few packets.
     let _ = stream.set_nodelay(true);
     Ok(Box::new(stream))
+}
+
+/// A connection to a server of this process. It ends with the first answer, so that none leads to a server that is gone.
+pub(crate) fn to_service(service: HttpService) -> Connection {
+    let (near, far) = tokio::io::duplex(PIPE_BYTES_MAX);
+    let serve = service_fn(move |request| answer(service.clone(), request));
+    let connection = http1::Builder::new()
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(far), serve)
+        .with_upgrades();
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection within this process broke off");
+        }
+    });
+    Box::new(near)
+}
+
+async fn answer(service: HttpService, mut request: Request<Incoming>) -> Result<Response<ResponseBody>, Infallible> {
+    let taken = request.extensions_mut().remove::<OnUpgrade>().map(|becomes| {
+        let (give, upgrade) = Upgrade::offer();
+        request.extensions_mut().insert(upgrade);
+        (becomes, give)
+    });
+    let (head, body) = request.into_parts();
+    let Ok(body) = Limited::new(body, BODY_BYTES_MAX).collect().await else {
+        return Ok(empty(StatusCode::PAYLOAD_TOO_LARGE));
+    };
+    let request = Request::from_parts(head, Body::from(body.to_bytes()));
+    let answered = answer_apart(service, request).await;
+    let response = answered.unwrap_or_else(|_| empty(StatusCode::BAD_GATEWAY));
+    if let (Some((becomes, give)), StatusCode::SWITCHING_PROTOCOLS) = (taken, response.status()) {
+        tokio::spawn(async move {
+            if let Ok(connection) = becomes.await {
+                // Who answered 101 may be gone by now; then the connection ends here.
+                let _ = give.send(Box::new(TokioIo::new(connection)));
+            }
+        });
+    }
+    Ok(response)
+}
+
+fn empty(code: StatusCode) -> Response<ResponseBody> {
+    let mut response = Response::new(empty_body());
+    *response.status_mut() = code;
+    response
 }

@@ -24,9 +24,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(crate) use body::held;
 use carry::{Asked, carry};
 pub(crate) use headers::{for_who_answers, without_connection};
-pub(crate) use line::{Line, open, send};
+pub(crate) use line::{Line, by_address, open, send, to_service};
 use place::Place;
-pub(crate) use place::{NodePlace, bracketed, kubelet};
+pub(crate) use place::{NodePlace, bracketed, is_reachable, kubelet};
 pub(crate) use tunnel::{spliced, upgraded};
 
 use crate::admission;

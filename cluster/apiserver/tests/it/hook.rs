@@ -1,14 +1,16 @@
 //! A webhook over TLS for one test, which counts what comes and answers when it is told to.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use base_client::{Connection, Dialer};
 use base_clock::{Clock, Entropy};
 use base_secrets::{Authority, CertificateSpec};
 use base64::Engine as _;
 use bytes::Bytes;
+use futures::FutureExt;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -18,9 +20,11 @@ use rustls::ServerConfig;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use tokio_util::task::AbortOnDropHandle;
 
 /// Where a webhook has to be reached within.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -33,10 +37,12 @@ struct State {
 }
 
 pub(crate) struct Hook {
-    url: String,
+    address: SocketAddr,
     authority: String,
     state: Arc<State>,
     gate: Arc<Semaphore>,
+    /// Its end ends all its connections.
+    serving: AbortOnDropHandle<()>,
 }
 
 impl Hook {
@@ -46,8 +52,19 @@ impl Hook {
         let address = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
         let spec = CertificateSpec::server("hook", Vec::new(), address, Duration::from_secs(3600));
         let issued = authority.issue(&spec, &clock, &entropy).unwrap();
-        let key = PrivateKeyDer::from_pem_slice(&issued.key_pem().expose_bytes()).unwrap();
-        let chain = issued.certificate_pem();
+        let key = issued.key_pem().expose_bytes();
+        Self::serve(&issued.certificate_pem(), &key, &authority.certificate_pem()).await
+    }
+
+    /// One whose certificate is its own authority, as `openssl req -x509` makes it, for 127.0.0.1 and Service `default/hook`.
+    pub(crate) async fn self_signed() -> Self {
+        let certificate = include_str!("../certificates/own-authority.pem");
+        let key = include_bytes!("../certificates/own-authority.key.pem");
+        Self::serve(certificate, key, certificate).await
+    }
+
+    async fn serve(chain: &str, key: &[u8], authority: &str) -> Self {
+        let key = PrivateKeyDer::from_pem_slice(key).unwrap();
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain.as_bytes()).collect();
         let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -56,14 +73,15 @@ impl Hook {
             .with_single_cert(chain.unwrap(), key)
             .unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("https://{}", listener.local_addr().unwrap());
+        let address = listener.local_addr().unwrap();
         let (state, gate) = (Arc::new(State::default()), Arc::new(Semaphore::new(0)));
         let (shared, closed) = (state.clone(), gate.clone());
-        tokio::spawn(async move {
+        let serving = tokio::spawn(async move {
             let acceptor = TlsAcceptor::from(Arc::new(config));
+            let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 let (acceptor, state, gate) = (acceptor.clone(), shared.clone(), closed.clone());
-                tokio::spawn(async move {
+                connections.spawn(async move {
                     let Ok(stream) = acceptor.accept(stream).await else {
                         return;
                     };
@@ -74,27 +92,52 @@ impl Hook {
                 });
             }
         });
-        let authority = base64::engine::general_purpose::STANDARD.encode(authority.certificate_pem());
         Self {
-            url,
-            authority,
+            address,
+            authority: base64::engine::general_purpose::STANDARD.encode(authority),
             state,
             gate,
+            serving: AbortOnDropHandle::new(serving),
         }
+    }
+
+    /// A way to it that is no address.
+    pub(crate) fn dialer(&self) -> Dialer {
+        let address = self.address;
+        Dialer::new(move || {
+            async move {
+                let stream = TcpStream::connect(address).await?;
+                Ok(Box::new(stream) as Connection)
+            }
+            .boxed()
+        })
+    }
+
+    /// Ends it with all its connections.
+    pub(crate) fn stop(&self) {
+        self.serving.abort();
+    }
+
+    /// The same, reached by Service `default/hook`.
+    pub(crate) fn webhook_of_service(&self, path: &str, resources: &[&str]) -> Value {
+        let mut webhook = self.webhook(path, resources);
+        let service = json!({"namespace": "default", "name": "hook", "path": format!("/{path}")});
+        webhook["clientConfig"] = json!({"service": service, "caBundle": self.authority});
+        webhook
     }
 
     /// A webhook of a configuration, asked about creates of these resources.
     pub(crate) fn webhook(&self, path: &str, resources: &[&str]) -> Value {
         json!({
             "name": "hook.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
-            "clientConfig": {"url": format!("{}/{path}", self.url), "caBundle": self.authority},
+            "clientConfig": {"url": format!("https://{}/{path}", self.address), "caBundle": self.authority},
             "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": resources}],
         })
     }
 
     /// What a definition says of conversion.
     pub(crate) fn conversion(&self, path: &str) -> Value {
-        let client = json!({"url": format!("{}/{path}", self.url), "caBundle": self.authority});
+        let client = json!({"url": format!("https://{}/{path}", self.address), "caBundle": self.authority});
         json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": client}})
     }
 

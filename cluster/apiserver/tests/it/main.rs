@@ -12,6 +12,7 @@ mod custom;
 mod default_policy;
 mod definitions;
 mod dropped;
+mod endpoints;
 mod escalation;
 mod fairness;
 mod forms;
