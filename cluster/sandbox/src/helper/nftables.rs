@@ -1,0 +1,193 @@
+//! The rules of a pod's network: connections to other addresses arrive at one listener, questions to the DNS address at
+//! one socket. Written as netlink messages, so that no `nft` program is needed.
+//!
+//! In the words of `nft`, for the pod 10.1.0.5 with the DNS server 10.96.0.10:
+//! ```text
+//! table ip sandbox {
+//!   chain output {
+//!     type nat hook output priority -100
+//!     ip daddr 127.0.0.0/8 accept
+//!     ip daddr 10.1.0.5 accept
+//!     ip daddr 10.96.0.10 udp dport 53 redirect to :1
+//!     meta l4proto tcp redirect to :1
+//!   }
+//! }
+//! ```
+//! Numbers are those of `linux/netfilter/nf_tables.h`.
+
+use std::io;
+use std::net::Ipv4Addr;
+
+use super::netlink::{ACKNOWLEDGE, APPEND, CREATE, Message, request};
+
+const TABLE: &str = "sandbox";
+const CHAIN: &str = "output";
+
+/// `NFNL_SUBSYS_NFTABLES`
+const SUBSYSTEM: u16 = 10;
+const NEW_TABLE: u16 = 0;
+const NEW_CHAIN: u16 = 3;
+const NEW_RULE: u16 = 6;
+const BATCH_BEGIN: u16 = 0x10;
+const BATCH_END: u16 = 0x11;
+
+const FAMILY_NONE: u8 = 0;
+const FAMILY_IPV4: u8 = 2;
+const HOOK_OUTPUT: u32 = 3;
+/// `NF_IP_PRI_NAT_DST`, the place of destination rewriting.
+const PRIORITY: i32 = -100;
+
+const BASE_NETWORK: u32 = 1;
+const BASE_TRANSPORT: u32 = 2;
+const REGISTER_VERDICT: u32 = 0;
+const REGISTER_1: u32 = 1;
+const META_L4PROTO: u32 = 16;
+const VERDICT_ACCEPT: u32 = 1;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+/// Where the destination stands in an IPv4 header.
+const DESTINATION_OFFSET: u32 = 16;
+const DNS_PORT: u16 = 53;
+
+/// Sends what programs dial to the local port `port`, except what is for the pod itself.
+pub(super) fn redirect(pod: Ipv4Addr, dns: Option<Ipv4Addr>, port: u16) -> io::Result<()> {
+    let messages = ruleset(pod, dns, port);
+    let acknowledged = messages.len() - 2;
+    request(Some(rustix::net::netlink::NETFILTER), messages, acknowledged)
+}
+
+fn ruleset(pod: Ipv4Addr, dns: Option<Ipv4Addr>, port: u16) -> Vec<Message> {
+    let mut messages = vec![batch(BATCH_BEGIN), table(), chain()];
+    messages.push(rule(|list| accept(equals(destination(list, 1), &[127]))));
+    messages.push(rule(|list| accept(equals(destination(list, 4), &pod.octets()))));
+    if let Some(dns) = dns {
+        messages.push(rule(|list| {
+            let list = equals(destination(list, 4), &dns.octets());
+            let list = equals(protocol(list), &[UDP]);
+            let list = equals(payload(list, BASE_TRANSPORT, 2, 2), &DNS_PORT.to_be_bytes());
+            redirect_to(list, port)
+        }));
+    }
+    messages.push(rule(|list| redirect_to(equals(protocol(list), &[TCP]), port)));
+    messages.push(batch(BATCH_END));
+    messages
+}
+
+/// `struct nfgenmsg`: family, version, and a number in network order.
+fn header(family: u8, resource: u16) -> [u8; 4] {
+    let [high, low] = resource.to_be_bytes();
+    [family, 0, high, low]
+}
+
+fn batch(kind: u16) -> Message {
+    Message::new(kind, 0, &header(FAMILY_NONE, SUBSYSTEM))
+}
+
+fn message(kind: u16, flags: u16) -> Message {
+    Message::new(
+        SUBSYSTEM << 8 | kind,
+        flags | ACKNOWLEDGE | CREATE,
+        &header(FAMILY_IPV4, 0),
+    )
+}
+
+fn table() -> Message {
+    message(NEW_TABLE, 0).text(1, TABLE)
+}
+
+fn chain() -> Message {
+    message(NEW_CHAIN, 0)
+        .text(1, TABLE)
+        .text(3, CHAIN)
+        .nested(4, |hook| {
+            hook.number(1, HOOK_OUTPUT).attribute(2, &PRIORITY.to_be_bytes())
+        })
+        .text(7, "nat")
+}
+
+fn rule(expressions: impl FnOnce(Message) -> Message) -> Message {
+    message(NEW_RULE, APPEND)
+        .text(1, TABLE)
+        .text(2, CHAIN)
+        .nested(4, expressions)
+}
+
+fn expression(list: Message, name: &str, data: impl FnOnce(Message) -> Message) -> Message {
+    list.nested(1, |element| element.text(1, name).nested(2, data))
+}
+
+/// Loads bytes of a packet into the register.
+fn payload(list: Message, base: u32, offset: u32, length: u32) -> Message {
+    expression(list, "payload", |data| {
+        data.number(1, REGISTER_1)
+            .number(2, base)
+            .number(3, offset)
+            .number(4, length)
+    })
+}
+
+fn destination(list: Message, length: u32) -> Message {
+    payload(list, BASE_NETWORK, DESTINATION_OFFSET, length)
+}
+
+fn protocol(list: Message) -> Message {
+    expression(list, "meta", |data| data.number(1, REGISTER_1).number(2, META_L4PROTO))
+}
+
+/// Goes on only if the register holds these bytes.
+fn equals(list: Message, value: &[u8]) -> Message {
+    expression(list, "cmp", |data| {
+        data.number(1, REGISTER_1)
+            .number(2, 0)
+            .nested(3, |operand| operand.attribute(1, value))
+    })
+}
+
+fn accept(list: Message) -> Message {
+    expression(list, "immediate", |data| {
+        data.number(1, REGISTER_VERDICT)
+            .nested(2, |value| value.nested(2, |verdict| verdict.number(1, VERDICT_ACCEPT)))
+    })
+}
+
+fn redirect_to(list: Message, port: u16) -> Message {
+    let list = expression(list, "immediate", |data| {
+        data.number(1, REGISTER_1)
+            .nested(2, |value| value.attribute(1, &port.to_be_bytes()))
+    });
+    expression(list, "redir", |data| data.number(1, REGISTER_1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_of_dns_is_there_only_with_a_dns_address() {
+        let pod = Ipv4Addr::new(10, 1, 0, 5);
+        assert_eq!(ruleset(pod, None, 1).len(), 7);
+        assert_eq!(ruleset(pod, Some(Ipv4Addr::new(10, 96, 0, 10)), 1).len(), 8);
+    }
+
+    #[test]
+    fn a_comparison_is_encoded_as_the_kernel_reads_it() {
+        let bytes = equals(Message::new(0, 0, &[]), &[127]).finish(0);
+        let nested = |kind: u16, length: u16| [length.to_ne_bytes(), (kind | 0x8000).to_ne_bytes()].concat();
+        let plain = |kind: u16, length: u16| [length.to_ne_bytes(), kind.to_ne_bytes()].concat();
+        let expected = [
+            nested(1, 44),
+            plain(1, 8),
+            b"cmp\0".to_vec(),
+            nested(2, 32),
+            plain(1, 8),
+            vec![0, 0, 0, 1],
+            plain(2, 8),
+            vec![0, 0, 0, 0],
+            nested(3, 12),
+            plain(1, 5),
+            vec![127, 0, 0, 0],
+        ]
+        .concat();
+        assert_eq!(&bytes[16..], expected);
+    }
+}

@@ -1,0 +1,317 @@
+//! Builds a container's root in its own mount namespace: the host's folders read-only, folders of its own, volumes at
+//! any path. Writes to memory only; the one exception is a mount point inside a volume, which is made in the volume.
+
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change, mount_remount, unmount,
+};
+
+use super::root_plan::{self, Entry, Plan, Volume};
+use super::{Done, dev};
+use crate::wire::{BuildRoot, During, Step};
+
+/// The host's root, until the container's first process lets go of it.
+pub(super) const OLD: &str = "/.old";
+const SKELETONS: &str = "/.skeletons";
+
+/// What of the host's /run is shown: on NixOS all programs are found through it.
+const RUN_SHOWN: [&str; 2] = ["current-system", "wrappers"];
+
+const SAFE: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
+
+/// Looks up on the host what the container wants. Must run before namespaces are entered.
+pub(super) fn plan(options: &BuildRoot) -> Done<Plan> {
+    let mut volumes = Vec::new();
+    for mount in &options.mounts {
+        let source = fs::canonicalize(&mount.source).about(Step::Volume, Path::new(&mount.source).display())?;
+        volumes.push(Volume {
+            folder: source.is_dir(),
+            source,
+            path: PathBuf::from(&mount.path),
+            writable: mount.writable,
+        });
+    }
+    let hidden = options
+        .hidden
+        .iter()
+        .filter_map(|path| fs::canonicalize(path).ok())
+        .collect();
+    root_plan::plan(volumes, hidden, &on_host).during(Step::Volume)
+}
+
+fn on_host(path: &Path) -> Option<Entry> {
+    let kind = fs::symlink_metadata(path).ok()?.file_type();
+    Some(if kind.is_symlink() {
+        Entry::Link(fs::read_link(path).ok()?)
+    } else if kind.is_dir() {
+        Entry::Folder
+    } else {
+        Entry::File
+    })
+}
+
+/// Changes the root of this mount namespace. The host's stays at [`OLD`].
+pub(super) fn build(plan: &Plan) -> Done {
+    pivot().during(Step::Root)?;
+    show_host().during(Step::Root)?;
+    for (name, mode) in [("/tmp", c"mode=1777"), ("/run", c"mode=755")] {
+        make_folder(Path::new(name)).about(Step::Root, name)?;
+        mount("tmpfs", name, "tmpfs", SAFE, mode).about(Step::Root, name)?;
+    }
+    for name in RUN_SHOWN {
+        show_in_run(name).about(Step::Root, name)?;
+    }
+    dev::build().about(Step::Root, "/dev")?;
+    make_folder(Path::new("/proc")).about(Step::Root, "/proc")?;
+    add_skeletons(plan)?;
+    for path in &plan.hidden {
+        mount("tmpfs", path, "tmpfs", SAFE, c"mode=755").about(Step::Root, path.display())?;
+    }
+    for volume in &plan.volumes {
+        add_volume(volume).about(Step::Volume, volume.path.display())?;
+    }
+    make_read_only(plan).during(Step::Root)
+}
+
+/// Makes an empty root in memory and puts the host's below it.
+fn pivot() -> io::Result<()> {
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    let place = ["/tmp", "/run", "/mnt", "/dev"]
+        .into_iter()
+        .find(|path| Path::new(path).is_dir())
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no folder to build in"))?;
+    mount("tmpfs", place, "tmpfs", SAFE, c"mode=755")?;
+    let old = format!("{place}{OLD}");
+    fs::create_dir(&old)?;
+    rustix::process::pivot_root(place, old.as_str())?;
+    std::env::set_current_dir("/")
+}
+
+/// Binds the host's folders, with what is mounted in them; links are copied, single files are left out.
+fn show_host() -> io::Result<()> {
+    for entry in fs::read_dir(OLD)? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), Path::new("/").join(entry.file_name()));
+        let kind = entry.file_type()?;
+        if root_plan::FRESH.iter().any(|own| Path::new(own) == to) {
+            continue;
+        }
+        if kind.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(&from)?, &to)?;
+        } else if kind.is_dir() {
+            fs::create_dir(&to)?;
+            mount_bind_recursive(&from, &to)?;
+        }
+    }
+    Ok(())
+}
+
+fn show_in_run(name: &str) -> io::Result<()> {
+    let (from, to) = (Path::new(OLD).join("run").join(name), Path::new("/run").join(name));
+    match fs::symlink_metadata(&from) {
+        Ok(found) if found.is_symlink() => std::os::unix::fs::symlink(fs::read_link(&from)?, to),
+        Ok(found) if found.is_dir() => {
+            fs::create_dir(&to)?;
+            Ok(mount_bind_recursive(&from, &to)?)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes mount points that the host does not have, in a layer above the host's folder.
+fn add_skeletons(plan: &Plan) -> Done {
+    if plan.skeletons.is_empty() {
+        return Ok(());
+    }
+    make_folder(Path::new(SKELETONS)).during(Step::Root)?;
+    mount("tmpfs", SKELETONS, "tmpfs", SAFE, c"mode=755").during(Step::Root)?;
+    for (number, (above, missing)) in plan.skeletons.iter().enumerate() {
+        let layer = PathBuf::from(format!("{SKELETONS}/{number}"));
+        make_folder(&layer).during(Step::Root)?;
+        for (path, folder) in missing {
+            let below = path.strip_prefix(above).unwrap_or(path);
+            make_mount_point(&layer.join(below), *folder).about(Step::Root, path.display())?;
+        }
+        if overlay(&layer, above).is_err() {
+            copy_as_binds(&layer, above).about(Step::Root, above.display())?;
+        }
+    }
+    // The overlays hold what they need of it.
+    unmount(SKELETONS, UnmountFlags::DETACH).during(Step::Root)?;
+    fs::remove_dir(SKELETONS).during(Step::Root)
+}
+
+/// Does not work without root before Linux 5.11, nor above folders in which the host has mounts.
+fn overlay(layer: &Path, above: &Path) -> io::Result<()> {
+    let below = under_old(above);
+    let special = |path: &Path| path.as_os_str().as_bytes().iter().any(|byte| b":,\\".contains(byte));
+    if special(&below) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut data = b"lowerdir=".to_vec();
+    data.extend_from_slice(layer.as_os_str().as_bytes());
+    data.push(b':');
+    data.extend_from_slice(below.as_os_str().as_bytes());
+    let data = CString::new(data)?;
+    mount("overlay", above, "overlay", MountFlags::RDONLY | SAFE, data.as_c_str())?;
+    Ok(())
+}
+
+/// What an overlay would show, one mount for each entry of the host's folder.
+fn copy_as_binds(layer: &Path, above: &Path) -> io::Result<()> {
+    let below = under_old(above);
+    mount("tmpfs", above, "tmpfs", SAFE, c"mode=755")?;
+    for source in [layer, below.as_path()] {
+        for entry in fs::read_dir(source)? {
+            let entry = entry?;
+            let (from, to) = (entry.path(), above.join(entry.file_name()));
+            let made_before = to.symlink_metadata().is_ok();
+            let kind = entry.file_type()?;
+            if source == layer {
+                copy_tree(&from, &to)?;
+            } else if made_before {
+                // Both have it: what the host has beside the mount point is not shown.
+            } else if kind.is_symlink() {
+                std::os::unix::fs::symlink(fs::read_link(&from)?, &to)?;
+            } else {
+                make_mount_point(&to, kind.is_dir())?;
+                mount_bind_recursive(&from, &to)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Folders and empty files.
+fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
+    if !from.is_dir() {
+        return make_mount_point(to, false);
+    }
+    make_folder(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        copy_tree(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+fn add_volume(volume: &Volume) -> io::Result<()> {
+    let there = fs::metadata(&volume.path);
+    if !there.is_ok_and(|there| there.is_dir() == volume.folder) {
+        make_mount_point(&volume.path, volume.folder)?;
+    }
+    mount_bind_recursive(under_old(&volume.source), &volume.path)?;
+    Ok(())
+}
+
+fn make_mount_point(path: &Path, folder: bool) -> io::Result<()> {
+    if folder {
+        return make_folder(path);
+    }
+    if let Some(above) = path.parent() {
+        make_folder(above)?;
+    }
+    fs::OpenOptions::new().create(true).append(true).open(path).map(drop)
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+fn under_old(path: &Path) -> PathBuf {
+    Path::new(OLD).join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// Makes every mount read-only that is not meant to be written to, one by one: a flag does not reach the mounts below.
+fn make_read_only(plan: &Plan) -> io::Result<()> {
+    let mut declared: Vec<(&Path, bool)> = ["/tmp", "/run", "/dev"].map(|path| (Path::new(path), true)).into();
+    declared.extend(RUN_SHOWN.map(|name| match name {
+        "wrappers" => (Path::new("/run/wrappers"), false),
+        _ => (Path::new("/run/current-system"), false),
+    }));
+    declared.extend(plan.hidden.iter().map(|path| (path.as_path(), false)));
+    declared.extend(
+        plan.volumes
+            .iter()
+            .map(|volume| (volume.path.as_path(), volume.writable)),
+    );
+    let table = fs::read(Path::new(OLD).join("proc/self/mountinfo"))?;
+    for (path, options) in table.split(|byte| *byte == b'\n').filter_map(parse_mount) {
+        let writable = declared
+            .iter()
+            .filter(|(above, _)| path.starts_with(above))
+            .max_by_key(|(above, _)| above.components().count())
+            .is_some_and(|(_, writable)| *writable);
+        // The root itself is changed last, by the first process.
+        if writable || path == Path::new("/") || path.starts_with(OLD) || options.contains(MountFlags::RDONLY) {
+            continue;
+        }
+        // Flags that a mount has cannot be dropped here; the times of access stay as they are by themselves.
+        let flags = MountFlags::BIND | MountFlags::RDONLY | options;
+        if mount_remount(&path, flags, "").is_err() {
+            // Rather nothing than something that can be written to.
+            mount("tmpfs", &path, "tmpfs", MountFlags::RDONLY | SAFE, None)?;
+        }
+    }
+    Ok(())
+}
+
+/// The mount point and the flags of one line of `mountinfo`.
+fn parse_mount(line: &[u8]) -> Option<(PathBuf, MountFlags)> {
+    let mut fields = line.split(|byte| *byte == b' ').skip(4);
+    let path = unescape(fields.next()?);
+    let mut flags = MountFlags::empty();
+    for option in fields.next()?.split(|byte| *byte == b',') {
+        flags |= match option {
+            b"ro" => MountFlags::RDONLY,
+            b"nosuid" => MountFlags::NOSUID,
+            b"nodev" => MountFlags::NODEV,
+            b"noexec" => MountFlags::NOEXEC,
+            _ => MountFlags::empty(),
+        };
+    }
+    Some((path, flags))
+}
+
+/// Blanks and the like are written as a backslash and three octal digits.
+fn unescape(text: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        let code = (byte == b'\\')
+            .then(|| after.get(..3))
+            .flatten()
+            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        match code {
+            Some(code) => {
+                bytes.push(code);
+                rest = &after[3..];
+            }
+            None => {
+                bytes.push(byte);
+                rest = after;
+            }
+        }
+    }
+    PathBuf::from(std::ffi::OsString::from_vec(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_mountinfo_is_read_with_its_blanks_and_flags() {
+        let line = br"36 35 98:0 /mnt1 /a\040b\134c rw,nosuid,noatime master:1 - ext3 /dev/root rw";
+        let (path, flags) = parse_mount(line).unwrap();
+        assert_eq!(path, Path::new(r"/a b\c"));
+        assert_eq!(flags, MountFlags::NOSUID);
+        assert!(parse_mount(b"").is_none());
+    }
+}

@@ -1,0 +1,153 @@
+//! What a program sees of files, and what it cannot do to them.
+
+use cluster_sandbox::{ContainerOptions, Ended};
+
+use crate::kit::{mount, run, shell};
+
+#[tokio::test]
+async fn volumes_appear_at_paths_that_the_host_does_not_have() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("key"), "value").unwrap();
+    let file = folder.path().join("key");
+    let mut options = shell(
+        "cat /etc/orangery-test/deep/key /var/lib/orangery-test/x/key /var/run/secrets/k8s/key /data-orangery/key /etc/hosts; \
+         ls /etc/passwd; \
+         echo new > /data-orangery/written; echo no > /etc/orangery-test/deep/key",
+    );
+    options.mounts = vec![
+        mount(folder.path(), "/etc/orangery-test/deep", false),
+        mount(folder.path(), "/var/lib/orangery-test/x", false),
+        mount(folder.path(), "/var/run/secrets/k8s", false),
+        mount(folder.path(), "/data-orangery", true),
+        mount(&file, "/etc/hosts", false),
+    ];
+    let (text, ended) = run(options).await;
+    assert!(text.starts_with("valuevaluevaluevaluevalue/etc/passwd\n"), "{text}");
+    assert!(text.contains("Read-only file system"), "{text}");
+    assert_eq!(ended, Ended::Exited(2));
+    assert_eq!(std::fs::read_to_string(folder.path().join("written")).unwrap(), "new\n");
+    for path in [
+        "/etc/orangery-test",
+        "/var/lib/orangery-test",
+        "/run/secrets/k8s",
+        "/data-orangery",
+    ] {
+        assert!(!std::path::Path::new(path).exists(), "{path} was made on the host");
+    }
+}
+
+#[tokio::test]
+async fn a_swapped_link_in_a_volume_is_seen_at_once_and_nested_volumes_work() {
+    let (outer, inner) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(inner.path().join("b"), "inner").unwrap();
+    std::fs::create_dir(outer.path().join("v1")).unwrap();
+    std::fs::write(outer.path().join("v1/a"), "outer").unwrap();
+    std::os::unix::fs::symlink("v1", outer.path().join("..data")).unwrap();
+    let mut options = shell("cat /vol/..data/a /vol/nested/b");
+    options.mounts = vec![
+        mount(inner.path(), "/vol/nested", false),
+        mount(outer.path(), "/vol", false),
+    ];
+    assert_eq!(run(options).await, ("outerinner".to_owned(), Ended::Exited(0)));
+}
+
+#[tokio::test]
+async fn the_hosts_root_cannot_be_made_writable() {
+    let marker = format!("/usr/orangery-test-{}", std::process::id());
+    let script = format!(
+        "touch {marker}; mount -o remount,rw,bind /usr; mount -o remount,rw /usr; mount -o remount,rw,bind /; umount /usr; umount -l /proc/sys; \
+         touch {marker}; echo 1 > /proc/sys/vm/drop_caches; echo b > /proc/sysrq-trigger; \
+         unshare -m mount -o remount,rw,bind /usr; unshare -Urm mount -o remount,rw,bind /usr; \
+         unshare -fpm mount -t proc proc /proc; touch {marker} /marker; \
+         if [ -e {marker} ]; then echo WRITTEN; fi; \
+         mkdir /tmp/x && mount -t tmpfs none /tmp/x && echo may-mount"
+    );
+    let (text, _) = run(shell(&script)).await;
+    assert!(!text.contains("WRITTEN"), "{text}");
+    assert!(text.contains("may-mount"), "{text}");
+    for expected in ["/usr", "/proc/sys/vm/drop_caches", "/proc/sysrq-trigger"] {
+        assert!(text.contains(expected), "{expected} in {text}");
+    }
+    assert!(!std::path::Path::new(&marker).exists());
+}
+
+#[tokio::test]
+async fn hidden_folders_are_empty_but_for_volumes_in_them() {
+    // Not in /tmp, which is a folder of the container's own.
+    let shown = std::path::Path::new("/usr/share");
+    let volume = tempfile::tempdir().unwrap();
+    std::fs::write(volume.path().join("a"), "").unwrap();
+    let mut options = shell("ls /usr/share; ls /usr/share/mine; touch /usr/share/x; ls / | tr '\\n' ' '");
+    options.hidden = vec![shown.to_owned(), "/not/there".into()];
+    options.mounts = vec![mount(volume.path(), "/usr/share/mine", false)];
+    let (text, _) = run(options).await;
+    assert!(text.starts_with("mine\na\n"), "{text}");
+    assert!(text.contains("Read-only file system"), "{text}");
+    assert!(!text.contains(".old"), "{text}");
+}
+
+#[tokio::test]
+async fn folders_of_the_containers_own_are_writable_and_devices_are_few() {
+    let script = "echo x > /tmp/a && echo x > /run/a && echo x > /dev/shm/a && echo x > /dev/null && cat /tmp/a; \
+                  ls /dev | tr '\\n' ' '; head -c 4 /dev/zero | wc -c; ls /run; readlink /proc/self; ls /proc | grep -c '^[0-9]'";
+    let (text, _) = run(shell(script)).await;
+    assert!(
+        text.starts_with("x\nfd full null ptmx pts random shm stderr stdin stdout tty urandom zero 4\na\n"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn nothing_is_left_on_the_host() {
+    let mounts = || std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let before = mounts();
+    let volume = tempfile::tempdir().unwrap();
+    let mut options = shell("true");
+    options.mounts = vec![mount(volume.path(), "/etc/orangery-test/a", true)];
+    assert_eq!(run(options).await.1, Ended::Exited(0));
+    assert_eq!(mounts(), before);
+    assert_eq!(std::fs::read_dir(volume.path()).unwrap().count(), 0);
+    assert!(!std::path::Path::new("/.old").exists());
+}
+
+#[tokio::test]
+async fn what_cannot_be_mounted_or_started_is_named() {
+    let pod = crate::kit::pod(1).await;
+    let mut missing_volume = shell("true");
+    missing_volume.mounts = vec![mount(std::path::Path::new("/not/there"), "/x", false)];
+    let mut missing_folder = shell("true");
+    missing_folder.working_dir = "/not/there".into();
+    let missing_program = ContainerOptions {
+        command: vec!["/not/there".into()],
+        ..shell("")
+    };
+    let no_program = ContainerOptions {
+        command: vec!["/etc/passwd".into()],
+        ..shell("")
+    };
+    let relative = ContainerOptions {
+        command: vec!["sh".into()],
+        ..shell("")
+    };
+    for (options, message) in [
+        (
+            missing_volume,
+            "cannot mount a volume /not/there: No such file or directory (os error 2)",
+        ),
+        (
+            missing_folder,
+            "cannot enter the working folder /not/there: No such file or directory (os error 2)",
+        ),
+        (
+            missing_program,
+            "cannot start the program /not/there: No such file or directory (os error 2)",
+        ),
+        (
+            no_program,
+            "cannot start the program /etc/passwd: Permission denied (os error 13)",
+        ),
+        (relative, "the command `sh` is not an absolute path"),
+    ] {
+        assert_eq!(pod.start_container(options).await.unwrap_err().to_string(), message);
+    }
+}

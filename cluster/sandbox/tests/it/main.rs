@@ -1,0 +1,9 @@
+//! Pods for real: namespaces, mounts, connections and processes of the Linux that the tests run on.
+#![cfg(target_os = "linux")]
+
+mod ends;
+mod files;
+mod kit;
+mod network;
+mod programs;
+mod unprivileged;
