@@ -47,6 +47,9 @@ pub(crate) struct Arguments {
     /// resume in is kept for five minutes
     #[arg(long)]
     linger: Option<u16>,
+    /// How often the charts are installed and removed again in each landscape; all but the first show what each life leaves
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
+    lives: u8,
 }
 
 /// One run, as columns of results: what, unit, figure.
@@ -175,6 +178,11 @@ impl Measured {
                 self.landscape.peak_megabytes().unwrap_or(f64::NAN),
             ),
         ];
+        for _ in 1..arguments.lives {
+            self.install(MANY, &many).await?;
+            self.remove(MANY, &many).await?;
+            row.push(("memory after one more life", "MB", self.standing().await.megabytes));
+        }
         if let Some(seconds) = arguments.linger {
             tokio::time::sleep(Duration::from_secs(seconds.into())).await;
             row.push((
