@@ -13,6 +13,7 @@ mod installation;
 mod outcome;
 mod seed;
 mod shoot;
+mod webhooks;
 
 use std::sync::{Arc, Mutex};
 
@@ -30,6 +31,7 @@ pub use seed::kinds_of_seed;
 pub mod judged {
     pub use crate::extension::{Deletion, Readiness, Reported, deletion, readiness, reported};
     pub use crate::shoot::{etcd_not_rolled_out, not_applied, not_rolled_out, not_served, unhealthy};
+    pub use crate::webhooks::{Webhook, webhook_in, webhooks};
 }
 
 use context::{Context, GardenCaches, SeedCaches};

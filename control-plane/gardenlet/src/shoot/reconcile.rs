@@ -25,6 +25,7 @@ use super::report::{
 use super::required::check_installed;
 use super::{apply, cluster, interrupt, task};
 use crate::context::Context;
+use crate::webhooks::with_webhook;
 
 /// Task ids of what comes before the flow (contract F.2).
 const TASK_READ: &str = "Read the shoot's surroundings";
@@ -402,6 +403,18 @@ async fn finish_deletion(operation: &Operation) -> Result<Next, Fault> {
     Ok(Next::Change)
 }
 
+/// The failures, with the webhooks that stand behind them.
+async fn with_webhooks(context: &Context, status: &ShootStatusWriter, failures: Vec<Failure>) -> Vec<Failure> {
+    let shoot = status.known().await.named();
+    let namespace = shoot.status.map(|status| status.technical_id).unwrap_or_default();
+    let (seed, namespace) = (&context.seed, namespace.as_str());
+    let named = failures.into_iter().map(|Failure { task, fault }| async move {
+        let fault = with_webhook(seed, namespace, fault).await;
+        Failure { task, fault }
+    });
+    futures::future::join_all(named).await
+}
+
 /// Writes the failures down. Retried by the class of the most hopeful, unless one of them ends it.
 async fn give_up(
     turn: &Turn,
@@ -411,6 +424,7 @@ async fn give_up(
     failures: Vec<Failure>,
 ) -> Result<Next, Fault> {
     let context = &turn.context;
+    let failures = with_webhooks(context, status, failures).await;
     let fault = summary(&failures);
     let now = context.clock.now();
     let key = ObjectKey::of(&status.known().await.named());
