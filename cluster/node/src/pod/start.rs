@@ -173,6 +173,9 @@ impl Life {
         self.say(Weight::Normal, "Started", Some(&name), &message).await;
         if !simulated {
             self.begin_post_start(index).await;
+        } else if self.slots[index].init && !self.slots[index].sidecar {
+            // It has nothing to do, and the containers behind it wait for its end.
+            self.note_end(index, Exit::done()).await;
         }
     }
 

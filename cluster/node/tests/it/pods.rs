@@ -221,6 +221,34 @@ async fn a_simulating_node_shows_the_pod_as_ready_and_marks_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn ordinary_init_containers_of_a_simulated_pod_end_and_sidecars_run() {
+    let cluster = Cluster::new().await;
+    let _node = cluster.node("node-a", ImageCatalogue::new().simulating());
+    let init = |name: &str, more: serde_json::Value| {
+        let mut container = json!({"name": name, "image": "busybox:1"});
+        container.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        container
+    };
+    let containers = json!({"initContainers": [
+        init("first", json!({})),
+        init("sidecar", json!({"restartPolicy": "Always"})),
+        init("last", json!({})),
+    ]});
+    cluster.pod("p", json!({"image": "nginx:1"}), containers).await;
+    let pod = cluster.pod_until("p", is_ready).await;
+    let status = pod.status.unwrap();
+    assert_eq!(status.phase.as_deref(), Some("Running"));
+    let states = status.init_container_statuses.unwrap().into_iter().map(|one| {
+        let state = one.state.unwrap();
+        let ended = state.terminated.and_then(|ended| ended.reason);
+        (one.name, ended.or(state.running.map(|_| "Running".to_owned())).unwrap_or_default())
+    });
+    let expected = [("first", "Completed"), ("sidecar", "Running"), ("last", "Completed")];
+    let expected = expected.map(|(name, state)| (name.to_owned(), state.to_owned()));
+    assert_eq!(states.collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pod_that_runs_once_ends_as_its_containers_do() {
     let cluster = Cluster::new().await;
     let app = |context: ContainerContext| async move {
