@@ -1,6 +1,7 @@
 //! A cluster as a test of somebody else's would use it: started, asked in process and over TLS, stopped, kept.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
+mod forward;
 mod relay;
 
 use std::sync::Arc;

@@ -32,12 +32,12 @@ use crate::PATIENCE;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-async fn text(client: &Client, path: &str) -> String {
+pub(crate) async fn text(client: &Client, path: &str) -> String {
     let request = Request::get(path).body(Vec::new()).unwrap();
     client.request_text(request).await.unwrap()
 }
 
-async fn make<T>(api: &Api<T>, object: Value)
+pub(crate) async fn make<T>(api: &Api<T>, object: Value)
 where
     T: Clone + serde::de::DeserializeOwned + serde::Serialize + std::fmt::Debug,
 {
@@ -45,7 +45,7 @@ where
     api.create(&PostParams::default(), &object).await.unwrap();
 }
 
-async fn runs(pods: &Api<Pod>, name: &str) {
+pub(crate) async fn runs(pods: &Api<Pod>, name: &str) {
     let running = wait_until(pods, name, PATIENCE, |pod| {
         match pod.and_then(|pod| pod.status.as_ref()?.phase.as_deref()) {
             Some("Running") => Judgement::Done(()),
@@ -56,7 +56,7 @@ async fn runs(pods: &Api<Pod>, name: &str) {
 }
 
 /// The service account of pods, which a controller makes.
-async fn account(client: &Client) {
+pub(crate) async fn account(client: &Client) {
     let accounts: Api<k8s_openapi::api::core::v1::ServiceAccount> = Api::namespaced(client.clone(), "default");
     let made = wait_until(&accounts, "default", PATIENCE, |account| match account {
         Some(_) => Judgement::Done(()),
@@ -250,7 +250,7 @@ async fn kubelet(keys: &Keys, stop: &CancellationToken) -> (Registration, u16) {
 }
 
 /// A connection over TLS, as a user of the cluster or nobody.
-async fn tls(keys: &Keys, address: &str, user: Option<(&str, &str)>) -> TlsStream<TcpStream> {
+pub(crate) async fn tls(keys: &Keys, address: &str, user: Option<(&str, &str)>) -> TlsStream<TcpStream> {
     let mut roots = RootCertStore::empty();
     let authority = CertificateDer::from_pem_slice(keys.authority.certificate_pem().as_bytes()).unwrap();
     roots.add(authority).unwrap();
