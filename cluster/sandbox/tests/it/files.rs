@@ -37,6 +37,19 @@ async fn volumes_appear_at_paths_that_the_host_does_not_have() {
 }
 
 #[tokio::test]
+async fn a_volume_appears_beside_mounts_of_the_host() {
+    // The host has mounts in /sys/fs, above which no overlay can be made without root.
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("key"), "value").unwrap();
+    let mut options = shell("cat /sys/fs/orangery-test/deep/key; ls /sys/fs/cgroup | wc -l; touch /sys/fs/x");
+    options.mounts = vec![mount(folder.path(), "/sys/fs/orangery-test/deep", false)];
+    let (text, ended) = run(options).await;
+    let groups = std::fs::read_dir("/sys/fs/cgroup").unwrap().count();
+    assert!(text.starts_with(&format!("value{groups}\n")), "{text}");
+    assert_eq!(ended, Ended::Exited(1));
+}
+
+#[tokio::test]
 async fn a_swapped_link_in_a_volume_is_seen_at_once_and_nested_volumes_work() {
     let (outer, inner) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     std::fs::write(inner.path().join("b"), "inner").unwrap();
