@@ -111,3 +111,20 @@ pub mod task {
     /// Renew the names of the node agents' Secrets.
     pub const UPDATE_NODE_AGENT_SECRET_NAME: &str = "updateGardenerNodeAgentSecretName";
 }
+
+/// Annotations of Services from which resource-manager makes network policies (gardener/gardener v1.150
+/// pkg/apis/resources/v1alpha1/types.go).
+pub mod network {
+    /// A JSON list of label selectors: the namespaces whose pods may connect, beside the Service's own.
+    pub const NAMESPACE_SELECTORS: &str = "networking.resources.gardener.cloud/namespace-selectors";
+    /// What stands in pods' labels in place of the Service's namespace.
+    pub const POD_LABEL_SELECTOR_NAMESPACE_ALIAS: &str =
+        "networking.resources.gardener.cloud/pod-label-selector-namespace-alias";
+    /// A JSON list of ports that everybody reaches.
+    pub const FROM_WORLD_TO_PORTS: &str = "networking.resources.gardener.cloud/from-world-to-ports";
+    /// Before the name of a label, and [`ALLOWED_PORTS_SUFFIX`] behind it: a JSON list of ports that pods with that label
+    /// reach.
+    pub const FROM_PREFIX: &str = "networking.resources.gardener.cloud/from-";
+    /// See [`FROM_PREFIX`].
+    pub const ALLOWED_PORTS_SUFFIX: &str = "-allowed-ports";
+}

@@ -138,6 +138,45 @@ pub mod resources {
     pub const CLASS_GARDEN: &str = "garden";
 }
 
+/// Labels by which network policies select pods, in the seed and in `kube-system` of shoots. Their value is [`ALLOWED`].
+///
+/// [`ALLOWED`]: network::ALLOWED
+pub mod network {
+    /// The value of all of them.
+    pub const ALLOWED: &str = "allowed";
+    /// To the cluster's name servers.
+    pub const TO_DNS: &str = "networking.gardener.cloud/to-dns";
+    /// To the API server of the cluster that the pod runs in, where that is a seed.
+    pub const TO_RUNTIME_API_SERVER: &str = "networking.gardener.cloud/to-runtime-apiserver";
+    /// To addresses that are no cluster's and not private.
+    pub const TO_PUBLIC_NETWORKS: &str = "networking.gardener.cloud/to-public-networks";
+    /// To private addresses that are no cluster's.
+    pub const TO_PRIVATE_NETWORKS: &str = "networking.gardener.cloud/to-private-networks";
+    /// To networks that an operator has blocked.
+    pub const TO_BLOCKED_CIDRS: &str = "networking.gardener.cloud/to-blocked-cidrs";
+    /// To the shoot's API server, in the shoot.
+    pub const TO_API_SERVER: &str = "networking.gardener.cloud/to-apiserver";
+    /// To kubelets, in the shoot.
+    pub const TO_KUBELET: &str = "networking.gardener.cloud/to-kubelet";
+    /// Before labels of pods that connect to a Service: `to-<service>-<protocol>-<port>`. Also before the labels of the
+    /// policies that are made for a Service.
+    pub const PREFIX: &str = "networking.resources.gardener.cloud/";
+    /// On a policy: the Service that it was made for.
+    pub const SERVICE_NAME: &str = "networking.resources.gardener.cloud/service-name";
+    /// On a policy: that Service's namespace.
+    pub const SERVICE_NAMESPACE: &str = "networking.resources.gardener.cloud/service-namespace";
+    /// In labels, in place of the name of a shoot's namespace.
+    pub const ALL_SHOOTS: &str = "all-shoots";
+    /// In labels, in place of the name of an extension's namespace.
+    pub const EXTENSIONS: &str = "extensions";
+    /// In labels, in place of service, protocol and port: whatever is scraped for metrics.
+    pub const SCRAPE_TARGETS: &str = "all-scrape-targets";
+    /// The same, by the seed's Prometheus.
+    pub const SEED_SCRAPE_TARGETS: &str = "all-seed-scrape-targets";
+    /// In labels, in place of service, protocol and port: whatever serves webhooks of API servers in the seed.
+    pub const WEBHOOK_TARGETS: &str = "all-webhook-targets";
+}
+
 /// Values of [`SHOOT_STATUS`].
 pub mod shoot_status {
     /// All is well.
