@@ -1,15 +1,20 @@
 //! A shoot's kube-apiserver. Flags as `kube-apiserver --help` of Kubernetes 1.35 spells them.
 
+use api_meta::annotations::network as annotations;
+use api_meta::labels::{self, network};
+use api_meta::names;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
 use serde_json::{Value, json};
 
+use crate::etcd::{CLIENT_PORT, ETCD_CLIENT_SERVICE};
 use crate::mount::{Mounted, Mounts};
-use crate::object::{Labels, https_probe, typed};
+use crate::object::{Labels, from_scrape_targets, https_probe, namespaces_with, open_ports, to_service, typed};
 
 /// Name of Deployment and Service.
 pub const API_SERVER: &str = "kube-apiserver";
-const PORT: u16 = 443;
+/// Port of pods and Service.
+pub(crate) const PORT: u16 = 443;
 const LABELS: Labels = Labels {
     app: "kubernetes",
     role: Some("apiserver"),
@@ -56,8 +61,20 @@ pub struct ApiServerSettings {
 /// The Service, which exists before the Deployment does.
 #[must_use]
 pub fn api_server_service(namespace: &str) -> Service {
+    let neighbours = namespaces_with(&[
+        (labels::ACCESS_TARGET_API_SERVER, network::ALLOWED),
+        ("kubernetes.io/metadata.name", names::GARDEN_NAMESPACE),
+        (labels::ROLE, labels::role::EXTENSION),
+    ]);
     typed(json!({
-        "metadata": {"name": API_SERVER, "namespace": namespace, "labels": LABELS.all()},
+        "metadata": {
+            "name": API_SERVER, "namespace": namespace, "labels": LABELS.all(),
+            "annotations": {
+                from_scrape_targets(): open_ports(&[PORT]),
+                annotations::NAMESPACE_SELECTORS: neighbours,
+                annotations::POD_LABEL_SELECTOR_NAMESPACE_ALIAS: network::ALL_SHOOTS,
+            },
+        },
         "spec": {
             "type": "ClusterIP",
             "selector": LABELS.selector(),
@@ -70,6 +87,21 @@ pub fn api_server_service(namespace: &str) -> Service {
 #[must_use]
 pub fn api_server(settings: &ApiServerSettings) -> Deployment {
     let mounts = mounts(settings);
+    let webhooks = format!("{}to-{}", network::PREFIX, network::WEBHOOK_TARGETS);
+    let extensions = format!(
+        "{}to-{}-{}",
+        network::PREFIX,
+        network::EXTENSIONS,
+        network::WEBHOOK_TARGETS
+    );
+    let pods = LABELS.of_pods(&[
+        network::TO_DNS,
+        network::TO_PUBLIC_NETWORKS,
+        network::TO_PRIVATE_NETWORKS,
+        &webhooks,
+        &extensions,
+        &to_service(ETCD_CLIENT_SERVICE, CLIENT_PORT),
+    ]);
     typed(json!({
         "metadata": {"name": API_SERVER, "namespace": settings.namespace, "labels": LABELS.with_webhooks()},
         "spec": {
@@ -79,7 +111,7 @@ pub fn api_server(settings: &ApiServerSettings) -> Deployment {
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "100%", "maxUnavailable": 0}},
             "selector": {"matchLabels": LABELS.selector()},
             "template": {
-                "metadata": {"labels": LABELS.all(), "annotations": mounts.annotations()},
+                "metadata": {"labels": pods, "annotations": mounts.annotations()},
                 "spec": {
                     "automountServiceAccountToken": false,
                     "priorityClassName": "gardener-system-500",

@@ -1,11 +1,13 @@
 //! A shoot's kube-controller-manager. Flags as `kube-controller-manager --help` of Kubernetes 1.35 spells them.
 
+use api_meta::labels::network;
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
 
 use crate::KUBECONFIG_PATH;
+use crate::api_server::{self, API_SERVER};
 use crate::mount::{Mounted, Mounts};
-use crate::object::{Labels, https_probe, typed};
+use crate::object::{Labels, https_probe, to_service, typed};
 
 /// Name of the Deployment.
 pub const CONTROLLER_MANAGER: &str = "kube-controller-manager";
@@ -61,6 +63,7 @@ pub fn controller_manager(settings: &ControllerManagerSettings) -> Deployment {
             "/srv/kubernetes/service-account-key",
         ),
     ]);
+    let pods = LABELS.of_pods(&[network::TO_DNS, &to_service(API_SERVER, api_server::PORT)]);
     typed(json!({
         "metadata": {"name": CONTROLLER_MANAGER, "namespace": settings.namespace, "labels": LABELS.with_webhooks()},
         "spec": {
@@ -68,7 +71,7 @@ pub fn controller_manager(settings: &ControllerManagerSettings) -> Deployment {
             "revisionHistoryLimit": 2,
             "selector": {"matchLabels": LABELS.selector()},
             "template": {
-                "metadata": {"labels": LABELS.all(), "annotations": mounts.annotations()},
+                "metadata": {"labels": pods, "annotations": mounts.annotations()},
                 "spec": {
                     "automountServiceAccountToken": false,
                     "priorityClassName": "gardener-system-300",
@@ -76,8 +79,7 @@ pub fn controller_manager(settings: &ControllerManagerSettings) -> Deployment {
                         "name": CONTROLLER_MANAGER,
                         "image": settings.image,
                         "imagePullPolicy": "IfNotPresent",
-                        "command": ["/usr/local/bin/kube-controller-manager"],
-                        "args": args(settings),
+                        "command": command(settings),
                         "ports": [{"name": "metrics", "containerPort": PORT, "protocol": "TCP"}],
                         "livenessProbe": https_probe("/healthz", PORT),
                         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
@@ -90,7 +92,9 @@ pub fn controller_manager(settings: &ControllerManagerSettings) -> Deployment {
     }))
 }
 
-fn args(settings: &ControllerManagerSettings) -> Vec<String> {
+/// Program and flags in one list, as upstream has it: webhooks of extensions look for flags in `command` and change them
+/// there (gardener/gardener v1.150 pkg/component/kubernetes/controllermanager/controllermanager.go).
+fn command(settings: &ControllerManagerSettings) -> Vec<String> {
     let ControllerManagerSettings {
         namespace,
         pod_networks,
@@ -98,7 +102,8 @@ fn args(settings: &ControllerManagerSettings) -> Vec<String> {
         node_mask_size,
         ..
     } = settings;
-    let mut args = vec![
+    let mut command = vec![
+        "/usr/local/bin/kube-controller-manager".to_owned(),
         format!("--authentication-kubeconfig={KUBECONFIG_PATH}"),
         format!("--authorization-kubeconfig={KUBECONFIG_PATH}"),
         format!("--cluster-name={namespace}"),
@@ -121,15 +126,15 @@ fn args(settings: &ControllerManagerSettings) -> Vec<String> {
     ];
     // Without nodes there is nothing to give a part of the pod network to.
     if !pod_networks.is_empty() {
-        args.push("--allocate-node-cidrs=true".to_owned());
-        args.push(format!("--cluster-cidr={}", pod_networks.join(",")));
+        command.push("--allocate-node-cidrs=true".to_owned());
+        command.push(format!("--cluster-cidr={}", pod_networks.join(",")));
         // The size is that of IPv4; with two families upstream takes it by a name of its own.
         let flag = if pod_networks.len() > 1 {
             "node-cidr-mask-size-ipv4"
         } else {
             "node-cidr-mask-size"
         };
-        args.extend(node_mask_size.map(|size| format!("--{flag}={size}")));
+        command.extend(node_mask_size.map(|size| format!("--{flag}={size}")));
     }
-    args
+    command
 }

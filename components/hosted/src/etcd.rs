@@ -1,19 +1,25 @@
 //! The store behind a shoot's API server: one member, one volume. Names as etcd-druid v0.30 gives them.
 
+use api_meta::annotations::network as annotations;
+use api_meta::labels::network;
+use api_meta::names;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Service;
 use serde_json::json;
 
 use crate::mount::{Mounted, Mounts};
-use crate::object::{Labels, typed};
+use crate::object::{Labels, from_scrape_targets, namespaces_with, open_ports, typed};
 
 /// Name of the StatefulSet; its volume claim is `etcd-main-etcd-main-0`.
 pub const ETCD: &str = "etcd-main";
 /// Name of the Service that clients use.
 pub const ETCD_CLIENT_SERVICE: &str = "etcd-main-client";
 const PEER_SERVICE: &str = "etcd-main-peer";
-const CLIENT_PORT: u16 = 2379;
+/// Port of that Service.
+pub(crate) const CLIENT_PORT: u16 = 2379;
 const PEER_PORT: u16 = 2380;
+/// Port of the backup and restore program beside etcd.
+const BACKUP_PORT: u16 = 8080;
 
 const LABELS: Labels = Labels {
     app: "etcd-statefulset",
@@ -54,7 +60,15 @@ pub fn etcd(settings: &EtcdSettings) -> EtcdObjects {
     EtcdObjects {
         stateful_set: stateful_set(settings),
         client_service: typed(json!({
-            "metadata": {"name": ETCD_CLIENT_SERVICE, "namespace": namespace, "labels": LABELS.all()},
+            "metadata": {
+                "name": ETCD_CLIENT_SERVICE, "namespace": namespace, "labels": LABELS.all(),
+                "annotations": {
+                    from_scrape_targets(): open_ports(&[CLIENT_PORT, BACKUP_PORT]),
+                    annotations::NAMESPACE_SELECTORS:
+                        namespaces_with(&[("kubernetes.io/metadata.name", names::GARDEN_NAMESPACE)]),
+                    annotations::POD_LABEL_SELECTOR_NAMESPACE_ALIAS: network::ALL_SHOOTS,
+                },
+            },
             "spec": {
                 "type": "ClusterIP",
                 "selector": LABELS.selector(),
@@ -89,6 +103,12 @@ fn stateful_set(settings: &EtcdSettings) -> StatefulSet {
     ]);
     let mut volume_mounts = mounts.volume_mounts();
     volume_mounts.push(json!({"name": ETCD, "mountPath": "/var/etcd/data"}));
+    let pods = LABELS.of_pods(&[
+        network::TO_DNS,
+        network::TO_PUBLIC_NETWORKS,
+        network::TO_PRIVATE_NETWORKS,
+        network::TO_RUNTIME_API_SERVER,
+    ]);
     typed(json!({
         "metadata": {"name": ETCD, "namespace": namespace, "labels": LABELS.all()},
         "spec": {
@@ -98,7 +118,7 @@ fn stateful_set(settings: &EtcdSettings) -> StatefulSet {
             "updateStrategy": {"type": "RollingUpdate"},
             "selector": {"matchLabels": LABELS.selector()},
             "template": {
-                "metadata": {"labels": LABELS.all(), "annotations": mounts.annotations()},
+                "metadata": {"labels": pods, "annotations": mounts.annotations()},
                 "spec": {
                     "automountServiceAccountToken": false,
                     "priorityClassName": "gardener-system-500",

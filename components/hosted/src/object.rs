@@ -1,6 +1,7 @@
 //! From a literal, which reads like the YAML it stands for, to a typed object.
 
-use api_meta::labels::MUTATED_BY_CONTROL_PLANE_WEBHOOK;
+use api_meta::annotations::network as annotations;
+use api_meta::labels::{MUTATED_BY_CONTROL_PLANE_WEBHOOK, network};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -39,12 +40,50 @@ impl Labels {
         Value::Object(labels)
     }
 
+    /// All labels of the pods, with those by which network policies let them connect somewhere.
+    pub(crate) fn of_pods(&self, allowed: &[&str]) -> Value {
+        let mut labels = self.all();
+        for key in allowed {
+            labels[key] = network::ALLOWED.into();
+        }
+        labels
+    }
+
     /// All labels of an object that control plane webhooks of providers may change.
     pub(crate) fn with_webhooks(&self) -> Value {
         let mut labels = self.all();
         labels[MUTATED_BY_CONTROL_PLANE_WEBHOOK] = json!("true");
         labels
     }
+}
+
+/// The label of pods that connect to a port of a Service in their namespace.
+pub(crate) fn to_service(service: &str, port: u16) -> String {
+    format!("{}to-{service}-tcp-{port}", network::PREFIX)
+}
+
+/// The value of an annotation that opens TCP ports of a Service's pods.
+pub(crate) fn open_ports(ports: &[u16]) -> String {
+    let ports: Vec<String> = ports
+        .iter()
+        .map(|port| format!(r#"{{"protocol":"TCP","port":{port}}}"#))
+        .collect();
+    format!("[{}]", ports.join(","))
+}
+
+/// The value of an annotation that selects namespaces by one label each.
+pub(crate) fn namespaces_with(labels: &[(&str, &str)]) -> String {
+    let selectors: Vec<String> = labels
+        .iter()
+        .map(|(key, value)| format!(r#"{{"matchLabels":{{"{key}":"{value}"}}}}"#))
+        .collect();
+    format!("[{}]", selectors.join(","))
+}
+
+/// The annotation that opens ports of a Service's pods to whoever scrapes a shoot's metrics.
+pub(crate) fn from_scrape_targets() -> String {
+    let (prefix, suffix) = (annotations::FROM_PREFIX, annotations::ALLOWED_PORTS_SUFFIX);
+    format!("{prefix}{}{suffix}", network::SCRAPE_TARGETS)
 }
 
 /// An HTTPS probe of `path` on `port`.

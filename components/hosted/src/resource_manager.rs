@@ -2,14 +2,16 @@
 //! seed, applies them to the shoot with its kubeconfig, and fills the namespace's Secrets of class `shoot` with tokens of
 //! the shoot. It may do nothing else in the seed.
 
+use api_meta::labels::network;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use serde_json::json;
 
 use crate::KUBECONFIG_PATH;
+use crate::api_server::{self, API_SERVER};
 use crate::mount::{Mounted, Mounts};
-use crate::object::{Labels, typed};
+use crate::object::{Labels, to_service, typed};
 
 /// Name of all its objects.
 pub const RESOURCE_MANAGER: &str = "gardener-resource-manager";
@@ -96,6 +98,11 @@ fn deployment(settings: &ResourceManagerSettings) -> Deployment {
         kubeconfig,
         "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig",
     )]);
+    let pods = LABELS.of_pods(&[
+        network::TO_DNS,
+        network::TO_RUNTIME_API_SERVER,
+        &to_service(API_SERVER, api_server::PORT),
+    ]);
     let probe =
         |path: &str| json!({"httpGet": {"path": path, "port": HEALTH_PORT, "scheme": "HTTP"}, "periodSeconds": 10});
     typed(json!({
@@ -105,7 +112,7 @@ fn deployment(settings: &ResourceManagerSettings) -> Deployment {
             "revisionHistoryLimit": 2,
             "selector": {"matchLabels": LABELS.selector()},
             "template": {
-                "metadata": {"labels": LABELS.all(), "annotations": mounts.annotations()},
+                "metadata": {"labels": pods, "annotations": mounts.annotations()},
                 "spec": {
                     "serviceAccountName": RESOURCE_MANAGER,
                     "automountServiceAccountToken": true,

@@ -1,11 +1,13 @@
 //! A shoot's kube-scheduler. Flags as `kube-scheduler --help` of Kubernetes 1.35 spells them.
 
+use api_meta::labels::network;
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
 
 use crate::KUBECONFIG_PATH;
+use crate::api_server::{self, API_SERVER};
 use crate::mount::{Mounted, Mounts};
-use crate::object::{Labels, https_probe, typed};
+use crate::object::{Labels, https_probe, to_service, typed};
 
 /// Name of the Deployment.
 pub const SCHEDULER: &str = "kube-scheduler";
@@ -43,6 +45,7 @@ pub fn scheduler(settings: &SchedulerSettings) -> Deployment {
         kubeconfig,
         "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig",
     )]);
+    let pods = LABELS.of_pods(&[network::TO_DNS, &to_service(API_SERVER, api_server::PORT)]);
     typed(json!({
         "metadata": {"name": SCHEDULER, "namespace": namespace, "labels": LABELS.with_webhooks()},
         "spec": {
@@ -50,7 +53,7 @@ pub fn scheduler(settings: &SchedulerSettings) -> Deployment {
             "revisionHistoryLimit": 2,
             "selector": {"matchLabels": LABELS.selector()},
             "template": {
-                "metadata": {"labels": LABELS.all(), "annotations": mounts.annotations()},
+                "metadata": {"labels": pods, "annotations": mounts.annotations()},
                 "spec": {
                     "automountServiceAccountToken": false,
                     "priorityClassName": "gardener-system-300",
@@ -58,8 +61,9 @@ pub fn scheduler(settings: &SchedulerSettings) -> Deployment {
                         "name": SCHEDULER,
                         "image": image,
                         "imagePullPolicy": "IfNotPresent",
-                        "command": ["/usr/local/bin/kube-scheduler"],
-                        "args": [
+                        // One list, as upstream has it: webhooks of extensions look for flags in `command`.
+                        "command": [
+                            "/usr/local/bin/kube-scheduler",
                             format!("--authentication-kubeconfig={KUBECONFIG_PATH}"),
                             format!("--authorization-kubeconfig={KUBECONFIG_PATH}"),
                             format!("--kubeconfig={KUBECONFIG_PATH}"),

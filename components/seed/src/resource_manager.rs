@@ -2,6 +2,7 @@
 //! itself, and collects Secrets and ConfigMaps that nothing refers to any more. What it applies is whatever extensions'
 //! charts hold, so it may do everything there.
 
+use api_meta::labels::network;
 use api_meta::{labels, names};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -86,6 +87,29 @@ fn all_labels() -> Value {
     })
 }
 
+/// Labels of the pods, with those by which network policies let them connect somewhere.
+fn pod_labels() -> Value {
+    let mut labels = all_labels();
+    for key in [network::TO_DNS, network::TO_RUNTIME_API_SERVER] {
+        labels[key] = network::ALLOWED.into();
+    }
+    labels
+}
+
+/// The namespaces whose Services get network policies (gardener/gardener v1.150
+/// pkg/component/gardener/resourcemanager).
+fn network_policy_namespaces() -> Value {
+    let with = |key: &str, value: &str| json!({"matchLabels": {key: value}});
+    json!([
+        with(labels::ROLE, labels::role::SHOOT),
+        with(labels::ROLE, labels::role::EXTENSION),
+        with(labels::ROLE, "istio-system"),
+        with(labels::ROLE, "istio-ingress"),
+        {"matchExpressions": [{"key": "handler.exposureclass.gardener.cloud/name", "operator": "Exists"}]},
+        with("kubernetes.io/metadata.name", names::GARDEN_NAMESPACE),
+    ])
+}
+
 fn deployment(settings: &ResourceManagerSettings) -> Deployment {
     let ResourceManagerSettings { image, replicas } = settings;
     let probe =
@@ -97,7 +121,7 @@ fn deployment(settings: &ResourceManagerSettings) -> Deployment {
             "revisionHistoryLimit": 2,
             "selector": {"matchLabels": selector()},
             "template": {
-                "metadata": {"labels": all_labels()},
+                "metadata": {"labels": pod_labels()},
                 "spec": {
                     "serviceAccountName": RESOURCE_MANAGER,
                     "automountServiceAccountToken": true,
@@ -109,6 +133,7 @@ fn deployment(settings: &ResourceManagerSettings) -> Deployment {
                         "args": [
                             format!("--resource-class={RESOURCE_CLASS}"),
                             "--garbage-collector",
+                            format!("--network-policy-namespace-selectors={}", network_policy_namespaces()),
                             "--leader-elect=true",
                             format!("--health-port={HEALTH_PORT}"),
                         ],

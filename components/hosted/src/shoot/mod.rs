@@ -1,6 +1,7 @@
 //! What goes *into* a shoot: built here, delivered by gardener-resource-manager. Each function gives the objects of one
 //! ManagedResource, in the order in which they can be applied.
 
+mod network_policies;
 mod node_agent;
 mod system;
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::Object;
+use super::{Object, network_policies};
 
 /// What the system objects say about the shoot.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct SystemSettings {
     pub region: String,
     /// Domain, if it has one.
     pub domain: Option<String>,
-    /// Networks of pods.
+    /// Networks of pods; none without workers.
     pub pod_networks: Vec<String>,
     /// Networks of services.
     pub service_networks: Vec<String>,
@@ -96,7 +96,7 @@ pub fn namespace_objects() -> Vec<Object> {
     })]
 }
 
-/// Roles of the shoot's people, priorities, and what the shoot says about itself.
+/// Roles of the shoot's people, priorities, network policies of its `kube-system`, and what the shoot says about itself.
 #[must_use]
 pub fn system_objects(settings: &SystemSettings) -> Vec<Object> {
     let mut objects = vec![
@@ -115,6 +115,7 @@ pub fn system_objects(settings: &SystemSettings) -> Vec<Object> {
         ),
         shoot_info(settings),
     ];
+    objects.extend(network_policies::policies(!settings.pod_networks.is_empty()));
     for (value, description) in [(900, "highest"), (800, "higher"), (700, "high"), (600, "medium")] {
         objects.push(json!({
             "apiVersion": "scheduling.k8s.io/v1",

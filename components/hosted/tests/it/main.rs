@@ -162,15 +162,15 @@ fn without_nodes_no_pod_network_is_given_out() {
         ..controller_manager_settings()
     };
     let deployment = controller_manager(&settings);
-    let args = deployment.spec.unwrap().template.spec.unwrap().containers[0]
-        .args
+    let command = deployment.spec.unwrap().template.spec.unwrap().containers[0]
+        .command
         .clone()
         .unwrap();
     assert!(
-        !args
+        !command
             .iter()
             .any(|arg| arg.contains("cidr=") || arg.contains("node-cidrs")),
-        "{args:?}"
+        "{command:?}"
     );
 }
 
