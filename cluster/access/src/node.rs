@@ -81,7 +81,8 @@ fn deny(why: &str) -> NodeVerdict {
 static UNIFORM: LazyLock<Vec<PolicyRule>> = LazyLock::new(uniform);
 
 /// What all nodes may alike. PersistentVolumes beyond upstream: the in-process node keeps their content and must hear of
-/// their end; they hold no secrets. It dials Services itself, so it reads EndpointSlices.
+/// their end; they hold no secrets. It dials Services itself, so it reads EndpointSlices, and enforces network policies
+/// itself, so it reads these and the labels of namespaces, as a network plugin does under an account of its own.
 pub(crate) fn uniform() -> Vec<PolicyRule> {
     vec![
         rule("create", "authentication.k8s.io", "tokenreviews"),
@@ -90,9 +91,10 @@ pub(crate) fn uniform() -> Vec<PolicyRule> {
             "authorization.k8s.io",
             "subjectaccessreviews localsubjectaccessreviews",
         ),
-        rule(READ, "", "services persistentvolumes"),
+        rule(READ, "", "services persistentvolumes namespaces"),
         rule("get", "", "endpoints"),
         rule(READ, "discovery.k8s.io", "endpointslices"),
+        rule(READ, "networking.k8s.io", "networkpolicies"),
         events(),
         rule(
             "create get list watch",
