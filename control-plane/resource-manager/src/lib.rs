@@ -3,8 +3,8 @@
 //!
 //! It reads ManagedResources and their Secrets in the *source* cluster and writes objects in the *target*, by
 //! server-side apply: fields that others set stay theirs. Values of keys that end in `.br` are decompressed. Beside
-//! that it fills Secrets with tokens of the target, and deletes Secrets and ConfigMaps that nothing refers to any more,
-//! each only where [`Options`] ask for it.
+//! that it fills Secrets with tokens of the target, deletes Secrets and ConfigMaps that nothing refers to any more, and
+//! makes network policies for Services, each only where [`Options`] ask for it.
 //!
 //! What it refuses: an object that belongs to another ManagedResource which still wants it (upstream takes it over, and
 //! the two overwrite each other), a kind that the target does not serve, an object that is given twice, and what server-side
@@ -26,6 +26,7 @@ mod identity;
 mod kinds;
 mod merge;
 mod naming;
+mod network_policies;
 mod owner;
 mod plan;
 mod prepare;
@@ -55,8 +56,10 @@ use crate::identity::Identity;
 use crate::kinds::Kinds;
 use crate::waits::Waits;
 
+pub use network_policies::{IngressController, NetworkPolicies};
+
 /// Which ManagedResources are acted on, and as whom.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
     /// Namespace of the source in which ManagedResources are looked for; none means all.
     pub namespace: Option<String>,
@@ -68,6 +71,15 @@ pub struct Options {
     pub garbage_collection: bool,
     /// Class of the Secrets that are filled with tokens of the target; none means that none are.
     pub token_requestor: Option<String>,
+    /// Whether network policies are made for Services of the target, and where; none means that none are.
+    pub network_policies: Option<NetworkPolicies>,
+}
+
+/// The label that a pod needs to connect to a port of a Service under the policies that are made here, `alias` standing
+/// for the Service's namespace when that is not the pod's.
+#[must_use]
+pub fn network_policy_label(alias: Option<&str>, service: &str, protocol: &str, port: &str) -> String {
+    network_policies::label_for(alias, service, protocol, port)
 }
 
 /// What reconciles work with.
@@ -92,6 +104,7 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
     let secrets: Cache<Secret> = Cache::start(scoped(&source, &options), watcher::Config::default(), stop.clone());
     let collecting = collecting(&target, &options, &clock, &stop);
     let requesting = requesting(&source, &target, &options, &clock, &stop);
+    let closing = closing(&target, &options, &clock, &stop);
     let targets = Arc::new(Targets::start(&target, &stop));
     let identity = Identity::start(&target, &stop);
     let (drifts, drifted) = Drifts::new(target.clone(), options.cluster_id.clone(), stop.clone());
@@ -117,7 +130,8 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
         Box::pin(applying),
         Box::pin(caring),
         Box::pin(requesting),
-        Box::pin(collecting)
+        Box::pin(collecting),
+        Box::pin(closing)
     );
 }
 
@@ -157,6 +171,23 @@ fn requesting(
     async move {
         if let Some(requestor) = requestor {
             requestor.await;
+        }
+    }
+}
+
+/// Makes network policies for Services, if that is asked for.
+fn closing(
+    target: &Client,
+    options: &Options,
+    clock: &Clock,
+    stop: &CancellationToken,
+) -> impl Future<Output = ()> + use<> {
+    let policies = options.network_policies.clone();
+    let policies =
+        policies.map(|policies| network_policies::run(target.clone(), policies, clock.clone(), stop.clone()));
+    async move {
+        if let Some(policies) = policies {
+            policies.await;
         }
     }
 }

@@ -4,6 +4,7 @@
 mod cases;
 mod drift;
 mod in_process;
+mod network_policies;
 mod token_requestor;
 
 use std::collections::BTreeMap;
