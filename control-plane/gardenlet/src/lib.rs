@@ -2,14 +2,16 @@
 //! backups. It works in three clusters (garden, seed, shoots) through their API servers only, and reaches extensions
 //! only through objects: it reads `type` strings and passes opaque configuration on.
 //!
-//! `seed/`, `shoot/`, `backup/`, `installation/` hold one controller each, in files named after what they do: observe, plan, apply,
-//! report. `extension/` is how extension objects are asked and waited for. Decisions are plain functions.
+//! `seed/`, `shoot/`, `backup/`, `installation/`, `network_policy/` hold one controller each, in files named after what they
+//! do: observe, plan, apply, report. `extension/` is how extension objects are asked and waited for. Decisions are plain
+//! functions.
 
 mod backup;
 mod config;
 mod context;
 mod extension;
 mod installation;
+mod network_policy;
 mod outcome;
 mod seed;
 mod shoot;
@@ -90,6 +92,7 @@ pub async fn run(
         installation::request_tokens(context.clone(), stop.clone()).boxed(),
         backup::run_buckets(context.clone(), stop.clone()).boxed(),
         backup::run_entries(context.clone(), stop.clone()).boxed(),
+        network_policy::run(context.clone(), stop.clone()).boxed(),
         shoot::run_care(context.clone(), node_changes, stop.clone()).boxed(),
         shoot::run(context.clone(), stop.clone()).boxed(),
     );
