@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use api_meta::Fault;
+use api_meta::labels::network;
 use async_trait::async_trait;
 use base_client::{create_or_get, delete_and_wait, get};
 use base_controller::{Cache, ObjectKey};
@@ -33,6 +34,14 @@ const MADE_FOR: &str = "machine";
 const POD_PREFIX: &str = "machine-";
 /// The key of a class's Secret with the user data.
 pub(crate) const USER_DATA_KEY: &str = "userData";
+/// What machines connect to under the seed's network policies: name servers, everything outside, and the API server of
+/// their shoot, which is beside them. (Gardener's provider-local writes policies of its own for its machines.)
+const MAY_REACH: [&str; 4] = [
+    network::TO_DNS,
+    network::TO_PUBLIC_NETWORKS,
+    network::TO_PRIVATE_NETWORKS,
+    "networking.resources.gardener.cloud/to-kube-apiserver-tcp-443",
+];
 /// How long a pod may take to end: its grace period and some more.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long a machine has to end in order.
@@ -82,10 +91,9 @@ fn pod_of(request: MachineRequest<'_>, image: &str, address: Ipv4Addr) -> Pod {
         .as_ref()
         .and_then(|reference| reference.name.clone());
     let mut metadata = meta(request.namespace(), &pod_name(request.name()), MADE_FOR);
-    metadata
-        .labels
-        .get_or_insert_default()
-        .insert("app".to_owned(), MADE_FOR.to_owned());
+    let labels = metadata.labels.get_or_insert_default();
+    labels.insert("app".to_owned(), MADE_FOR.to_owned());
+    labels.extend(MAY_REACH.map(|label| (label.to_owned(), network::ALLOWED.to_owned())));
     let user_data = SecretVolumeSource {
         secret_name: secret,
         items: Some(vec![KeyToPath {

@@ -2,7 +2,7 @@
 //! `--target-kubeconfig`, or to its own.
 
 use cluster_node::{ContainerContext, Exit};
-use control_plane_resource_manager::{Options, run};
+use control_plane_resource_manager::{NetworkPolicies, Options, run};
 use kube::Api;
 
 use super::controllers::run_as_leader;
@@ -10,10 +10,11 @@ use super::flags::Flags;
 
 /// The flags it understands. That about its health port is accepted: the node sees from the container itself whether it
 /// is well.
-const FLAGS: [&str; 7] = [
+const FLAGS: [&str; 8] = [
     "garbage-collector",
     "health-port",
     "leader-elect",
+    "network-policy-namespace-selectors",
     "resource-class",
     "source-namespace",
     "target-kubeconfig",
@@ -42,10 +43,27 @@ async fn serve(context: &ContainerContext) -> Result<(), Exit> {
         cluster_id: String::new(),
         garbage_collection: flags.is_on("garbage-collector")?,
         token_requestor: given("token-requestor-class"),
+        network_policies: network_policies(&flags)?,
     };
     let namespace = context.pod.metadata.namespace.as_deref().unwrap_or_default();
     let leases = Api::namespaced(source.clone(), namespace);
     let clock = context.clock.clone();
     let work = |stop| run(source, target, options, clock, stop);
     run_as_leader(context, &flags, leases, "gardener-resource-manager", work).await
+}
+
+/// Network policies are made where the flag says so: a JSON list of label selectors of namespaces.
+fn network_policies(flags: &Flags) -> Result<Option<NetworkPolicies>, Exit> {
+    let Some(selectors) = flags.get("network-policy-namespace-selectors") else {
+        return Ok(None);
+    };
+    let namespace_selectors = serde_json::from_str(selectors).map_err(|error| {
+        Exit::failed(format!(
+            "gardener-resource-manager: --network-policy-namespace-selectors is no JSON list of label selectors: {error}"
+        ))
+    })?;
+    Ok(Some(NetworkPolicies {
+        namespace_selectors,
+        ingress_controller: None,
+    }))
 }
