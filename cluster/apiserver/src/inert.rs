@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 /// Group, kind, and what does not come of it.
-const INERT: [(&str, &str, &str); 10] = [
+const INERT: [(&str, &str, &str); 9] = [
     (
         "",
         "LimitRange",
@@ -19,7 +19,6 @@ const INERT: [(&str, &str, &str); 10] = [
     ("batch", "CronJob", "it starts no Jobs"),
     ("networking.k8s.io", "IPAddress", "it reserves no address"),
     ("networking.k8s.io", "Ingress", "nothing is reached through it"),
-    ("networking.k8s.io", "NetworkPolicy", "no connection is cut off by it"),
     ("networking.k8s.io", "ServiceCIDR", "no Service gets an address of it"),
     ("node.k8s.io", "RuntimeClass", "no pod runs otherwise for it"),
     (
