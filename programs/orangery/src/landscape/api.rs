@@ -1,12 +1,16 @@
 //! One API server of the landscape with its authorities: started, registered at the front, and the kubeconfigs of
 //! those who may speak to it. It hands out identities; what an identity may do is RBAC's.
+//!
+//! At the front a garden or seed is `NAME.orangery.internal`, behind the Service `default/kubernetes` of its own cluster; a Shoot's
+//! API server is registered by its pod as `kube-apiserver.SHOOT-NAMESPACE.svc`, as its Service in the seed is called.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use api_meta::Fault;
 use base_clock::{Clock, Entropy};
-use base_secrets::{Authority, CertificateSpec, Credential, KubeconfigSpec, SecretError};
+use base_secrets::{Authority, CertificateSpec, Credential, Issued, KubeconfigSpec, SecretError};
 use cluster_apiserver::{ApiServer, Authorities, Kind, Protection, TokenAuthority};
 use cluster_bare::pods_of;
 use cluster_front::{Front, RegisteredServer, Registration};
@@ -20,8 +24,13 @@ use crate::kept::{Kept, Keys};
 /// sign them outlive the process; these do not: every start issues them anew, which is what mends those that a clock
 /// has overtaken.
 const VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
-/// In-cluster name of every API server, so that pods may call it by its Service.
-const SERVICE_NAMES: [&str; 3] = ["kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+/// In-cluster names of every API server, so that pods may call it by its Service.
+const SERVICE_NAMES: [&str; 4] = [
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+];
 
 /// What an API server of the landscape is started with.
 pub(super) struct ApiSettings<'a> {
@@ -106,7 +115,10 @@ impl Api {
             .build()
             .await
             .map_err(|status| Fault::bug(format!("API server {name}: {status}")))?;
-        let registered = registered(&server, &server_name, &authority, clock, entropy)?;
+        // The Service `kubernetes` has the first address of the range; client-go dials that from inside a pod.
+        let address = services.and_then(|range| range.hosts().next());
+        let certificate = certificate(&server_name, address, &authority, clock, entropy)?;
+        let registered = registered(&server, &certificate)?;
         let registration = front
             .register([server_name.clone()], registered)
             .map_err(|error| Fault::bug(error.to_string()))?;
@@ -191,17 +203,20 @@ impl Api {
     }
 }
 
-/// The server with a certificate for all its names.
-fn registered(
-    server: &ApiServer,
+/// A certificate for all names of a server, and for its Service's address.
+fn certificate(
     name: &str,
+    address: Option<IpAddr>,
     authority: &Authority,
     clock: &Clock,
     entropy: &Entropy,
-) -> Result<RegisteredServer, Fault> {
+) -> Result<Issued, Fault> {
     let names = std::iter::once(name).chain(SERVICE_NAMES).map(str::to_owned);
-    let spec = CertificateSpec::server(name, names.collect(), Vec::new(), VALIDITY);
-    let certificate = authority.issue(&spec, clock, entropy).map_err(bug)?;
+    let spec = CertificateSpec::server(name, names.collect(), address.into_iter().collect(), VALIDITY);
+    authority.issue(&spec, clock, entropy).map_err(bug)
+}
+
+fn registered(server: &ApiServer, certificate: &Issued) -> Result<RegisteredServer, Fault> {
     let key = certificate.key_pem();
     RegisteredServer::new(server.service(), &certificate.certificate_pem(), key.expose())
         .map_err(|error| Fault::bug(error.to_string()))
@@ -209,4 +224,23 @@ fn registered(
 
 fn bug(error: SecretError) -> Fault {
     Fault::bug(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificate_has_the_names_and_the_address_that_pods_dial() {
+        let (clock, entropy) = (Clock::real(), Entropy::seeded(1));
+        let authority = Authority::generate("ca", &clock, &entropy).unwrap();
+        let range: IpNet = "10.2.0.0/16".parse().unwrap();
+        let address = range.hosts().next();
+        let issued = certificate("seed.orangery.internal", address, &authority, &clock, &entropy).unwrap();
+        let issued = issued.certificate;
+        assert_eq!(issued.ip_addresses(), [IpAddr::from([10, 2, 0, 1])]);
+        for name in SERVICE_NAMES.into_iter().chain(["seed.orangery.internal"]) {
+            assert!(issued.dns_names().iter().any(|own| own == name), "{name}");
+        }
+    }
 }
