@@ -1,8 +1,10 @@
 //! What is known about a Shoot and what stands around it, as values. It never reads anything and concludes nothing.
 
+use std::collections::BTreeMap;
+
 use api_core::v1beta1::{ControllerDeployment, ControllerInstallation, ControllerRegistration, Seed, Shoot};
 use api_meta::{Condition, Seen};
-use control_plane_gardenlet::judged::Reported;
+use control_plane_gardenlet::judged::{Reported, Webhook};
 use jiff::Timestamp;
 
 /// Everything that `why` looks at.
@@ -35,6 +37,12 @@ impl Facts {
         format!("{}/{}", part(&metadata.namespace), part(&metadata.name))
     }
 
+    /// The webhooks of the seed, as far as they can be seen.
+    #[must_use]
+    pub fn webhooks(&self) -> &[Webhook] {
+        self.in_seed.present().map_or(&[], InSeed::known_webhooks)
+    }
+
     /// The name of the seed it is on.
     #[must_use]
     pub fn seed_name(&self) -> Option<&str> {
@@ -59,6 +67,18 @@ pub struct InSeed {
     pub controllers: Vec<Controller>,
     /// What webhooks have refused there, as events tell it.
     pub refusals: Seen<Vec<Refusal>>,
+    /// All webhooks of the seed.
+    pub webhooks: Seen<Vec<Webhook>>,
+    /// The labels of the Shoot's namespace.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl InSeed {
+    /// The webhooks of the seed, as far as they can be seen.
+    #[must_use]
+    pub fn known_webhooks(&self) -> &[Webhook] {
+        self.webhooks.present().map_or(&[], Vec::as_slice)
+    }
 }
 
 /// What an event says of an object that a webhook has refused.
@@ -103,6 +123,8 @@ pub struct Installed {
     pub resource_manager: Seen<Workload>,
     /// Where its pods run.
     pub controller: Controller,
+    /// All webhooks of the seed.
+    pub webhooks: Seen<Vec<Webhook>>,
 }
 
 /// An extension object.
@@ -120,6 +142,8 @@ pub struct ExtensionFact {
     pub finalizers: Vec<String>,
     /// When it was made.
     pub created: Option<Timestamp>,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
 }
 
 impl ExtensionFact {

@@ -12,11 +12,13 @@ use api_meta::conditions::managed_resource::{RESOURCES_APPLIED, RESOURCES_PROGRE
 use api_meta::{Condition, ConditionStatus, Fault, Seen, names};
 use api_resources::ManagedResource;
 use base_client::list;
-use control_plane_gardenlet::judged::{etcd_not_rolled_out, not_applied, not_rolled_out, reported, unhealthy};
+use control_plane_gardenlet::judged::{
+    etcd_not_rolled_out, not_applied, not_rolled_out, reported, unhealthy, webhooks,
+};
 use extensions_sdk::HEARTBEAT_LEASE;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, Time};
 use kube::{Api, Client, ResourceExt};
 
@@ -37,12 +39,14 @@ pub(super) async fn observe(
     if let Err(why) = same_seed(client, seed).await {
         return Seen::Unknown(why);
     }
-    let (extensions, workloads, resources, machines, refusals) = futures::join!(
+    let (extensions, workloads, resources, machines, refusals, webhooks, labels) = futures::join!(
         extensions(client, namespace),
         workloads(client, namespace),
         resources(client, namespace),
         machines(client, namespace),
         refusals(client, namespace),
+        webhooks(client),
+        labels(client, namespace),
     );
     let mut controllers = Vec::new();
     for installation in installations.into_iter().flatten() {
@@ -58,6 +62,8 @@ pub(super) async fn observe(
         machines: seen(machines),
         controllers,
         refusals: seen(refusals),
+        webhooks: seen(webhooks),
+        labels,
     })
 }
 
@@ -116,7 +122,15 @@ fn fact<K: ExtensionObject>(object: &K) -> ExtensionFact {
         deleting: at(metadata.deletion_timestamp.as_ref()),
         finalizers: metadata.finalizers.clone().unwrap_or_default(),
         created: at(metadata.creation_timestamp.as_ref()),
+        labels: metadata.labels.clone().unwrap_or_default(),
     }
+}
+
+async fn labels(client: &Client, namespace: &str) -> BTreeMap<String, String> {
+    let api: Api<Namespace> = Api::all(client.clone());
+    let found = base_client::observe(&api, namespace).await;
+    let labels = found.present().and_then(|found| found.metadata.labels.clone());
+    labels.unwrap_or_default()
 }
 
 fn full_name(metadata: &ObjectMeta) -> String {
@@ -283,10 +297,11 @@ pub(super) async fn installed(client: &Client, seed: Option<&Seed>, installation
     if let Err(why) = same_seed(client, seed).await {
         return Seen::Unknown(why);
     }
-    let (resources, managers, controller) = futures::join!(
+    let (resources, managers, controller, webhooks) = futures::join!(
         resources(client, names::GARDEN_NAMESPACE),
         workloads(client, names::GARDEN_NAMESPACE),
         controller(client, installation),
+        webhooks(client),
     );
     let title = format!("{}/{installation}", names::GARDEN_NAMESPACE);
     let resource = resources.map(|all| all.into_iter().find(|one| one.name == title));
@@ -295,6 +310,7 @@ pub(super) async fn installed(client: &Client, seed: Option<&Seed>, installation
         resource: Seen::from_read(resource),
         resource_manager: Seen::from_read(manager),
         controller,
+        webhooks: seen(webhooks),
     })
 }
 

@@ -355,6 +355,9 @@ fn of_silence(
             ..blocker
         };
     }
+    if let Some(blocked) = blocked(facts, object, controls, &blocker) {
+        return blocked;
+    }
     Blocker {
         cause: Cause::ExtensionSilent,
         details: controls.iter().map(|controls| controls.standing.clone()).collect(),
@@ -378,8 +381,32 @@ fn refused(facts: &Facts, object: &ExtensionFact, blocker: &Blocker) -> Option<B
     Some(Blocker {
         cause: Cause::WebhookRefused,
         says: last.message.clone(),
-        who: webhook.who(),
+        who: webhook.who(facts.webhooks()),
         since: last.at.or(blocker.since),
+        to_do: webhook.to_do(facts.webhooks()),
+        ..blocker.clone()
+    })
+}
+
+/// What a live extension cannot answer, because every write of the object ends at a webhook that nothing serves.
+fn blocked(
+    facts: &Facts,
+    object: &ExtensionFact,
+    controls: Option<&Controls>,
+    blocker: &Blocker,
+) -> Option<Blocker> {
+    let controls = controls.filter(|controls| controls.is_alive)?;
+    let labels = &facts.in_seed.present()?.labels;
+    let mut all = facts.webhooks().iter();
+    let webhook = all.find(|one| one.blocks(&object.kind, labels, &object.labels))?;
+    Some(Blocker {
+        cause: Cause::WebhookRefused,
+        says: format!(
+            "{}; every update of {} objects fails, because no endpoint is ready behind webhook {}",
+            blocker.says, object.kind, webhook.name
+        ),
+        who: webhook.title(),
+        details: vec![controls.standing.clone()],
         to_do: webhook.to_do(),
         ..blocker.clone()
     })

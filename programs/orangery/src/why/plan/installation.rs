@@ -5,6 +5,7 @@ use api_core::v1beta1::ControllerInstallation;
 use api_meta::conditions::installation::{HEALTHY, INSTALLED, PROGRESSING, VALID};
 use api_meta::names::{DEPLOYMENT_TYPE_HELM, extension_namespace};
 use api_meta::{Condition, ConditionStatus, FaultClass, Seen};
+use control_plane_gardenlet::judged;
 use kube::ResourceExt;
 
 use super::extension::sentence;
@@ -175,7 +176,7 @@ fn blocker(facts: &InstallationFacts) -> Option<Blocker> {
 /// What keeps the chart's objects from being applied.
 fn of_objects(seed: &Installed, told: &Blocker) -> Option<Blocker> {
     if let Seen::Present(resource) = &seed.resource {
-        return Some(of_resource(resource, told));
+        return Some(of_resource(resource, told, seed.webhooks.present().map_or(&[], Vec::as_slice)));
     }
     let manager = match &seed.resource_manager {
         Seen::Present(manager) => manager.trouble.as_ref().map(|_| not_running(manager))?,
@@ -189,7 +190,7 @@ fn of_objects(seed: &Installed, told: &Blocker) -> Option<Blocker> {
     })
 }
 
-fn of_resource(resource: &Resource, told: &Blocker) -> Blocker {
+fn of_resource(resource: &Resource, told: &Blocker, webhooks: &[judged::Webhook]) -> Blocker {
     let title = format!("ManagedResource {}", resource.name);
     let objects = told.objects.iter().cloned().chain([title.clone()]).collect();
     let blocker = Blocker {
@@ -202,8 +203,8 @@ fn of_resource(resource: &Resource, told: &Blocker) -> Blocker {
     match Webhook::in_text(&resource.trouble) {
         Some(webhook) => Blocker {
             cause: Cause::WebhookRefused,
-            who: webhook.who(),
-            to_do: webhook.to_do(),
+            who: webhook.who(webhooks),
+            to_do: webhook.to_do(webhooks),
             ..blocker
         },
         None => Blocker {

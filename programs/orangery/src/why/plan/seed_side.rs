@@ -100,12 +100,12 @@ fn of_resource(facts: &Facts, resource: &Resource) -> Option<Blocker> {
         since: resource.since.or(resource.deleting),
         next_try: "by gardener-resource-manager; the moment is not recorded".to_owned(),
         to_do: match &webhook {
-            Some(webhook) => webhook.to_do(),
+            Some(webhook) => webhook.to_do(facts.webhooks()),
             None => format!("look at the conditions of {title} in the seed: they name the object"),
         },
         objects: vec![title],
         ..match &webhook {
-            Some(webhook) => Blocker::new(Cause::WebhookRefused, webhook.who()),
+            Some(webhook) => Blocker::new(Cause::WebhookRefused, webhook.who(facts.webhooks())),
             None => Blocker::new(Cause::ResourceNotHealthy, who_applies(resource.class.as_deref())),
         }
     };

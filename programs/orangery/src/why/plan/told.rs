@@ -72,8 +72,8 @@ fn lay(facts: &Facts, blocker: &mut Blocker, error: &LastError) {
     if let Some(webhook) = Webhook::in_text(&error.description).filter(|_| is_silence(blocker.cause)) {
         blocker.cause = Cause::WebhookRefused;
         blocker.says = Fault::untold(&error.description).0.to_owned();
-        blocker.who = webhook.who();
-        blocker.to_do = webhook.to_do();
+        blocker.who = webhook.who(facts.webhooks());
+        blocker.to_do = webhook.to_do(facts.webhooks());
     }
     if is_given_up(facts) {
         blocker.next_try = next_try(facts);
@@ -89,7 +89,7 @@ fn is_silence(cause: Cause) -> bool {
 fn of_error(facts: &Facts, error: &LastError) -> Blocker {
     let (says, hint) = Fault::untold(&error.description);
     let webhook = Webhook::in_text(says);
-    let of_webhook = webhook.as_ref().map(Webhook::to_do);
+    let of_webhook = webhook.as_ref().map(|webhook| webhook.to_do(facts.webhooks()));
     let hint = of_webhook.unwrap_or_else(|| hint.unwrap_or("look at gardenlet's log").to_owned());
     let given_up = is_given_up(facts);
     Blocker {
@@ -102,7 +102,7 @@ fn of_error(facts: &Facts, error: &LastError) -> Blocker {
         to_do: hint,
         command: given_up.then(|| retry(facts)),
         ..match webhook {
-            Some(webhook) => Blocker::new(Cause::WebhookRefused, webhook.who()),
+            Some(webhook) => Blocker::new(Cause::WebhookRefused, webhook.who(facts.webhooks())),
             None if given_up => Blocker::new(Cause::GivenUp, gardenlet(facts)),
             None => Blocker::new(Cause::TaskFailed, gardenlet(facts)),
         }

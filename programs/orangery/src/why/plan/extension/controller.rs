@@ -17,6 +17,8 @@ pub(super) struct Controls {
     pub(super) names: String,
     /// Whether it runs; nothing where that cannot be told.
     pub(super) runs: Option<bool>,
+    /// Whether its heartbeat is fresh, wherever it runs.
+    pub(super) is_alive: bool,
     /// The same as a sentence.
     pub(super) standing: String,
     /// What to do when it does not answer.
@@ -41,9 +43,15 @@ pub(super) fn controls(facts: &Facts, seed: &InSeed, object: &ExtensionFact) -> 
     Some(Controls {
         names: format!("registration {}, installation {name}", registration.name_any()),
         runs,
+        is_alive: heartbeat_age(facts, place).is_some_and(|age| age < HEARTBEAT_STALE_AFTER),
         standing,
         to_do,
     })
+}
+
+fn heartbeat_age(facts: &Facts, place: &Controller) -> Option<Duration> {
+    let at = place.heartbeat.present()?;
+    Some(Duration::try_from(facts.now.duration_since(*at)).unwrap_or_default())
 }
 
 fn standing(facts: &Facts, place: &Controller) -> (Option<bool>, String, String) {
@@ -54,10 +62,7 @@ fn standing(facts: &Facts, place: &Controller) -> (Option<bool>, String, String)
         Seen::Absent => &[],
         Seen::Unknown(why) => return (None, format!("whether its pods run cannot be seen: {why}"), look),
     };
-    let beat = match &place.heartbeat {
-        Seen::Present(at) => Some(Duration::try_from(facts.now.duration_since(*at)).unwrap_or_default()),
-        Seen::Absent | Seen::Unknown(_) => None,
-    };
+    let beat = heartbeat_age(facts, place);
     let alive = beat.is_some_and(|age| age < HEARTBEAT_STALE_AFTER);
     let heard = match beat {
         Some(age) => format!("its last heartbeat is {} s old", age.as_secs()),

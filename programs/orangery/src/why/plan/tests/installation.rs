@@ -33,6 +33,7 @@ fn facts(conditions: &[(&str, &str, &str)]) -> InstallationFacts {
                 workloads: Seen::Present(vec![workload(namespace, "provider-moon", &[None])]),
                 heartbeat: Seen::Absent,
             },
+            webhooks: Seen::Present(Vec::new()),
         }),
     }
 }

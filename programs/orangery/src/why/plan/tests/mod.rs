@@ -3,9 +3,11 @@
 mod installation;
 mod next_try;
 
+use std::collections::BTreeMap;
+
 use api_core::v1beta1::{ControllerInstallation, ControllerRegistration, Shoot};
 use api_meta::{LastError, LastOperation};
-use control_plane_gardenlet::judged::Reported;
+use control_plane_gardenlet::judged::{Reported, Webhook};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
@@ -117,6 +119,8 @@ fn facts(change: impl FnOnce(&mut Value)) -> Facts {
             resources: Seen::Present(Vec::new()),
             machines: Seen::Present(Vec::new()),
             refusals: Seen::Present(Vec::new()),
+            webhooks: Seen::Present(Vec::new()),
+            labels: BTreeMap::new(),
             controllers: vec![Controller {
                 installation: "provider-moon-abcde".to_owned(),
                 namespace: "extension-provider-moon-abcde".to_owned(),
@@ -529,6 +533,60 @@ fn a_webhook_that_refuses_gardenlet_is_named_with_the_task() {
     let facts = facts(|shoot| failing(shoot, "Error", task, REFUSED, &[]));
     let blocker = only(&facts, Cause::WebhookRefused);
     says(&blocker, &["no craters", task, "webhook guard.moon.example"]);
+}
+
+/// A webhook of the installation that is asked about all objects of extensions, and that nothing serves.
+fn unserved_webhook() -> Webhook {
+    let rule = json!({
+        "apiGroups": ["extensions.gardener.cloud"], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["*"],
+    });
+    Webhook {
+        name: "guard.moon.example".to_owned(),
+        configuration: "MutatingWebhookConfiguration moon".to_owned(),
+        service: Some("extension-provider-moon-abcde/moon".to_owned()),
+        owner: Some("ControllerInstallation provider-moon-abcde".to_owned()),
+        is_served: Some(false),
+        fails_closed: true,
+        rules: vec![serde_json::from_value(rule).unwrap()],
+        ..Webhook::default()
+    }
+}
+
+const UNSERVED: [&str; 4] = [
+    "webhook guard.moon.example of MutatingWebhookConfiguration moon",
+    "Service extension-provider-moon-abcde/moon",
+    "installed by ControllerInstallation provider-moon-abcde",
+    "let a pod behind Service extension-provider-moon-abcde/moon become ready",
+];
+
+#[test]
+fn webhook_that_does_not_answer_is_named_with_configuration_service_and_installation() {
+    let text = "update Infrastructure: Internal error occurred: failed calling webhook \"guard.moon.example\": failed to \
+                call webhook: Post \"https://moon.extension-provider-moon-abcde.svc:443/?timeout=10s\": no endpoints \
+                available for service \"moon\"";
+    let mut facts = facts(|shoot| failing(shoot, "Error", "Deploying Shoot infrastructure", text, &[]));
+    in_seed(&mut facts).webhooks = Seen::Present(vec![unserved_webhook()]);
+    let blocker = only(&facts, Cause::WebhookRefused);
+    says(&blocker, &UNSERVED);
+}
+
+#[test]
+fn live_extension_whose_writes_end_at_a_webhook_without_endpoints_is_not_called_silent() {
+    let mut facts = with(|_| {}, vec![object("Infrastructure", asked)]);
+    in_seed(&mut facts).webhooks = Seen::Present(vec![unserved_webhook()]);
+    let blocker = only(&facts, Cause::WebhookRefused);
+    says(&blocker, &UNSERVED);
+    says(&blocker, &["every update of Infrastructure objects fails"]);
+    let served = Webhook {
+        is_served: Some(true),
+        ..unserved_webhook()
+    };
+    in_seed(&mut facts).webhooks = Seen::Present(vec![served]);
+    assert_eq!(causes(&plan(&facts)), [Cause::ExtensionSilent]);
+    // One that does not run is to be started first.
+    in_seed(&mut facts).webhooks = Seen::Present(vec![unserved_webhook()]);
+    in_seed(&mut facts).controllers[0].heartbeat = Seen::Absent;
+    assert_eq!(causes(&plan(&facts)), [Cause::ExtensionSilent]);
 }
 
 #[test]
