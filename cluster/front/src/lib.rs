@@ -9,10 +9,8 @@
 //! stopped API server looks like.
 //!
 //! A connection that came in elsewhere, such as one that a pod's program made to a Service, is handed over with the name of its
-//! server ([`Front::serve_stream`]): clients that dial an address send no server name. Names of the landscape: a garden or seed
-//! is `NAME.orangery.internal`, and stands behind the Service `default/kubernetes` of its own cluster; a Shoot's API server is
-//! `kube-apiserver.SHOOT-NAMESPACE.svc`, as its Service in the seed is called, and stands behind `default/kubernetes` of the
-//! shoot. So a dial of `NAME.NAMESPACE` in a seed is one for the front where [`Front::has`] knows `NAME.NAMESPACE.svc`.
+//! server ([`Front::serve_stream`]): clients that dial an address send no server name. A Service whose name in its cluster,
+//! `NAME.NAMESPACE.svc`, is one that [`Front::has`] knows, leads there.
 
 mod body;
 mod connect;
