@@ -66,7 +66,7 @@ impl Unpacker {
 
 fn parsed(block: &[u8]) -> Option<BTreeMap<String, String>> {
     let mut rest = block;
-    let mut number = |rest: &mut &[u8]| {
+    let number = |rest: &mut &[u8]| {
         let (number, after) = rest.split_first_chunk::<4>()?;
         *rest = after;
         usize::try_from(u32::from_be_bytes(*number)).ok()
