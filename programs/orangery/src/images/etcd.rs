@@ -8,25 +8,28 @@ use cluster_node::{ContainerContext, Endpoint, Exit, Volume};
 use cluster_store::{FileOptions, FileStore, MemoryStore, Store};
 use tokio::sync::Mutex;
 
-use super::flags::Flags;
+use super::flags::{Library, Program};
 
-/// The flags it understands; those without an effect here are accepted because they change no answer.
-const FLAGS: [&str; 14] = [
-    "name",
-    "data-dir",
-    "listen-client-urls",
-    "advertise-client-urls",
-    "listen-peer-urls",
-    "initial-advertise-peer-urls",
-    "listen-metrics-urls",
-    "client-cert-auth",
-    "trusted-ca-file",
-    "cert-file",
-    "key-file",
-    "auto-compaction-mode",
-    "auto-compaction-retention",
-    "quota-backend-bytes",
-];
+/// Its flags, and those that have an effect here.
+pub(super) const PROGRAM: Program = Program {
+    name: "etcd",
+    table: include_str!("flags/etcd.tsv"),
+    library: Library::Go,
+    effective: &["data-dir", "listen-client-urls"],
+    files: &[
+        "cert-file",
+        "client-cert-file",
+        "client-key-file",
+        "config-file",
+        "key-file",
+        "peer-cert-file",
+        "peer-client-cert-file",
+        "peer-client-key-file",
+        "peer-key-file",
+        "peer-trusted-ca-file",
+        "trusted-ca-file",
+    ],
+};
 /// etcd's client port.
 const CLIENT_PORT: u16 = 2379;
 /// Where in its data directory etcd keeps what it is told.
@@ -41,15 +44,7 @@ pub async fn etcd(context: ContainerContext) -> Exit {
 }
 
 async fn serve(context: &ContainerContext) -> Result<(), Exit> {
-    let flags = Flags::parse("etcd", &context.args, &FLAGS)?;
-    for file in ["trusted-ca-file", "cert-file", "key-file"] {
-        if let Some(path) = flags.get(file) {
-            context
-                .files
-                .read(path)
-                .map_err(|error| Exit::failed(format!("etcd: --{file}: {error}")))?;
-        }
-    }
+    let flags = PROGRAM.flags(context)?;
     let folder = flags.required("data-dir")?;
     let volume = context
         .files

@@ -13,44 +13,58 @@ use ipnet::IpNet;
 
 use super::Host;
 use super::etcd_client::EtcdClient;
-use super::flags::Flags;
+use super::flags::{Flags, Library, Program};
 
-/// The flags it understands. Aggregation, profiling and the lifetime of events are not here yet; their flags are
-/// accepted because every control plane carries them and they change no answer that is given.
-const FLAGS: [&str; 32] = [
-    "allow-privileged",
-    "anonymous-auth",
-    "api-audiences",
-    "authorization-mode",
-    "client-ca-file",
-    "enable-admission-plugins",
-    "enable-aggregator-routing",
-    "enable-bootstrap-token-auth",
-    "etcd-cafile",
-    "etcd-certfile",
-    "etcd-keyfile",
-    "etcd-servers",
-    "event-ttl",
-    "external-hostname",
-    "profiling",
-    "proxy-client-cert-file",
-    "proxy-client-key-file",
-    "requestheader-allowed-names",
-    "requestheader-client-ca-file",
-    "requestheader-extra-headers-prefix",
-    "requestheader-group-headers",
-    "requestheader-username-headers",
-    "secure-port",
-    "service-account-issuer",
-    "service-account-jwks-uri",
-    "service-account-key-file",
-    "service-account-signing-key-file",
-    "service-cluster-ip-range",
-    "tls-cert-file",
-    "tls-private-key-file",
-    "v",
-    "bind-address",
-];
+/// Its flags, and those that have an effect here.
+pub(super) const PROGRAM: Program = Program {
+    name: "kube-apiserver",
+    table: include_str!("flags/kube-apiserver.tsv"),
+    library: Library::Pflag,
+    effective: &[
+        "api-audiences",
+        "authorization-mode",
+        "client-ca-file",
+        "enable-bootstrap-token-auth",
+        "etcd-servers",
+        "external-hostname",
+        "secure-port",
+        "service-account-issuer",
+        "service-account-jwks-uri",
+        "service-account-key-file",
+        "service-account-signing-key-file",
+        "service-cluster-ip-range",
+        "tls-cert-file",
+        "tls-private-key-file",
+    ],
+    files: &[
+        "admission-control-config-file",
+        "audit-policy-file",
+        "audit-webhook-config-file",
+        "authentication-config",
+        "authentication-token-webhook-config-file",
+        "authorization-config",
+        "authorization-webhook-config-file",
+        "client-ca-file",
+        "egress-selector-config-file",
+        "encryption-provider-config",
+        "etcd-cafile",
+        "etcd-certfile",
+        "etcd-keyfile",
+        "kubelet-certificate-authority",
+        "kubelet-client-certificate",
+        "kubelet-client-key",
+        "oidc-ca-file",
+        "proxy-client-cert-file",
+        "proxy-client-key-file",
+        "requestheader-client-ca-file",
+        "service-account-key-file",
+        "service-account-signing-key-file",
+        "tls-cert-file",
+        "tls-private-key-file",
+        "token-auth-file",
+        "tracing-config-file",
+    ],
+};
 /// kube-apiserver's own patience with an etcd that does not answer (storage factory start-up, v1.35).
 const ETCD_WITHIN: Duration = Duration::from_secs(20);
 /// How long requests that are under way may take after the server was asked to stop.
@@ -66,7 +80,7 @@ pub async fn kube_apiserver(host: Arc<Host>, context: ContainerContext) -> Exit 
 }
 
 async fn serve(host: &Host, context: &ContainerContext) -> Result<(), Exit> {
-    let flags = Flags::parse("kube-apiserver", &context.args, &FLAGS)?;
+    let flags = PROGRAM.flags(context)?;
     let settings = Settings::read(&flags, context)?;
     let etcd = connect(&flags, context).await?;
     let server = build(host, &settings, context, etcd.clone()).await?;

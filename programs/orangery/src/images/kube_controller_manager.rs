@@ -11,37 +11,51 @@ use ipnet::IpNet;
 use kube::Api;
 
 use super::controllers::{LEASE_NAMESPACE, client, run_as_leader};
-use super::flags::Flags;
+use super::flags::{Flags, Library, Program};
 
-/// The flags it understands. Those that shape what is not here (metrics port, authentication of scrapes) are accepted
-/// because they change no answer.
-const FLAGS: [&str; 25] = [
-    "allocate-node-cidrs",
-    "authentication-kubeconfig",
-    "authorization-kubeconfig",
-    "cluster-cidr",
-    "cluster-name",
-    "cluster-signing-duration",
-    "cluster-signing-kube-apiserver-client-cert-file",
-    "cluster-signing-kube-apiserver-client-key-file",
-    "cluster-signing-kubelet-client-cert-file",
-    "cluster-signing-kubelet-client-key-file",
-    "cluster-signing-kubelet-serving-cert-file",
-    "cluster-signing-kubelet-serving-key-file",
-    "controllers",
-    "kubeconfig",
-    "leader-elect",
-    "node-cidr-mask-size",
-    "node-cidr-mask-size-ipv4",
-    "node-cidr-mask-size-ipv6",
-    "profiling",
-    "root-ca-file",
-    "secure-port",
-    "service-account-private-key-file",
-    "service-cluster-ip-range",
-    "use-service-account-credentials",
-    "v",
-];
+/// Its flags, and those that have an effect here.
+pub(super) const PROGRAM: Program = Program {
+    name: "kube-controller-manager",
+    table: include_str!("flags/kube-controller-manager.tsv"),
+    library: Library::Pflag,
+    effective: &[
+        "allocate-node-cidrs",
+        "cluster-cidr",
+        "cluster-signing-kube-apiserver-client-cert-file",
+        "cluster-signing-kube-apiserver-client-key-file",
+        "controllers",
+        "kubeconfig",
+        "leader-elect",
+        "node-cidr-mask-size",
+        "node-cidr-mask-size-ipv4",
+        "node-cidr-mask-size-ipv6",
+        "root-ca-file",
+        "service-cluster-ip-range",
+    ],
+    // Not the file of --cloud-config: no controller that reads it is left upstream.
+    files: &[
+        "authentication-kubeconfig",
+        "authorization-kubeconfig",
+        "client-ca-file",
+        "cluster-signing-cert-file",
+        "cluster-signing-key-file",
+        "cluster-signing-kube-apiserver-client-cert-file",
+        "cluster-signing-kube-apiserver-client-key-file",
+        "cluster-signing-kubelet-client-cert-file",
+        "cluster-signing-kubelet-client-key-file",
+        "cluster-signing-kubelet-serving-cert-file",
+        "cluster-signing-kubelet-serving-key-file",
+        "cluster-signing-legacy-unknown-cert-file",
+        "cluster-signing-legacy-unknown-key-file",
+        "pv-recycler-pod-template-filepath-hostpath",
+        "pv-recycler-pod-template-filepath-nfs",
+        "requestheader-client-ca-file",
+        "root-ca-file",
+        "service-account-private-key-file",
+        "tls-cert-file",
+        "tls-private-key-file",
+    ],
+};
 
 /// Upstream's names of the controllers that are here
 /// (kubernetes/kubernetes v1.35 cmd/kube-controller-manager/names/controller_names.go).
@@ -76,7 +90,7 @@ pub async fn kube_controller_manager(context: ContainerContext) -> Exit {
 }
 
 async fn serve(context: &ContainerContext) -> Result<(), Exit> {
-    let flags = Flags::parse("kube-controller-manager", &context.args, &FLAGS)?;
+    let flags = PROGRAM.flags(context)?;
     let client = client(context, &flags)?;
     let read = |flag: &str| {
         let path = flags.get(flag).map(str::to_owned);
@@ -172,7 +186,7 @@ mod tests {
 
     fn ranges(args: &[&str]) -> Result<Option<NodeRanges>, String> {
         let args: Vec<String> = args.iter().map(|arg| format!("--{arg}")).collect();
-        let flags = Flags::parse("kube-controller-manager", &args, &FLAGS).unwrap();
+        let flags = PROGRAM.flags_of(&args).unwrap();
         node_ranges(&flags).map_err(|exit| exit.message)
     }
 

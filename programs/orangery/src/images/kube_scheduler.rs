@@ -4,18 +4,24 @@ use cluster_node::{ContainerContext, Exit};
 use kube::Api;
 
 use super::controllers::{LEASE_NAMESPACE, client, run_as_leader};
-use super::flags::Flags;
+use super::flags::{Library, Program};
 
-/// The flags it understands. Those about its own port are accepted because they change no answer.
-const FLAGS: [&str; 7] = [
-    "authentication-kubeconfig",
-    "authorization-kubeconfig",
-    "kubeconfig",
-    "leader-elect",
-    "profiling",
-    "secure-port",
-    "v",
-];
+/// Its flags, and those that have an effect here.
+pub(super) const PROGRAM: Program = Program {
+    name: "kube-scheduler",
+    table: include_str!("flags/kube-scheduler.tsv"),
+    library: Library::Pflag,
+    effective: &["kubeconfig", "leader-elect"],
+    files: &[
+        "authentication-kubeconfig",
+        "authorization-kubeconfig",
+        "client-ca-file",
+        "config",
+        "requestheader-client-ca-file",
+        "tls-cert-file",
+        "tls-private-key-file",
+    ],
+};
 
 /// Runs until stopped.
 pub async fn kube_scheduler(context: ContainerContext) -> Exit {
@@ -26,7 +32,7 @@ pub async fn kube_scheduler(context: ContainerContext) -> Exit {
 }
 
 async fn serve(context: &ContainerContext) -> Result<(), Exit> {
-    let flags = Flags::parse("kube-scheduler", &context.args, &FLAGS)?;
+    let flags = PROGRAM.flags(context)?;
     let client = client(context, &flags)?;
     let run = |stop| cluster_controllers::scheduler::run(client.clone(), context.clock.clone(), stop);
     let leases = Api::namespaced(client.clone(), LEASE_NAMESPACE);
