@@ -118,7 +118,8 @@ impl Front {
             _permit: permit,
             _open: connections.token(),
         });
-        self.forwarded(stream, &server, (deadline, from), place).await;
+        // On the heap, because it is large and callers keep many.
+        Box::pin(self.forwarded(stream, &server, (deadline, from), place)).await;
         // It may have become something else than HTTP.
         connections.close();
         connections.wait().await;
