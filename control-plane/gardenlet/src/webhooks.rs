@@ -181,7 +181,12 @@ pub(crate) async fn with_webhook(client: &Client, namespace: &str, fault: Fault)
         }
     };
     if let Some(webhook) = webhook_in(&known, &text) {
-        return fault.doing(&webhook.title()).hint(webhook.to_do());
+        let named = fault.doing(&webhook.title());
+        // One that answered has said what is wrong.
+        return match text.contains(BEFORE_NAME[0]) {
+            true => named.hint(webhook.to_do()),
+            false => named,
+        };
     }
     let Some(kind) = waits_for else { return fault };
     let labels = labels_of(client, namespace).await;
