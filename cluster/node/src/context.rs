@@ -1,15 +1,23 @@
 //! What a running container is given. It holds no more than its pod may see: its own files, its own network.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::any::{Any, TypeId};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use base_clock::{Clock, Entropy};
+use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::{Container, Pod};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::events::Weight;
 use crate::in_cluster::InCluster;
 use crate::{Files, LogWriter, PodNetwork};
+
+/// Events of containers that wait to be written, per pod; what comes while so many wait is dropped.
+pub(crate) const EVENTS_WAITING_MAX: usize = 64;
 
 /// Everything that one container has.
 pub struct ContainerContext {
@@ -36,7 +44,114 @@ pub struct ContainerContext {
     pub clock: Clock,
     /// Randomness.
     pub entropy: Entropy,
+    /// What the pod's containers share in memory.
+    pub values: PodValues,
+    /// Where a container whose image runs commands offers to do so.
+    pub commands: Commands,
+    /// Turned on by a container that ends in order to be started again at once.
+    pub(crate) again: Arc<AtomicBool>,
+    pub(crate) events: mpsc::Sender<Said>,
     pub(crate) api: InCluster,
+}
+
+/// An event that a container reports.
+pub(crate) struct Said {
+    pub(crate) container: String,
+    pub(crate) weight: Weight,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+}
+
+impl ContainerContext {
+    /// Reports an ordinary event of the container, as `kubectl describe` shows it. Never secrets. Events are for people:
+    /// of a flood some are dropped.
+    pub fn report(&self, reason: &'static str, message: impl Into<String>) {
+        self.say(Weight::Normal, reason, message.into());
+    }
+
+    /// As [`ContainerContext::report`], for what a person should look at.
+    pub fn warn(&self, reason: &'static str, message: impl Into<String>) {
+        self.say(Weight::Warning, reason, message.into());
+    }
+
+    fn say(&self, weight: Weight, reason: &'static str, message: String) {
+        let said = Said {
+            container: self.container.name.clone(),
+            weight,
+            reason,
+            message,
+        };
+        if self.events.try_send(said).is_err() {
+            tracing::debug!(reason, "an event of a container was dropped");
+        }
+    }
+
+    /// Says that this run ends in order to be started again: whatever its exit code is, the next run follows at once and
+    /// no crash is counted, unless the pod ends.
+    pub fn start_again(&self) {
+        self.again.store(true, Ordering::SeqCst);
+    }
+}
+
+/// One value per Rust type for all containers of a pod. They end with the pod on its node, after the last container that
+/// holds them. Clones show the same values.
+#[derive(Clone, Default)]
+pub struct PodValues(Arc<Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>>);
+
+impl PodValues {
+    /// The pod's value of type `T`; the first caller's `init` makes it. `init` must not use the values.
+    pub fn get_or_init<T: Any + Send + Sync>(&self, init: impl FnOnce() -> T) -> Arc<T> {
+        let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let value = values.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(init()));
+        Arc::clone(value)
+            .downcast::<T>()
+            .expect("values are filed under their own type")
+    }
+}
+
+impl fmt::Debug for PodValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        write!(f, "{} values", values.len())
+    }
+}
+
+/// Runs commands in a container, for probes and hooks.
+pub trait RunCommand: Send + Sync {
+    /// Runs one to its end; dropping the future ends it. Errors: it could not be run, or it failed, in words for an event.
+    fn run(&self, command: Vec<String>) -> BoxFuture<'static, Result<(), String>>;
+}
+
+/// Where a container offers to run commands in it, once it can. Clones are the same.
+#[derive(Clone)]
+pub struct Commands(watch::Sender<Option<Arc<dyn RunCommand>>>);
+
+impl Commands {
+    pub(crate) fn new() -> Self {
+        Commands(watch::Sender::new(None))
+    }
+
+    /// Offers it from now on.
+    pub fn offer(&self, run: Arc<dyn RunCommand>) {
+        self.0.send_replace(Some(run));
+    }
+
+    /// Runs a command as soon as the container offers it.
+    pub(crate) async fn run(&self, command: Vec<String>) -> Result<(), String> {
+        let mut offered = self.0.subscribe();
+        let offered = offered.wait_for(Option::is_some).await;
+        let run = offered.ok().and_then(|run| run.clone());
+        match run {
+            Some(run) => run.run(command).await,
+            None => Err("the container is gone".to_owned()),
+        }
+    }
+}
+
+impl fmt::Debug for Commands {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Commands(offered: {})", self.0.borrow().is_some())
+    }
 }
 
 /// Says whether a container is ready. Clones are the same switch.

@@ -42,6 +42,16 @@ impl Directory {
         changed
     }
 
+    /// Where it is kept, if it is kept in a folder.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// All files by path.
+    pub(crate) fn all(&self) -> BTreeMap<String, Bytes> {
+        self.files.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(crate) fn get(&self, path: &str) -> Option<Bytes> {
         let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
         files.get(path).cloned()

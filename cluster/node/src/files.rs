@@ -1,5 +1,7 @@
 //! A container's file system: its mounts and nothing else. Reading never touches the machine's disk.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -41,13 +43,75 @@ pub(crate) enum Content {
 
 /// One mount of a container.
 #[derive(Clone, Debug)]
-pub(crate) struct Mount {
+pub struct Mount {
+    /// The name of the volume in the pod.
+    pub(crate) volume: String,
+    /// Whether it is an `emptyDir`.
+    pub(crate) scratch: bool,
     /// Absolute, without a trailing slash.
     pub(crate) path: String,
     /// The part of the volume that is mounted; empty for all of it.
     pub(crate) sub_path: String,
     pub(crate) writable: bool,
     pub(crate) content: Content,
+}
+
+/// What is mounted, for who lays it out on a disk.
+#[derive(Clone, Debug)]
+pub enum Mounted<'a> {
+    /// Files of a Secret, a ConfigMap, a projection or the downward API as they are now, by path within the volume.
+    Files(BTreeMap<String, Bytes>),
+    /// An `emptyDir`.
+    Scratch(Scratch<'a>),
+    /// A persistent volume.
+    Claim(&'a Volume),
+}
+
+/// An `emptyDir` of a pod.
+#[derive(Clone, Copy, Debug)]
+pub struct Scratch<'a>(&'a Directory);
+
+impl Scratch<'_> {
+    /// Its folder, where it is kept in one. It is made by its first user.
+    pub fn folder(&self) -> Option<&Path> {
+        self.0.folder()
+    }
+
+    /// What containers of this process have put there.
+    pub fn files(&self) -> BTreeMap<String, Bytes> {
+        self.0.all()
+    }
+}
+
+impl Mount {
+    /// Where it is mounted: absolute, without a trailing slash.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The name of the volume in the pod.
+    pub fn volume(&self) -> &str {
+        &self.volume
+    }
+
+    /// The part of the volume that is mounted; empty for all of it.
+    pub fn sub_path(&self) -> &str {
+        &self.sub_path
+    }
+
+    /// Whether the container may write there.
+    pub fn is_writable(&self) -> bool {
+        self.writable
+    }
+
+    /// What is mounted.
+    pub fn content(&self) -> Mounted<'_> {
+        match &self.content {
+            Content::Files(directory) if self.scratch => Mounted::Scratch(Scratch(directory)),
+            Content::Files(directory) => Mounted::Files(directory.all()),
+            Content::Claim(volume) => Mounted::Claim(volume),
+        }
+    }
 }
 
 /// The files of one container. Clones are the same files; mounted Secrets, ConfigMaps and tokens change under them.
@@ -65,6 +129,11 @@ impl Files {
             mounts: mounts.into(),
             changes,
         }
+    }
+
+    /// The mounts, those with the longest paths first.
+    pub fn mounts(&self) -> &[Mount] {
+        &self.mounts
     }
 
     /// The bytes of a file, by absolute path.
@@ -196,6 +265,8 @@ mod tests {
 
     fn mount(path: &str, sub_path: &str, writable: bool, content: Content) -> Mount {
         Mount {
+            volume: "v".to_owned(),
+            scratch: writable,
             path: path.to_owned(),
             sub_path: sub_path.to_owned(),
             writable,

@@ -1,5 +1,5 @@
-//! What an image is here: a value that runs a container as a future of this process, found by its name in a catalogue.
-//! Nothing is ever pulled.
+//! What an image is here: a value that runs a container as a future of this process, found in a catalogue by its name or
+//! by a pattern over its reference. Nothing is ever pulled.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use crate::ContainerContext;
+use crate::{ContainerContext, ReferencePattern};
 
 /// The exit code of a container whose future panicked; the code that a crashed program is commonly given.
 pub const EXIT_CRASHED: i32 = 255;
@@ -68,6 +68,27 @@ pub trait Image: Send + Sync {
     fn is_probed(&self) -> bool {
         false
     }
+
+    /// Whether its containers run commands for who asks, by [`ContainerContext::commands`]: `exec` probes and hooks are
+    /// run then. Such a container also gets the variables that lead a program to its API server.
+    fn runs_commands(&self) -> bool {
+        false
+    }
+
+    /// Whether a container of it could start now; asked before each start. An error is shown as the reason for which the
+    /// container waits, and is looked at again after a while.
+    fn check(&self) -> Result<(), CannotStart> {
+        Ok(())
+    }
+}
+
+/// Why a container of an image cannot start now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CannotStart {
+    /// As `state.waiting.reason` shows it, such as `CreateContainerError`.
+    pub reason: &'static str,
+    /// What is in the way, and what to do.
+    pub message: String,
 }
 
 /// An image whose containers' probes are asked.
@@ -93,10 +114,12 @@ where
     }
 }
 
-/// The images that a node can run, by name without registry and tag.
+/// The images that a node can run, by name without registry and tag, or by a pattern over the whole reference.
 #[derive(Clone, Default)]
 pub struct ImageCatalogue {
     images: BTreeMap<String, Arc<dyn Image>>,
+    /// The first that matches counts.
+    patterns: Vec<(ReferencePattern, Arc<dyn Image>)>,
     simulating: bool,
 }
 
@@ -135,9 +158,24 @@ impl ImageCatalogue {
         self.with(name, Probed(image))
     }
 
+    /// Adds an image for all references that match a pattern, behind the patterns that were added before. A pattern that
+    /// spells out an image's name wins over the image of that name, for who wrote it means just this one; a pattern with
+    /// a wildcard in the name does not, so that `example.org/acme/*` takes none of the node's own images away.
+    pub fn with_pattern(mut self, pattern: ReferencePattern, image: Arc<dyn Image>) -> Self {
+        self.patterns.push((pattern, image));
+        self
+    }
+
     /// What a full reference such as `orangery.dev/etcd:v0.1.0` stands for.
     pub fn find(&self, reference: &str) -> Found {
-        match self.images.get(image_name(reference)) {
+        let first = |meant: bool| {
+            let mut matching = self.patterns.iter().filter(|(pattern, _)| pattern.matches(reference));
+            matching
+                .find(|(pattern, _)| pattern.spells_name() || !meant)
+                .map(|(_, image)| image)
+        };
+        let named = || self.images.get(image_name(reference));
+        match first(true).or_else(named).or_else(|| first(false)) {
             Some(image) => Found::Known(Arc::clone(image)),
             None if self.simulating => Found::Simulated,
             None => Found::Missing,
@@ -159,6 +197,10 @@ impl fmt::Debug for ImageCatalogue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ImageCatalogue")
             .field("images", &self.images.keys())
+            .field(
+                "patterns",
+                &self.patterns.iter().map(|(pattern, _)| pattern).collect::<Vec<_>>(),
+            )
             .field("simulating", &self.simulating)
             .finish()
     }
@@ -210,5 +252,32 @@ mod tests {
         assert!(matches!(known.find("x/etcd:1"), Found::Known(_)));
         assert!(matches!(known.find("x/etcdx:1"), Found::Missing));
         assert!(matches!(known.simulating().find("x/etcdx:1"), Found::Simulated));
+    }
+
+    #[test]
+    fn a_pattern_wins_over_a_name_only_when_it_spells_it_out() {
+        let image = |code: i32| {
+            move |_: ContainerContext| async move {
+                Exit {
+                    code,
+                    message: String::new(),
+                }
+            }
+        };
+        let pattern = |text: &str| ReferencePattern::parse(text).unwrap();
+        let (wide, exact): (Arc<dyn Image>, Arc<dyn Image>) = (Arc::new(image(1)), Arc::new(image(2)));
+        let catalogue = ImageCatalogue::new()
+            .with("etcd", image(0))
+            .with_pattern(pattern("example.org/acme/*"), wide.clone())
+            .with_pattern(pattern("example.org/other/etcd"), exact.clone());
+        let found = |reference: &str| match catalogue.find(reference) {
+            Found::Known(image) => Some(image),
+            _ => None,
+        };
+        assert!(Arc::ptr_eq(&found("example.org/acme/x:1").unwrap(), &wide));
+        assert!(Arc::ptr_eq(&found("example.org/other/etcd:1").unwrap(), &exact));
+        let own = found("example.org/acme/etcd:1").unwrap();
+        assert!(!Arc::ptr_eq(&own, &wide) && !Arc::ptr_eq(&own, &exact));
+        assert!(found("example.org/other/x").is_none());
     }
 }

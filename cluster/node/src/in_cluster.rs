@@ -215,6 +215,8 @@ mod tests {
         let text = "users:\n- name: u\n  user: {token: hidden, client-key-data: [also-hidden]}\n";
         directory.replace([("kubeconfig".to_owned(), text.into())].into());
         let mount = Mount {
+            volume: "secret".to_owned(),
+            scratch: false,
             path: "/secret".to_owned(),
             sub_path: String::new(),
             writable: false,

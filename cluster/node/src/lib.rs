@@ -2,7 +2,7 @@
 //! it registers, renews a Lease, watches the pods bound to it, runs their containers, reports their status.
 //!
 //! It never pulls anything, starts no thread and no program, opens no socket, and knows nothing about what its images
-//! do. Every wait is a watch; under tokio's paused clock it runs in virtual time.
+//! do: one may stand for a program on disk. Every wait is a watch; under tokio's paused clock it runs in virtual time.
 
 mod context;
 mod directory;
@@ -16,18 +16,23 @@ mod lease;
 mod log;
 mod network;
 mod node;
+mod pattern;
 mod pod;
 mod register;
 mod serve;
 mod shown;
 mod volume;
 
-pub use context::{ContainerContext, ReadySwitch};
-pub use files::{FileError, Files};
-pub use image::{EXIT_CRASHED, EXIT_KILLED, Exit, Found, Image, ImageCatalogue, image_name, image_tag};
+pub use cluster_network_policy::{Protocol, Refusal};
+pub use context::{Commands, ContainerContext, PodValues, ReadySwitch, RunCommand};
+pub use files::{FileError, Files, Mount, Mounted, Scratch};
+pub use image::{CannotStart, EXIT_CRASHED, EXIT_KILLED, Exit, Found, Image, ImageCatalogue, image_name, image_tag};
 pub use in_cluster::SERVICE_ACCOUNT_FOLDER;
 pub use log::{LogWriter, current_log};
-pub use network::{AddressInUse, Binding, Endpoint, Network, Networks, PodNetwork, Refused};
+pub use network::{
+    AddressInUse, AllPorts, Binding, Endpoint, Network, Networks, PodNetwork, Refused, Resolved, Suggestion,
+};
 pub use node::{NodeOptions, PodAddresses, run};
+pub use pattern::{PatternError, ReferencePattern};
 pub use serve::NodeServices;
 pub use volume::{Volume, Volumes};

@@ -2,7 +2,12 @@
 //! are no sockets and no name server; what a Service stands for is read from the API that runs the pods.
 
 mod addresses;
+mod allowed;
 mod backends;
+mod policies;
+mod resolve;
+mod services;
+mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use base_client::{Dialer, HttpService};
+use cluster_network_policy::{Protocol, Refusal};
 use cluster_store::{Link, Store};
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::Service;
@@ -20,8 +26,14 @@ use kube::api::ListParams;
 use tokio::sync::Notify;
 
 pub(crate) use addresses::{PodAddress, PodRange};
+pub use allowed::Suggestion;
 
-use backends::{Backends, listening, port_name, slices_of};
+use allowed::Reporter;
+use backends::{Backends, Listening, listening, port_name, slices_of};
+use policies::Enforcement;
+pub use resolve::Resolved;
+use services::Services;
+use target::Target;
 
 /// What the attempt after a wait that was in vain may take.
 const LAST_DIAL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -59,6 +71,20 @@ pub enum Refused {
     /// The Service has no ready endpoint, or nothing listens there.
     #[error("connect to {0}: connection refused")]
     NotListening(String),
+    /// A NetworkPolicy at one end does not allow it. A real network drops the packets, and who connects runs into its
+    /// time-out.
+    #[error("connect to {address}: refused by network policies: {refusal}{}", allowed::said(.suggested.as_ref()))]
+    Policy {
+        /// What was dialled.
+        address: String,
+        /// Which end refuses, and the label that would allow it as far as a policy names it.
+        refusal: Box<Refusal>,
+        /// What to do where no policy names a label.
+        suggested: Option<String>,
+    },
+    /// The cluster's policies could not be read yet.
+    #[error("connect to {0}: the network policies of the cluster are not known yet")]
+    PoliciesUnknown(String),
     /// The API that knows the Service did not say.
     #[error("cannot look up {address}")]
     LookUp {
@@ -84,12 +110,20 @@ pub struct Network {
     state: Arc<Mutex<State>>,
 }
 
+/// Makes the dialer of a port.
+type PortDialer = Arc<dyn Fn(u16) -> Dialer + Send + Sync>;
+
 #[derive(Default)]
 struct State {
     listening: BTreeMap<(IpAddr, u16), Listener>,
+    /// What is dialled at the ports of an address on which nothing of this process listens.
+    programs: BTreeMap<IpAddr, (u64, PortDialer)>,
     ranges: BTreeMap<IpNet, Held>,
     addresses: BTreeSet<IpAddr>,
     last_id: u64,
+    policies: Arc<Enforcement>,
+    suggestion: Option<Suggestion>,
+    services: Arc<Services>,
     /// Told of every listener that begins.
     opened: Arc<Notify>,
 }
@@ -144,15 +178,24 @@ impl Network {
 
     /// What listens there now.
     pub fn connect(&self, ip: IpAddr, port: u16) -> Option<Endpoint> {
-        self.lock()
+        let state = self.lock();
+        let own = state
             .listening
             .get(&(ip, port))
-            .map(|listener| listener.endpoint.clone())
+            .map(|listener| listener.endpoint.clone());
+        own.or_else(|| {
+            let (_, dialer) = state.programs.get(&ip)?;
+            Some(Endpoint::Bytes(dialer(port)))
+        })
     }
 
     /// Whether an address is one that a node of this network gives to its pods.
     pub fn has(&self, ip: IpAddr) -> bool {
         self.lock().ranges.keys().any(|range| range.contains(&ip))
+    }
+
+    fn policies(&self) -> Arc<Enforcement> {
+        Arc::clone(&self.lock().policies)
     }
 
     fn listen(&self, ip: IpAddr, port: u16, endpoint: Endpoint) -> Result<Binding, AddressInUse> {
@@ -271,6 +314,24 @@ pub(crate) fn pods_in(range: IpNet) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
+/// All ports of a pod's address, dialled one by one; given up when this is dropped.
+#[derive(Debug)]
+#[must_use = "the address is given up when this is dropped"]
+pub struct AllPorts {
+    network: Network,
+    ip: IpAddr,
+    id: u64,
+}
+
+impl Drop for AllPorts {
+    fn drop(&mut self) {
+        let mut state = self.network.lock();
+        if state.programs.get(&self.ip).is_some_and(|(id, _)| *id == self.id) {
+            state.programs.remove(&self.ip);
+        }
+    }
+}
+
 /// Something listening on a pod's port; it stops when this is dropped, and when its container ends.
 #[derive(Debug)]
 #[must_use = "the port closes when the binding is dropped"]
@@ -296,6 +357,7 @@ pub struct PodNetwork {
     ip: IpAddr,
     // What this container listens on, so that it closes with the container even when a task keeps the binding.
     bound: Arc<Mutex<Vec<(u16, u64)>>>,
+    reporter: Option<Arc<Reporter>>,
 }
 
 impl PodNetwork {
@@ -306,6 +368,7 @@ impl PodNetwork {
             namespace,
             ip,
             bound: Arc::default(),
+            reporter: None,
         }
     }
 
@@ -325,6 +388,22 @@ impl PodNetwork {
         Ok(binding)
     }
 
+    /// Leads to every port of the pod on which nothing else listens, by the dialer that is made for it: for programs with
+    /// a network of their own, of which only a connection shows whether they listen. It is the pod's, not the container's:
+    /// it stays until it is dropped, or until the next call for this pod.
+    pub fn bind_all(&self, dialer: impl Fn(u16) -> Dialer + Send + Sync + 'static) -> AllPorts {
+        let mut state = self.network.lock();
+        state.last_id += 1;
+        let id = state.last_id;
+        state.programs.insert(self.ip, (id, Arc::new(dialer)));
+        state.opened.notify_waiters();
+        AllPorts {
+            network: self.network.clone(),
+            ip: self.ip,
+            id,
+        }
+    }
+
     /// Closes all that the container listens on.
     pub(crate) fn close(&self) {
         for (port, id) in self.bound.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
@@ -333,37 +412,45 @@ impl PodNetwork {
     }
 
     /// Connects to `service[.namespace[.svc...]]:port` or `ip:port`; a leading `scheme://` is ignored. Only ready
-    /// endpoints are tried. One read of the Service and one of its EndpointSlices, no wait.
+    /// endpoints are tried. One read of the Service and one of its EndpointSlices; the first connection of a network also
+    /// waits some seconds at most until the cluster's network policies have been read.
     pub async fn dial(&self, address: &str) -> Result<Endpoint, Refused> {
         match Target::parse(address, &self.namespace)? {
-            Target::Pod(ip, port) => self
-                .network
-                .connect(ip, port)
-                .ok_or_else(|| Refused::NotListening(address.to_owned())),
+            Target::Pod(ip, port) => {
+                self.check_target(address, (ip, port), Protocol::Tcp, None).await?;
+                self.network
+                    .connect(ip, port)
+                    .ok_or_else(|| Refused::NotListening(address.to_owned()))
+            }
             Target::Service { namespace, name, port } => self.dial_service(address, &namespace, &name, port).await,
         }
     }
 
-    /// As [`PodNetwork::dial`], but waits up to `within` for the Service to have a ready endpoint that listens,
-    /// watching it, its EndpointSlices and who listens: of a pod that was started again the slices may say what they
-    /// said before. What a last attempt, which may take five seconds more, finds is the error.
+    /// As [`PodNetwork::dial`], but waits up to `within` for the Service to have a ready endpoint that listens and that
+    /// policies allow, watching it, its EndpointSlices, who listens and the policies: of a pod that was started again the
+    /// slices may say what they said before. What a last attempt, which may take five seconds more, finds is the error.
     pub async fn dial_when_ready(&self, address: &str, within: Duration) -> Result<Endpoint, Refused> {
         let Target::Service { namespace, name, port } = Target::parse(address, &self.namespace)? else {
             return self.dial(address).await;
         };
         let opened = Arc::clone(&self.network.lock().opened);
+        let policies = self.network.policies();
         let dialled = tokio::time::timeout(within, async {
             let mut backends = Backends::follow(&self.client, &namespace, &name);
+            let mut policy_changes = policies.changes();
             loop {
                 // Made before looking, it hears of who begins to listen meanwhile.
                 let listens = opened.notified();
-                if let Some(endpoint) = backends.endpoint(&self.network, port) {
-                    return endpoint;
+                if let Some(found) = backends.endpoint(&self.network, port)
+                    && self.may_reach(&found).await
+                {
+                    return found.endpoint;
                 }
                 tokio::select! {
                     biased;
                     () = backends.changed() => {}
                     () = listens => {}
+                    () = policy_changes.next() => {}
                 }
             }
         })
@@ -383,15 +470,19 @@ impl PodNetwork {
         };
         let services: Api<Service> = Api::namespaced(self.client.clone(), namespace);
         let service = services.get_opt(name).await.map_err(look_up)?;
-        let port_name = service
-            .and_then(|service| port_name(&service, port))
-            .ok_or_else(|| Refused::NoSuchHost(address.to_owned()))?;
+        let service = service.ok_or_else(|| Refused::NoSuchHost(address.to_owned()))?;
+        let port_name = port_name(&service, port).ok_or_else(|| Refused::NoSuchHost(address.to_owned()))?;
         let slices: Api<EndpointSlice> = Api::namespaced(self.client.clone(), namespace);
         let slices = slices
             .list(&ListParams::default().labels(&slices_of(name)))
             .await
             .map_err(look_up)?;
-        listening(&self.network, slices.iter(), &port_name).ok_or_else(|| Refused::NotListening(address.to_owned()))
+        let found = listening(&self.network, slices.iter(), &port_name);
+        let found = found.ok_or_else(|| Refused::NotListening(address.to_owned()))?;
+        let checked = self
+            .check_target(address, found.at, Protocol::Tcp, Some((&service, port)))
+            .await;
+        checked.map(|()| found.endpoint)
     }
 }
 
@@ -401,39 +492,6 @@ impl fmt::Debug for PodNetwork {
             .field("ip", &self.ip)
             .field("namespace", &self.namespace)
             .finish()
-    }
-}
-
-/// What an address names.
-#[derive(Debug, PartialEq, Eq)]
-enum Target {
-    Pod(IpAddr, u16),
-    Service { namespace: String, name: String, port: u16 },
-}
-
-impl Target {
-    fn parse(address: &str, own_namespace: &str) -> Result<Self, Refused> {
-        let malformed = || Refused::Malformed(address.to_owned());
-        let rest = address
-            .split_once("://")
-            .map_or(address, |(_scheme, rest)| rest)
-            .trim_end_matches('/');
-        let (host, port) = rest.rsplit_once(':').ok_or_else(malformed)?;
-        let port = port.parse().map_err(|_| malformed())?;
-        if let Ok(ip) = host.trim_start_matches('[').trim_end_matches(']').parse() {
-            return Ok(Target::Pod(ip, port));
-        }
-        let mut parts = host.split('.');
-        let name = parts
-            .next()
-            .filter(|name| !name.is_empty())
-            .ok_or_else(malformed)?
-            .to_owned();
-        let namespace = parts.next().unwrap_or(own_namespace).to_owned();
-        if parts.next().is_some_and(|part| part != "svc") {
-            return Err(malformed());
-        }
-        Ok(Target::Service { namespace, name, port })
     }
 }
 
@@ -447,27 +505,6 @@ mod tests {
             Ok::<_, std::convert::Infallible>(http::Response::new(base_client::empty_body()))
         };
         Endpoint::Http(HttpService::new(tower::service_fn(answer)))
-    }
-
-    #[test]
-    fn addresses_name_services_near_and_far_or_pods() {
-        let service = |namespace: &str, name: &str, port| Target::Service {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-            port,
-        };
-        for (address, target) in [
-            ("etcd:2379", service("own", "etcd", 2379)),
-            ("https://etcd.other:1", service("other", "etcd", 1)),
-            ("etcd.other.svc.cluster.local:1/", service("other", "etcd", 1)),
-            ("10.0.0.1:80", Target::Pod("10.0.0.1".parse().unwrap(), 80)),
-            ("[fd00::1]:80", Target::Pod("fd00::1".parse().unwrap(), 80)),
-        ] {
-            assert_eq!(Target::parse(address, "own").unwrap(), target, "{address}");
-        }
-        for address in ["etcd", "etcd:http", ":80", "etcd.other.pod:1"] {
-            assert!(Target::parse(address, "own").is_err(), "{address}");
-        }
     }
 
     #[test]

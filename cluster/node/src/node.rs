@@ -158,6 +158,7 @@ pub(crate) struct Host {
     pub(crate) clock: Clock,
     pub(crate) entropy: Entropy,
     pub(crate) addresses: Vec<IpAddr>,
+    pub(crate) capacity: BTreeMap<String, String>,
     pub(crate) range: PodRange,
     pub(crate) shown: Shown,
     /// The uids of persistent volumes whose end is watched for.
@@ -226,6 +227,7 @@ pub async fn run(options: NodeOptions, stop: CancellationToken) -> Result<(), Fa
 
 fn host(options: NodeOptions, client: kube::Client, api: InCluster, range: PodRange, ended: CancellationToken) -> Host {
     Host {
+        capacity: register::capacity(&options),
         name: options.name,
         client,
         api,

@@ -149,17 +149,19 @@ fn room(pods: u32, range: Option<IpNet>) -> u32 {
     range.map_or(pods, |range| pods.min(pods_in(range)))
 }
 
-fn status(options: &NodeOptions, range: Option<IpNet>) -> NodeStatus {
-    let mut capacity: BTreeMap<String, Quantity> = CAPACITY
+/// What a node can hold beside pods.
+pub(crate) fn capacity(options: &NodeOptions) -> BTreeMap<String, String> {
+    let all = CAPACITY
         .iter()
-        .map(|(name, size)| ((*name).to_owned(), Quantity((*size).to_owned())))
+        .map(|(name, size)| ((*name).to_owned(), (*size).to_owned()));
+    all.chain(options.capacity.clone()).collect()
+}
+
+fn status(options: &NodeOptions, range: Option<IpNet>) -> NodeStatus {
+    let mut capacity: BTreeMap<String, Quantity> = capacity(options)
+        .into_iter()
+        .map(|(name, size)| (name, Quantity(size)))
         .collect();
-    capacity.extend(
-        options
-            .capacity
-            .iter()
-            .map(|(name, size)| (name.clone(), Quantity(size.clone()))),
-    );
     capacity.insert(PODS.to_owned(), Quantity(room(options.pods, range).to_string()));
     let address = |type_: &str, address: String| NodeAddress {
         type_: type_.to_owned(),

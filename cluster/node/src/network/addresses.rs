@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
+use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::Notify;
 
 use super::Network;
@@ -55,8 +56,16 @@ pub(crate) struct PodAddress {
     freed: Arc<Notify>,
 }
 
+impl PodAddress {
+    /// Tells the network whose address it is, so that policies know the pod by its labels.
+    pub(crate) fn belongs_to(&self, pod: &Pod) {
+        self.network.policies().set_pod(self.ip, pod);
+    }
+}
+
 impl Drop for PodAddress {
     fn drop(&mut self) {
+        self.network.policies().remove_pod(self.ip);
         self.network.lock().addresses.remove(&self.ip);
         self.freed.notify_one();
     }

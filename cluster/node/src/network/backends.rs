@@ -42,7 +42,7 @@ impl Backends {
         }
     }
 
-    pub(super) fn endpoint(&self, network: &Network, port: u16) -> Option<Endpoint> {
+    pub(super) fn endpoint(&self, network: &Network, port: u16) -> Option<Listening> {
         let port_name = port_name(self.service.as_ref()?, port)?;
         listening(network, self.slices.values(), &port_name)
     }
@@ -84,15 +84,24 @@ pub(super) fn port_name(service: &Service, port: u16) -> Option<String> {
     Some(known.name.clone().unwrap_or_default())
 }
 
+/// What listens behind a Service, and where.
+pub(super) struct Listening {
+    pub(super) at: (IpAddr, u16),
+    pub(super) endpoint: Endpoint,
+}
+
 /// The first ready endpoint of the port on which somebody listens.
 pub(super) fn listening<'a>(
     network: &Network,
     slices: impl Iterator<Item = &'a EndpointSlice>,
     port_name: &str,
-) -> Option<Endpoint> {
+) -> Option<Listening> {
     slices
         .flat_map(|slice| ready_addresses(slice, port_name))
-        .find_map(|(ip, port)| network.connect(ip, port))
+        .find_map(|at| {
+            let endpoint = network.connect(at.0, at.1)?;
+            Some(Listening { at, endpoint })
+        })
 }
 
 /// The ready addresses of a slice behind the Service port of this name. `ready` left out counts as ready, as the API's

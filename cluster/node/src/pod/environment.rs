@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{Container, EnvVarSource, Pod};
 
+use super::resources::resource_value;
 use super::sources::Found;
 
 /// What the pod knows about itself beyond its object.
@@ -13,6 +14,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) pod_ip: IpAddr,
     pub(crate) host_ip: Option<IpAddr>,
     pub(crate) node_name: &'a str,
+    /// What the node can hold.
+    pub(crate) capacity: &'a BTreeMap<String, String>,
 }
 
 /// Why a container cannot be configured; it stays waiting with reason `CreateContainerConfigError`.
@@ -28,18 +31,19 @@ pub(crate) enum EnvironmentError {
         name: String,
         key: String,
     },
-    #[error("unsupported source of variable {0}: only values, fields, secrets and config maps can be read")]
+    #[error("unsupported source of variable {0}: only values, fields, resources, secrets and config maps can be read")]
     Unsupported(String),
 }
 
-/// All variables of a container; later ones win, and `env` wins over `envFrom`.
+/// All variables of a container; later ones win, and `env` wins over `envFrom`, which wins over those of the services.
 pub(crate) fn environment(
     pod: &Pod,
     container: &Container,
+    services: BTreeMap<String, String>,
     found: &Found,
     facts: Facts<'_>,
 ) -> Result<BTreeMap<String, String>, EnvironmentError> {
-    let mut variables = BTreeMap::new();
+    let mut variables = services;
     for source in container.env_from.iter().flatten() {
         let prefix = source.prefix.as_deref().unwrap_or_default();
         let mut take = |data: &BTreeMap<String, bytes::Bytes>| {
@@ -64,7 +68,7 @@ pub(crate) fn environment(
     }
     for variable in container.env.iter().flatten() {
         let value = match &variable.value_from {
-            Some(source) => from_source(&variable.name, source, pod, found, facts)?,
+            Some(source) => from_source(&variable.name, source, (pod, container), found, facts)?,
             None => Some(expand(variable.value.as_deref().unwrap_or_default(), &variables)),
         };
         if let Some(value) = value {
@@ -77,7 +81,7 @@ pub(crate) fn environment(
 fn from_source(
     variable: &str,
     source: &EnvVarSource,
-    pod: &Pod,
+    (pod, container): (&Pod, &Container),
     found: &Found,
     facts: Facts<'_>,
 ) -> Result<Option<String>, EnvironmentError> {
@@ -101,6 +105,11 @@ fn from_source(
     };
     if let Some(field) = &source.field_ref {
         return field_value(pod, &field.field_path, facts)
+            .map(Some)
+            .ok_or_else(|| EnvironmentError::Unsupported(variable.to_owned()));
+    }
+    if let Some(resource) = &source.resource_field_ref {
+        return resource_value(pod, Some(container), resource, facts.capacity)
             .map(Some)
             .ok_or_else(|| EnvironmentError::Unsupported(variable.to_owned()));
     }
@@ -167,6 +176,27 @@ fn text(value: &bytes::Bytes) -> String {
     String::from_utf8_lossy(value).into_owned()
 }
 
+/// The variables that lead a program to the API server of its cluster, as a kubelet sets them whatever `enableServiceLinks`
+/// is (kubernetes/kubernetes v1.35 pkg/kubelet/kubelet_pods.go, pkg/kubelet/envvars/envvars.go).
+pub(crate) fn service_variables(address: &str, port: i32) -> BTreeMap<String, String> {
+    let host = match address.contains(':') {
+        true => format!("[{address}]"),
+        false => address.to_owned(),
+    };
+    let url = format!("tcp://{host}:{port}");
+    let variables = [
+        ("KUBERNETES_SERVICE_HOST".to_owned(), address.to_owned()),
+        ("KUBERNETES_SERVICE_PORT".to_owned(), port.to_string()),
+        ("KUBERNETES_SERVICE_PORT_HTTPS".to_owned(), port.to_string()),
+        ("KUBERNETES_PORT".to_owned(), url.clone()),
+        (format!("KUBERNETES_PORT_{port}_TCP"), url),
+        (format!("KUBERNETES_PORT_{port}_TCP_PROTO"), "tcp".to_owned()),
+        (format!("KUBERNETES_PORT_{port}_TCP_PORT"), port.to_string()),
+        (format!("KUBERNETES_PORT_{port}_TCP_ADDR"), address.to_owned()),
+    ];
+    variables.into()
+}
+
 /// `command` and `args` in one list with `$(VAR)` expanded.
 pub(crate) fn arguments(container: &Container, variables: &BTreeMap<String, String>) -> Vec<String> {
     let parts = container
@@ -215,6 +245,7 @@ mod tests {
         pod_ip: IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2)),
         host_ip: None,
         node_name: "node-a",
+        capacity: &BTreeMap::new(),
     };
 
     fn pod() -> Pod {
@@ -263,11 +294,14 @@ mod tests {
             ],
             "command": ["etcd"], "args": ["--name=$(NAME)"]
         }));
-        let variables = environment(&pod(), &container, &found, FACTS).unwrap();
+        let services = [("KEY", "of a service"), ("PORT", "443")];
+        let services = services.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let variables = environment(&pod(), &container, services, &found, FACTS).unwrap();
         let expected = [
             ("KEY", "secret"),
             ("LABEL", "c"),
             ("NAME", "etcd-0"),
+            ("PORT", "443"),
             ("S_A", "etcd-0-$(LATER)"),
             ("S_k", "secret"),
         ];
@@ -288,7 +322,7 @@ mod tests {
         let variable =
             |from: serde_json::Value| container(json!({"name": "c", "env": [{"name": "V", "valueFrom": from}]}));
         let error = |from| {
-            environment(&pod(), &variable(from), &found, FACTS)
+            environment(&pod(), &variable(from), BTreeMap::new(), &found, FACTS)
                 .unwrap_err()
                 .to_string()
         };
@@ -300,6 +334,6 @@ mod tests {
             error(json!({"secretKeyRef": {"name": "x", "key": "k"}})),
             "secret \"x\" not found"
         );
-        assert!(error(json!({"resourceFieldRef": {"resource": "limits.cpu"}})).contains("variable V"));
+        assert!(error(json!({"resourceFieldRef": {"resource": "limits.none"}})).contains("variable V"));
     }
 }

@@ -24,7 +24,7 @@ impl Life {
             };
             let number = run.number;
             for question in run.probes.questions(now) {
-                let asking = question.ask.ask(self.host.network.clone(), ip);
+                let asking = question.ask.ask(self.host.network.clone(), ip, run.commands.clone());
                 self.asked.spawn(async move {
                     let outcome = tokio::time::timeout(question.timeout, asking).await;
                     Answer {

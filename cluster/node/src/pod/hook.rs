@@ -1,5 +1,5 @@
-//! What runs when a container has begun and before it is asked to stop. A program can not run in a container here: of an
-//! `exec` nothing comes, and an event says so.
+//! What runs when a container has begun and before it is asked to stop. A command can run only in a container whose image
+//! is a program: of an `exec` in another nothing comes, and an event says so.
 //! (kubernetes/kubernetes v1.35 pkg/kubelet/kuberuntime/kuberuntime_container.go, pkg/kubelet/lifecycle/handlers.go)
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::LifecycleHandler;
 use tokio::time::{Instant, timeout};
 
 use super::Life;
-use super::probe::Ask;
+use super::ask::Ask;
 use crate::events::Weight;
 
 /// How long a hook after the start may take: a kubelet waits for ever, and its container with it.
@@ -36,14 +36,21 @@ impl Life {
         let asked = asked
             .and_then(|http| Ask::http(http, &self.slots[index].container))
             .zip(self.ip());
-        if pause.is_none() && asked.is_none() {
+        let run = self.slots[index].run.as_ref()?;
+        let exec = handler.exec.as_ref().filter(|_| run.ways.commands);
+        let command = exec.and_then(|exec| exec.command.clone());
+        if pause.is_none() && asked.is_none() && command.is_none() {
             return None;
         }
         let network = self.host.network.clone();
+        let commands = run.commands.clone();
         Some(async move {
+            if let Some(command) = command {
+                commands.run(command).await?;
+            }
             if let Some((ask, ip)) = asked {
                 // Which code it answers changes nothing.
-                ask.reach(network, ip).await?;
+                ask.reach(network, ip, commands).await?;
             }
             tokio::time::sleep(Duration::from_secs(pause.unwrap_or(0))).await;
             Ok(())

@@ -1,16 +1,20 @@
 //! One pod on this node, as one task: it waits for the pod's sources, starts its containers, restarts them, reports,
 //! and ends them when the pod is deleted. What to report and when to restart is decided in `status` and `slot`.
 
+mod ask;
+mod containers;
 mod environment;
 mod health;
 mod hook;
 mod probe;
 mod report;
+mod resources;
 mod slot;
 pub(crate) mod sources;
 mod start;
 mod status;
 mod stop;
+mod tls;
 mod volumes;
 
 use std::collections::BTreeMap;
@@ -19,22 +23,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodStatus};
-use tokio::sync::{Notify, watch};
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::context::{EVENTS_WAITING_MAX, Said};
 use crate::events::{Recorder, Weight};
 use crate::files::Content;
 use crate::follow::Pause;
 use crate::network::PodAddress;
 use crate::node::Host;
-use crate::{EXIT_KILLED, Exit, Found};
+use crate::{EXIT_KILLED, Exit, Found, PodValues};
+use containers::{ephemeral, slots};
 use environment::Facts;
 use health::Answer;
 use hook::Begun;
-use slot::{Doing, Restart, Slot};
+use slot::Slot;
 use sources::Sources;
 use volumes::Wanted;
 
@@ -120,6 +126,7 @@ enum Woken {
     Ended(Result<(Id, (usize, Exit)), JoinError>),
     Answered(Answer),
     Begun(Begun),
+    Said(Said),
     Turned,
     Freed,
     Due,
@@ -164,6 +171,10 @@ struct Life {
     /// It has run for longer than it may.
     expired: bool,
     turned: Arc<Notify>,
+    /// What its containers share.
+    values: PodValues,
+    /// Events of its containers, and where they come from.
+    said: (mpsc::Sender<Said>, mpsc::Receiver<Said>),
     /// When it was last looked what is due: later moments are still to come, even if they have passed meanwhile.
     looked: Instant,
     recorder: Recorder,
@@ -218,6 +229,8 @@ impl Life {
             runs: 0,
             expired: false,
             turned: Arc::default(),
+            values: PodValues::default(),
+            said: mpsc::channel(EVENTS_WAITING_MAX),
             looked: Instant::now(),
             said_simulated: false,
             report_again: None,
@@ -250,6 +263,7 @@ impl Life {
             pod_ip,
             host_ip: self.host.addresses.first().copied(),
             node_name: &self.host.name,
+            capacity: &self.host.capacity,
         }
     }
 
@@ -301,6 +315,7 @@ impl Life {
             tasks,
             asked,
             begun,
+            said,
             turned,
             updates,
             stop,
@@ -317,6 +332,7 @@ impl Life {
             Some(ended) = tasks.join_next_with_id() => Woken::Ended(ended),
             Some(Ok(begun)) = begun.join_next() => Woken::Begun(begun),
             Some(Ok(answer)) = asked.join_next() => Woken::Answered(answer),
+            Some(said) = said.1.recv() => Woken::Said(said),
             () = turned.notified() => Woken::Turned,
             () = freed.notified(), if lacks_address && !stopping => Woken::Freed,
             () = sources.changed(), if !stopping => Woken::Sources,
@@ -343,6 +359,10 @@ impl Life {
             Woken::Ended(Ok((_, (index, exit)))) => self.ended(index, exit).await,
             Woken::Answered(answer) => self.answered(answer).await,
             Woken::Begun(begun) => self.has_begun(begun).await,
+            Woken::Said(said) => {
+                let container = Some(said.container.as_str());
+                self.say(said.weight, said.reason, container, &said.message).await;
+            }
             Woken::Ended(Err(error)) => {
                 let id = error.id();
                 let is_it = |slot: &Slot| {
@@ -376,6 +396,9 @@ impl Life {
             return;
         };
         self.pod = pod;
+        if let Some(address) = &self.address {
+            address.belongs_to(&self.pod);
+        }
         let meta = &self.pod.metadata;
         if meta.deletion_timestamp.is_none() {
             let added: Vec<Slot> = ephemeral(&self.pod)
@@ -438,50 +461,4 @@ impl Life {
         let text = |part: &Option<String>| part.clone().unwrap_or_default();
         format!("{}_{}({})", text(&meta.name), text(&meta.namespace), text(&meta.uid))
     }
-}
-
-/// The pod's containers, init containers first, with what the pod's status says of earlier runs.
-fn slots(pod: &Pod) -> Vec<Slot> {
-    let policy = Restart::of(pod);
-    let spec = pod.spec.clone().unwrap_or_default();
-    let status = pod.status.clone().unwrap_or_default();
-    let seen = |statuses: &Option<Vec<ContainerStatus>>, name: &str| {
-        statuses.iter().flatten().find(|status| status.name == name).cloned()
-    };
-    let init = spec.init_containers.unwrap_or_default();
-    let has_init = !init.is_empty();
-    let init = init.into_iter().map(|container| {
-        let seen = seen(&status.init_container_statuses, &container.name);
-        Slot::new(container, policy, true, seen.as_ref())
-    });
-    let main = spec.containers.into_iter().map(|container| {
-        let seen = seen(&status.container_statuses, &container.name);
-        let mut slot = Slot::new(container, policy, false, seen.as_ref());
-        if has_init && matches!(slot.doing, Doing::Waiting { .. }) {
-            slot.hold("PodInitializing", String::new());
-        }
-        slot
-    });
-    init.chain(main).chain(ephemeral(pod)).collect()
-}
-
-/// The ephemeral containers of a pod, with what its status says of them: they run once.
-fn ephemeral(pod: &Pod) -> impl Iterator<Item = Slot> + '_ {
-    let all = pod
-        .spec
-        .iter()
-        .flat_map(|spec| spec.ephemeral_containers.iter().flatten());
-    let statuses = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.ephemeral_container_statuses.as_ref());
-    all.filter_map(move |container| {
-        // But for its target, which only a runtime knows to use, it is a container like others.
-        let container: Container = serde_json::to_value(container).and_then(serde_json::from_value).ok()?;
-        let seen = statuses
-            .into_iter()
-            .flatten()
-            .find(|status| status.name == container.name);
-        Some(Slot::ephemeral(container, seen))
-    })
 }

@@ -1,17 +1,13 @@
-//! Probes of a running container: when each is asked next, and what its answers mean. Pure, but for the asking itself,
-//! which goes to what listens in the pod network (kubernetes/kubernetes v1.35 pkg/kubelet/prober/worker.go).
+//! Probes of a running container: when each is asked next, and what its answers mean. Pure
+//! (kubernetes/kubernetes v1.35 pkg/kubelet/prober/worker.go).
 
-use std::net::IpAddr;
 use std::time::Duration;
 
-use base_client::answer_apart;
-use http::{Request, StatusCode};
-use k8s_openapi::api::core::v1::{Container, HTTPGetAction, Probe as Wanted};
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use kube::client::Body;
+use k8s_openapi::api::core::v1::{Container, Probe as Wanted};
 use tokio::time::Instant;
 
-use crate::{Endpoint, Network};
+use super::ask::Ask;
+use super::slot::Ways;
 
 /// What a probe is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,86 +27,6 @@ impl Kind {
             Kind::Startup => "Startup",
             Kind::Readiness => "Readiness",
             Kind::Liveness => "Liveness",
-        }
-    }
-}
-
-/// What is asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ask {
-    Http {
-        port: u16,
-        path: String,
-        headers: Vec<(String, String)>,
-    },
-    Tcp {
-        port: u16,
-    },
-}
-
-impl Ask {
-    /// `None`: it can not be asked here.
-    fn of(wanted: &Wanted, container: &Container) -> Option<Self> {
-        if let Some(http) = &wanted.http_get {
-            return Ask::http(http, container);
-        }
-        let tcp = wanted.tcp_socket.as_ref()?;
-        Some(Ask::Tcp {
-            port: port(&tcp.port, container)?,
-        })
-    }
-
-    /// What an `httpGet` of a probe or a hook asks.
-    pub(crate) fn http(http: &HTTPGetAction, container: &Container) -> Option<Self> {
-        let headers = http.http_headers.iter().flatten();
-        Some(Ask::Http {
-            port: port(&http.port, container)?,
-            path: http.path.clone().unwrap_or_else(|| "/".to_owned()),
-            headers: headers.map(|one| (one.name.clone(), one.value.clone())).collect(),
-        })
-    }
-
-    /// Asks; an error is what the event says.
-    pub(crate) async fn ask(self, network: Network, ip: IpAddr) -> Result<(), String> {
-        let Some(code) = self.reach(network, ip).await? else {
-            return Ok(());
-        };
-        let good = code >= StatusCode::OK && code < StatusCode::BAD_REQUEST;
-        let failed = || format!("HTTP probe failed with statuscode: {}", code.as_u16());
-        good.then_some(()).ok_or_else(failed)
-    }
-
-    /// Reaches what listens there, and says what it answers if it speaks HTTP. Errors: nobody was reached.
-    pub(crate) async fn reach(self, network: Network, ip: IpAddr) -> Result<Option<StatusCode>, String> {
-        let (Ask::Http { port, .. } | Ask::Tcp { port }) = &self;
-        let endpoint = network.connect(ip, *port);
-        let endpoint = endpoint.ok_or_else(|| format!("dial tcp {ip}:{port}: connect: connection refused"))?;
-        let (path, headers, service) = match (self, endpoint) {
-            (Ask::Tcp { .. }, _) => return Ok(None),
-            (Ask::Http { path, headers, .. }, Endpoint::Http(service)) => (path, headers, service),
-            (Ask::Http { .. }, Endpoint::Store(_) | Endpoint::Bytes(_)) => {
-                return Err("what listens there does not speak HTTP".to_owned());
-            }
-        };
-        let mut request = Request::get(path);
-        for (name, value) in headers {
-            request = request.header(name, value);
-        }
-        let request = request.body(Body::empty()).map_err(|error| error.to_string())?;
-        let answer = answer_apart(service, request)
-            .await
-            .map_err(|error| error.to_string())?;
-        Ok(Some(answer.status()))
-    }
-}
-
-fn port(port: &IntOrString, container: &Container) -> Option<u16> {
-    match port {
-        IntOrString::Int(number) => u16::try_from(*number).ok(),
-        IntOrString::String(name) => {
-            let ports = container.ports.iter().flatten();
-            let mut named = ports.filter(|port| port.name.as_ref() == Some(name));
-            u16::try_from(named.next()?.container_port).ok()
         }
     }
 }
@@ -157,9 +73,9 @@ pub(crate) enum Verdict {
 }
 
 impl Probes {
-    /// The probes of a container that starts now. `asked`: its image wants them to be asked, and else says itself when
+    /// The probes of a container that starts now. `ways`: whether its image wants them to be asked, and else says itself when
     /// it is ready; so does one whose readiness probe can not be asked here.
-    pub(crate) fn new(container: &Container, asked: bool, now: Instant) -> Self {
+    pub(crate) fn new(container: &Container, ways: Ways, now: Instant) -> Self {
         let wanted = [
             (Kind::Startup, &container.startup_probe),
             (Kind::Readiness, &container.readiness_probe),
@@ -167,12 +83,12 @@ impl Probes {
         ];
         let probes: Vec<Probe> = wanted
             .into_iter()
-            .filter_map(|(kind, wanted)| Probe::new(kind, wanted.as_ref()?, container, now))
-            .filter(|_| asked)
+            .filter_map(|(kind, wanted)| Probe::new(kind, wanted.as_ref()?, container, ways, now))
+            .filter(|_| ways.probed)
             .collect();
         let has_readiness = probes.iter().any(|probe| probe.kind == Kind::Readiness);
         Probes {
-            by_switch: !asked || (!has_readiness && container.readiness_probe.is_some()),
+            by_switch: !ways.probed || (!has_readiness && container.readiness_probe.is_some()),
             probes,
         }
     }
@@ -251,7 +167,7 @@ impl Probes {
 }
 
 impl Probe {
-    fn new(kind: Kind, wanted: &Wanted, container: &Container, now: Instant) -> Option<Self> {
+    fn new(kind: Kind, wanted: &Wanted, container: &Container, ways: Ways, now: Instant) -> Option<Self> {
         let seconds = |value: Option<i32>, default: u32| {
             let value = value.and_then(|value| u32::try_from(value).ok());
             value.filter(|value| *value > 0).unwrap_or(default)
@@ -261,7 +177,7 @@ impl Probe {
         let grace = wanted.termination_grace_period_seconds;
         Some(Probe {
             kind,
-            ask: Ask::of(wanted, container)?,
+            ask: Ask::of(wanted, container, ways.commands)?,
             period: long(seconds(wanted.period_seconds, 10)),
             timeout: long(seconds(wanted.timeout_seconds, 1)),
             success: seconds(wanted.success_threshold, 1),
@@ -285,7 +201,11 @@ mod tests {
         all.as_object_mut()
             .unwrap()
             .extend(container.as_object().unwrap().clone());
-        Probes::new(&serde_json::from_value(all).unwrap(), true, Instant::now())
+        let ways = Ways {
+            probed: true,
+            commands: false,
+        };
+        Probes::new(&serde_json::from_value(all).unwrap(), ways, Instant::now())
     }
 
     fn ask(probes: &mut Probes) -> Vec<(Kind, u64)> {

@@ -1,6 +1,7 @@
 //! One container of a pod over all its runs: what it does now, how the last run ended, when the next may start. Pure.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base_clock::Clock;
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::probe::Probes;
 use crate::log::Log;
-use crate::{EXIT_KILLED, Exit, LogWriter, PodNetwork, ReadySwitch, image_name};
+use crate::{Commands, EXIT_KILLED, Exit, LogWriter, PodNetwork, ReadySwitch, image_name};
 
 /// The first pause before a restart; the restart after the first crash of a fresh container is immediate
 /// (kubernetes/kubernetes v1.35 pkg/kubelet/kubelet.go, container back-off).
@@ -68,6 +69,15 @@ pub(crate) enum Doing {
     Over(ContainerStateTerminated),
 }
 
+/// How a container is looked after, as its image wants it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ways {
+    /// Its probes are asked.
+    pub(crate) probed: bool,
+    /// Commands run in it.
+    pub(crate) commands: bool,
+}
+
 /// What the node holds of a running container.
 pub(crate) struct Run {
     pub(crate) stop: CancellationToken,
@@ -86,11 +96,15 @@ pub(crate) struct Run {
     pub(crate) begins: bool,
     /// It stops because a probe said so, and is started again whatever its code is.
     pub(crate) unhealthy: bool,
+    pub(crate) ways: Ways,
+    pub(crate) commands: Commands,
+    /// The container ends in order to be started again.
+    pub(crate) again: Arc<AtomicBool>,
 }
 
 impl Run {
     /// A run that begins now.
-    pub(crate) fn new(container: &Container, probed: bool, ready: ReadySwitch, number: u64) -> Self {
+    pub(crate) fn new(container: &Container, ways: Ways, ready: ReadySwitch, number: u64) -> Self {
         let now = Instant::now();
         Run {
             stop: CancellationToken::new(),
@@ -99,11 +113,14 @@ impl Run {
             network: None,
             killed: false,
             started: now,
-            probes: Probes::new(container, probed, now),
+            probes: Probes::new(container, ways, now),
             number,
             kill_at: None,
             begins: false,
             unhealthy: false,
+            ways,
+            commands: Commands::new(),
+            again: Arc::default(),
         }
     }
 
@@ -271,13 +288,14 @@ impl Slot {
 
     /// Notes that it cannot start, and says whether that is news.
     pub(crate) fn hold(&mut self, reason: &'static str, message: String) -> bool {
-        let held = Doing::Waiting {
-            reason,
-            message,
-            until: None,
-        };
-        let news = self.doing != held;
-        self.doing = held;
+        self.hold_until(reason, message, None)
+    }
+
+    /// As [`Slot::hold`], until it is looked at again.
+    pub(crate) fn hold_until(&mut self, reason: &'static str, message: String, until: Option<Instant>) -> bool {
+        let same = |before: &Doing| matches!(before, Doing::Waiting { reason: had, message: said, .. } if *had == reason && *said == message);
+        let news = !same(&self.doing);
+        self.doing = Doing::Waiting { reason, message, until };
         news
     }
 
@@ -303,15 +321,18 @@ impl Slot {
             ..ContainerStateTerminated::default()
         };
         let unhealthy = run.as_ref().is_some_and(|run| run.unhealthy) && self.restart != Restart::Never;
-        if !again || !(unhealthy || self.restart.after(exit.code)) {
+        let asked = run.as_ref().is_some_and(|run| run.again.load(Ordering::SeqCst));
+        if !again || !(asked || unhealthy || self.restart.after(exit.code)) {
             self.doing = Doing::Over(ended);
             return None;
         }
         if run.is_some_and(|run| run.started.elapsed() >= BACKOFF_FORGIVEN_AFTER) {
             self.backoff = Duration::ZERO;
         }
-        let pause = self.backoff;
-        self.backoff = (pause * 2).clamp(BACKOFF_MIN, BACKOFF_MAX);
+        let pause = if asked { Duration::ZERO } else { self.backoff };
+        if !asked {
+            self.backoff = (pause * 2).clamp(BACKOFF_MIN, BACKOFF_MAX);
+        }
         self.last = Some(ended);
         self.restarts += 1;
         let message = format!(
@@ -400,7 +421,7 @@ mod tests {
     fn start(slot: &mut Slot) {
         slot.doing = Doing::Running(Timestamp::UNIX_EPOCH);
         let ready = ReadySwitch::new(Arc::default());
-        slot.run = Some(Run::new(&slot.container, false, ready, 0));
+        slot.run = Some(Run::new(&slot.container, Ways::default(), ready, 0));
     }
 
     fn crash(slot: &mut Slot) -> Option<u64> {
@@ -422,6 +443,25 @@ mod tests {
             Some(Duration::ZERO)
         );
         assert!(slot.is_due(Instant::now()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_that_asks_for_the_next_one_counts_as_no_crash() {
+        let mut slot = slot(Restart::Never, false);
+        for _ in 0..3 {
+            start(&mut slot);
+            slot.run.as_ref().unwrap().again.store(true, Ordering::SeqCst);
+            let pause = slot.end(Exit::failed("x"), true, Timestamp::UNIX_EPOCH, "p");
+            assert_eq!(pause, Some(Duration::ZERO));
+        }
+        assert_eq!(slot.restarts, 3);
+        start(&mut slot);
+        slot.run.as_ref().unwrap().again.store(true, Ordering::SeqCst);
+        assert_eq!(
+            slot.end(Exit::done(), false, Timestamp::UNIX_EPOCH, "p"),
+            None,
+            "its pod ends"
+        );
     }
 
     #[tokio::test(start_paused = true)]

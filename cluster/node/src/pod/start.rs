@@ -5,23 +5,30 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::{Container, Pod, Service};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
+use tokio::time::Instant;
 
-use super::environment::{EnvironmentError, arguments, environment, expand};
-use super::slot::{Doing, Run};
+use super::environment::{EnvironmentError, arguments, environment, expand, service_variables};
+use super::slot::{Doing, Run, Ways};
 use super::volumes::{Rendered, VolumeError, render};
 use super::{Life, Mounted};
 use crate::directory::Directory;
 use crate::events::Weight;
 use crate::files::{Content, Mount};
 use crate::log::logging;
-use crate::{ContainerContext, EXIT_CRASHED, Exit, Files, Found, Image, LogWriter, PodNetwork, ReadySwitch};
+use crate::{
+    CannotStart, ContainerContext, EXIT_CRASHED, Exit, Files, Found, Image, LogWriter, PodNetwork, ReadySwitch,
+};
 
+/// How long a container that could not be created waits for the next attempt: what a kubelet does about it when its
+/// pod has not changed (kubernetes/kubernetes v1.35 pkg/kubelet/kubelet.go, backOffPeriod).
+const CREATE_AGAIN: Duration = Duration::from_secs(10);
 /// Marks pods of which at least one container only pretends to run.
 const SIMULATED_ANNOTATION: &str = "node.orangery.dev/simulated";
 
@@ -33,7 +40,8 @@ impl Life {
         }
         if self.lacks_address() {
             self.address = self.host.range.allocate(super::reported_address(&self.pod));
-            if self.address.is_some() {
+            if let Some(address) = &self.address {
+                address.belongs_to(&self.pod);
                 // There may be another, of which nobody heard who waits.
                 self.freed.notify_one();
             }
@@ -113,27 +121,56 @@ impl Life {
         failed
     }
 
+    /// What a container is started from; notes why it cannot start where it cannot.
+    async fn image(&mut self, index: usize, reference: &str) -> Option<Found> {
+        let name = self.slots[index].container.name.clone();
+        let found = self.host.catalogue.find(reference);
+        match &found {
+            Found::Missing => {
+                let node = &self.host.name;
+                let why = format!("image \"{reference}\" is not in the catalogue of node {node}");
+                if self.slots[index].hold("ImageNotInCatalogue", why.clone()) {
+                    let message = format!("{why}; {}", how_to_map(reference));
+                    self.say(Weight::Warning, "ImageNotInCatalogue", Some(&name), &message)
+                        .await;
+                }
+                return None;
+            }
+            Found::Simulated => {}
+            Found::Known(image) => {
+                if let Err(CannotStart { reason, message }) = image.check() {
+                    let again = Instant::now() + CREATE_AGAIN;
+                    if self.slots[index].hold_until(reason, message.clone(), Some(again)) {
+                        let message = format!("Error: {message}");
+                        self.say(Weight::Warning, "Failed", Some(&name), &message).await;
+                    }
+                    return None;
+                }
+            }
+        }
+        Some(found)
+    }
+
     /// Starts one container, or notes why it cannot start.
     pub(super) async fn start(&mut self, index: usize) {
         let Some(ip) = self.ip() else { return };
         let container = self.slots[index].container.clone();
         let reference = container.image.clone().unwrap_or_default();
-        let image = match self.host.catalogue.find(&reference) {
-            Found::Known(image) => Some(image),
-            Found::Simulated => None,
-            Found::Missing => {
-                let why = format!(
-                    "image \"{reference}\" is not in the catalogue of node {}",
-                    self.host.name
-                );
-                if self.slots[index].hold("ImageNotInCatalogue", why.clone()) {
-                    self.say(Weight::Warning, "ImageNotInCatalogue", Some(&container.name), &why)
-                        .await;
-                }
-                return;
-            }
+        let image = match self.image(index, &reference).await {
+            Some(Found::Known(image)) => Some(image),
+            Some(_) => None,
+            None => return,
         };
-        let env = match environment(&self.pod, &container, &self.sources.found, self.facts(ip)) {
+        let ways = Ways {
+            probed: image.as_ref().is_some_and(|image| image.is_probed()),
+            commands: image.as_ref().is_some_and(|image| image.runs_commands()),
+        };
+        let services = if ways.commands {
+            self.services().await
+        } else {
+            BTreeMap::new()
+        };
+        let env = match environment(&self.pod, &container, services, &self.sources.found, self.facts(ip)) {
             // Nobody reads the environment of a simulated container.
             Err(EnvironmentError::Unsupported(_)) if image.is_none() => BTreeMap::new(),
             Err(error) => {
@@ -154,8 +191,7 @@ impl Life {
         let name = container.name.clone();
         let ready = ReadySwitch::new(Arc::clone(&self.turned));
         self.runs += 1;
-        let probed = image.as_ref().is_some_and(|image| image.is_probed());
-        let mut run = Run::new(&container, probed, ready.clone(), self.runs);
+        let mut run = Run::new(&container, ways, ready.clone(), self.runs);
         let simulated = image.is_none();
         let log = self.slots[index].new_log(&self.host.clock);
         match image {
@@ -179,6 +215,22 @@ impl Life {
         }
     }
 
+    /// Variables that name the API server, as far as its Service is there.
+    async fn services(&self) -> BTreeMap<String, String> {
+        let services: Api<Service> = Api::namespaced(self.host.client.clone(), "default");
+        let service = services.get_opt("kubernetes").await.unwrap_or_else(|error| {
+            tracing::warn!(pod = %self.id(), %error, "the service of the API server cannot be read");
+            None
+        });
+        let spec = service.and_then(|service| service.spec);
+        let address = spec.as_ref().and_then(|spec| spec.cluster_ip.as_deref());
+        let port = spec.as_ref().and_then(|spec| spec.ports.as_ref()?.first());
+        match address.zip(port) {
+            Some((address, port)) => service_variables(address, port.port),
+            None => BTreeMap::new(),
+        }
+    }
+
     fn spawn(
         &mut self,
         index: usize,
@@ -190,7 +242,8 @@ impl Life {
     ) {
         let container = self.slots[index].container.clone();
         let namespace = self.pod.metadata.namespace.clone().unwrap_or_default();
-        let network = PodNetwork::new(self.host.network.clone(), self.host.client.clone(), namespace, ip);
+        let network = PodNetwork::new(self.host.network.clone(), self.host.client.clone(), namespace, ip)
+            .reporting(&container.name, self.said.0.clone());
         run.network = Some(network.clone());
         let context = ContainerContext {
             pod: Arc::clone(&self.pod),
@@ -204,6 +257,10 @@ impl Life {
             stop: run.stop.clone(),
             clock: self.host.clock.clone(),
             entropy: self.host.entropy.clone(),
+            values: self.values.clone(),
+            commands: run.commands.clone(),
+            again: run.again.clone(),
+            events: self.said.0.clone(),
             api: self.host.api.clone(),
         };
         // The image's own code may panic before its future exists, so it is called inside.
@@ -226,6 +283,8 @@ impl Life {
                 let sub_path = mount.sub_path_expr.as_ref().map(|path| expand(path, env));
                 let sub_path = sub_path.or_else(|| mount.sub_path.clone()).unwrap_or_default();
                 Some(Mount {
+                    volume: mount.name.clone(),
+                    scratch: volume.writable && matches!(volume.content, Content::Files(_)),
                     path: mount.mount_path.trim_end_matches('/').to_owned(),
                     sub_path: sub_path.trim_matches('/').to_owned(),
                     writable: volume.writable && mount.read_only != Some(true),
@@ -257,10 +316,42 @@ impl Life {
     }
 }
 
+/// What makes an image one that the node can run: the lines to add to the file that maps images to programs.
+fn how_to_map(reference: &str) -> String {
+    let path = reference.split_once('@').map_or(reference, |(path, _digest)| path);
+    let name = crate::image_name(path);
+    let untagged = &path[..path.rfind('/').map_or(0, |slash| slash + 1) + name.len()];
+    format!(
+        "to run it as a program of this machine, add to the file that --images names:\n\
+         images:\n- image: \"{untagged}\"\n  command: [\"./{name}\"]"
+    )
+}
+
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("without a message")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::how_to_map;
+
+    #[test]
+    fn the_lines_to_add_name_the_image_without_its_tag() {
+        for (reference, untagged) in [
+            (
+                "localhost:5000/acme/manager:v1@sha256:00",
+                "localhost:5000/acme/manager",
+            ),
+            ("manager:v1", "manager"),
+        ] {
+            let lines = how_to_map(reference);
+            let lines: Vec<&str> = lines.lines().skip(1).collect();
+            let image = format!("- image: \"{untagged}\"");
+            assert_eq!(lines, ["images:", image.as_str(), "  command: [\"./manager\"]"]);
+        }
+    }
 }

@@ -82,11 +82,13 @@ fn phase_by_containers(view: &View<'_>) -> &'static str {
     let counted = view.slots.iter().filter(|slot| !slot.ephemeral);
     let (init, main): (Vec<&Slot>, Vec<&Slot>) = counted.partition(|slot| slot.init);
     let failed_for_good = |slot: &&Slot| slot.exit_code().is_some_and(|code| code != 0);
-    if init.iter().any(failed_for_good) {
+    // How a sidecar ended says nothing about the pod.
+    if init.iter().any(|slot| !slot.sidecar && failed_for_good(slot)) {
         return "Failed";
     }
-    // A sidecar that restarts holds nobody up any more.
-    let holds_up = |slot: &&Slot| !slot.lets_next_start() && (!slot.sidecar || slot.last.is_none());
+    // A sidecar that restarts, or has ended with the pod, holds nobody up any more.
+    let has_run = |slot: &Slot| slot.sidecar && (slot.last.is_some() || slot.is_over());
+    let holds_up = |slot: &&Slot| !slot.lets_next_start() && !has_run(slot);
     if init.iter().any(holds_up) {
         return "Pending";
     }

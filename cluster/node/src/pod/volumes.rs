@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::{
-    ConfigMapProjection, Container, KeyToPath, Pod, ProjectedVolumeSource, SecretProjection,
+    ConfigMapProjection, Container, DownwardAPIVolumeFile, KeyToPath, Pod, ProjectedVolumeSource, SecretProjection,
     ServiceAccountTokenProjection, Volume, VolumeMount, VolumeProjection,
 };
 
 use super::environment::{Facts, field_value};
+use super::resources::resource_value;
 use super::sources::Found;
 use crate::SERVICE_ACCOUNT_FOLDER;
 
@@ -274,7 +275,7 @@ pub(crate) fn render(
             optional: map.optional,
         })?;
     } else if let Some(fields) = &volume.downward_api {
-        place.fields(fields.items.iter().flatten().map(|item| (&item.path, &item.field_ref)))?;
+        place.fields(fields.items.as_deref().unwrap_or_default())?;
     } else if let Some(projected) = &volume.projected {
         for source in projected.sources.iter().flatten() {
             place.projection(source)?;
@@ -315,7 +316,7 @@ impl Place<'_> {
             self.config_map(map)?;
         }
         if let Some(fields) = &source.downward_api {
-            self.fields(fields.items.iter().flatten().map(|item| (&item.path, &item.field_ref)))?;
+            self.fields(fields.items.as_deref().unwrap_or_default())?;
         }
         if let Some(token) = &source.service_account_token {
             let volume = self.volume.to_owned();
@@ -398,18 +399,16 @@ impl Place<'_> {
         Ok(())
     }
 
-    fn fields<'f>(
-        &mut self,
-        items: impl Iterator<Item = (&'f String, &'f Option<k8s_openapi::api::core::v1::ObjectFieldSelector>)>,
-    ) -> Result<(), VolumeError> {
-        for (path, field) in items {
-            let value = field
-                .as_ref()
-                .and_then(|field| field_value(self.pod, &field.field_path, self.facts))
-                .ok_or_else(|| VolumeError::Unsupported {
-                    volume: self.volume.to_owned(),
-                })?;
-            self.files.insert(path.clone(), Bytes::from(value));
+    fn fields(&mut self, items: &[DownwardAPIVolumeFile]) -> Result<(), VolumeError> {
+        for item in items {
+            let field = item.field_ref.as_ref();
+            let field = field.and_then(|field| field_value(self.pod, &field.field_path, self.facts));
+            let resource = item.resource_field_ref.as_ref();
+            let resource = || resource_value(self.pod, None, resource?, self.facts.capacity);
+            let value = field.or_else(resource).ok_or_else(|| VolumeError::Unsupported {
+                volume: self.volume.to_owned(),
+            })?;
+            self.files.insert(item.path.clone(), Bytes::from(value));
         }
         Ok(())
     }
@@ -427,6 +426,7 @@ mod tests {
         pod_ip: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)),
         host_ip: None,
         node_name: "node-a",
+        capacity: &BTreeMap::new(),
     };
 
     fn pod(volumes: serde_json::Value) -> Pod {

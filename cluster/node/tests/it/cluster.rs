@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) struct Cluster {
     pub(crate) client: Client,
     pub(crate) clock: Clock,
-    network: Network,
+    pub(crate) network: Network,
     pub(crate) volumes: Volumes,
     services: NodeServices,
 }

@@ -1,14 +1,15 @@
 //! Dialling through Services.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cluster_node::{ContainerContext, Endpoint, Exit, ImageCatalogue};
 use cluster_store::MemoryStore;
-use k8s_openapi::api::core::v1::{Pod, Service};
+use k8s_openapi::api::core::v1::{Event, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::Api;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -120,4 +121,247 @@ async fn a_listener_is_noticed_of_which_the_slices_have_no_news() {
         .pod("client", json!({"image": "dials"}), json!({"restartPolicy": "Never"}))
         .await;
     assert_eq!(heard.recv().await, Some((false, true)));
+}
+
+/// A client that dials whenever it is told to, and what became of it.
+struct Dialling {
+    tell: mpsc::UnboundedSender<()>,
+    heard: mpsc::UnboundedReceiver<Result<(), String>>,
+}
+
+impl Dialling {
+    /// Images `dials` and `listens` for a test, and the client's other end.
+    fn images() -> (Self, ImageCatalogue) {
+        let (tell, told) = mpsc::unbounded_channel();
+        let (said, heard) = mpsc::unbounded_channel();
+        let told = Arc::new(tokio::sync::Mutex::new(told));
+        let dials = move |context: ContainerContext| {
+            let (told, said) = (told.clone(), said.clone());
+            async move {
+                context.ready.set(true);
+                while told.lock().await.recv().await.is_some() {
+                    let dialled = context.network.dial("etcd:2379").await;
+                    said.send(dialled.map(drop).map_err(|error| error.to_string())).unwrap();
+                }
+                Exit::done()
+            }
+        };
+        let catalogue = ImageCatalogue::new().with("listens", listens).with("dials", dials);
+        (Dialling { tell, heard }, catalogue)
+    }
+
+    async fn dial(&mut self) -> Result<(), String> {
+        self.tell.send(()).unwrap();
+        self.heard.recv().await.unwrap()
+    }
+
+    /// Dials until it is answered as wanted: news of policies and pods take their way through watches.
+    async fn dial_until(&mut self, wanted: impl Fn(&Result<(), String>) -> bool) -> Result<(), String> {
+        loop {
+            let dialled = self.dial().await;
+            if wanted(&dialled) {
+                return dialled;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// A client, and an etcd behind a Service.
+async fn with_client_and_etcd(cluster: &Cluster, catalogue: ImageCatalogue) {
+    client_and_etcd_by(cluster, catalogue, cluster.client.clone()).await;
+}
+
+/// The same on a node with a client of its own.
+async fn client_and_etcd_by(cluster: &Cluster, catalogue: ImageCatalogue, client: kube::Client) {
+    let _node = cluster.node_with("node-a", catalogue, client);
+    cluster.pod("client", json!({"image": "dials"}), json!({})).await;
+    let ports = json!([{"name": "client", "containerPort": 2379}]);
+    cluster
+        .pod("etcd", json!({"image": "listens", "ports": ports}), json!({}))
+        .await;
+    cluster.pod_until("client", is_ready).await;
+    let pod = cluster.pod_until("etcd", is_ready).await;
+    let service =
+        json!({"metadata": {"name": "etcd"}, "spec": {"ports": [{"port": 2379}], "selector": {"app": "etcd"}}});
+    cluster.create(&cluster.api::<Service>(), service).await;
+    let slice = json!({
+        "metadata": {"name": "etcd-1", "labels": {"kubernetes.io/service-name": "etcd"}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [pod.status.unwrap().pod_ip.unwrap()]}],
+        "ports": [{"port": 2379, "protocol": "TCP"}],
+    });
+    cluster.create(&cluster.api::<EndpointSlice>(), slice).await;
+}
+
+async fn policy(cluster: &Cluster, name: &str, spec: serde_json::Value) {
+    let policy = json!({"metadata": {"name": name}, "spec": spec});
+    cluster.create(&cluster.api::<NetworkPolicy>(), policy).await;
+}
+
+async fn label(cluster: &Cluster, pod: &str, value: serde_json::Value) {
+    let labels = json!({"metadata": {"labels": {"to-etcd": value}}});
+    let pods: Api<Pod> = cluster.api();
+    pods.patch(pod, &PatchParams::default(), &Patch::Merge(labels))
+        .await
+        .unwrap();
+}
+
+/// Denies everything, and opens etcd to pods that ask for it by a label.
+async fn close(cluster: &Cluster) {
+    let client = json!({"matchLabels": {"to-etcd": "allowed"}});
+    let etcd = json!({"matchLabels": {"app": "etcd"}});
+    policy(
+        cluster,
+        "egress-to-etcd",
+        json!({"podSelector": client, "policyTypes": ["Egress"],
+            "egress": [{"to": [{"podSelector": etcd}], "ports": [{"port": "client"}]}]}),
+    )
+    .await;
+    policy(
+        cluster,
+        "ingress-to-etcd",
+        json!({"podSelector": etcd, "policyTypes": ["Ingress"],
+            "ingress": [{"from": [{"podSelector": client}], "ports": [{"port": 2379}]}]}),
+    )
+    .await;
+    policy(
+        cluster,
+        "deny-all",
+        json!({"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}),
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_reach_what_policies_allow_and_a_refusal_names_the_missing_label() {
+    let cluster = Cluster::new().await;
+    let (mut client, catalogue) = Dialling::images();
+    with_client_and_etcd(&cluster, catalogue).await;
+    assert_eq!(client.dial().await, Ok(()), "no policy, no refusal");
+    close(&cluster).await;
+    let refused = client.dial_until(Result::is_err).await.unwrap_err();
+    assert_eq!(
+        refused,
+        "connect to etcd:2379: refused by network policies: egress of pod ns/client is not allowed by deny-all; the label \
+         to-etcd: allowed on pod ns/client would allow it (policy ns/egress-to-etcd)"
+    );
+    label(&cluster, "client", json!("allowed")).await;
+    client.dial_until(Result::is_ok).await.unwrap();
+    label(&cluster, "client", json!(null)).await;
+    client.dial_until(Result::is_err).await.unwrap_err();
+    let policies: Api<NetworkPolicy> = cluster.api();
+    policies.delete("deny-all", &DeleteParams::default()).await.unwrap();
+    let refused = client
+        .dial_until(|dialled| {
+            dialled.as_ref().is_ok_and(|()| true) || dialled.as_ref().is_err_and(|error| error.contains("ingress to"))
+        })
+        .await;
+    assert_eq!(
+        refused.unwrap_err(),
+        "connect to etcd:2379: refused by network policies: ingress to pod ns/etcd is not allowed by ingress-to-etcd; the \
+         label to-etcd: allowed on pod ns/client would allow it (policy ns/ingress-to-etcd)"
+    );
+    policies
+        .delete("ingress-to-etcd", &DeleteParams::default())
+        .await
+        .unwrap();
+    client.dial_until(Result::is_ok).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_connection_is_an_event_of_the_pod_once() {
+    let cluster = Cluster::new().await;
+    let (mut client, catalogue) = Dialling::images();
+    with_client_and_etcd(&cluster, catalogue).await;
+    close(&cluster).await;
+    client.dial_until(Result::is_err).await.unwrap_err();
+    for _ in 0..5 {
+        client.dial().await.unwrap_err();
+    }
+    // The node writes events beside its other work.
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let events: Api<Event> = cluster.api();
+    let events = events.list(&ListParams::default()).await.unwrap().items;
+    let refusals: Vec<&Event> = events
+        .iter()
+        .filter(|event| event.reason.as_deref() == Some("RefusedByNetworkPolicy"))
+        .collect();
+    assert_eq!(refusals.len(), 1, "{events:?}");
+    let refusal = refusals[0];
+    assert_eq!(refusal.involved_object.name.as_deref(), Some("client"));
+    assert_eq!(refusal.count, Some(1));
+    let message = refusal.message.as_deref().unwrap_or_default();
+    assert!(
+        message.contains("the label to-etcd: allowed on pod ns/client would allow it"),
+        "{message}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn dialling_with_patience_waits_until_policies_allow_it() {
+    let cluster = Cluster::new().await;
+    let (said, mut heard) = mpsc::unbounded_channel();
+    let patient = move |context: ContainerContext| {
+        let said = said.clone();
+        async move {
+            context.ready.set(true);
+            let far = Duration::from_secs(3600);
+            let dialled = context.network.dial_when_ready("etcd:2379", far).await;
+            said.send(dialled.is_ok()).unwrap();
+            Exit::done()
+        }
+    };
+    let catalogue = ImageCatalogue::new().with("listens", listens).with("dials", patient);
+    close(&cluster).await;
+    with_client_and_etcd(&cluster, catalogue).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(heard.try_recv().is_err(), "nothing is allowed yet");
+    label(&cluster, "client", json!("allowed")).await;
+    assert_eq!(heard.recv().await, Some(true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusal_that_no_label_of_a_policy_ends_carries_a_suggestion() {
+    let cluster = Cluster::new().await;
+    let (mut client, catalogue) = Dialling::images();
+    with_client_and_etcd(&cluster, catalogue).await;
+    cluster.network.suggest(Arc::new(|service, port, namespace| {
+        let name = service.metadata.name.as_deref().unwrap_or_default();
+        Some(format!("pods of {namespace} ask for port {port} of {name}"))
+    }));
+    policy(
+        &cluster,
+        "deny-all",
+        json!({"podSelector": {}, "policyTypes": ["Egress"]}),
+    )
+    .await;
+    let refused = client.dial_until(Result::is_err).await.unwrap_err();
+    assert_eq!(
+        refused,
+        "connect to etcd:2379: refused by network policies: egress of pod ns/client is not allowed by deny-all; pods of ns \
+         ask for port 2379 of etcd"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn policies_are_read_once_for_many_connections() {
+    let cluster = Cluster::new().await;
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let record = Arc::clone(&calls);
+    let recorded = base_client::record(cluster.client.clone(), "node", cluster.clock.clone(), move |seen| {
+        record.lock().unwrap().push(seen.call);
+    });
+    let (mut client, catalogue) = Dialling::images();
+    client_and_etcd_by(&cluster, catalogue, recorded).await;
+    let reads = || {
+        let of_policies =
+            |call: &&base_client::Call| ["networkpolicies", "namespaces"].contains(&call.resource.as_str());
+        calls.lock().unwrap().iter().filter(of_policies).count()
+    };
+    assert_eq!(reads(), 0, "no connection, no policy");
+    for _ in 0..100 {
+        client.dial().await.unwrap();
+    }
+    assert_eq!(reads(), 4, "a list and a watch of each: {:?}", calls.lock().unwrap());
 }
