@@ -1,0 +1,222 @@
+//! A container's mounts on disk: its volumes as folders, written now and whenever their sources change. It knows nothing of
+//! the program that reads them.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+
+use cluster_node::{Files, Mount, Mounted, Scratch};
+use k8s_openapi::api::core::v1::Pod as PodObject;
+
+use crate::command_line::Translation;
+use crate::kubeconfig;
+use crate::modes::Modes;
+use crate::pod::{Pod, remove};
+use crate::sandbox::MACHINE;
+use crate::volume_folder::{Content, VolumeFolder, make_folder};
+
+/// A mount and where its content is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Placed {
+    /// Where it is mounted.
+    pub(crate) path: String,
+    /// The folder or file.
+    pub(crate) source: PathBuf,
+    pub(crate) writable: bool,
+}
+
+/// The folder of a persistent volume that is kept in memory by everybody else.
+struct Borrowed(PathBuf);
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        remove(&self.0);
+    }
+}
+
+/// How a program finds its mounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// At their paths.
+    Mounted,
+    /// Elsewhere: paths are led there.
+    Linked,
+}
+
+/// The mounts of one container.
+pub(crate) struct Layout {
+    found: Found,
+    pod: Arc<Pod>,
+    object: Arc<PodObject>,
+    files: Files,
+    placed: Vec<Placed>,
+    translation: Translation,
+}
+
+impl Layout {
+    pub(crate) fn new(pod: Arc<Pod>, object: Arc<PodObject>, files: Files, found: Found) -> Self {
+        let placed: Vec<Placed> = files
+            .mounts()
+            .iter()
+            .map(|mount| Placed {
+                path: mount.path().to_owned(),
+                source: source(&pod, mount),
+                writable: mount.is_writable(),
+            })
+            .collect();
+        let led = placed.iter().filter(|_| found == Found::Linked);
+        let translation = Translation::new(led.map(|placed| (placed.path.clone(), placed.source.clone())));
+        Layout {
+            found,
+            pod,
+            object,
+            files,
+            placed,
+            translation,
+        }
+    }
+
+    /// Where what one container of the pod has for itself is.
+    pub(crate) fn own(&self, container: &str) -> PathBuf {
+        self.pod.container(container)
+    }
+
+    /// How the program finds its mounts.
+    pub(crate) fn found(&self) -> Found {
+        self.found
+    }
+
+    /// All mounts, those with the longest paths first.
+    pub(crate) fn placed(&self) -> &[Placed] {
+        &self.placed
+    }
+
+    /// Leads paths of mounts to where they are; none where they are mounted.
+    pub(crate) fn translation(&self) -> &Translation {
+        &self.translation
+    }
+
+    /// Brings the volumes up to what their sources hold now.
+    pub(crate) fn write(&self) -> io::Result<()> {
+        for mount in self.files.mounts() {
+            let root = root(&self.pod, mount);
+            match mount.content() {
+                Mounted::Files(files) => {
+                    let modes = Modes::of(&self.object, mount.volume());
+                    let led = |file| kubeconfig::led(file, |path| self.translation.path(path), |url| self.server(url));
+                    let files = files.into_iter().map(|(path, file)| {
+                        let mode = modes.mode(&path);
+                        (path, (led(file), mode))
+                    });
+                    self.write_volume(mount.volume(), root, files.collect())?;
+                }
+                Mounted::Scratch(scratch) => {
+                    make_writable(&root.join(mount.sub_path()))?;
+                    lay_out(&root, scratch)?;
+                }
+                Mounted::Claim(_) => make_writable(&root.join(mount.sub_path()))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Servers at loopback are the machine's: a pod with a network of its own reaches them elsewhere.
+    fn server(&self, url: &str) -> Option<String> {
+        let (scheme, rest) = url.split_once("://").filter(|_| self.found == Found::Mounted)?;
+        let behind = rest
+            .strip_prefix("127.0.0.1")
+            .or_else(|| rest.strip_prefix("localhost"))?;
+        let whole = behind.is_empty() || behind.starts_with([':', '/']);
+        whole.then(|| format!("{scheme}://{MACHINE}{behind}"))
+    }
+
+    fn write_volume(&self, name: &str, path: PathBuf, content: Content) -> io::Result<()> {
+        let mut volumes = self.pod.volumes.lock().unwrap_or_else(PoisonError::into_inner);
+        let volume = volumes
+            .entry(name.to_owned())
+            .or_insert_with(|| VolumeFolder::new(path));
+        volume.write(content)
+    }
+
+    /// Makes a folder in which all mounts are at their paths, as links.
+    pub(crate) fn link_below(&self, root: &Path) -> io::Result<()> {
+        make_folder(root)?;
+        // Those further up first: the others lie in them.
+        for placed in self.placed.iter().rev() {
+            let link = root.join(placed.path.trim_start_matches('/'));
+            if let Some(above) = link.parent() {
+                make_folder(above)?;
+            }
+            match symlink(&placed.source, &link) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                linked => linked?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn source(pod: &Pod, mount: &Mount) -> PathBuf {
+    match mount.sub_path() {
+        "" => root(pod, mount),
+        sub_path => root(pod, mount).join(sub_path),
+    }
+}
+
+/// The folder of the whole volume.
+fn root(pod: &Pod, mount: &Mount) -> PathBuf {
+    let own = || pod.volume(mount.volume());
+    match mount.content() {
+        Mounted::Files(_) => own(),
+        Mounted::Scratch(scratch) => scratch.folder().map_or_else(own, Path::to_owned),
+        Mounted::Claim(volume) => volume.path().map_or_else(
+            || {
+                // It outlives the pod: its folder lies beside the pods'.
+                let borrowed = volume.get_or_init(|| Borrowed(unused_beside(&own())));
+                borrowed.0.clone()
+            },
+            Path::to_owned,
+        ),
+    }
+}
+
+/// A folder for a claim: named by pod and volume, which no other first user of a volume has.
+fn unused_beside(own: &Path) -> PathBuf {
+    let mut parts = own
+        .components()
+        .rev()
+        .map(|part| part.as_os_str().to_string_lossy().into_owned());
+    let (volume, _volumes, pod) = (parts.next(), parts.next(), parts.next());
+    let name = format!("claim-{}-{}", pod.unwrap_or_default(), volume.unwrap_or_default());
+    let data = own.ancestors().nth(3).unwrap_or(own);
+    data.join(name)
+}
+
+/// Makes a folder that its programs may write to, whoever they run as.
+fn make_writable(folder: &Path) -> io::Result<()> {
+    if !folder.exists() {
+        make_folder(folder)?;
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o777))?;
+    }
+    Ok(())
+}
+
+/// What containers of this process have put into an `emptyDir` that is kept in memory. What programs have written stays.
+fn lay_out(root: &Path, scratch: Scratch<'_>) -> io::Result<()> {
+    if scratch.folder().is_some() {
+        return Ok(());
+    }
+    for (path, bytes) in scratch.files() {
+        let file = root.join(path);
+        if file.exists() {
+            continue;
+        }
+        if let Some(above) = file.parent() {
+            make_folder(above)?;
+        }
+        fs::write(file, bytes)?;
+    }
+    Ok(())
+}

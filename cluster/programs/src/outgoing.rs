@@ -1,0 +1,179 @@
+//! Connections that the programs of a pod open, carried to where they lead: pods and Services by the pod network, API servers
+//! of this process by who serves them, all else by the machine's network. Policies are the pod network's.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base_client::Connection;
+use cluster_network_policy::Protocol;
+use cluster_node::{Endpoint, PodNetwork, Refused};
+use cluster_sandbox::Pod;
+use futures::future::BoxFuture;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use crate::sandbox::MACHINE;
+
+/// Connections of one pod at once; a program that opens more waits.
+const CONNECTIONS_MAX: usize = 4096;
+/// How long a connection to the machine's network may take: as long as Linux tries by itself would hold its place.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The pause after a connection could not be accepted: this process has no more files.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// A connection that a program made to a Service.
+#[derive(Debug)]
+pub struct ToService {
+    /// The Service's namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// What was dialled.
+    pub port: u16,
+    /// The pod's address.
+    pub from: IpAddr,
+    /// The connection.
+    pub stream: TcpStream,
+}
+
+/// The API servers of this process that are reached behind Services. They answer in TLS, under their own certificates.
+pub trait ApiServers: Send + Sync {
+    /// Whether an API server of this process is behind a Service. `default/kubernetes` is the cluster's own.
+    fn has(&self, namespace: &str, service: &str) -> bool;
+
+    /// Serves a connection to one of them, to its end.
+    fn serve(&self, connection: ToService) -> BoxFuture<'static, ()>;
+}
+
+/// The API server of the cluster alone, at an address of this machine where it answers to clients that name no server.
+#[derive(Clone, Copy, Debug)]
+pub struct AtAddress(pub SocketAddr);
+
+impl ApiServers for AtAddress {
+    fn has(&self, namespace: &str, service: &str) -> bool {
+        (namespace, service) == ("default", "kubernetes")
+    }
+
+    fn serve(&self, connection: ToService) -> BoxFuture<'static, ()> {
+        let address = self.0;
+        Box::pin(async move {
+            let carried = async {
+                let server = TcpStream::connect(address).await?;
+                server.set_nodelay(true)?;
+                splice(connection.stream, Box::new(server)).await
+            };
+            if let Err(error) = carried.await {
+                tracing::debug!(%address, %error, "a connection to the API server broke");
+            }
+        })
+    }
+}
+
+/// Carries the connections of a pod until it is dropped.
+pub(crate) async fn carry(pod: Arc<Pod>, network: PodNetwork, servers: Arc<dyn ApiServers>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = pod.accept(), if connections.len() < CONNECTIONS_MAX => match accepted {
+                Ok((stream, to)) => {
+                    let one = one(stream, to, network.clone(), servers.clone());
+                    connections.spawn(async move {
+                        if let Err(error) = one.await {
+                            tracing::debug!(%to, %error, "a connection of a program was not carried on");
+                        }
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection of a program was not accepted");
+                    tokio::time::sleep(ACCEPT_AGAIN).await;
+                }
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+async fn one(stream: TcpStream, to: SocketAddrV4, network: PodNetwork, servers: Arc<dyn ApiServers>) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let reached = reach(to, &network, servers.as_ref()).await;
+    match reached {
+        Ok(Reached::There(connection)) => splice(stream, connection).await,
+        Ok(Reached::Server { namespace, name }) => {
+            let (port, from) = (to.port(), network.pod_ip());
+            let connection = ToService {
+                namespace,
+                name,
+                port,
+                from,
+                stream,
+            };
+            servers.serve(connection).await;
+            Ok(())
+        }
+        Err(error) => {
+            // As from an address where nothing listens.
+            let _ = stream.set_zero_linger();
+            Err(error)
+        }
+    }
+}
+
+/// Where a connection leads.
+enum Reached {
+    There(Connection),
+    Server { namespace: String, name: String },
+}
+
+async fn reach(to: SocketAddrV4, network: &PodNetwork, servers: &dyn ApiServers) -> io::Result<Reached> {
+    let (ip, port) = (IpAddr::V4(*to.ip()), to.port());
+    if let Some((namespace, name)) = network.service_at(ip).await {
+        if servers.has(&namespace, &name) {
+            allowed(network, &namespace, &name, to).await?;
+            return Ok(Reached::Server { namespace, name });
+        }
+        let endpoint = network.dial(&format!("{name}.{namespace}:{port}")).await;
+        return bytes(endpoint.map_err(io::Error::other)?).await;
+    }
+    if network.is_pod(ip) {
+        let endpoint = network.dial(&to.to_string()).await;
+        return bytes(endpoint.map_err(io::Error::other)?).await;
+    }
+    network.check(ip, port, Protocol::Tcp).await.map_err(io::Error::other)?;
+    let address = match *to.ip() {
+        MACHINE => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+        ip => SocketAddr::from((ip, port)),
+    };
+    let stream = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await??;
+    stream.set_nodelay(true)?;
+    Ok(Reached::There(Box::new(stream)))
+}
+
+/// Whether policies let the pod reach an API server behind a Service: at its pod, or at its address where it has none.
+async fn allowed(network: &PodNetwork, namespace: &str, name: &str, to: SocketAddrV4) -> io::Result<()> {
+    match network.dial(&format!("{name}.{namespace}:{}", to.port())).await {
+        Ok(_) => Ok(()),
+        Err(refused @ (Refused::Policy { .. } | Refused::PoliciesUnknown(_))) => Err(io::Error::other(refused)),
+        Err(_) => {
+            let checked = network.check(IpAddr::V4(*to.ip()), to.port(), Protocol::Tcp).await;
+            checked.map_err(io::Error::other)
+        }
+    }
+}
+
+async fn bytes(endpoint: Endpoint) -> io::Result<Reached> {
+    match endpoint {
+        Endpoint::Bytes(dialer) => dialer.connect().await.map(Reached::There),
+        Endpoint::Http(_) | Endpoint::Store(_) => Err(io::Error::new(
+            io::ErrorKind::ConnectionRefused,
+            "what listens there answers in this process alone",
+        )),
+    }
+}
+
+async fn splice(mut stream: TcpStream, mut connection: Connection) -> io::Result<()> {
+    tokio::io::copy_bidirectional(&mut stream, &mut connection)
+        .await
+        .map(drop)
+}

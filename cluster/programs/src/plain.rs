@@ -1,0 +1,165 @@
+//! Programs without namespaces: a process group each on the machine as it is. All groups end with this process, however it
+//! ends: a small shell reads who runs, and kills them when nobody writes to it any more. What leaves its group by `setsid`
+//! is not found again.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::{Child, Command};
+
+use crate::process::{Ended, Output, Process, Run};
+
+/// What the shell runs: `add GROUP` and `gone GROUP`, line by line. It starts no program.
+const GUARDIAN: &str = r#"
+groups=""
+while read -r word group; do
+  case $word in
+    add) groups="$groups $group" ;;
+    gone) rest=""; for one in $groups; do [ "$one" = "$group" ] || rest="$rest $one"; done; groups=$rest ;;
+  esac
+done
+for one in $groups; do kill -s KILL -- "-$one"; done
+"#;
+
+/// Kills process groups when this process is gone.
+#[derive(Debug)]
+pub(crate) struct Guardian(Mutex<std::process::ChildStdin>);
+
+impl Guardian {
+    /// Starts the shell, in a group of its own: a terminal's Ctrl-C is not for it.
+    pub(crate) fn start() -> io::Result<Arc<Self>> {
+        use std::os::unix::process::CommandExt;
+        let mut shell = std::process::Command::new("/bin/sh")
+            .args(["-c", GUARDIAN])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()?;
+        let stdin = shell
+            .stdin
+            .take()
+            .ok_or_else(|| io::Error::other("the shell has no input"))?;
+        // It ends when its input does; whoever is its parent then, reaps it.
+        std::thread::Builder::new()
+            .name("program-guardian".to_owned())
+            .spawn(move || shell.wait())?;
+        Ok(Arc::new(Guardian(Mutex::new(stdin))))
+    }
+
+    fn tell(&self, word: &str, group: Pid) {
+        let mut stdin = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = format!("{word} {}\n", group.as_raw_nonzero());
+        if let Err(error) = io::Write::write_all(&mut *stdin, line.as_bytes()) {
+            tracing::warn!(%error, "programs would outlive this process: the shell that ends them is gone");
+        }
+    }
+}
+
+/// A program in a process group of its own.
+pub(crate) struct Plain {
+    child: Child,
+    group: Pid,
+    guardian: Arc<Guardian>,
+}
+
+impl Plain {
+    /// Starts a program.
+    pub(crate) fn start(run: &Run, guardian: Arc<Guardian>) -> io::Result<Self> {
+        let mut command = Command::new(&run.program);
+        command
+            .args(&run.args)
+            .env_clear()
+            .envs(run.env.iter().map(|(name, value)| (name, value)))
+            .current_dir(&run.working_dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        let child = command.spawn()?;
+        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        let group = id
+            .and_then(Pid::from_raw)
+            .ok_or_else(|| io::Error::other("a process without an id"))?;
+        guardian.tell("add", group);
+        Ok(Plain { child, group, guardian })
+    }
+
+    fn signal(&self, signal: Signal) {
+        // Nobody is left in the group: what was wanted is done.
+        let _ = kill_process_group(self.group, signal);
+    }
+}
+
+#[async_trait]
+impl Process for Plain {
+    fn outputs(&mut self) -> Vec<Output> {
+        let stdout = self.child.stdout.take().map(|stream| Box::new(stream) as Output);
+        let stderr = self.child.stderr.take().map(|stream| Box::new(stream) as Output);
+        stdout.into_iter().chain(stderr).collect()
+    }
+
+    fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    async fn wait(&mut self) -> io::Result<Ended> {
+        let status = self.child.wait().await?;
+        Ok(match (status.code(), status.signal()) {
+            (Some(code), _) => Ended::Exited(code),
+            (None, Some(signal)) => Ended::Signaled(signal),
+            (None, None) => Ended::Exited(255),
+        })
+    }
+}
+
+impl Drop for Plain {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+        self.guardian.tell("gone", self.group);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sleeper() -> (Child, Pid) {
+        let script = "trap '' TERM; sleep 600 & wait";
+        let child = Command::new("/bin/sh")
+            .args(["-c", script])
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let id = i32::try_from(child.id().unwrap()).unwrap();
+        (child, Pid::from_raw(id).unwrap())
+    }
+
+    /// The pipe ends as it does when this process is killed.
+    #[tokio::test]
+    async fn groups_that_still_run_are_killed_when_the_pipe_ends() {
+        let guardian = Guardian::start().unwrap();
+        let ((mut left, left_group), (mut ended, ended_group)) = (sleeper(), sleeper());
+        guardian.tell("add", ended_group);
+        guardian.tell("add", left_group);
+        guardian.tell("gone", ended_group);
+        drop(guardian);
+        let status = left.wait().await.unwrap();
+        assert_eq!(status.signal(), Some(Signal::KILL.as_raw()));
+        assert!(
+            ended.try_wait().unwrap().is_none(),
+            "its number may be another's by now"
+        );
+        kill_process_group(ended_group, Signal::KILL).unwrap();
+        ended.wait().await.unwrap();
+    }
+}

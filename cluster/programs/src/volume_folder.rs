@@ -1,0 +1,157 @@
+//! A volume of which the node is the only writer, in a folder: its files change all at once, for who has the folder open
+//! as well (kubernetes/kubernetes v1.35 pkg/volume/util/atomic_writer.go). It decides nothing about what the files hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Component, Path, PathBuf};
+
+use bytes::Bytes;
+
+/// The link to the folder with the files of now.
+const DATA: &str = "..data";
+/// The link before it takes its place.
+const DATA_NEXT: &str = "..data_tmp";
+
+/// Files by path within the volume, each with its mode.
+pub(crate) type Content = BTreeMap<String, (Bytes, u32)>;
+
+/// One volume's folder.
+#[derive(Debug)]
+pub(crate) struct VolumeFolder {
+    path: PathBuf,
+    written: Option<Content>,
+    /// How often it was written.
+    times: u64,
+}
+
+impl VolumeFolder {
+    /// A folder that is not there yet.
+    pub(crate) fn new(path: PathBuf) -> Self {
+        VolumeFolder {
+            path,
+            written: None,
+            times: 0,
+        }
+    }
+
+    /// Makes the folder hold these files and no others. Who reads sees all of the files before, or all of these.
+    pub(crate) fn write(&mut self, content: Content) -> io::Result<()> {
+        if self.written.as_ref() == Some(&content) {
+            return Ok(());
+        }
+        make_folder(&self.path)?;
+        let before = fs::read_link(self.path.join(DATA)).ok();
+        self.times += 1;
+        let name = format!("..{}", self.times);
+        let folder = self.path.join(&name);
+        make_folder(&folder)?;
+        for (path, (bytes, mode)) in &content {
+            write_file(&folder, path, bytes, *mode)?;
+        }
+        let next = self.path.join(DATA_NEXT);
+        remove_file(&next)?;
+        symlink(&name, &next)?;
+        fs::rename(&next, self.path.join(DATA))?;
+        let shown = |content: &Content| -> BTreeSet<String> {
+            let tops = content.keys().filter_map(|path| path.split('/').next());
+            tops.map(str::to_owned).collect()
+        };
+        let now = shown(&content);
+        for top in &now {
+            let link = self.path.join(top);
+            if fs::symlink_metadata(&link).is_err() {
+                symlink(Path::new(DATA).join(top), &link)?;
+            }
+        }
+        for gone in self.written.as_ref().map(shown).unwrap_or_default().difference(&now) {
+            remove_file(&self.path.join(gone))?;
+        }
+        if let Some(before) = before {
+            fs::remove_dir_all(self.path.join(before))?;
+        }
+        self.written = Some(content);
+        Ok(())
+    }
+}
+
+fn write_file(folder: &Path, path: &str, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let inside = Path::new(path)
+        .components()
+        .all(|part| matches!(part, Component::Normal(_)));
+    if !inside || path.is_empty() {
+        let why = format!("{path:?} is not a path inside its volume");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    let target = folder.join(path);
+    make_folder(target.parent().unwrap_or(folder))?;
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&target)?;
+    io::Write::write_all(&mut file, bytes)?;
+    // Whatever the process takes away from new files.
+    file.set_permissions(fs::Permissions::from_mode(mode))
+}
+
+/// Makes a folder and those above it. Others may look into it: whether they come so far is up to the folders above.
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)
+}
+
+fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn content(files: &[(&str, &str)]) -> Content {
+        let files = files.iter();
+        files
+            .map(|(path, text)| ((*path).to_owned(), (Bytes::from((*text).to_owned()), 0o640)))
+            .collect()
+    }
+
+    #[test]
+    fn files_change_together_and_what_is_gone_is_gone() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("volume");
+        let mut volume = VolumeFolder::new(path.clone());
+        volume
+            .write(content(&[("a", "1"), ("pki/ca.crt", "1"), ("old", "1")]))
+            .unwrap();
+        assert_eq!(fs::read_to_string(path.join("pki/ca.crt")).unwrap(), "1");
+        let mode = fs::metadata(path.join("a")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+        // Who holds the folder of before keeps a whole view of it by its link.
+        let link = fs::read_link(path.join("..data")).unwrap();
+        volume
+            .write(content(&[("a", "1"), ("pki/ca.crt", "1"), ("old", "1")]))
+            .unwrap();
+        assert_eq!(fs::read_link(path.join("..data")).unwrap(), link, "nothing has changed");
+        volume.write(content(&[("a", "2"), ("new/b", "2")])).unwrap();
+        assert_ne!(fs::read_link(path.join("..data")).unwrap(), link);
+        assert_eq!(fs::read_to_string(path.join("a")).unwrap(), "2");
+        assert_eq!(fs::read_to_string(path.join("new/b")).unwrap(), "2");
+        assert!(!path.join("old").exists() && !path.join("pki").exists());
+        let left = fs::read_dir(&path).unwrap().count();
+        assert_eq!(left, 4, "two files, the link and what it leads to");
+    }
+
+    #[test]
+    fn no_file_leaves_its_volume() {
+        let root = tempfile::tempdir().unwrap();
+        for path in ["../a", "a/../../b", "/a", ""] {
+            let mut volume = VolumeFolder::new(root.path().join("v"));
+            let error = volume.write(content(&[(path, "x")])).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{path}");
+        }
+    }
+}
