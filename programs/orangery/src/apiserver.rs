@@ -1,6 +1,7 @@
 //! `orangery apiserver`: a bare Kubernetes for a person or a test. Writes its kubeconfig, says in one line where it is,
 //! and runs until it is told to stop.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +11,14 @@ use base_clock::{Clock, Entropy};
 use cluster_apiserver::AuditPolicy;
 use cluster_bare::{Cluster, KubeletAccess};
 use cluster_node::{ImageCatalogue, Volumes};
+use cluster_programs::{AtAddress, ImageFile};
 use cluster_store::FileStore;
 use cluster_store_etcd::EtcdStore;
 
 use crate::audit_file::{self, AuditFile};
 use crate::kept::{self, Kept, VOLUMES};
 use crate::live::Console;
-use crate::{cli, data_folder, envtest, kubeconfig, landscape, on_etcd, up};
+use crate::{cli, data_folder, envtest, kubeconfig, landscape, on_etcd, program_images, up};
 
 /// The folder of the state, in the data folder. Not the one of a landscape, so that neither takes the other for its own.
 const STATE: &str = "apiserver";
@@ -50,6 +52,9 @@ pub async fn run(arguments: &cli::Apiserver, stop: impl Future<Output = ()>, con
         Some(listener) => listener,
         None => landscape::bind(arguments.port).await?,
     };
+    let address = listener
+        .local_addr()
+        .map_err(|error| Fault::bug(format!("a port that is open has no address: {error}")))?;
     let audit = audit(arguments)?;
     let state = State::open(arguments).await?;
     let Kept { store, keys } = state.kept.clone();
@@ -67,7 +72,7 @@ pub async fn run(arguments: &cli::Apiserver, stop: impl Future<Output = ()>, con
         builder = builder.replicated(etcd.leader_elect);
     }
     if arguments.node {
-        let catalogue = ImageCatalogue::new().simulating();
+        let catalogue = catalogue(arguments, address, console).await?;
         builder = builder
             .node(catalogue, state.volumes.clone())
             .node_name(&arguments.node_name);
@@ -81,6 +86,24 @@ pub async fn run(arguments: &cli::Apiserver, stop: impl Future<Output = ()>, con
         file.flush();
     }
     ended
+}
+
+/// What the node runs: programs of this machine where they are asked for, and it pretends to run all else. `address`: where
+/// the API server listens.
+async fn catalogue(
+    arguments: &cli::Apiserver,
+    address: SocketAddr,
+    console: &Console,
+) -> Result<ImageCatalogue, Fault> {
+    let catalogue = ImageCatalogue::new().simulating();
+    let Some(file) = &arguments.images else {
+        return Ok(catalogue);
+    };
+    let file = ImageFile::read(file)?;
+    program_images::tell_isolation(console).await;
+    let servers = Arc::new(AtAddress(address));
+    let programs = program_images::programs(&file, &arguments.data_dir, NAME, servers)?;
+    Ok(programs.add_to(catalogue))
 }
 
 /// The audit log and what belongs into it, if it is asked for.

@@ -78,7 +78,9 @@ Examples:
   orangery up --example
     A garden, a seed and a Shoot, kept in the folder .orangery.
   orangery up --seeds 3 --seed-labels local-2=env=prod --seed-labels local-3=env=prod,tier=a
-    Three seeds, two of them labelled: for seed selectors, policies and taints.")]
+    Three seeds, two of them labelled: for seed selectors, policies and taints.
+  orangery up --images images.yaml
+    Pods of the images that the file maps run as programs of this machine: for an extension of your own.")]
 pub struct Up {
     /// Folder for the state, kubeconfigs and the local provider's backups
     #[arg(long, value_name = "FOLDER", default_value = DATA_DIR)]
@@ -99,6 +101,10 @@ pub struct Up {
     /// Labels of a seed, as in local-2=env=prod,tier=a; for more seeds, given more often
     #[arg(long, value_name = "SEED=KEY=VALUE,...", value_parser = seeds::labels)]
     pub seed_labels: Vec<SeedLabels>,
+    /// File that maps images to programs on disk: the seeds' nodes run them in pods of these images, and start them again
+    /// when they change; see docs/programs.md
+    #[arg(long, value_name = "FILE")]
+    pub images: Option<PathBuf>,
 }
 
 /// Where `apiserver` keeps state and kubeconfig when the user names no folder, below the working directory.
@@ -134,6 +140,9 @@ pub struct Apiserver {
     /// The node's name; processes on the same etcd that have a node each name them differently
     #[arg(long, value_name = "NAME", default_value = "orangery-0", requires = "node", value_parser = node_name)]
     pub node_name: String,
+    /// File that maps images to programs on disk: the node runs them in pods of these images; see docs/programs.md
+    #[arg(long, value_name = "FILE", requires = "node")]
+    pub images: Option<PathBuf>,
     /// Keep objects in an etcd instead of the data folder
     #[command(flatten)]
     pub etcd: Etcd,

@@ -15,6 +15,7 @@ pub mod kubeconfig;
 pub mod landscape;
 pub mod live;
 mod on_etcd;
+pub mod program_images;
 pub mod provider_local;
 pub mod shell;
 pub mod up;

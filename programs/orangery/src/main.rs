@@ -26,8 +26,14 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 /// calls, the part that called says too.
 const LOGS: &str = "warn,kube_runtime::watcher=off,kube_client::client::builder=off";
 
+fn main() -> ExitCode {
+    // Returns at once, unless a pod's program is to be started with namespaces of its own.
+    cluster_sandbox::run_if_helper();
+    run()
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
+async fn run() -> ExitCode {
     let console = Console::of_process();
     console.give_way_to_panics();
     let logs = console.logs();

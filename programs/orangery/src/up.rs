@@ -7,6 +7,7 @@ use std::time::Duration;
 use api_core::v1beta1::{Project, ProjectPhase, Shoot};
 use api_meta::Fault;
 use base_client::{Judgement, wait_until};
+use cluster_programs::ImageFile;
 use kube::{Api, Client};
 
 use crate::cli;
@@ -14,7 +15,7 @@ use crate::data_folder;
 use crate::follow::Ended;
 use crate::landscape::{self, Landscape, NotHealthy, SEEDS_MAX, Settings, State, apply_all, documents};
 use crate::live::{self, Console};
-use crate::{apiserver, kubeconfig};
+use crate::{apiserver, kubeconfig, program_images};
 
 /// The project that `--example` applies, as it stands in `examples/`.
 const EXAMPLE_PROJECT: &str = include_str!("../../../examples/10-project.yaml");
@@ -57,6 +58,9 @@ pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, console: &
     }
     let folder = arguments.data_dir.join(STATE);
     let settings = settings(arguments, &folder)?;
+    if settings.images.is_some() {
+        program_images::tell_isolation(console).await;
+    }
     let state = if arguments.memory {
         State::memory(&settings)?
     } else {
@@ -75,6 +79,7 @@ fn settings(arguments: &cli::Up, folder: &Path) -> Result<Settings, Fault> {
     };
     let count = arguments.seeds.unwrap_or(kept.clamp(1, SEEDS_MAX));
     let mut settings = Settings::real(arguments.data_dir.clone(), arguments.port).with_seeds(count);
+    settings.images = arguments.images.as_deref().map(ImageFile::read).transpose()?;
     for cli::SeedLabels { seed: name, labels } in &arguments.seed_labels {
         let there: Vec<String> = settings.seeds.iter().map(|seed| seed.name.clone()).collect();
         let Some(seed) = settings.seeds.iter_mut().find(|seed| seed.name == *name) else {

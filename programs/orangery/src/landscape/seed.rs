@@ -19,9 +19,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::api::{Api, ApiSettings};
 use super::settings::SeedSettings;
-use super::{Audits, Parts, Settings, bootstrap, state};
+use super::{Audits, Parts, Settings, bootstrap, network_labels, state};
 use crate::images::{self, ApiServerStarted, Host};
 use crate::kept::Kept;
+use crate::program_images::{self, InLandscape};
 
 /// Group of the objects that extensions work on.
 const EXTENSIONS: &str = "extensions.gardener.cloud";
@@ -158,7 +159,16 @@ fn start_cluster(around: &Surroundings<'_>) -> Result<(), Fault> {
         network: api.pods(),
         ..Host::new(front.clone())
     };
+    host.network.suggest(network_labels::suggestion());
     let name = format!("seed-{}-0", seed.name);
+    let catalogue = match &settings.images {
+        Some(file) => {
+            let servers = InLandscape::new(front.clone(), api.server_name());
+            let programs = program_images::programs(file, &settings.data_dir, &seed.name, Arc::new(servers))?;
+            programs.add_to(images::catalogue(host.clone()))
+        }
+        None => images::catalogue(host.clone()),
+    };
     let node = NodeOptions {
         network: host.network.clone(),
         volumes: volumes.clone(),
@@ -171,7 +181,7 @@ fn start_cluster(around: &Surroundings<'_>) -> Result<(), Fault> {
             name.clone(),
             api.kubeconfig(&format!("system:node:{name}"), &["system:nodes"])?,
             Arc::new(front.clone()),
-            Arc::new(images::catalogue(host)),
+            Arc::new(catalogue),
             clock.clone(),
             entropy.clone(),
         )

@@ -7,6 +7,7 @@ use base_client::Layers;
 use base_clock::{Clock, Entropy};
 use base_flow_run::{Feed, TaskLayer};
 use cluster_apiserver::AUDIT_RECORDS_MAX;
+use cluster_programs::ImageFile;
 use ipnet::Ipv4Net;
 use jiff::Timestamp;
 
@@ -118,6 +119,8 @@ pub struct Settings {
     pub layers: Layers,
     /// Around every task of Shoots' flows: for whoever makes tasks fail.
     pub task_layer: TaskLayer,
+    /// Images that the seeds' nodes run as programs of this machine.
+    pub images: Option<ImageFile>,
 }
 
 impl Settings {
@@ -136,6 +139,7 @@ impl Settings {
             audit_records: 0,
             layers: Layers::default(),
             task_layer: TaskLayer::default(),
+            images: None,
         }
     }
 

@@ -1,0 +1,114 @@
+//! The images that are programs of this machine, wired into the processes that have nodes: how they run here, and which API
+//! servers stand behind Services of their cluster.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use api_meta::Fault;
+use cluster_front::Front;
+use cluster_programs::{ApiServers, ImageFile, Isolation, Options, Programs, ToService};
+use futures::future::BoxFuture;
+
+use crate::live::Console;
+
+/// The folder for what pods of programs need on disk, in the data folder.
+const FOLDER: &str = "programs";
+/// The Service of every cluster's own API server.
+const OWN: (&str, &str) = ("default", "kubernetes");
+
+/// The programs of a cluster's node. `cluster`: its name among those of the process.
+///
+/// # Errors
+/// The data folder cannot be used.
+pub fn programs(
+    file: &ImageFile,
+    data_dir: &Path,
+    cluster: &str,
+    servers: Arc<dyn ApiServers>,
+) -> Result<Programs, Fault> {
+    let isolation = match cluster_sandbox::available() {
+        Ok(()) => Isolation::Namespaces {
+            helper: "/proc/self/exe".into(),
+        },
+        Err(_) => Isolation::None,
+    };
+    let options = Options {
+        folder: data_dir.join(FOLDER).join(cluster),
+        hidden: vec![data_dir.to_owned()],
+        isolation,
+        servers,
+    };
+    Programs::new(file, options)
+}
+
+/// Says how programs run here, where it is not as in a cluster.
+pub(crate) async fn tell_isolation(console: &Console) {
+    // It is tried once, in a process of its own.
+    let tried = tokio::task::spawn_blocking(cluster_sandbox::available).await;
+    if let Ok(Err(missing)) = tried {
+        console.say(&format!(
+            "programs of --images share this machine's network and files (docs/programs.md): {missing}"
+        ));
+    }
+}
+
+/// The API servers of a landscape as pods of one of its seeds reach them.
+pub(crate) struct InLandscape {
+    front: Front,
+    /// The name of the seed's own.
+    own: String,
+}
+
+impl InLandscape {
+    pub(crate) fn new(front: Front, own: &str) -> Self {
+        InLandscape {
+            front,
+            own: own.to_owned(),
+        }
+    }
+
+    /// The name that the front knows the API server behind a Service by.
+    fn name(&self, namespace: &str, service: &str) -> Option<String> {
+        if (namespace, service) == OWN {
+            return Some(self.own.clone());
+        }
+        Some(format!("{service}.{namespace}.svc")).filter(|name| self.front.has(name))
+    }
+}
+
+impl ApiServers for InLandscape {
+    fn has(&self, namespace: &str, service: &str) -> bool {
+        self.name(namespace, service).is_some()
+    }
+
+    fn serve(&self, connection: ToService) -> BoxFuture<'static, ()> {
+        let front = self.front.clone();
+        let name = self.name(&connection.namespace, &connection.name);
+        Box::pin(async move {
+            let Some(name) = name else { return };
+            let served = front
+                .serve_stream(&name, connection.stream, Some(connection.from))
+                .await;
+            if let Err(error) = served {
+                tracing::debug!(%error, "a connection of a program was not served");
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base_clock::Clock;
+
+    use super::*;
+
+    #[test]
+    fn only_services_of_api_servers_lead_to_the_front() {
+        let servers = InLandscape::new(Front::new(Clock::real()), "seed.orangery.internal");
+        assert_eq!(
+            servers.name("default", "kubernetes").as_deref(),
+            Some("seed.orangery.internal")
+        );
+        assert!(!servers.has("ns", "kube-apiserver") && !servers.has("ns", "kubernetes"));
+    }
+}
