@@ -5,6 +5,7 @@
 mod api;
 mod bootstrap;
 mod garden;
+mod network_labels;
 mod provider_chart;
 mod readiness;
 mod seed;
