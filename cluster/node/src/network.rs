@@ -29,7 +29,7 @@ pub(crate) use addresses::{PodAddress, PodRange};
 pub use allowed::Suggestion;
 
 use allowed::Reporter;
-use backends::{Backends, Listening, listening, port_name, slices_of};
+use backends::{Backends, listening, port_name, slices_of};
 use policies::Enforcement;
 pub use resolve::Resolved;
 use services::Services;
