@@ -16,6 +16,7 @@ mod isolation_across;
 mod kubectl;
 mod kubectl_apply;
 mod kubectl_versions;
+mod network_policies;
 mod real;
 mod scene;
 mod seeds;
