@@ -1,4 +1,5 @@
-"""A client of Kubernetes' API with nothing but Python's standard library: kubeconfigs, TLS, requests, watches."""
+"""A client of Kubernetes' API with nothing but Python's standard library: kubeconfigs and the account of a pod, TLS,
+requests, watches."""
 
 import base64
 import http.client
@@ -11,6 +12,8 @@ import urllib.parse
 
 # A server that is silent for so long after it should have answered is gone.
 TIMEOUT_SECONDS = 30
+# Where a pod finds the token of its account and the authority of its API server.
+POD_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 # The hint of problems that pass by themselves.
 RETRIED = "nothing is to be done: it is tried again"
 
@@ -116,6 +119,19 @@ class Client:
         except (OSError, KeyError, TypeError, ValueError) as error:
             raise Problem(f"cannot use the kubeconfig {path}: {error!r}", "name another with --kubeconfig") from error
 
+    @classmethod
+    def of_pod(cls):
+        """The API server of the pod's cluster, as the pod's account."""
+        client = cls.__new__(cls)
+        client._folder = POD_ACCOUNT
+        try:
+            host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
+            cluster = {"server": f"https://{host}:{port}", "certificate-authority": "ca.crt"}
+            client._prepare(cluster, {"tokenFile": "token"})
+        except (OSError, KeyError, ValueError) as error:
+            raise Problem(f"this is no pod with an account: {error!r}", "name a kubeconfig in KUBECONFIG") from error
+        return client
+
     def _prepare(self, cluster, user):
         server = urllib.parse.urlsplit(cluster["server"])
         if server.scheme != "https":
@@ -134,7 +150,7 @@ class Client:
                 file.write(certificate + b"\n" + key)
                 file.flush()
                 self._tls.load_cert_chain(file.name)
-        self._token = user.get("token")
+        self._token, self._token_file = user.get("token"), user.get("tokenFile")
 
     def _data(self, part, field):
         if part.get(f"{field}-data"):
@@ -145,9 +161,10 @@ class Client:
             return file.read()
 
     def _send(self, method, path, body=None, media="application/json", timeout=TIMEOUT_SECONDS):
-        headers = {"Accept": "application/json", "Content-Type": media, "User-Agent": "operator-python"}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
+        headers = {"Accept": "application/json", "Content-Type": media, "User-Agent": "orangery-example-python"}
+        token = self._current_token()
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
         connection = _Connection(self._host, self._port, self._name, self._tls, timeout)
         try:
             content = None if body is None else json.dumps(body).encode()
@@ -157,6 +174,16 @@ class Client:
             connection.close()
             hint = "check that it runs and that the kubeconfig is of this server"
             raise Problem(f"cannot reach {self.server}: {error}", hint) from error
+
+    def _current_token(self):
+        if not self._token_file:
+            return self._token
+        try:
+            # Read each time: the one in the file is renewed.
+            with open(os.path.join(self._folder, self._token_file), encoding="utf-8") as file:
+                return file.read().strip()
+        except OSError as error:
+            raise Problem(f"cannot read the token: {error}", RETRIED) from error
 
     def call(self, method, path, body=None, media="application/json"):
         """The object in the server's answer."""
