@@ -177,5 +177,10 @@ async fn who_creates_what_nothing_acts_on_is_told_so() {
     let policy = json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "n"},
         "spec": {"podSelector": {}}});
     let path = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies";
-    assert_eq!(create(path, policy).await.len(), 1);
+    assert_eq!(create(path, policy).await, [""; 0]);
+    let backend = json!({"service": {"name": "s", "port": {"number": 80}}});
+    let ingress = json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "n"},
+        "spec": {"defaultBackend": backend}});
+    let path = "/apis/networking.k8s.io/v1/namespaces/default/ingresses";
+    assert_eq!(create(path, ingress).await.len(), 1);
 }
