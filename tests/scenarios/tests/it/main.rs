@@ -5,6 +5,7 @@ mod addresses;
 mod changes;
 mod changes_pools;
 mod charts;
+mod control_plane_webhook;
 mod domains;
 mod drift;
 mod examples;
