@@ -10,6 +10,7 @@ mod cli_reference;
 mod clock;
 mod errors;
 mod hostile_folders;
+mod image_file;
 mod live;
 mod older_documents;
 mod power;

@@ -68,7 +68,7 @@ impl Drop for Up {
     }
 }
 
-fn client_of(path: &Path) -> Client {
+pub(crate) fn client_of(path: &Path) -> Client {
     let text = std::fs::read_to_string(path).unwrap();
     Https::new("test")
         .client(&Kubeconfig::from_yaml(&text).unwrap())

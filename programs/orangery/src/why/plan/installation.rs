@@ -250,8 +250,9 @@ fn of_workload(workload: &Workload, told: &Blocker) -> Blocker {
     let titles = titles.chain(pod.map(|(pod, _)| format!("Pod {}/{}", workload.namespace, pod.name)));
     let to_do = match pod {
         Some((_, (reason, _))) if reason == "ImageNotInCatalogue" => {
-            "start the extension as a process of its own with its ServiceAccount, and let the values in its \
-             ControllerDeployment set replicas to 0: this node has no program for the image"
+            "map the image to a program with `orangery up --images FILE` (an event of the Pod shows the lines), or start the \
+             extension as a process of its own with its ServiceAccount and let the values in its ControllerDeployment set \
+             replicas to 0"
                 .to_owned()
         }
         Some((pod, _)) => format!(
