@@ -36,9 +36,11 @@ pub(crate) struct Launched {
     pub(crate) process: Box<dyn Process>,
     pub(crate) layout: Arc<Layout>,
     pub(crate) watched: Watched,
-    /// Ports of the machine that are led to.
-    pub(crate) _listening: Vec<(Held, Binding)>,
+    pub(crate) _listening: Listening,
 }
+
+/// Ports of the machine that are led to.
+pub(crate) type Listening = Vec<(Held, Binding)>;
 
 impl Inner {
     /// Starts a container.
@@ -149,7 +151,7 @@ impl Inner {
         context: &ContainerContext,
         program: PathBuf,
         layout: &Arc<Layout>,
-    ) -> io::Result<(Box<dyn Process>, Vec<(Held, Binding)>)> {
+    ) -> io::Result<(Box<dyn Process>, Listening)> {
         let own = layout.own(&context.container.name);
         let text = |path: PathBuf| path.to_string_lossy().into_owned();
         let (hostname, tmp, root) = (
@@ -212,7 +214,7 @@ impl Inner {
     }
 
     /// Leads the container's ports to loopback, where its program will listen.
-    fn listen(&self, context: &ContainerContext) -> Vec<(Held, Binding)> {
+    fn listen(&self, context: &ContainerContext) -> Listening {
         let meta = &context.pod.metadata;
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let container = &context.container.name;

@@ -1,6 +1,10 @@
 //! Programs on the node of a whole cluster, in real time: they are processes of the machine.
 
-#![expect(clippy::unwrap_used, reason = "in these files everything is a test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "in these files everything is a test"
+)]
 
 mod cluster;
 mod ends;
