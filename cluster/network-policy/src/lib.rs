@@ -145,7 +145,7 @@ impl Policies {
     ///
     /// # Errors
     /// The refusal, of the end that connects first.
-    pub fn check(&self, from: End<'_>, to: End<'_>, port: u16, protocol: Protocol) -> Result<(), Refusal> {
+    pub fn check(&self, from: End<'_>, to: End<'_>, port: u16, protocol: Protocol) -> Result<(), Box<Refusal>> {
         let attempt = Attempt {
             from,
             to,
@@ -154,12 +154,12 @@ impl Policies {
         };
         for direction in [Direction::Egress, Direction::Ingress] {
             if let Err((pod, policies)) = self.check_end(&attempt, direction) {
-                return Err(Refusal {
+                return Err(Box::new(Refusal {
                     direction,
                     pod: format!("{}/{}", pod.namespace, pod.name),
                     policies,
                     remedy: remedy::find(self, &attempt, direction),
-                });
+                }));
             }
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! Tables of connections under policies, as the API's documentation describes them.
 
+#![expect(clippy::unwrap_used, reason = "in these files everything is a test")]
+
 use std::net::IpAddr;
 
 use cluster_network_policy::{Direction, End, Labels, NamedPort, PodFacts, Policies, Protocol, Refusal};
@@ -62,7 +64,7 @@ fn server() -> PodFacts {
 }
 
 /// What the client may do at the server's port.
-fn at(cluster: &Policies, port: u16, protocol: Protocol) -> Result<(), Refusal> {
+fn at(cluster: &Policies, port: u16, protocol: Protocol) -> Result<(), Box<Refusal>> {
     cluster.check(End::Pod(&client()), End::Pod(&server()), port, protocol)
 }
 

@@ -90,10 +90,7 @@ impl Enforcement {
         if matches!(phase, Phase::Forbidden(_)) {
             return Ok(());
         }
-        self.known
-            .lock()
-            .check(from, to, protocol)
-            .map_err(|refusal| Denied::Refused(Box::new(refusal)))
+        self.known.lock().check(from, to, protocol).map_err(Denied::Refused)
     }
 
     /// Hears of everything that may change what is allowed.
@@ -153,7 +150,7 @@ impl Known {
 }
 
 impl State {
-    fn check(&self, from: IpAddr, (to, port): (IpAddr, u16), protocol: Protocol) -> Result<(), Refusal> {
+    fn check(&self, from: IpAddr, (to, port): (IpAddr, u16), protocol: Protocol) -> Result<(), Box<Refusal>> {
         // A pod always reaches itself.
         if from == to {
             return Ok(());
