@@ -144,10 +144,10 @@ fn port(port: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
             let Some(end) = end else { return };
             if end < first {
                 let words = "must be greater than or equal to `port`";
-                errors.push(FieldError::invalid(&last, end, words));
+                errors.push(FieldError::invalid(last, end, words));
             }
             if !is_port(end) {
-                errors.push(FieldError::invalid(&last, end, NO_PORT));
+                errors.push(FieldError::invalid(last, end, NO_PORT));
             }
         }
         None => {
