@@ -79,7 +79,7 @@ pub(super) fn desired(service: &Service, around: &Surroundings<'_>) -> Result<De
     }
     if let Some(value) = service.annotations().get(notes::FROM_WORLD_TO_PORTS) {
         let open = read(service, notes::FROM_WORLD_TO_PORTS, value)?;
-        desired.policies.push(maker.from_world(open));
+        desired.policies.push(maker.open_to_world(open));
     }
     if let Some(controller) = around.ingress_controller {
         for port in exposed(service, around.ingresses) {
@@ -282,7 +282,7 @@ impl Maker<'_> {
         self.policy(name, namespace, description, spec)
     }
 
-    fn from_world(&self, open: Vec<NetworkPolicyPort>) -> NetworkPolicy {
+    fn open_to_world(&self, open: Vec<NetworkPolicyPort>) -> NetworkPolicy {
         let shown: Vec<String> = open
             .iter()
             .map(|port| match &port.protocol {

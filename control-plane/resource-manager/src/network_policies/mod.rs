@@ -7,8 +7,8 @@ mod desired;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use api_meta::Fault;
 use api_meta::labels::network as marks;
-use api_meta::{Fault, annotations};
 use base_client::{apply, delete};
 use base_clock::Clock;
 use base_controller::{Cache, Change, Controller, EventType, Next, ObjectKey, Recorder};
@@ -117,18 +117,31 @@ impl Caches {
         }
     }
 
-    /// The Services whose policies depend on a namespace: its own, and those of others that name it.
-    fn concerned(&self, namespace: &str) -> Vec<ObjectKey> {
-        let far = |service: &Arc<Service>| {
-            service
-                .annotations()
-                .contains_key(annotations::network::NAMESPACE_SELECTORS)
+    /// The Services whose policies depend on a namespace that has, or had, these labels: its own, and those of others that
+    /// select it. A seed of many Shoots has many of the latter, of which a change of a Shoot's namespace concerns none.
+    fn concerned(&self, namespace: &str, labels: &[&BTreeMap<String, String>]) -> Vec<ObjectKey> {
+        let selects = |selector: LabelSelector| {
+            let selector = Selector::try_from(selector).ok();
+            selector.is_some_and(|selector| labels.iter().any(|labels| selector.matches(labels)))
+        };
+        let far = |service: &Service| {
+            namespace_selectors(service)
+                .unwrap_or_default()
+                .into_iter()
+                .any(&selects)
         };
         let services = self.services.list();
         let concerned = services
             .iter()
             .filter(|service| service.namespace().as_deref() == Some(namespace) || far(service));
         concerned.map(|service| ObjectKey::of(&**service)).collect()
+    }
+
+    /// The same for a namespace as it is known.
+    fn concerned_now(&self, namespace: &str) -> Vec<ObjectKey> {
+        let known = self.namespaces.get(&ObjectKey::cluster(namespace));
+        let labels: Vec<&BTreeMap<String, String>> = known.iter().map(|namespace| namespace.labels()).collect();
+        self.concerned(namespace, &labels)
     }
 }
 
@@ -148,13 +161,17 @@ fn making(context: &Arc<Context>) -> Controller<Service> {
             });
             match same && !change.deleted {
                 true => Vec::new(),
-                false => of_namespaces.concerned(&change.object.name_any()),
+                false => {
+                    let both = change.old.iter().chain([&change.object]);
+                    let labels: Vec<&BTreeMap<String, String>> = both.map(|namespace| namespace.labels()).collect();
+                    of_namespaces.concerned(&change.object.name_any(), &labels)
+                }
             }
         })
         .watches(&caches.pods, move |change| {
             let namespace = change.object.namespace().unwrap_or_default();
             match asked.take(change) {
-                true => of_pods.concerned(&namespace),
+                true => of_pods.concerned_now(&namespace),
                 false => Vec::new(),
             }
         });
@@ -177,10 +194,13 @@ fn clearing(context: &Arc<Context>) -> Controller<NetworkPolicy> {
     Controller::new("networkpolicy-clearing", context.caches.policies.clone()).watches(
         &context.caches.services,
         move |change| {
+            if !change.deleted {
+                return Vec::new();
+            }
             let key = ObjectKey::of(&*change.object);
             let of_it = policies.list().into_iter();
             of_it
-                .filter(|policy| change.deleted && service_of(policy).as_ref() == Some(&key))
+                .filter(|policy| service_of(policy).as_ref() == Some(&key))
                 .map(|policy| ObjectKey::of(&*policy))
                 .collect()
         },
@@ -220,7 +240,7 @@ async fn reconcile(service: Arc<Service>, context: Arc<Context>) -> Result<Next,
         true => context.desired(&service)?,
         false => Desired::default(),
     };
-    let names: BTreeSet<ObjectKey> = wanted.policies.iter().map(|policy| ObjectKey::of(policy)).collect();
+    let names: BTreeSet<ObjectKey> = wanted.policies.iter().map(ObjectKey::of).collect();
     for policy in &wanted.policies {
         if !context.is_there(policy) {
             let namespace = policy.namespace().unwrap_or_default();
