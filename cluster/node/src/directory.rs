@@ -12,6 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use bytes::Bytes;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
+/// The largest file that is read back: several times what containers of this process write, who copy Secrets and
+/// ConfigMaps. Larger ones, pipes and sockets are a program's, which finds them on disk.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+
 /// Files by relative path without a leading slash. Clones are the same directory.
 #[derive(Clone, Default)]
 pub(crate) struct Directory {
@@ -173,12 +177,13 @@ fn read_below(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Bytes>) 
     };
     for entry in entries {
         let entry = entry?;
-        // Only what was written by this process is here, and that is text.
+        // What this process has written has names that are text.
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = format!("{prefix}{name}");
-        if entry.file_type()?.is_dir() {
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
             read_below(&entry.path(), &format!("{path}/"), files)?;
-        } else {
+        } else if kind.is_file() && entry.metadata()?.len() <= FILE_BYTES_MAX {
             files.insert(path, fs::read(entry.path())?.into());
         }
     }
@@ -204,6 +209,26 @@ mod tests {
         assert_eq!(again.get("etc/a").unwrap(), "two");
         assert_eq!(again.paths_below(""), ["etc/a"]);
         assert_eq!(again.paths_below("etc"), ["a"]);
+    }
+
+    #[test]
+    fn what_a_program_left_in_a_kept_directory_is_not_read_back() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("disk");
+        make_folder(&folder).unwrap();
+        fs::File::create(folder.join("large"))
+            .unwrap()
+            .set_len(FILE_BYTES_MAX + 1)
+            .unwrap();
+        let made = std::process::Command::new("mkfifo")
+            .arg(folder.join("pipe"))
+            .status()
+            .unwrap();
+        assert!(made.success());
+        fs::write(folder.join("small"), "kept").unwrap();
+        let directory = Directory::kept_in(folder.clone()).unwrap();
+        assert_eq!(directory.paths_below(""), ["small"]);
+        assert!(folder.join("large").exists());
     }
 
     #[test]
