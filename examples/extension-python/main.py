@@ -11,15 +11,12 @@ import datetime
 import http.server
 import json
 import os
-import pathlib
 import signal
 import sys
 import threading
 import time
 
-# The client of the API is that of the operator beside this example.
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "operator-python"))
-from api import Client, Problem  # noqa: E402
+from api import Client, Problem
 
 NAME = "extension-python"
 TYPE = "example-python"

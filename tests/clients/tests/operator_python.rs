@@ -3,33 +3,26 @@
 //! `cargo xtask test clients`, which builds and prepares what it needs.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
-use std::collections::BTreeSet;
+mod up;
+
 use std::fmt::Debug;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use api_core::v1beta1::{ControllerDeployment, ControllerInstallation, ControllerRegistration};
 use api_meta::{Condition, ConditionStatus};
-use base_client::{Connector, Https, Judgement, wait_until};
+use base_client::{Judgement, wait_until};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::ListParams;
 use kube::config::{AuthInfo, Kubeconfig};
-use kube::discovery::{Discovery, verbs};
 use kube::runtime::watcher::Event;
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use tests_kit::{cache_folder, fed};
+use up::{PATIENCE, Running, Up, gone};
 
-/// Real time: many times what a slow machine needs.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// Between two looks at everything: many kinds cannot be watched as one.
-const LOOK_PAUSE: Duration = Duration::from_millis(200);
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/operator-python");
 /// Name of what `registration.yaml` registers.
 const GREETER: &str = "greeter";
@@ -37,42 +30,14 @@ const FINALIZER: &str = "examples.orangery.dev/operator-python";
 /// Name of the user that has the rights of the README and no others.
 const OPERATOR: &str = "operator-python";
 
-/// A process that does not outlive the test.
-struct Running(Child);
-
-impl Drop for Running {
-    /// As `kill -9` does.
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// A landscape with a user of few rights, and what was there before the registration.
 struct Scene {
-    folder: TempDir,
-    garden: Client,
-    seed: Client,
-    before: [BTreeSet<String>; 2],
-    _up: Running,
+    up: Up,
 }
 
 impl Scene {
     async fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let up = start_up(folder.path());
-        let client = |part: &str| {
-            let kubeconfig = Kubeconfig::read_from(folder.path().join(format!("{part}.kubeconfig"))).unwrap();
-            Https::new("test").client(&kubeconfig).unwrap()
-        };
-        let mut scene = Self {
-            garden: client("garden"),
-            seed: client("seed"),
-            before: Default::default(),
-            _up: up,
-            folder,
-        };
+        let mut scene = Self { up: Up::start(&[]) };
         scene.add_user(
             "garden",
             &json!([
@@ -92,7 +57,7 @@ impl Scene {
                 rule("", "configmaps", &["create", "patch"]),
             ]),
         );
-        scene.before = scene.inventories().await;
+        scene.up.remember().await;
         scene
     }
 
@@ -128,35 +93,15 @@ impl Scene {
     }
 
     fn kubeconfig(&self, name: &str) -> PathBuf {
-        self.folder.path().join(format!("{name}.kubeconfig"))
+        self.up.kubeconfig(name)
+    }
+
+    fn kubectl(&self, part: &str, words: &[&str], input: &str) -> String {
+        self.up.kubectl_in(Path::new(EXAMPLE), part, words, input)
     }
 
     fn apply(&self, part: &str, object: &Value) {
         self.kubectl(part, &["apply", "-f", "-"], &object.to_string());
-    }
-
-    /// What kubectl prints when it succeeds.
-    fn kubectl(&self, part: &str, words: &[&str], input: &str) -> String {
-        let program = cache_folder().unwrap().join("real/kubectl/kubectl");
-        let mut command = Command::new(program);
-        command.args(words).current_dir(EXAMPLE);
-        // Garden and seed share an address, by which kubectl would mix up what it has cached of them.
-        command
-            .arg("--cache-dir")
-            .arg(self.folder.path().join(format!("{part}.cache")));
-        let output = fed(
-            command
-                .env("KUBECONFIG", self.kubeconfig(part))
-                .env("HOME", self.folder.path()),
-            input,
-        )
-        .unwrap();
-        assert!(
-            output.status.success(),
-            "kubectl {words:?}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        String::from_utf8(output.stdout).unwrap()
     }
 
     /// The operator as its README starts it, as the landscape's administrator or as the user of few rights.
@@ -179,7 +124,7 @@ impl Scene {
 
     /// What all operators have printed.
     fn log(&self) -> PathBuf {
-        self.folder.path().join("operator.log")
+        self.up.folder.path().join("operator.log")
     }
 
     fn fail(&self, why: &str) -> ! {
@@ -190,7 +135,7 @@ impl Scene {
     }
 
     fn installations(&self) -> Api<ControllerInstallation> {
-        Api::all(self.garden.clone())
+        Api::all(self.up.garden.clone())
     }
 
     /// Waits for the installation of the registration; its name.
@@ -238,7 +183,7 @@ impl Scene {
     }
 
     fn maps(&self, installation: &str) -> Api<ConfigMap> {
-        Api::namespaced(self.seed.clone(), &format!("extension-{installation}"))
+        Api::namespaced(self.up.seed.clone(), &format!("extension-{installation}"))
     }
 
     fn greet(&self, greeting: &Value) {
@@ -263,33 +208,8 @@ impl Scene {
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
-        let waited = self.wait(Api::<K>::all(self.garden.clone()), name, |found| match found {
-            None => Judgement::Done(()),
-            Some(found) => Judgement::NotYet(format!("{found:?}")),
-        });
-        waited.await;
-    }
-
-    async fn inventories(&self) -> [BTreeSet<String>; 2] {
-        [inventory(&self.garden).await, inventory(&self.seed).await]
-    }
-
-    /// Waits until garden and seed have nothing that was not there before.
-    async fn until_nothing_is_left(&self) {
-        let began = Instant::now();
-        loop {
-            let now = self.inventories().await;
-            let left: Vec<String> = now
-                .iter()
-                .zip(&self.before)
-                .flat_map(|(now, before)| now - before)
-                .collect();
-            if left.is_empty() {
-                return;
-            }
-            assert!(began.elapsed() < PATIENCE, "left behind: {left:#?}");
-            tokio::time::sleep(LOOK_PAUSE).await;
-        }
+        let waited = gone(Api::<K>::all(self.up.garden.clone()), name).await;
+        waited.unwrap_or_else(|why| self.fail(&why.to_string()));
     }
 }
 
@@ -299,43 +219,6 @@ fn rule(group: &str, resource: &str, verbs: &[&str]) -> Value {
 
 fn text(map: &ConfigMap) -> &str {
     map.data.as_ref().map_or("", |data| data["text"].as_str())
-}
-
-/// `orangery up`, once a Shoot can be taken.
-fn start_up(folder: &Path) -> Running {
-    let here = std::env::current_exe().unwrap();
-    let found = here.ancestors().skip(1).take(2).map(|folder| folder.join("orangery"));
-    let binary = found.into_iter().find(|path| path.is_file());
-    let binary = binary.expect("`cargo xtask test clients` builds orangery beside the tests");
-    let mut command = Command::new(binary);
-    command.args(["up", "--port", "0", "--data-dir"]).arg(folder);
-    let mut up = Running(command.stdout(Stdio::piped()).spawn().unwrap());
-    let mut lines = BufReader::new(up.0.stdout.as_mut().unwrap()).lines();
-    let is_ready = lines.any(|line| line.is_ok_and(|line| line.starts_with("ready: ")));
-    assert!(is_ready, "it ended before it was ready");
-    up
-}
-
-/// The names of all objects but events, which go by themselves.
-async fn inventory(client: &Client) -> BTreeSet<String> {
-    let discovery = Discovery::new(client.clone()).run().await.unwrap();
-    let mut found = BTreeSet::new();
-    for (resource, capabilities) in discovery.groups().flat_map(|group| group.recommended_resources()) {
-        if !capabilities.supports_operation(verbs::LIST) || resource.kind == "Event" {
-            continue;
-        }
-        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-        for object in api.list(&ListParams::default()).await.unwrap() {
-            let namespace = object.namespace().unwrap_or_default();
-            found.insert(format!(
-                "{}.{} {namespace}/{}",
-                resource.kind,
-                resource.group,
-                object.name_any()
-            ));
-        }
-    }
-    found
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -392,7 +275,7 @@ async fn the_example_operator_installs_follows_changes_survives_kills_and_leaves
     );
 
     removal_survives_a_kill(&scene, &installation, operator).await;
-    scene.until_nothing_is_left().await;
+    scene.up.until_nothing_is_left().await;
 }
 
 /// No other installation has its finalizer, and its own reports where it was installed.

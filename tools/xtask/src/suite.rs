@@ -44,6 +44,8 @@ const KUBECTL_VARIABLE: &str = "ORANGERY_KUBECTL";
 
 /// The test of the example operator in Python.
 const OPERATOR: &str = "operator-python";
+/// The tests of the example extensions.
+pub(crate) const EXTENSIONS: &str = "example-extensions";
 
 /// Sequences of requests drawn from a seed, and nothing else.
 #[derive(clap::Args)]
@@ -65,7 +67,8 @@ enum Suite {
     /// The same requests to real Kubernetes and to the embedded API server
     Conformance,
     /// Real clients (kubectl, Helm, client-go, Python's) through the same scripts against both, a Go controller's tests on
-    /// both, and the example operator in Python beside `orangery up` (alone with the filter `operator-python`)
+    /// both, and the example operator and extensions beside `orangery up` (alone with the filters `operator-python` and
+    /// `example-extensions`)
     Clients,
     /// Two of our nodes in a real cluster: real scheduler and controllers place pods on them, kube-apiserver reads their
     /// logs. And a program on kube-rs' runtime, on real Kubernetes and on a bare cluster
@@ -116,8 +119,10 @@ fn clients(test: &Test) -> Outcome {
     refuse("--etcd", test.etcd)?;
     refuse("--each", test.each.is_some())?;
     refuse("--serve", test.serve.is_some())?;
-    if test.filter.as_deref() == Some(OPERATOR) {
-        return operator();
+    match test.filter.as_deref() {
+        Some(OPERATOR) => return beside_up(OPERATOR),
+        Some(EXTENSIONS) => return extensions(),
+        _ => {}
     }
     real::prepare(&[real::Part::Kubectl, real::Part::Kubernetes, real::Part::Clients])?;
     let scripts = |filter: Option<&str>| {
@@ -139,16 +144,21 @@ fn clients(test: &Test) -> Outcome {
     }
     // The tests of a controller are no script: they run as a whole or not at all. Those of an operator likewise.
     match test.filter {
-        None => operator().and_then(|()| envtest()),
+        None => beside_up(OPERATOR).and_then(|()| extensions()).and_then(|()| envtest()),
         Some(_) => Ok(()),
     }
 }
 
-/// The example operator installs, changes and removes an extension, and is killed in between.
-fn operator() -> Outcome {
+/// Tests of examples beside `orangery up`: they install, change and remove an extension, and are killed in between.
+fn beside_up(test: &str) -> Outcome {
     real::run(Some(real::Part::Kubectl))?;
     call(cargo().args(["build", "--package", "programs-orangery"]))?;
-    call(cargo().args(["test", "--quiet", "--package", "tests-clients", "--test", OPERATOR]))
+    call(cargo().args(["test", "--quiet", "--package", "tests-clients", "--test", test]))
+}
+
+fn extensions() -> Outcome {
+    real::clients::extension_go()?;
+    beside_up(EXTENSIONS)
 }
 
 /// The same tests with real kube-apiserver and etcd, and with ours in their place.

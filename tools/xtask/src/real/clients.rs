@@ -50,6 +50,16 @@ const CLIENT_GO: Pins = Pins {
 };
 const CLIENT_GO_PROGRAM: &str = "client-go-program";
 
+/// The example extension in Go, likewise.
+const EXTENSION_GO: Pins = Pins {
+    folder: "../../examples/extension-go",
+    go_mod: include_str!("../../../../examples/extension-go/go.mod"),
+    go_sum: include_str!("../../../../examples/extension-go/go.sum"),
+    module: "sigs.k8s.io/controller-runtime",
+    stamped: &[],
+};
+const EXTENSION_GO_PROGRAM: &str = "extension-go";
+
 /// What Python's client consists of, each with its version.
 const REQUIREMENTS: &str = include_str!("../../pins/python/requirements.txt");
 
@@ -73,12 +83,8 @@ pub(crate) fn newest_kubectl() -> Outcome<PathBuf> {
 
 /// Runs the tests of the Go controller in `examples/` on the assets of that folder.
 pub(crate) fn envtest_example(assets: &Path) -> Command {
-    let mut command = Command::new("go");
-    command
-        .args(["test", "-count=1", "./..."])
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/controller-go"))
-        .env("GOWORK", "off")
-        .env("KUBEBUILDER_ASSETS", assets);
+    let mut command = go_test("../../examples/controller-go");
+    command.env("KUBEBUILDER_ASSETS", assets);
     command
 }
 
@@ -93,6 +99,25 @@ fn client_go() -> Outcome {
     build_ours(&CLIENT_GO, &folder(CLIENTS_FOLDER)?.join(CLIENT_GO_PROGRAM))?;
     println!("{CLIENT_GO_PROGRAM}: client-go {}", CLIENT_GO.version()?);
     Ok(())
+}
+
+/// Tests and builds the example extension in Go.
+pub(crate) fn extension_go() -> Outcome {
+    build_ours(&EXTENSION_GO, &folder(CLIENTS_FOLDER)?.join(EXTENSION_GO_PROGRAM))?;
+    output(&mut go_test(EXTENSION_GO.folder))?;
+    println!("{EXTENSION_GO_PROGRAM}: controller-runtime {}", EXTENSION_GO.version()?);
+    Ok(())
+}
+
+/// Go's tests of a folder, which is named from that of this package.
+fn go_test(folder: &str) -> Command {
+    let mut command = Command::new("go");
+    command
+        // Built as the programs are: what both consist of is built once.
+        .args(["test", "-count=1", "-trimpath", "./..."])
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder))
+        .env("GOWORK", "off");
+    command
 }
 
 fn python() -> Outcome {
@@ -123,6 +148,7 @@ mod tests {
         assert_eq!(HELM.pins.version().as_deref(), Ok("4.1.4"));
         assert_eq!(KUBECTL.pins.version().as_deref(), Ok("1.35.4"));
         assert_eq!(CLIENT_GO.version().as_deref(), Ok("0.35.0"));
+        assert_eq!(EXTENSION_GO.version().as_deref(), Ok("0.23.3"));
         assert!(REQUIREMENTS.lines().any(|line| line == "kubernetes==35.0.0"));
     }
 }

@@ -1,0 +1,1 @@
+../operator-python/api.py
