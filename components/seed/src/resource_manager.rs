@@ -4,8 +4,9 @@
 
 use api_meta::labels::network;
 use api_meta::{labels, names};
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::core::v1::{Service, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use serde_json::{Value, json};
 
@@ -18,7 +19,13 @@ pub const CLUSTER_ROLE: &str = "gardener-resource-manager-seed";
 /// The class of the ManagedResources that it applies.
 pub const RESOURCE_CLASS: &str = "seed";
 
+/// Name of its MutatingWebhookConfiguration.
+pub const WEBHOOKS: &str = "gardener-resource-manager";
+/// Where it mounts tokens into pods whose account asks Kubernetes not to.
+pub const TOKEN_MOUNT_PATH: &str = "/webhooks/mount-projected-service-account-token";
+
 const HEALTH_PORT: u16 = 8081;
+const WEBHOOK_PORT: u16 = 10_250;
 
 /// Settings of the seed's gardener-resource-manager.
 #[derive(Clone, Debug)]
@@ -40,6 +47,10 @@ pub struct ResourceManagerObjects {
     pub cluster_role_binding: ClusterRoleBinding,
     /// The program.
     pub deployment: Deployment,
+    /// Leads to its webhooks.
+    pub service: Service,
+    /// Its webhooks; to be applied once the program runs, because no pod of an extension is created without them.
+    pub webhooks: MutatingWebhookConfiguration,
 }
 
 /// Builds the seed's gardener-resource-manager.
@@ -68,7 +79,48 @@ pub fn resource_manager(settings: &ResourceManagerSettings) -> ResourceManagerOb
             ],
         })),
         deployment: deployment(settings),
+        service: service(),
+        webhooks: webhooks(),
     }
+}
+
+fn service() -> Service {
+    typed(json!({
+        "metadata": {"name": RESOURCE_MANAGER, "namespace": names::GARDEN_NAMESPACE, "labels": all_labels()},
+        "spec": {
+            "type": "ClusterIP",
+            "selector": selector(),
+            "ports": [{"name": "server", "port": 443, "protocol": "TCP", "targetPort": WEBHOOK_PORT}],
+        },
+    }))
+}
+
+/// Upstream's first webhook of pods (gardener/gardener v1.149 pkg/component/gardener/resourcemanager), for the namespaces
+/// in which extensions and control planes run: its own pods need it to be there.
+fn webhooks() -> MutatingWebhookConfiguration {
+    typed(json!({
+        "metadata": {"name": WEBHOOKS, "labels": all_labels()},
+        "webhooks": [{
+            "name": "projected-token-mount.resources.gardener.cloud",
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": {"service": {
+                "namespace": names::GARDEN_NAMESPACE, "name": RESOURCE_MANAGER, "path": TOKEN_MOUNT_PATH, "port": 443,
+            }},
+            "failurePolicy": "Fail",
+            "sideEffects": "None",
+            "timeoutSeconds": 10,
+            "namespaceSelector": {"matchExpressions": [
+                {"key": labels::ROLE, "operator": "In", "values": [labels::role::EXTENSION, labels::role::SHOOT]},
+            ]},
+            "objectSelector": {"matchExpressions": [
+                {"key": "projected-token-mount.resources.gardener.cloud/skip", "operator": "DoesNotExist"},
+                {"key": labels::APP, "operator": "NotIn", "values": [RESOURCE_MANAGER]},
+            ]},
+            "rules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"], "scope": "Namespaced"},
+            ],
+        }],
+    }))
 }
 
 /// What selectors match: never changes once deployed.
@@ -136,8 +188,12 @@ fn deployment(settings: &ResourceManagerSettings) -> Deployment {
                             format!("--network-policy-namespace-selectors={}", network_policy_namespaces()),
                             "--leader-elect=true",
                             format!("--health-port={HEALTH_PORT}"),
+                            format!("--webhook-port={WEBHOOK_PORT}"),
                         ],
-                        "ports": [{"name": "health", "containerPort": HEALTH_PORT, "protocol": "TCP"}],
+                        "ports": [
+                            {"name": "health", "containerPort": HEALTH_PORT, "protocol": "TCP"},
+                            {"name": "webhook", "containerPort": WEBHOOK_PORT, "protocol": "TCP"},
+                        ],
                         "livenessProbe": probe("/healthz"),
                         "readinessProbe": probe("/readyz"),
                         "resources": {"requests": {"cpu": "23m", "memory": "47Mi"}},

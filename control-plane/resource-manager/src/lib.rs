@@ -35,6 +35,7 @@ mod release;
 mod remove;
 mod report;
 mod waits;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -57,6 +58,7 @@ use crate::kinds::Kinds;
 use crate::waits::Waits;
 
 pub use network_policies::{IngressController, NetworkPolicies};
+pub use webhooks::webhooks;
 
 /// Which ManagedResources are acted on, and as whom.
 #[derive(Clone, Debug, Default, PartialEq)]

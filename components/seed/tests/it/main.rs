@@ -18,7 +18,9 @@ fn the_resource_manager_matches_its_golden() {
             built.service_account,
             built.cluster_role,
             built.cluster_role_binding,
-            built.deployment
+            built.deployment,
+            built.service,
+            built.webhooks
         ]),
     );
     assert_eq!(built.deployment.metadata.name.as_deref(), Some(RESOURCE_MANAGER));

@@ -49,7 +49,7 @@ pub(crate) async fn apply(context: &Context, plan: &Plan) -> Result<(), Fault> {
         };
         create_or_get(&context.in_seed::<ConfigMap>("kube-system"), &map).await?;
     }
-    apply_resource_manager(context, &plan.resource_manager).await?;
+    apply_resource_manager(context, &plan.resource_manager, plan.resource_manager_runs).await?;
     if let Some(bucket) = &plan.bucket {
         apply_object(&Api::all(context.garden.clone()), bucket, MANAGER).await?;
     }
@@ -73,18 +73,25 @@ pub(super) async fn delete_extensions(context: &Context, names: &[String]) -> Re
 }
 
 /// Its rights come before its program: whatever call is the last before a crash, the next turn goes on from there.
-async fn apply_resource_manager(context: &Context, objects: &ResourceManagerObjects) -> Result<(), Fault> {
+/// Its webhooks are applied once it runs: nothing answers them before.
+async fn apply_resource_manager(context: &Context, objects: &ResourceManagerObjects, runs: bool) -> Result<(), Fault> {
     let ResourceManagerObjects {
         service_account,
         cluster_role,
         cluster_role_binding,
         deployment,
+        service,
+        webhooks,
     } = objects;
     let seed = || context.seed.clone();
     let inside = names::GARDEN_NAMESPACE;
     apply_object(&context.in_seed(inside), service_account, MANAGER).await?;
     apply_object(&Api::all(seed()), cluster_role, MANAGER).await?;
     apply_object(&Api::all(seed()), cluster_role_binding, MANAGER).await?;
+    apply_object(&context.in_seed(inside), service, MANAGER).await?;
     apply_object(&context.in_seed(inside), deployment, MANAGER).await?;
+    if runs {
+        apply_object(&Api::all(seed()), webhooks, MANAGER).await?;
+    }
     Ok(())
 }

@@ -23,6 +23,8 @@ pub(crate) struct Plan {
     pub new_identity: Option<String>,
     /// What applies the ManagedResources of class `seed`.
     pub resource_manager: ResourceManagerObjects,
+    /// Whether a pod of it answers.
+    pub resource_manager_runs: bool,
     /// The bucket, if the seed has backups.
     pub bucket: Option<BackupBucket>,
     /// The seed's own Extensions.
@@ -74,10 +76,16 @@ pub(crate) fn plan(seed: &Seed, seen: &Seen, config: &Config, now: Timestamp) ->
             image: config.images.own(RESOURCE_MANAGER),
             replicas: RESOURCE_MANAGER_REPLICAS,
         }),
+        resource_manager_runs: runs(seen.resource_manager.as_ref()),
         bucket,
         extensions,
         status,
     }
+}
+
+fn runs(resource_manager: Option<&Deployment>) -> bool {
+    let status = resource_manager.and_then(|deployment| deployment.status.as_ref());
+    status.is_some_and(|status| status.ready_replicas.is_some_and(|ready| ready > 0))
 }
 
 /// Whether the seed's own parts run. Without its gardener-resource-manager, nothing that charts hold is applied.

@@ -6,6 +6,7 @@ mod drift;
 mod in_process;
 mod network_policies;
 mod token_requestor;
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

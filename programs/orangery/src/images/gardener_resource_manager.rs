@@ -1,16 +1,16 @@
 //! The image `gardener-resource-manager`: applies the ManagedResources of one namespace, or of all, to the cluster of
 //! `--target-kubeconfig`, or to its own.
 
-use cluster_node::{ContainerContext, Exit};
-use control_plane_resource_manager::{NetworkPolicies, Options, run};
-use kube::Api;
+use cluster_node::{Binding, ContainerContext, Endpoint, Exit};
+use control_plane_resource_manager::{NetworkPolicies, Options, run, webhooks};
+use kube::{Api, Client};
 
 use super::controllers::run_as_leader;
 use super::flags::Flags;
 
 /// The flags it understands. That about its health port is accepted: the node sees from the container itself whether it
 /// is well.
-const FLAGS: [&str; 8] = [
+const FLAGS: [&str; 9] = [
     "garbage-collector",
     "health-port",
     "leader-elect",
@@ -19,6 +19,7 @@ const FLAGS: [&str; 8] = [
     "source-namespace",
     "target-kubeconfig",
     "token-requestor-class",
+    "webhook-port",
 ];
 
 /// Runs until stopped.
@@ -45,11 +46,27 @@ async fn serve(context: &ContainerContext) -> Result<(), Exit> {
         token_requestor: given("token-requestor-class"),
         network_policies: network_policies(&flags)?,
     };
+    // Every pod answers, not the leader alone.
+    let _serving = serve_webhooks(context, &flags, &target)?;
     let namespace = context.pod.metadata.namespace.as_deref().unwrap_or_default();
     let leases = Api::namespaced(source.clone(), namespace);
     let clock = context.clock.clone();
     let work = |stop| run(source, target, options, clock, stop);
     run_as_leader(context, &flags, leases, "gardener-resource-manager", work).await
+}
+
+/// Serves webhooks where the flag names a port.
+fn serve_webhooks(context: &ContainerContext, flags: &Flags, target: &Client) -> Result<Option<Binding>, Exit> {
+    let Some(port) = flags.get("webhook-port") else {
+        return Ok(None);
+    };
+    let port = port.parse().map_err(|_| {
+        Exit::failed(format!(
+            "gardener-resource-manager: --webhook-port is {port:?}, a port from 1 to 65535 is allowed"
+        ))
+    })?;
+    let serving = context.network.bind(port, Endpoint::Http(webhooks(target.clone())));
+    serving.map(Some).map_err(|error| Exit::failed_by(&error))
 }
 
 /// Network policies are made where the flag says so: a JSON list of label selectors of namespaces.
