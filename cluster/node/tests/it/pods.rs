@@ -226,7 +226,10 @@ async fn ordinary_init_containers_of_a_simulated_pod_end_and_sidecars_run() {
     let _node = cluster.node("node-a", ImageCatalogue::new().simulating());
     let init = |name: &str, more: serde_json::Value| {
         let mut container = json!({"name": name, "image": "busybox:1"});
-        container.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        container
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         container
     };
     let containers = json!({"initContainers": [
@@ -241,7 +244,12 @@ async fn ordinary_init_containers_of_a_simulated_pod_end_and_sidecars_run() {
     let states = status.init_container_statuses.unwrap().into_iter().map(|one| {
         let state = one.state.unwrap();
         let ended = state.terminated.and_then(|ended| ended.reason);
-        (one.name, ended.or(state.running.map(|_| "Running".to_owned())).unwrap_or_default())
+        (
+            one.name,
+            ended
+                .or(state.running.map(|_| "Running".to_owned()))
+                .unwrap_or_default(),
+        )
     });
     let expected = [("first", "Completed"), ("sidecar", "Running"), ("last", "Completed")];
     let expected = expected.map(|(name, state)| (name.to_owned(), state.to_owned()));

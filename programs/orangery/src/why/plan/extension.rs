@@ -389,12 +389,7 @@ fn refused(facts: &Facts, object: &ExtensionFact, blocker: &Blocker) -> Option<B
 }
 
 /// What a live extension cannot answer, because every write of the object ends at a webhook that nothing serves.
-fn blocked(
-    facts: &Facts,
-    object: &ExtensionFact,
-    controls: Option<&Controls>,
-    blocker: &Blocker,
-) -> Option<Blocker> {
+fn blocked(facts: &Facts, object: &ExtensionFact, controls: Option<&Controls>, blocker: &Blocker) -> Option<Blocker> {
     let controls = controls.filter(|controls| controls.is_alive)?;
     let labels = &facts.in_seed.present()?.labels;
     let mut all = facts.webhooks().iter();

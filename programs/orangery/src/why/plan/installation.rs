@@ -176,7 +176,11 @@ fn blocker(facts: &InstallationFacts) -> Option<Blocker> {
 /// What keeps the chart's objects from being applied.
 fn of_objects(seed: &Installed, told: &Blocker) -> Option<Blocker> {
     if let Seen::Present(resource) = &seed.resource {
-        return Some(of_resource(resource, told, seed.webhooks.present().map_or(&[], Vec::as_slice)));
+        return Some(of_resource(
+            resource,
+            told,
+            seed.webhooks.present().map_or(&[], Vec::as_slice),
+        ));
     }
     let manager = match &seed.resource_manager {
         Seen::Present(manager) => manager.trouble.as_ref().map(|_| not_running(manager))?,

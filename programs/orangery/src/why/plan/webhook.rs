@@ -27,13 +27,11 @@ impl<'a> Webhook<'a> {
             });
         }
         let (name, rest) = after(REFUSED)?;
-        rest.trim_start()
-            .starts_with("denied the request")
-            .then_some(Self {
-                name,
-                asked: true,
-                text,
-            })
+        rest.trim_start().starts_with("denied the request").then_some(Self {
+            name,
+            asked: true,
+            text,
+        })
     }
 
     /// One thing to do about it. `known`: the webhooks of the cluster it is in.
