@@ -133,6 +133,7 @@ impl Life {
     /// # Errors
     /// It cannot.
     pub async fn ready(&self) -> Result<(), String> {
-        self.landscape.ready(PATIENCE).await.map_err(|fault| fault.to_string())
+        let ready = self.landscape.ready(PATIENCE).await;
+        ready.map(drop).map_err(|fault| fault.to_string())
     }
 }

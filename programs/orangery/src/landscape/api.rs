@@ -77,22 +77,8 @@ impl Api {
             audit_records,
         } = settings;
         let server_name = format!("{name}.orangery.internal");
-        let Keys {
-            authority,
-            clients,
-            tokens,
-        } = kept.keys.clone();
-        let authorities = Authorities {
-            client_authorities: clients.certificate_pem(),
-            service_accounts: Some(TokenAuthority {
-                issuer: format!("https://{server_name}"),
-                keys_url: None,
-                audiences: Vec::new(),
-                verifiers: vec![tokens.public()],
-                signer: Some(tokens),
-            }),
-            bootstrap_tokens: false,
-        };
+        let authorities = authorities(&kept.keys, &server_name);
+        let Keys { authority, clients, .. } = kept.keys.clone();
         let nodes = NodeServices::default();
         let asked = nodes.clone();
         let pods = Network::new();
@@ -200,6 +186,22 @@ impl Api {
             credential: Credential::Certificate(Box::new(issued)),
             namespace: None,
         }))
+    }
+}
+
+/// Whom the server of this name believes: its own client certificates and the tokens that it signs itself.
+fn authorities(keys: &Keys, server_name: &str) -> Authorities {
+    let tokens = keys.tokens.clone();
+    Authorities {
+        client_authorities: keys.clients.certificate_pem(),
+        service_accounts: Some(TokenAuthority {
+            issuer: format!("https://{server_name}"),
+            keys_url: None,
+            audiences: Vec::new(),
+            verifiers: vec![tokens.public()],
+            signer: Some(tokens),
+        }),
+        bootstrap_tokens: false,
     }
 }
 

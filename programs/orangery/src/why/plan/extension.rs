@@ -342,12 +342,8 @@ fn of_silence(
     if let Some(refused) = refused(facts, object, &blocker) {
         return refused;
     }
-    let ended = matches!(
-        state,
-        Some(LastOperationState::Succeeded | LastOperationState::Error | LastOperationState::Failed)
-    );
     let late = reported.operation.is_some() || why.contains("has not reconciled yet");
-    if ended && !late && object.deleting.is_none() {
+    if has_ended(state.as_ref()) && !late && object.deleting.is_none() {
         return Blocker {
             cause: Cause::LyingStatus,
             details: controls.iter().map(|controls| controls.standing.clone()).collect(),
@@ -367,6 +363,13 @@ fn of_silence(
         ),
         ..blocker
     }
+}
+
+fn has_ended(state: Option<&LastOperationState>) -> bool {
+    matches!(
+        state,
+        Some(LastOperationState::Succeeded | LastOperationState::Error | LastOperationState::Failed)
+    )
 }
 
 /// What is not picked up because a webhook refuses what has to be written for it, as far as an event says so.
