@@ -135,7 +135,12 @@ impl Inner {
             .parent()
             .into_iter()
             .chain([self.home.as_path(), run.working_dir.as_path()]);
-        let mut folders: Vec<&Path> = folders.filter(|folder| covered(folder) && folder.is_dir()).collect();
+        let is_fresh = |path: &Path| FRESH.iter().any(|fresh| path == Path::new(fresh));
+        let mut folders: Vec<&Path> = folders
+            // The folder itself stays the container's own, to write in; of its files only the program is shown.
+            .map(|folder| if is_fresh(folder) { run.program.as_path() } else { folder })
+            .filter(|path| covered(path) && path.exists())
+            .collect();
         folders.sort_unstable();
         folders.dedup();
         let mounts = folders.into_iter().map(|folder| Mount {
