@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<ImageFile, String> {
-        let parsed = ImageFile::parse(text, PathBuf::from("/work/images.yaml"));
+        let parsed = ImageFile::parse(text, PathBuf::from("/project/images.yaml"));
         parsed.map_err(|wrong| format!("{}; {}", wrong.what, wrong.hint))
     }
 
@@ -295,11 +295,14 @@ mod tests {
         let [first, second, third] = &file.mappings[..] else {
             panic!("three mappings")
         };
-        assert_eq!(first.command, ["/work/bin/manager", "-v", "/work/../conf", "bin/x"]);
+        assert_eq!(
+            first.command,
+            ["/project/bin/manager", "-v", "/project/../conf", "bin/x"]
+        );
         assert_eq!(first.args, ["--leader-elect=false"]);
         assert_eq!(first.env["LOG"], "debug");
-        assert_eq!(first.working_dir.as_deref(), Some(Path::new("/work/run")));
-        assert_eq!(third.command, ["/work/bin/x"]);
+        assert_eq!(first.working_dir.as_deref(), Some(Path::new("/project/run")));
+        assert_eq!(third.command, ["/project/bin/x"]);
         assert_eq!(
             (second.place.as_str(), second.command.as_slice()),
             ("images[1]", &["sh".to_owned()][..])

@@ -138,7 +138,13 @@ impl Inner {
         let is_fresh = |path: &Path| FRESH.iter().any(|fresh| path == Path::new(fresh));
         let mut folders: Vec<&Path> = folders
             // The folder itself stays the container's own, to write in; of its files only the program is shown.
-            .map(|folder| if is_fresh(folder) { run.program.as_path() } else { folder })
+            .map(|folder| {
+                if is_fresh(folder) {
+                    run.program.as_path()
+                } else {
+                    folder
+                }
+            })
             .filter(|path| covered(path) && path.exists())
             .collect();
         folders.sort_unstable();
