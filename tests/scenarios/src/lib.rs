@@ -114,23 +114,19 @@ impl World {
         let epoch = "2026-01-01T00:00:00Z".parse().unwrap();
         let mut settings = Settings::simulated(folder.path().to_owned(), epoch, 1);
         change(&mut settings);
-        let state = State::memory(&settings).unwrap();
-        let landscape = Landscape::start(&settings, &state)
-            .await
-            .unwrap_or_else(|fault| panic!("the landscape starts: {fault}"));
-        landscape
-            .ready(PATIENCE)
-            .await
-            .unwrap_or_else(|fault| panic!("the landscape becomes ready: {fault}"));
-        Self::of(landscape, folder)
+        Self::started(&settings, folder).await
     }
 
     /// Starts a landscape in real time, for what needs sockets.
     pub async fn start_in_real_time() -> Self {
         let folder = Folder::new();
         let settings = Settings::real(folder.path().to_owned(), 0);
-        let state = State::memory(&settings).unwrap();
-        let landscape = Landscape::start(&settings, &state)
+        Self::started(&settings, folder).await
+    }
+
+    async fn started(settings: &Settings, folder: Folder) -> Self {
+        let state = State::memory(settings).unwrap();
+        let landscape = Landscape::start(settings, &state)
             .await
             .unwrap_or_else(|fault| panic!("the landscape starts: {fault}"));
         landscape
