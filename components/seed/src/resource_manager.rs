@@ -20,7 +20,7 @@ pub const CLUSTER_ROLE: &str = "gardener-resource-manager-seed";
 pub const RESOURCE_CLASS: &str = "seed";
 
 /// Name of its MutatingWebhookConfiguration.
-pub const WEBHOOKS: &str = "gardener-resource-manager";
+const WEBHOOKS: &str = "gardener-resource-manager";
 /// Where it mounts tokens into pods whose account asks Kubernetes not to.
 pub const TOKEN_MOUNT_PATH: &str = "/webhooks/mount-projected-service-account-token";
 
