@@ -5,18 +5,14 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
-use api_core::v1beta1::{Project, ProjectPhase};
-use base_client::{Judgement, wait_until};
-use kube::Api;
 use programs_orangery::kubeconfig;
 use programs_orangery::landscape::{apply_all, documents};
 use serde_json::json;
 
+use crate::surroundings;
+
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
-/// Real time: many times what a slow machine needs.
-const PATIENCE: Duration = Duration::from_secs(120);
 const HELP: &str = "For more information, try '--help'.";
 const FIRST: &str = "hint: start `orangery up` first, or name its folder with --data-dir";
 const FOLDER: &str = "hint: name a folder that you may write to with --data-dir";
@@ -313,23 +309,10 @@ fn without_address(folder: &Path) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let garden = kubeconfig::garden_client(&folder.join(".orangery")).unwrap();
-        let example = |file: &str| std::fs::read_to_string(format!("{EXAMPLES}/{file}")).unwrap();
-        apply_all(&garden, documents(&example("10-project.yaml")).unwrap())
-            .await
-            .unwrap();
-        let projects: Api<Project> = Api::all(garden.clone());
-        wait_until(&projects, "local", PATIENCE, |project| {
-            match project.and_then(|project| project.status.as_ref()?.phase.as_ref()) {
-                Some(ProjectPhase::Ready) => Judgement::Done(()),
-                phase => Judgement::NotYet(format!("{phase:?}")),
-            }
-        })
-        .await
-        .unwrap();
-        for file in ["20-cloudprofile.yaml", "30-credentials.yaml"] {
-            apply_all(&garden, documents(&example(file)).unwrap()).await.unwrap();
-        }
-        let mut shoot = documents(&example("40-shoot.yaml")).unwrap().remove(0);
+        surroundings::apply(&garden).await;
+        let mut shoot = documents(&std::fs::read_to_string(format!("{EXAMPLES}/40-shoot.yaml")).unwrap())
+            .unwrap()
+            .remove(0);
         shoot["spec"]["seedSelector"] = json!({"matchLabels": {"stands": "nowhere"}});
         apply_all(&garden, vec![shoot]).await.unwrap();
     });

@@ -19,4 +19,5 @@ mod restart;
 mod said_before;
 mod separate_process;
 mod stopping;
+mod surroundings;
 mod why;

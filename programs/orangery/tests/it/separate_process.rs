@@ -18,15 +18,12 @@ use programs_orangery::kubeconfig;
 use programs_orangery::landscape::{apply_all, documents};
 use serde_json::{Value, json};
 
+use crate::surroundings;
+
 /// Real time: many times what a slow machine needs.
 const PATIENCE: Duration = Duration::from_secs(120);
 const NAMESPACE: &str = "garden-local";
 const SHOOT: &str = include_str!("../../../../examples/40-shoot.yaml");
-const SURROUNDINGS: [&str; 3] = [
-    include_str!("../../../../examples/10-project.yaml"),
-    include_str!("../../../../examples/20-cloudprofile.yaml"),
-    include_str!("../../../../examples/30-credentials.yaml"),
-];
 
 /// The binary with some arguments; ended when dropped.
 struct Running(Child);
@@ -155,9 +152,7 @@ async fn a_provider_in_a_process_of_its_own_serves_shoots_while_it_runs() {
     let garden = kubeconfig::garden_client(&folder.0).unwrap();
     let kubeconfig = take_out(&garden, &folder.0).await;
     let arguments = ["provider-local", "--kubeconfig", kubeconfig.to_str().unwrap()];
-    for manifest in SURROUNDINGS {
-        apply_all(&garden, documents(manifest).unwrap()).await.unwrap();
-    }
+    surroundings::apply(&garden).await;
 
     let provider = Running::start(&arguments, &folder.0);
     create(&garden, "first").await;
