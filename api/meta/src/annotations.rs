@@ -57,6 +57,9 @@ pub const INSTALLATION_INPUTS: &str = "installation.orangery.dev/inputs";
 /// Address and digest of the chart of an installation's ManagedResource: ours, so that a gardenlet that cannot reach the
 /// registry knows what is installed.
 pub const INSTALLATION_CHART: &str = "installation.orangery.dev/chart";
+/// On a Secret with an installation's objects: the generation of the ManagedResource that it was put in the place of. Ours,
+/// so that versions of these Secrets tell which was used last, also when an older one is used again.
+pub const INSTALLATION_REPLACES: &str = "installation.orangery.dev/replaces-generation";
 /// Who created the object.
 pub const CREATED_BY: &str = "gardener.cloud/created-by";
 /// `description` shown to people.

@@ -4,10 +4,10 @@
 use api_core::v1beta1::ControllerInstallation;
 use api_meta::{Condition, ConditionStatus, Fault, conditions, finalizers, labels, names};
 use api_resources::ManagedResource;
-use base_client::{delete, fault_of, get, has_finalizer, remove_finalizer};
+use base_client::{delete, fault_of, get, has_finalizer, is_conflict, is_missing, remove_finalizer};
 use base_controller::Next;
 use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
-use kube::api::ListParams;
+use kube::api::{DeleteParams, ListParams, Preconditions};
 use kube::core::PartialObjectMeta;
 use kube::{Api, Resource, ResourceExt};
 
@@ -167,15 +167,33 @@ pub(crate) async fn delete_superseded(context: &Context, resource: &ManagedResou
         return Ok(());
     }
     let all = data(context, &resource.name_any()).await?;
-    for name in superseded(&all, resource) {
-        delete(&context.in_seed::<Secret>(names::GARDEN_NAMESPACE), &name).await?;
+    let secrets = context.in_seed::<Secret>(names::GARDEN_NAMESPACE);
+    for old in superseded(&all, resource) {
+        // One that is used again meanwhile has another version.
+        let as_seen = Preconditions {
+            uid: old.uid(),
+            resource_version: old.resource_version(),
+        };
+        let name = old.name_any();
+        match secrets
+            .delete(&name, &DeleteParams::default().preconditions(as_seen))
+            .await
+        {
+            Err(error) if !is_missing(&error) && !is_conflict(&error) => {
+                return Err(fault_of(error, &format!("delete Secret {name}")));
+            }
+            _ => {}
+        }
     }
     Ok(())
 }
 
-/// Those written before the one that is used. They never change, so versions order them; a newer one may be on its way
-/// into the ManagedResource.
-fn superseded(all: &[PartialObjectMeta<Secret>], resource: &ManagedResource) -> Vec<String> {
+/// Those put to use before the one that is used. Their data never changes, and each gets a new version before it is put to
+/// use, so versions order them; a newer one may be on its way into the ManagedResource.
+fn superseded<'a>(
+    all: &'a [PartialObjectMeta<Secret>],
+    resource: &ManagedResource,
+) -> Vec<&'a PartialObjectMeta<Secret>> {
     let version = |secret: &PartialObjectMeta<Secret>| secret.resource_version()?.parse::<u64>().ok();
     let is_used = |secret: &&PartialObjectMeta<Secret>| {
         let mut references = resource.spec.secret_refs.iter();
@@ -184,10 +202,8 @@ fn superseded(all: &[PartialObjectMeta<Secret>], resource: &ManagedResource) -> 
     let Some(present) = all.iter().filter(is_used).filter_map(version).min() else {
         return Vec::new();
     };
-    let older = all
-        .iter()
-        .filter(|secret| version(secret).is_some_and(|version| version < present));
-    older.map(ResourceExt::name_any).collect()
+    let older = |secret: &&PartialObjectMeta<Secret>| version(secret).is_some_and(|version| version < present);
+    all.iter().filter(older).collect()
 }
 
 /// The Secrets that hold the objects, and those that held them.
@@ -245,7 +261,8 @@ mod tests {
         let using = |name: &str| {
             let mut resource = ManagedResource::default();
             resource.spec.secret_refs = vec![api_meta::LocalObjectReference { name: name.to_owned() }];
-            superseded(&all, &resource)
+            let older = superseded(&all, &resource);
+            older.into_iter().map(ResourceExt::name_any).collect::<Vec<_>>()
         };
         assert_eq!(using("used"), ["old"]);
         assert!(using("lost").is_empty());

@@ -113,3 +113,28 @@ async fn superseded_objects_go_once_the_new_ones_are_applied() {
     world.report(("True", ""), ("True", ""), ("False", "")).await;
     until_gone(&world.secrets(), old).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_is_taken_back_leaves_one_secret_with_objects() {
+    let world = Installing::start().await;
+    world.install(json!({"helm": {"rawChart": small_chart()}})).await;
+    let first = until(&world.resources(), NAME, "written", |_| true).await;
+    let other = chart(&[("templates/map.yaml", &config_map("  a: c"))]);
+    world.change_deployment(json!({"helm": {"rawChart": other}})).await;
+    let second = until(&world.resources(), NAME, "changed", |resource| {
+        resource.spec.secret_refs != first.spec.secret_refs
+    })
+    .await;
+    // Nothing of the change was applied, so that the Secret from before it is still there.
+    world
+        .change_deployment(json!({"helm": {"rawChart": small_chart()}}))
+        .await;
+    until(&world.resources(), NAME, "changed back", |resource| {
+        resource.spec.secret_refs == first.spec.secret_refs
+    })
+    .await;
+    world.report(("True", ""), ("True", ""), ("False", "")).await;
+    until_gone(&world.secrets(), &second.spec.secret_refs[0].name).await;
+    let in_use = &first.spec.secret_refs[0].name;
+    assert!(world.secrets().get_opt(in_use).await.unwrap().is_some());
+}
