@@ -1,5 +1,6 @@
 //! The cluster from its start to its end.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +10,9 @@ use base_client::{Connector, fault_of};
 use base_clock::{Clock, Entropy};
 use base_secrets::{CertificateSpec, Credential, KubeconfigSpec};
 use cluster_apiserver::{
-    ApiServer, AuditPolicy, AuditSink, Authorities, DEFAULT_GIT_VERSION, KEYS_PATH, TokenAuthority,
+    ApiServer, AuditPolicy, AuditSink, Authorities, DEFAULT_GIT_VERSION, KEYS_PATH, Kind, TokenAuthority,
 };
+use cluster_controllers::Name;
 use cluster_front::{ANY_NAME, Front, RegisteredServer, Registration};
 use cluster_node::{ImageCatalogue, Network, NodeServices, Volumes};
 use cluster_store::{MemoryStore, Store};
@@ -25,7 +27,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::Keys;
 use crate::kubelets::{KubeletAccess, wired};
-use crate::parts::Parts;
+use crate::parts::{Parts, Runs};
 
 /// The cluster's name in its kubeconfigs and logs.
 const NAME: &str = "orangery";
@@ -53,6 +55,10 @@ const VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
 pub struct Cluster {
     server: ApiServer,
     access: Access,
+    front: Front,
+    clock: Clock,
+    entropy: Entropy,
+    leader_elect: bool,
     kubeconfig: Kubeconfig,
     client: Client,
     parts: CancellationToken,
@@ -100,7 +106,9 @@ pub struct Builder {
     keys: Option<Keys>,
     listener: Option<TcpListener>,
     git_version: String,
-    controllers: bool,
+    kinds: Vec<Arc<dyn Kind>>,
+    controllers: BTreeSet<Name>,
+    scheduler: bool,
     replicated: bool,
     leader_elect: bool,
     node: Option<(ImageCatalogue, Volumes)>,
@@ -128,7 +136,9 @@ impl Cluster {
             keys: None,
             listener: None,
             git_version: DEFAULT_GIT_VERSION.to_owned(),
-            controllers: true,
+            kinds: Vec::new(),
+            controllers: Name::ALL.into(),
+            scheduler: true,
             replicated: false,
             leader_elect: false,
             node: None,
@@ -160,6 +170,28 @@ impl Cluster {
     #[must_use]
     pub fn server(&self) -> &ApiServer {
         &self.server
+    }
+
+    /// Runs `work` beside the server until the cluster stops, with a client of its own as `user`. Of several replicas that
+    /// elect a leader, the one that holds the Lease `lease` in `kube-system` does the work.
+    ///
+    /// # Errors
+    /// The user's certificate cannot be made, which is a bug.
+    pub fn run_beside<W, F>(&self, user: &str, lease: &'static str, work: W) -> Result<(), Fault>
+    where
+        W: Fn(Client, CancellationToken) -> F + Send + Sync + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let runs = Runs {
+            access: &self.access,
+            front: &self.front,
+            clock: &self.clock,
+            entropy: &self.entropy,
+            tasks: &self.tasks,
+            stop: &self.parts,
+            elected: self.leader_elect,
+        };
+        runs.run(user, lease, work)
     }
 
     /// Ends the node, the controllers and the server, in this order, and waits for them.
@@ -218,7 +250,24 @@ impl Builder {
     /// need no service account then, for nobody would make one.
     #[must_use]
     pub fn without_controllers(mut self) -> Self {
-        self.controllers = false;
+        self.controllers = BTreeSet::new();
+        self.scheduler = false;
+        self
+    }
+
+    /// Only these controllers, and no scheduler: what a server needs of which no pods are expected. None of them, and pods
+    /// need no service account.
+    #[must_use]
+    pub fn only_controllers(mut self, controllers: impl Into<BTreeSet<Name>>) -> Self {
+        self.controllers = controllers.into();
+        self.scheduler = false;
+        self
+    }
+
+    /// Kinds that are built in beside those of Kubernetes.
+    #[must_use]
+    pub fn kinds(mut self, kinds: Vec<Arc<dyn Kind>>) -> Self {
+        self.kinds = kinds;
         self
     }
 
@@ -271,7 +320,9 @@ impl Builder {
             keys,
             listener,
             git_version,
+            kinds,
             controllers,
+            scheduler,
             replicated,
             leader_elect,
             node,
@@ -289,7 +340,8 @@ impl Builder {
             .clock(clock.clone())
             .entropy(entropy.clone())
             .authorities(authorities(&keys, &url))
-            .pods_as_accounts(controllers)
+            .kinds(kinds)
+            .pods_as_accounts(controllers.contains(&Name::ServiceAccount))
             .others_write(replicated)
             .kubelets(kubelets.client(&keys, &clock, &entropy)?)
             .service_range(SERVICES);
@@ -305,19 +357,20 @@ impl Builder {
         tokio::spawn(serve(front.clone(), listener, server.clone(), power.clone()));
         let (tasks, stop) = (TaskTracker::new(), power.child_token());
         let parts = Parts {
-            access: &access,
-            front: &front,
-            clock: &clock,
-            entropy: &entropy,
-            tasks: &tasks,
-            stop: &stop,
+            runs: Runs {
+                access: &access,
+                front: &front,
+                clock: &clock,
+                entropy: &entropy,
+                tasks: &tasks,
+                stop: &stop,
+                elected: leader_elect,
+            },
             replicated,
             services,
             network,
         };
-        if controllers {
-            parts.start_controllers(leader_elect)?;
-        }
+        parts.start_controllers(controllers, scheduler)?;
         if let Some((catalogue, volumes)) = node {
             parts.start_node(&node_name, Arc::new(catalogue), volumes).await?;
         }
@@ -325,6 +378,10 @@ impl Builder {
             client: front.client(&kubeconfig)?,
             server,
             access,
+            front,
+            clock,
+            entropy,
+            leader_elect,
             kubeconfig,
             parts: stop,
             tasks,

@@ -1,5 +1,6 @@
 //! What runs beside the API server, each part with a kubeconfig of its own. None knows that the others run beside it.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use api_meta::Fault;
 use base_client::Connector;
 use base_clock::{Clock, Entropy};
-use cluster_controllers::{NodeRanges, Options};
+use cluster_controllers::{Name, NodeRanges, Options};
 use cluster_front::Front;
 use cluster_node::{ImageCatalogue, Network, NodeOptions, NodeServices, PodAddresses, Volumes};
 use ipnet::{IpNet, Ipv4Net};
@@ -29,14 +30,54 @@ const POD_RANGES: IpNet = IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(100, 64, 0
 /// How long a node that has ended is left alone: as the first back-off of a crashing container.
 const RESTART_AFTER: Duration = Duration::from_secs(10);
 
-/// What the parts share.
-pub(crate) struct Parts<'a> {
+/// What every part needs to run.
+#[derive(Clone, Copy)]
+pub(crate) struct Runs<'a> {
     pub(crate) access: &'a Access,
     pub(crate) front: &'a Front,
     pub(crate) clock: &'a Clock,
     pub(crate) entropy: &'a Entropy,
     pub(crate) tasks: &'a TaskTracker,
     pub(crate) stop: &'a CancellationToken,
+    /// Whether controllers run only while no other replica's do.
+    pub(crate) elected: bool,
+}
+
+impl Runs<'_> {
+    /// Runs `work` as `user`, behind the Lease where replicas elect.
+    pub(crate) fn run<W, F>(&self, user: &str, lease: &'static str, work: W) -> Result<(), Fault>
+    where
+        W: Fn(Client, CancellationToken) -> F + Send + Sync + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let client = self.client(user, &[])?;
+        if !self.elected {
+            self.tasks.spawn(work(client, self.stop.clone()));
+            return Ok(());
+        }
+        let gate = Gate {
+            identity: format!("{}_{}", self.access.url(), self.entropy.uid()),
+            clock: self.clock.clone(),
+            stop: self.stop.clone(),
+        };
+        let of_work = client.clone();
+        self.tasks
+            .spawn(gate.lead(client, lease, move |leading| work(of_work.clone(), leading)));
+        Ok(())
+    }
+
+    fn client(&self, user: &str, groups: &[&str]) -> Result<Client, Fault> {
+        self.front.client(&self.kubeconfig(user, groups)?)
+    }
+
+    fn kubeconfig(&self, user: &str, groups: &[&str]) -> Result<Kubeconfig, Fault> {
+        self.access.kubeconfig(user, groups, self.clock, self.entropy)
+    }
+}
+
+/// The parts that stand beside every kube-apiserver.
+pub(crate) struct Parts<'a> {
+    pub(crate) runs: Runs<'a>,
     /// Whether there may be others on the same store.
     pub(crate) replicated: bool,
     pub(crate) services: NodeServices,
@@ -45,39 +86,27 @@ pub(crate) struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Controllers as in kube-controller-manager, and a scheduler; `elected`: only while no other replica's act.
-    pub(crate) fn start_controllers(&self, elected: bool) -> Result<(), Fault> {
-        let options = Options {
-            signer: Some(self.access.keys.clients.clone()),
-            root_ca: Some(self.access.keys.authority.certificate_pem()),
-            node_ranges: self.replicated.then(node_ranges).transpose()?,
-            ..Options::all(self.clock.clone(), self.entropy.clone())
-        };
-        let (controllers, scheduler) = (self.client(CONTROLLERS, &[])?, self.client(SCHEDULER, &[])?);
-        let stop = self.stop.clone();
-        if !elected {
-            self.tasks
-                .spawn(cluster_controllers::run(controllers, options, stop.clone()));
-            let scheduler = cluster_controllers::scheduler::run(scheduler, self.clock.clone(), stop);
-            self.tasks.spawn(scheduler);
-            return Ok(());
+    /// Controllers as in kube-controller-manager, and where it is wanted a scheduler.
+    pub(crate) fn start_controllers(&self, controllers: BTreeSet<Name>, scheduler: bool) -> Result<(), Fault> {
+        let runs = &self.runs;
+        if !controllers.is_empty() {
+            let options = Options {
+                controllers,
+                signer: Some(runs.access.keys.clients.clone()),
+                root_ca: Some(runs.access.keys.authority.certificate_pem()),
+                node_ranges: self.replicated.then(node_ranges).transpose()?,
+                ..Options::all(runs.clock.clone(), runs.entropy.clone())
+            };
+            runs.run(CONTROLLERS, "kube-controller-manager", move |client, stop| {
+                cluster_controllers::run(client, options.clone(), stop)
+            })?;
         }
-        let gate = Gate {
-            identity: format!("{}_{}", self.access.url(), self.entropy.uid()),
-            clock: self.clock.clone(),
-            stop,
-        };
-        let client = controllers.clone();
-        self.tasks.spawn(
-            gate.clone()
-                .lead(controllers, "kube-controller-manager", move |leading| {
-                    cluster_controllers::run(client.clone(), options.clone(), leading)
-                }),
-        );
-        let (client, clock) = (scheduler.clone(), self.clock.clone());
-        self.tasks.spawn(gate.lead(scheduler, "kube-scheduler", move |leading| {
-            cluster_controllers::scheduler::run(client.clone(), clock.clone(), leading)
-        }));
+        if scheduler {
+            let clock = runs.clock.clone();
+            runs.run(SCHEDULER, "kube-scheduler", move |client, stop| {
+                cluster_controllers::scheduler::run(client, clock.clone(), stop)
+            })?;
+        }
         Ok(())
     }
 
@@ -88,6 +117,7 @@ impl Parts<'_> {
         catalogue: Arc<ImageCatalogue>,
         volumes: Volumes,
     ) -> Result<(), Fault> {
+        let runs = &self.runs;
         // Nodes of other processes see nothing of this one's network.
         let pod_addresses = match self.replicated {
             true => PodAddresses::OfNode,
@@ -97,9 +127,9 @@ impl Parts<'_> {
         // API servers of other processes ask it there.
         let port = match self.replicated {
             true => {
-                let client = self.client(&user, &groups)?;
-                let (when, until) = ((self.clock, self.entropy), (self.tasks, self.stop));
-                Some(serve_node(name, &self.services, client, &self.access.keys, when, until).await?)
+                let client = runs.client(&user, &groups)?;
+                let (when, until) = ((runs.clock, runs.entropy), (runs.tasks, runs.stop));
+                Some(serve_node(name, &self.services, client, &runs.access.keys, when, until).await?)
             }
             false => None,
         };
@@ -112,23 +142,15 @@ impl Parts<'_> {
             services: self.services.clone(),
             ..NodeOptions::new(
                 name,
-                self.kubeconfig(&user, &groups)?,
-                Arc::new(self.front.clone()),
+                runs.kubeconfig(&user, &groups)?,
+                Arc::new(runs.front.clone()),
                 catalogue,
-                self.clock.clone(),
-                self.entropy.clone(),
+                runs.clock.clone(),
+                runs.entropy.clone(),
             )
         };
-        self.tasks.spawn(run_node(options, self.stop.clone()));
+        runs.tasks.spawn(run_node(options, runs.stop.clone()));
         Ok(())
-    }
-
-    fn client(&self, user: &str, groups: &[&str]) -> Result<Client, Fault> {
-        self.front.client(&self.kubeconfig(user, groups)?)
-    }
-
-    fn kubeconfig(&self, user: &str, groups: &[&str]) -> Result<Kubeconfig, Fault> {
-        self.access.kubeconfig(user, groups, self.clock, self.entropy)
     }
 }
 

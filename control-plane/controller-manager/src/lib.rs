@@ -9,6 +9,9 @@ mod registration;
 mod seed;
 mod shoot;
 
+use std::collections::BTreeSet;
+use std::fmt;
+
 use api_core::security::CredentialsBinding;
 use api_core::v1beta1::SecretBinding;
 use base_clock::Clock;
@@ -18,18 +21,71 @@ use tokio_util::sync::CancellationToken;
 
 use context::Context;
 
-/// Runs all controllers until `stop`. `client` reaches the garden as controller-manager's user.
-pub async fn run(client: Client, clock: Clock, stop: CancellationToken) {
+/// A controller of the garden, by the name that Gardener gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Name {
+    /// Which extensions each seed needs, and what protects registrations in use.
+    ControllerRegistration,
+    /// What protects deployments in use.
+    ControllerDeployment,
+    /// Life of seeds, their namespaces and rights.
+    Seed,
+    /// Projects and their namespaces.
+    Project,
+    /// SecretBindings and their Secrets.
+    SecretBinding,
+    /// CredentialsBindings and their credentials.
+    CredentialsBinding,
+    /// What shoots show.
+    Shoot,
+}
+
+impl Name {
+    /// Every controller.
+    pub const ALL: [Name; 7] = [
+        Name::ControllerRegistration,
+        Name::ControllerDeployment,
+        Name::Seed,
+        Name::Project,
+        Name::SecretBinding,
+        Name::CredentialsBinding,
+        Name::Shoot,
+    ];
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Name::ControllerRegistration => "controllerregistration",
+            Name::ControllerDeployment => "controllerdeployment",
+            Name::Seed => "seed",
+            Name::Project => "project",
+            Name::SecretBinding => "secretbinding",
+            Name::CredentialsBinding => "credentialsbinding",
+            Name::Shoot => "shoot",
+        })
+    }
+}
+
+/// Runs these controllers until `stop`. `client` reaches the garden as controller-manager's user.
+pub async fn run(client: Client, controllers: BTreeSet<Name>, clock: Clock, stop: CancellationToken) {
     let context = Context::start(client, clock, &stop);
-    let mut controllers = JoinSet::new();
-    controllers.spawn(registration::run_installations(context.clone(), stop.clone()));
-    controllers.spawn(registration::run_standing(context.clone(), stop.clone()));
-    controllers.spawn(registration::run_registration_finalizers(context.clone(), stop.clone()));
-    controllers.spawn(registration::run_deployment_finalizers(context.clone(), stop.clone()));
-    controllers.spawn(seed::run(context.clone(), stop.clone()));
-    controllers.spawn(project::run(context.clone(), stop.clone()));
-    controllers.spawn(binding::run::<SecretBinding>(context.clone(), stop.clone()));
-    controllers.spawn(binding::run::<CredentialsBinding>(context.clone(), stop.clone()));
-    controllers.spawn(shoot::run(context, stop));
-    while controllers.join_next().await.is_some() {}
+    let mut running = JoinSet::new();
+    for name in controllers {
+        let (context, stop) = (context.clone(), stop.clone());
+        match name {
+            Name::ControllerRegistration => {
+                running.spawn(registration::run_installations(context.clone(), stop.clone()));
+                running.spawn(registration::run_standing(context.clone(), stop.clone()));
+                running.spawn(registration::run_registration_finalizers(context, stop))
+            }
+            Name::ControllerDeployment => running.spawn(registration::run_deployment_finalizers(context, stop)),
+            Name::Seed => running.spawn(seed::run(context, stop)),
+            Name::Project => running.spawn(project::run(context, stop)),
+            Name::SecretBinding => running.spawn(binding::run::<SecretBinding>(context, stop)),
+            Name::CredentialsBinding => running.spawn(binding::run::<CredentialsBinding>(context, stop)),
+            Name::Shoot => running.spawn(shoot::run(context, stop)),
+        };
+    }
+    while running.join_next().await.is_some() {}
 }

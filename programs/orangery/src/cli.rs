@@ -1,6 +1,7 @@
 //! The command line: names, arguments, help. Never does the work of a command.
 
 mod chart;
+mod garden;
 mod seeds;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Command as Definition, CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub use chart::{Chart, ChartLint, ChartRegistration, ChartRender, ChartSetting, Pull};
+pub use garden::{GARDEN_DATA_DIR, Garden, GardenController, Switch};
 pub use seeds::SeedLabels;
 
 use crate::landscape::SEED_FIRST;
@@ -56,6 +58,8 @@ pub enum Command {
     Up(Up),
     /// Run a bare Kubernetes in this process: API server and controllers, no garden
     Apiserver(Box<Apiserver>),
+    /// Run the garden's API in this process: no seed, and nothing makes clusters of Shoots
+    Garden(Box<Garden>),
     /// Print a kubeconfig for the garden, a seed or a Shoot
     Kubeconfig(Kubeconfig),
     /// Run the local provider as a process of its own

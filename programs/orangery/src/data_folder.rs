@@ -4,7 +4,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use api_meta::Fault;
 
@@ -49,6 +49,11 @@ pub(crate) fn somebody_elses(path: &Path, error: &io::Error) -> Option<String> {
             path.display()
         )
     })
+}
+
+/// A path that means the same to another terminal, which may stand in another folder.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Makes a folder for its owner alone, and those above it.

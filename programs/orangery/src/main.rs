@@ -12,7 +12,7 @@ use api_meta::Fault;
 use programs_orangery::cli::{self, Command};
 use programs_orangery::container_logs::Both;
 use programs_orangery::live::Console;
-use programs_orangery::{apiserver, chart, envtest, kubeconfig, provider_local, shell, up, why};
+use programs_orangery::{apiserver, chart, envtest, garden, kubeconfig, provider_local, shell, up, why};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
@@ -53,6 +53,7 @@ async fn run() -> ExitCode {
     let outcome = match command {
         Command::Up(arguments) => up::run(&arguments, interrupted(), &console).await,
         Command::Apiserver(arguments) => apiserver::run(&arguments, interrupted(), &console).await,
+        Command::Garden(arguments) => garden::run(&arguments, interrupted(), &console).await,
         Command::Kubeconfig(arguments) => kubeconfig::print(&arguments).await.map(|text| print!("{text}")),
         Command::ProviderLocal(arguments) => provider_local::run(&arguments, interrupted()).await,
         Command::Why(arguments) => {

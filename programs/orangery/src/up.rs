@@ -15,7 +15,8 @@ use crate::data_folder;
 use crate::follow::Ended;
 use crate::landscape::{self, Landscape, NotHealthy, SEEDS_MAX, Settings, State, apply_all, documents};
 use crate::live::{self, Console};
-use crate::{apiserver, kubeconfig, program_images};
+use crate::server_state::{OF_LANDSCAPE, Owner};
+use crate::{kubeconfig, program_images};
 
 /// The project that `--example` applies, as it stands in `examples/`.
 const EXAMPLE_PROJECT: &str = include_str!("../../../examples/10-project.yaml");
@@ -35,8 +36,6 @@ const EXAMPLE_NAME: &str = "local";
 /// a slow machine needs, so that something is wrong when it is reached.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The folder of the state, in the data folder.
-pub(crate) const STATE: &str = "state";
 /// How long parts may take to end: twice what a node gives its pods.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -52,11 +51,11 @@ pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, console: &
     }
     data_folder::make("the data folder", &arguments.data_dir)?;
     let _owned = data_folder::take(&arguments.data_dir, "up")?;
-    apiserver::refuse_folder(&arguments.data_dir)?;
+    Owner::Landscape.refuse_others(&arguments.data_dir)?;
     if !fresh {
         landscape::vacant(arguments.port).await?;
     }
-    let folder = arguments.data_dir.join(STATE);
+    let folder = arguments.data_dir.join(OF_LANDSCAPE);
     let settings = settings(arguments, &folder)?;
     if settings.images.is_some() {
         program_images::tell_isolation(console).await;
@@ -194,7 +193,7 @@ fn not_healthy(broken: &NotHealthy) -> String {
 
 /// Where the state is, and how long it is there.
 fn kept_where(arguments: &cli::Up) -> String {
-    let folder = arguments.data_dir.join(STATE);
+    let folder = arguments.data_dir.join(OF_LANDSCAPE);
     match (arguments.memory, State::is_in(&folder)) {
         (false, _) => format!("state is kept in {}", folder.display()),
         (true, false) => "state is in memory: it ends with this process".to_owned(),

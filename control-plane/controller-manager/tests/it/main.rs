@@ -48,6 +48,7 @@ impl Garden {
             garden
                 .embedded
                 .client("gardener.cloud:system:controller-manager", &[tests_kit::ADMINS]),
+            control_plane_controller_manager::Name::ALL.into(),
             garden.embedded.clock.clone(),
             garden.stop.clone(),
         );

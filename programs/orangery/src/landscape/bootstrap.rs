@@ -34,12 +34,20 @@ const BACKUP_SECRET: &str = "backup-local";
 /// Folder of backup buckets, below the data folder.
 pub const BACKUPS: &str = "backups";
 
-/// Applies what the garden needs.
+/// Applies what every garden needs, with or without a seed: namespaces, and the rights of its parts.
+///
+/// # Errors
+/// Any object that the garden refuses, by name.
+pub(crate) async fn apply_garden(client: &Client) -> Result<(), Fault> {
+    apply_all(client, documents(GARDEN)?).await
+}
+
+/// Applies what the garden of a landscape needs.
 ///
 /// # Errors
 /// Any object that the garden refuses, by name.
 pub(super) async fn garden(client: &Client, settings: &Settings) -> Result<(), Fault> {
-    apply_all(client, documents(GARDEN)?).await?;
+    apply_garden(client).await?;
     apply_all(client, vec![secret(DNS_SECRET), secret(BACKUP_SECRET)]).await?;
     for type_ in provider_types(settings) {
         for object in provider(settings, type_)? {

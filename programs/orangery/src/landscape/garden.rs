@@ -13,6 +13,11 @@ use super::api::{Api, ApiSettings};
 use super::state::{self, State};
 use super::{Parts, Settings};
 
+/// User of the garden's controllers; `manifests/garden.yaml` says what it may.
+pub(crate) const CONTROLLER_MANAGER: &str = "gardener.cloud:system:controller-manager";
+/// User of the scheduler, likewise.
+pub(crate) const SCHEDULER: &str = "gardener.cloud:system:scheduler";
+
 pub(super) async fn start_api(settings: &Settings, state: &State, front: &Front, url: &str) -> Result<Api, Fault> {
     Api::start(ApiSettings {
         name: state::GARDEN,
@@ -48,18 +53,15 @@ pub(super) fn start_parts(settings: &Settings, front: &Front, garden: &Api, part
     parts.spawn(
         "controller-manager",
         control_plane_controller_manager::run(
-            client("gardener.cloud:system:controller-manager")?,
+            client(CONTROLLER_MANAGER)?,
+            control_plane_controller_manager::Name::ALL.into(),
             clock.clone(),
             parts.stop.clone(),
         ),
     );
     parts.spawn(
         "scheduler",
-        control_plane_scheduler::run(
-            client("gardener.cloud:system:scheduler")?,
-            clock.clone(),
-            parts.stop.clone(),
-        ),
+        control_plane_scheduler::run(client(SCHEDULER)?, clock.clone(), parts.stop.clone()),
     );
     Ok(())
 }

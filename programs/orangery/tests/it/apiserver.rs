@@ -1,9 +1,8 @@
 //! `orangery apiserver` and envtest's programs as processes: killed and started again, refused, asked to end.
 
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use base_client::{Connector, Https, Judgement, wait_until};
@@ -12,78 +11,15 @@ use base_secrets::{Authority, CertificateSpec, Credential, Issued, KubeconfigSpe
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::PostParams;
-use kube::config::Kubeconfig;
-use kube::{Api, Client};
+use kube::Api;
 use serde_json::json;
 use tests_kit::free_port;
+
+use crate::process::{Running, client_of, refusal};
 
 /// Real time: many times what a slow machine needs.
 const PATIENCE: Duration = Duration::from_secs(120);
 const DAY: Duration = Duration::from_secs(24 * 3600);
-
-/// A running process; killed when it is dropped.
-struct Running(Child);
-
-impl Running {
-    fn start(program: &Path, arguments: &[&str], folder: &Path) -> Self {
-        let child = Command::new(program)
-            .args(arguments)
-            .current_dir(folder)
-            .env_remove("RUST_LOG")
-            .stdout(Stdio::piped())
-            .spawn();
-        Self(child.unwrap())
-    }
-
-    /// `orangery apiserver`, ready; and what it said then.
-    fn apiserver(folder: &Path, arguments: &str) -> (Self, String) {
-        let words: Vec<&str> = ["apiserver"].into_iter().chain(arguments.split_whitespace()).collect();
-        let mut running = Self::start(Path::new(env!("CARGO_BIN_EXE_orangery")), &words, folder);
-        let mut line = String::new();
-        BufReader::new(running.0.stdout.as_mut().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        assert!(line.starts_with("ready: https://127.0.0.1:"), "{line}");
-        (running, line)
-    }
-
-    fn kill(mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-
-    fn stop(mut self) {
-        let asked = Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status();
-        assert!(asked.unwrap().success());
-        assert!(self.0.wait().unwrap().success());
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn client_of(path: &Path) -> Client {
-    let text = std::fs::read_to_string(path).unwrap();
-    Https::new("test")
-        .client(&Kubeconfig::from_yaml(&text).unwrap())
-        .unwrap()
-}
-
-fn refusal(folder: &Path, arguments: &str) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_orangery"))
-        .args(arguments.split_whitespace())
-        .current_dir(folder)
-        .env_remove("RUST_LOG")
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    String::from_utf8(output.stderr).unwrap()
-}
 
 #[tokio::test]
 async fn what_it_kept_outlives_a_kill_and_so_do_its_kubeconfig_and_tokens() {

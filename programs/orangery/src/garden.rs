@@ -1,0 +1,117 @@
+//! `orangery garden`: the garden's API alone, for a person or a test. No seed, no gardenlet, no extension: Shoots are
+//! stored, judged and scheduled, and nothing makes clusters of them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use api_meta::Fault;
+use base_clock::{Clock, Entropy};
+use cluster_bare::Cluster;
+use cluster_controllers::Name as OfKubernetes;
+use control_plane_garden_api::GardenSettings;
+
+use crate::cli::{self, GardenController};
+use crate::landscape::{CONTROLLER_MANAGER, SCHEDULER, apply_garden};
+use crate::live::Console;
+use crate::server_state::{self, Owner, Place, ServerState};
+use crate::{data_folder, kubeconfig};
+
+/// The API server's name in its state, as in that of a landscape.
+const NAME: &str = "garden";
+/// How long parts may take to end.
+const STOP_PATIENCE: Duration = Duration::from_secs(10);
+/// Leases of leadership, as Gardener's components name them.
+const CONTROLLER_MANAGER_LEASE: &str = "gardener-controller-manager-leader-election";
+const SCHEDULER_LEASE: &str = "gardener-scheduler-leader-election";
+
+/// Runs the command until `stop` is done.
+///
+/// # Errors
+/// A data folder that cannot be used or is another command's, a port that is taken.
+pub async fn run(arguments: &cli::Garden, stop: impl Future<Output = ()>, console: &Console) -> Result<(), Fault> {
+    let cli::Garden {
+        data_dir,
+        memory,
+        port,
+        etcd,
+        ..
+    } = arguments;
+    let claimed = server_state::claim(Owner::Garden, "garden", data_dir, *port).await?;
+    let state = ServerState::open(&Place {
+        owner: Owner::Garden,
+        name: NAME,
+        data_dir,
+        memory: *memory,
+        etcd,
+    })
+    .await?;
+    let controllers = arguments.controllers();
+    let of_kubernetes: &[OfKubernetes] = match controllers.contains(&GardenController::Kubernetes) {
+        true => &OfKubernetes::WITHOUT_WORKLOADS,
+        false => &[],
+    };
+    let builder = state
+        .cluster(claimed.listener, etcd)
+        .only_controllers(BTreeSet::from_iter(of_kubernetes.iter().copied()))
+        .kinds(control_plane_garden_api::kinds(&GardenSettings {
+            entropy: Entropy::os(),
+            gateway: None,
+        }));
+    let ended = run_on(builder, arguments, &controllers, &state, stop, console).await;
+    state.close().await;
+    ended
+}
+
+async fn run_on(
+    builder: cluster_bare::Builder,
+    arguments: &cli::Garden,
+    controllers: &BTreeSet<GardenController>,
+    state: &ServerState,
+    stop: impl Future<Output = ()>,
+    console: &Console,
+) -> Result<(), Fault> {
+    let cluster = builder.start().await?;
+    state.watch_etcd(&cluster);
+    apply_garden(&cluster.server().loopback_client()).await?;
+    start(&cluster, controllers)?;
+    let path = kubeconfig::path(&arguments.data_dir, NAME);
+    kubeconfig::write(&path, cluster.kubeconfig())?;
+    console.say(&ready(&path, cluster.url(), arguments));
+    stop.await;
+    if tokio::time::timeout(STOP_PATIENCE, cluster.stop()).await.is_err() {
+        tracing::warn!("not everything ended within {STOP_PATIENCE:?}");
+    }
+    Ok(())
+}
+
+/// Starts Gardener's controllers and its scheduler, those that are asked for.
+fn start(cluster: &Cluster, controllers: &BTreeSet<GardenController>) -> Result<(), Fault> {
+    let of_gardener: BTreeSet<_> = controllers
+        .iter()
+        .filter_map(|controller| match controller {
+            GardenController::OfGardener(name) => Some(*name),
+            GardenController::Kubernetes | GardenController::Scheduler => None,
+        })
+        .collect();
+    if !of_gardener.is_empty() {
+        cluster.run_beside(CONTROLLER_MANAGER, CONTROLLER_MANAGER_LEASE, move |client, stop| {
+            control_plane_controller_manager::run(client, of_gardener.clone(), Clock::real(), stop)
+        })?;
+    }
+    if controllers.contains(&GardenController::Scheduler) {
+        cluster.run_beside(SCHEDULER, SCHEDULER_LEASE, |client, stop| {
+            control_plane_scheduler::run(client, Clock::real(), stop)
+        })?;
+    }
+    Ok(())
+}
+
+/// Where it is, how to use it, how long it is there.
+fn ready(path: &Path, url: &str, arguments: &cli::Garden) -> String {
+    format!(
+        "ready: {url}, {}; export KUBECONFIG={}; Ctrl-C ends it",
+        server_state::lasting(arguments.memory, &arguments.etcd),
+        data_folder::absolute(path).display()
+    )
+}

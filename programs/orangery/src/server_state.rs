@@ -1,0 +1,202 @@
+//! What one API server of its own keeps: in memory, in the data folder, or in an etcd; and whose data folder it is. For
+//! `orangery apiserver` and `orangery garden`; a landscape of `orangery up` has a state of its own.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use api_meta::Fault;
+use base_clock::{Clock, Entropy};
+use cluster_bare::Cluster;
+use cluster_node::Volumes;
+use cluster_store::FileStore;
+use cluster_store_etcd::EtcdStore;
+use tokio::net::TcpListener;
+
+use crate::kept::{self, Kept, VOLUMES};
+use crate::{cli, data_folder, landscape, on_etcd};
+
+/// The folder of a landscape's state, in the data folder.
+pub(crate) const OF_LANDSCAPE: &str = "state";
+
+/// Whose state it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// `orangery up`.
+    Landscape,
+    /// `orangery apiserver`.
+    Kubernetes,
+    /// `orangery garden`.
+    Garden,
+}
+
+impl Owner {
+    const ALL: [Owner; 3] = [Owner::Landscape, Owner::Kubernetes, Owner::Garden];
+
+    /// The folders of its state, in the data folder: that with objects, and that without, where these are in an etcd.
+    fn folders(self) -> &'static [&'static str] {
+        match self {
+            Owner::Landscape => &[OF_LANDSCAPE],
+            Owner::Kubernetes => &["apiserver", "apiserver-on-etcd"],
+            Owner::Garden => &["garden", "garden-on-etcd"],
+        }
+    }
+
+    fn described(self) -> &'static str {
+        match self {
+            Owner::Landscape => "a landscape of `orangery up`",
+            Owner::Kubernetes => "the Kubernetes of an `orangery apiserver`",
+            Owner::Garden => "the garden of an `orangery garden`",
+        }
+    }
+
+    /// Refuses a data folder that holds the state of another.
+    ///
+    /// # Errors
+    /// It does; the error says whose.
+    pub(crate) fn refuse_others(self, data_dir: &Path) -> Result<(), Fault> {
+        let others = Owner::ALL.into_iter().filter(|other| *other != self);
+        let held = others
+            .filter(|other| other.folders().iter().any(|folder| kept::is_in(&data_dir.join(folder))))
+            .map(Owner::described)
+            .next();
+        held.map_or(Ok(()), |what| {
+            let why = format!("the data folder {} holds {what}", data_dir.display());
+            Err(Fault::user(why).hint("name another folder with --data-dir"))
+        })
+    }
+}
+
+/// A data folder that is ours, and the port.
+pub(crate) struct Claimed {
+    pub(crate) listener: TcpListener,
+    _lock: File,
+}
+
+/// Takes the data folder and the port of 127.0.0.1 for `command`. Where there is a folder, it tells which process is in
+/// the way; where there is none, none is made in vain.
+///
+/// # Errors
+/// Another process has one of them, the folder cannot be used, or holds the state of another command.
+pub(crate) async fn claim(owner: Owner, command: &str, data_dir: &Path, port: u16) -> Result<Claimed, Fault> {
+    let vacant = match data_dir.exists() {
+        true => None,
+        false => Some(landscape::bind(port).await?),
+    };
+    data_folder::make("the data folder", data_dir)?;
+    let lock = data_folder::take(data_dir, command)?;
+    owner.refuse_others(data_dir)?;
+    let listener = match vacant {
+        Some(listener) => listener,
+        None => landscape::bind(port).await?,
+    };
+    Ok(Claimed { listener, _lock: lock })
+}
+
+/// Where a state is.
+pub(crate) struct Place<'a> {
+    pub(crate) owner: Owner,
+    /// The server's name, that of its folder within the state's.
+    pub(crate) name: &'a str,
+    pub(crate) data_dir: &'a Path,
+    pub(crate) memory: bool,
+    pub(crate) etcd: &'a cli::Etcd,
+}
+
+/// What outlives the process, or does not.
+pub(crate) struct ServerState {
+    pub(crate) kept: Kept,
+    pub(crate) volumes: Volumes,
+    files: Vec<FileStore>,
+    etcd: Option<Arc<EtcdStore>>,
+}
+
+impl ServerState {
+    /// Opens it, or begins it.
+    ///
+    /// # Errors
+    /// The folder or the etcd cannot be used, or is damaged. It is left as it was.
+    pub(crate) async fn open(place: &Place<'_>) -> Result<Self, Fault> {
+        let (clock, entropy) = (Clock::real(), Entropy::os());
+        let mut files = Vec::new();
+        if place.memory {
+            return Ok(Self {
+                kept: Kept::memory(place.name, &clock, &entropy)?,
+                volumes: Volumes::new(),
+                files,
+                etcd: None,
+            });
+        }
+        let is_on_etcd = !place.etcd.etcd_servers.is_empty();
+        let folder = place.data_dir.join(place.owner.folders()[usize::from(is_on_etcd)]);
+        data_folder::make("the state's folder", &folder)?;
+        kept::check(&folder)?;
+        let (kept, etcd) = if is_on_etcd {
+            let keys = kept::keys(&folder, place.name, VOLUMES, &clock, &entropy)?;
+            let path = folder.join(place.name).join(kept::KEYS);
+            let etcd = Arc::new(on_etcd::open(place.etcd, &keys, &path).await?);
+            let store = etcd.clone();
+            (Kept { store, keys }, Some(etcd))
+        } else {
+            (
+                kept::open(&folder, place.name, VOLUMES, &clock, &entropy, &mut files).await?,
+                None,
+            )
+        };
+        kept.keys.check(place.name, &clock)?;
+        let path = folder.join(VOLUMES);
+        let volumes =
+            Volumes::in_folder(&path).map_err(|error| data_folder::unusable("open the volumes in", &path, &error))?;
+        Ok(Self {
+            kept,
+            volumes,
+            files,
+            etcd,
+        })
+    }
+
+    /// A cluster on it.
+    pub(crate) fn cluster(&self, listener: TcpListener, etcd: &cli::Etcd) -> cluster_bare::Builder {
+        let Kept { store, keys } = self.kept.clone();
+        let builder = Cluster::builder()
+            .listener(listener)
+            .store(store)
+            .keys(cluster_bare::Keys {
+                authority: keys.authority,
+                clients: keys.clients,
+                tokens: keys.tokens,
+            });
+        match self.etcd {
+            Some(_) => builder.replicated(etcd.leader_elect),
+            None => builder,
+        }
+    }
+
+    /// Lets the server's `/readyz` tell when its etcd is out of reach.
+    pub(crate) fn watch_etcd(&self, cluster: &Cluster) {
+        let Some(etcd) = &self.etcd else { return };
+        let is_connected = etcd.is_connected();
+        cluster.server().readiness().add("etcd", move || {
+            let down = "the watches of etcd broke, and it is not reached again yet";
+            is_connected().then_some(()).ok_or_else(|| down.to_owned())
+        });
+    }
+
+    /// Closes what is open. Without it nothing is lost either.
+    pub(crate) async fn close(self) {
+        for store in &self.files {
+            if let Err(error) = store.close().await {
+                tracing::warn!("not closed in order: {error}");
+            }
+        }
+    }
+}
+
+/// How long what is written stays, for the line that says that a server is ready.
+pub(crate) fn lasting(memory: bool, etcd: &cli::Etcd) -> &'static str {
+    match (memory, etcd.etcd_servers.is_empty()) {
+        (true, _) => "in memory alone",
+        (false, true) => "kept",
+        (false, false) => "kept in etcd",
+    }
+}
