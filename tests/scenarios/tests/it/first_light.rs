@@ -3,8 +3,8 @@
 use api_core::v1beta1::Shoot;
 use api_extensions::{Cluster, ControlPlane, DNSRecord, Infrastructure, Worker};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Namespace, Node, Service};
-use kube::api::{ListParams, Patch, PatchParams};
+use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolumeClaim, Service};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use tests_scenarios::{NAME, NAMESPACE, SHOOT, SURROUNDINGS, TECHNICAL_ID, World, merge, wait};
@@ -162,6 +162,25 @@ async fn a_deleted_shoot_leaves_nothing_behind() {
             leftovers(&world, leftover).await
         );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shoot_is_deleted_though_an_extension_keeps_a_claim_in_it() {
+    let world = World::with_example_shoot().await;
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(world.shoot_client(NAMESPACE, NAME).await, "kube-system");
+    let label = json!({"shoot.gardener.cloud/no-cleanup": "true"});
+    for (name, labels) in [("cache", label), ("of-a-user", json!({}))] {
+        let claim = serde_json::from_value(json!({
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        }));
+        claims.create(&PostParams::default(), &claim.unwrap()).await.unwrap();
+        wait(&claims, name, |claim| {
+            (claim?.status.as_ref()?.phase.as_deref()? == "Bound").then_some(())
+        })
+        .await;
+    }
+    world.delete_shoot(NAMESPACE, NAME).await;
 }
 
 /// Names of objects in the project namespace that carry the Shoot's name as a prefix.

@@ -1,12 +1,16 @@
 //! Emptying a shoot before it goes: what users left behind would keep machines, volumes and load balancers alive.
 //! Rules of gardener/gardener v1.150 `pkg/gardenlet/operation/botanist/cleanup.go`.
 
+use std::collections::BTreeSet;
+
 use api_meta::annotations::SHOOT_SKIP_CLEANUP;
 use api_meta::{ErrorCode, Fault};
 use base_client::{fault_of, is_missing};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PropagationPolicy};
+use kube::core::PartialObjectMeta;
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use tokio::time::Instant;
@@ -163,7 +167,28 @@ pub(crate) async fn kubernetes_resources(op: &Operation, until: Option<Instant>)
     .await?;
     empty(op, &[namespace], KUBERNETES_RESOURCES_GRACE, until, users).await?;
     let volumes = resource(("", "v1", "PersistentVolume", "persistentvolumes"));
-    empty(op, &[volumes], KUBERNETES_RESOURCES_GRACE, until, |_| true).await
+    let kept = kept_claims(&client).await?;
+    empty(op, &[volumes], KUBERNETES_RESOURCES_GRACE, until, |volume| {
+        !claim_of(volume).is_some_and(|claim| kept.contains(&claim))
+    })
+    .await
+}
+
+/// Namespace and name of each claim that is Gardener's own. Its volume stays with it: one that is deleted is made again.
+async fn kept_claims(client: &Client) -> Result<BTreeSet<(String, String)>, Fault> {
+    let claims: Api<PersistentVolumeClaim> = Api::all(client.clone());
+    let own = ListParams::default().labels(&format!("{NO_CLEANUP}=true"));
+    let listed = claims.list_metadata(&own).await;
+    let listed = listed.map_err(|error| fault_of(error, "list persistentvolumeclaims in the shoot"))?;
+    let place = |claim: PartialObjectMeta<_>| (claim.namespace().unwrap_or_default(), claim.name_any());
+    Ok(listed.items.into_iter().map(place).collect())
+}
+
+/// Namespace and name of the claim that a volume is for.
+fn claim_of(volume: &DynamicObject) -> Option<(String, String)> {
+    let claim = volume.data.pointer("/spec/claimRef")?;
+    let text = |field: &str| claim[field].as_str().map(str::to_owned);
+    Some((text("namespace")?, text("name")?))
 }
 
 /// Deletes all objects of these kinds and waits until none is left.
