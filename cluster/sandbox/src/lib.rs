@@ -42,5 +42,11 @@ pub use {
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
+// Tests build it on Linux as well, so that no change breaks other systems unnoticed.
+#[cfg(all(test, target_os = "linux"))]
+pub mod elsewhere;
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::{Container, Exec, Pod, available, available_with, run_if_helper};
+
+#[cfg(test)]
+mod systems;
