@@ -7,6 +7,7 @@
 )]
 
 mod cluster;
+mod connections;
 mod ends;
 mod files;
 mod isolated;
