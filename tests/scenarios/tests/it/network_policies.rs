@@ -1,6 +1,8 @@
 //! Network policies of a seed: who may reach whom is a generated table, every label in it opens exactly its rows, and
 //! the pod network holds to it.
 
+mod losses;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -29,6 +31,7 @@ const OUTSIDE: [(&str, &str, u16, Protocol); 4] = [
 ];
 
 /// The seed as policies see it.
+#[derive(Clone)]
 struct Seen {
     policies: BTreeMap<(String, String), NetworkPolicy>,
     namespaces: BTreeMap<String, Labels>,
@@ -40,6 +43,8 @@ struct Seen {
 #[derive(Clone)]
 struct Place {
     name: String,
+    /// `service.namespace:port`, where it is a Service.
+    service: Option<String>,
     pod: Option<PodFacts>,
     address: IpAddr,
     port: u16,
@@ -99,6 +104,7 @@ impl Seen {
                         in_namespace(&pod.namespace, &service.name_any()),
                         port.port
                     ),
+                    service: Some(format!("{}.{}:{}", service.name_any(), pod.namespace, port.port)),
                     pod: Some(pod.clone()),
                     address: pod.address.unwrap(),
                     port: u16::try_from(number).unwrap(),
@@ -108,6 +114,7 @@ impl Seen {
         }
         places.extend(OUTSIDE.map(|(name, address, port, protocol)| Place {
             name: format!("{name}, port {port}"),
+            service: None,
             pod: None,
             address: address.parse().unwrap(),
             port,
@@ -117,7 +124,7 @@ impl Seen {
     }
 
     /// The connections that are allowed, by what connects and what it connects to.
-    fn allowed(&self, policies: &Policies) -> BTreeSet<(String, String)> {
+    fn allowed(&self, policies: &Policies) -> BTreeSet<Connection> {
         let places = self.places();
         let mut allowed = BTreeSet::new();
         for pod in &self.pods {
@@ -179,24 +186,21 @@ fn asks(label: &str) -> bool {
     ASKING.iter().any(|prefix| label.starts_with(prefix))
 }
 
-/// A connection and what it hangs on: labels and policies whose loss ends it.
+/// What connects, and what it connects to.
+type Connection = (String, String);
+/// What a connection hangs on: labels and policies whose loss ends it.
 type Row = (BTreeSet<String>, BTreeSet<String>);
 
-fn rows(seen: &Seen) -> BTreeMap<(String, String), Row> {
+fn rows(seen: &Seen) -> BTreeMap<Connection, Row> {
     let whole = seen.evaluator(None);
     let allowed = seen.allowed(&whole);
-    let mut rows: BTreeMap<(String, String), Row> = allowed
+    let mut rows: BTreeMap<Connection, Row> = allowed
         .iter()
         .map(|connection| (connection.clone(), Row::default()))
         .collect();
     for (index, pod) in seen.pods.iter().enumerate() {
         for label in pod.labels.keys().filter(|label| asks(label)) {
-            let mut without = Seen {
-                policies: seen.policies.clone(),
-                namespaces: seen.namespaces.clone(),
-                pods: seen.pods.clone(),
-                services: seen.services.clone(),
-            };
+            let mut without = seen.clone();
             without.pods[index].labels.remove(label);
             let left = without.allowed(&whole);
             for lost in allowed.difference(&left) {
@@ -218,7 +222,7 @@ fn rows(seen: &Seen) -> BTreeMap<(String, String), Row> {
     rows
 }
 
-fn page(rows: &BTreeMap<(String, String), Row>, seen: &Seen) -> String {
+fn page(rows: &BTreeMap<Connection, Row>, seen: &Seen) -> String {
     let mut page = String::from(
         "# Who may reach whom in a seed\n\n\
          In `garden` and in the namespaces of Shoots and extensions everything is denied, in both directions, but for what\n\
@@ -263,17 +267,42 @@ async fn generated_reference_of_network_policies_is_what_a_landscape_allows() {
     let written = std::fs::read_to_string(file).unwrap_or_default();
     assert_eq!(written, page, "run `cargo xtask generate`");
     // The network of the running seed says the same of every connection.
+    let allowed: BTreeSet<Connection> = rows.into_keys().collect();
+    for differing in differences(&world, &seen, &allowed).await {
+        panic!("{differing}");
+    }
+}
+
+/// How the running network differs from what is allowed: whether it lets each pod connect to each place, and whether it
+/// makes the connections that lead through Services.
+async fn differences(world: &World, seen: &Seen, allowed: &BTreeSet<Connection>) -> Vec<String> {
     let network = world.landscape.seeds[0].api.pods();
+    let mut differing = Vec::new();
     for pod in &seen.pods {
+        let dialler = network.of_pod(&world.seed, &pod.namespace, pod.address.unwrap());
         for place in seen.places() {
             let connection = (in_namespace(&pod.namespace, &program(pod)), place.name.clone());
             if Some(pod.address) == place.pod.as_ref().map(|other| other.address) {
                 continue;
             }
-            let allowed = reaches(&world, &network, pod, &place).await.is_ok();
-            assert_eq!(allowed, rows.contains_key(&connection), "{connection:?}");
+            let mut tried = vec![reaches(world, &network, pod, &place).await];
+            if let Some(address) = &place.service {
+                tried.push(dialler.dial(address).await.map(drop));
+            }
+            for outcome in tried {
+                let as_expected = match &outcome {
+                    Ok(()) => allowed.contains(&connection),
+                    // Not every port of a Service has a program behind it here.
+                    Err(Refused::Policy { .. } | Refused::NotListening(_)) => !allowed.contains(&connection),
+                    Err(_) => false,
+                };
+                if !as_expected {
+                    differing.push(format!("{connection:?}: {outcome:?}"));
+                }
+            }
         }
     }
+    differing
 }
 
 #[tokio::test(start_paused = true)]
