@@ -1,24 +1,24 @@
-//! ControlPlane: the configuration that a cloud controller would be given, in the shoot's namespace and in the
-//! shoot itself. It runs nothing: local nodes need no cloud controller. It does verify the infrastructure it is
-//! told of.
+//! ControlPlane: what is known of the local network, as a ConfigMap in the shoot. It runs nothing, because local nodes need
+//! no cloud controller, and writes no `cloud-provider-config` into the shoot's namespace: upstream's provider-local does
+//! not either, so that an extension's webhook may bring its own (gardener/gardener v1.150
+//! pkg/provider-local/controller/controlplane/valuesprovider.go). It does verify the infrastructure that it is given.
 
 use std::collections::BTreeMap;
 
 use api_extensions::ControlPlane;
 use api_meta::Fault;
 use async_trait::async_trait;
-use base_client::delete;
 use extensions_sdk::{Actuator, Context, Outcome};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::{Api, ResourceExt};
+use kube::ResourceExt;
 
-use crate::objects::{apply_config_map, apply_in_shoot, meta, remove_from_shoot};
+use crate::objects::{apply_in_shoot, meta, remove_from_shoot};
 use crate::provider_status::InfrastructureStatus;
 
 const MADE_FOR: &str = "controlplane";
-/// The configuration's name, as upstream's providers call theirs.
-const CONFIG: &str = "cloud-provider-config";
+/// The ConfigMap in the shoot's `kube-system`.
+const CONFIG: &str = "provider-local-network";
 /// The ManagedResource (gardener/gardener v1.150 extensions/pkg/controller/controlplane/genericactuator).
 const MANAGED: &str = "extension-controlplane-shoot";
 
@@ -43,7 +43,6 @@ impl Actuator<ControlPlane> for ControlPlanes {
             ("networkID".to_owned(), infrastructure.network.id.to_string()),
             ("networkCIDR".to_owned(), infrastructure.network.cidr.clone()),
         ]);
-        apply_config_map(&context.client, meta(&namespace, CONFIG, MADE_FOR), data.clone()).await?;
         let in_shoot = ConfigMap {
             metadata: ObjectMeta {
                 name: Some(CONFIG.to_owned()),
@@ -61,7 +60,6 @@ impl Actuator<ControlPlane> for ControlPlanes {
         let namespace = object.namespace().unwrap_or_default();
         context
             .unless_obsolete(remove_from_shoot(&context.client, &namespace, MANAGED))
-            .await?;
-        delete::<ConfigMap>(&Api::namespaced(context.client.clone(), &namespace), CONFIG).await
+            .await
     }
 }

@@ -72,19 +72,22 @@ async fn a_control_plane_verifies_the_infrastructure_it_is_told_of() {
     landscape
         .bring_about::<ControlPlane>("ape", spec(json!({"infrastructureProviderStatus": status})))
         .await;
-    let config = landscape
-        .api::<ConfigMap>()
-        .get("cloud-provider-config")
-        .await
-        .unwrap()
-        .data
-        .unwrap();
-    assert_eq!(config["networkID"], status["network"]["id"].to_string());
     landscape
         .api::<ManagedResource>()
         .get("extension-controlplane-shoot")
         .await
         .unwrap();
+    let secret = landscape
+        .api::<Secret>()
+        .get("extension-controlplane-shoot")
+        .await
+        .unwrap();
+    let manifest: Value = serde_json::from_slice(&secret.data.unwrap()["manifest.yaml"].0).unwrap();
+    assert_eq!(manifest["metadata"]["name"], "provider-local-network");
+    assert_eq!(manifest["data"]["networkID"], status["network"]["id"].to_string());
+    // An extension's webhook may bring this one for kube-controller-manager.
+    let cloud_config = landscape.api::<ConfigMap>().get_opt("cloud-provider-config").await;
+    assert!(cloud_config.unwrap().is_none());
     landscape.take_down::<ControlPlane>("ape").await;
     assert_eq!(
         ledger(&landscape.client, NAMESPACE).await.unwrap(),
