@@ -136,24 +136,28 @@ pub fn env_name(text: &str) -> Option<String> {
     })
 }
 
-/// The name of a port in an IANA registry: at most 15 lower-case letters, digits and `-`, at least one letter.
-pub fn port_name(text: &str) -> Option<String> {
-    if text.len() > 15 {
-        return Some("must be no more than 15 characters".to_owned());
-    }
-    if !text
-        .bytes()
-        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-    {
-        return Some("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".to_owned());
-    }
-    if !text.bytes().any(|b| b.is_ascii_lowercase()) {
-        return Some("must contain at least one letter (a-z)".to_owned());
-    }
-    if text.contains("--") {
-        return Some("must not contain consecutive hyphens".to_owned());
-    }
-    (text.starts_with('-') || text.ends_with('-')).then(|| "must not begin or end with a hyphen".to_owned())
+/// All that is wrong with the name of a port in an IANA registry: at most 15 lower-case letters, digits and `-`, at least
+/// one letter (Kubernetes v1.35 `IsValidPortName`).
+pub fn port_name(text: &str) -> Vec<&'static str> {
+    let is_letter = |b: u8| b.is_ascii_lowercase();
+    let is_known = |b: u8| is_letter(b) || b.is_ascii_digit() || b == b'-';
+    let faults = [
+        (text.len() > 15, "must be no more than 15 characters"),
+        (
+            text.is_empty() || !text.bytes().all(is_known),
+            "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
+        ),
+        (!text.bytes().any(is_letter), "must contain at least one letter (a-z)"),
+        (text.contains("--"), "must not contain consecutive hyphens"),
+        (
+            text.starts_with('-') || text.ends_with('-'),
+            "must not begin or end with a hyphen",
+        ),
+    ];
+    faults
+        .into_iter()
+        .filter_map(|(is_so, why)| is_so.then_some(why))
+        .collect()
 }
 
 /// A key of a ConfigMap or Secret.
@@ -225,8 +229,8 @@ mod tests {
             (qualified_name, "a/b/c", false),
             (label_value, "", true),
             (label_value, "a b", false),
-            (port_name, "http", true),
-            (port_name, "123", false),
+            (|name| port_name(name).first().map(ToString::to_string), "http", true),
+            (|name| port_name(name).first().map(ToString::to_string), "123", false),
             (config_key, "..a", false),
         ];
         for (rule, text, good) in table {

@@ -11,6 +11,8 @@ use crate::{FieldError, FieldPath, names};
 
 const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
 const POLICY_TYPES: [&str; 2] = ["Ingress", "Egress"];
+/// The bits of an address of IPv6 that say that the rest is one of IPv4.
+const MAPPED_BITS: u32 = 96;
 const NO_PORT: &str = "must be between 1 and 65535, inclusive";
 const NO_CIDR: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 /// The lists of rules, and where the peers of one stand.
@@ -133,8 +135,8 @@ fn port(port: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
                 let words = "may not be specified when `port` is non-numeric";
                 errors.push(FieldError::invalid(last, end, words));
             }
-            let why = names::port_name(name);
-            errors.extend(why.map(|why| FieldError::invalid(path.field("port"), name.as_str(), why)));
+            let wrong = names::port_name(name).into_iter();
+            errors.extend(wrong.map(|why| FieldError::invalid(path.field("port"), name.as_str(), why)));
         }
         Some(number) => {
             let first = number.as_i64().unwrap_or_default();
@@ -144,7 +146,8 @@ fn port(port: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
             let Some(end) = end else { return };
             if end < first {
                 let words = "must be greater than or equal to `port`";
-                errors.push(FieldError::invalid(last, end, words));
+                // The number that is shown is that of `port`, as upstream shows it.
+                errors.push(FieldError::invalid(last, first, words));
             }
             if !is_port(end) {
                 errors.push(FieldError::invalid(last, end, NO_PORT));
@@ -213,7 +216,9 @@ fn well_formed(
     network
 }
 
-/// A network as Go's `ParseCIDRSloppy` reads it: zeros may stand before the numbers of an IPv4 address.
+/// A network as Go's `ParseCIDRSloppy` reads it: zeros may stand before the numbers of an address. An IPv4 address that is
+/// written as one of IPv6 (`::ffff:10.0.0.0`) stays one of IPv6, whose mask has 128 bits, but is compared and printed as
+/// IPv4.
 #[derive(Debug, PartialEq, Eq)]
 struct Network {
     /// The address as it is written, which may have bits behind the prefix.
@@ -227,10 +232,10 @@ impl Network {
     fn parse(text: &str) -> Option<Self> {
         let (address, prefix) = text.split_once('/')?;
         let strict = address.parse::<IpAddr>().ok();
-        let parsed = strict.or_else(|| Some(IpAddr::V4(sloppy(address)?)))?;
+        let parsed = strict.or_else(|| sloppy(address))?;
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let length = prefix.parse::<u32>().ok().filter(|_| digits(prefix))?;
-        let is_strict = strict.is_some() && (prefix == "0" || !prefix.starts_with('0'));
+        let is_strict = strict.is_some() && (prefix == "0" || !prefix.starts_with('0')) && !is_mapped(parsed);
         (length <= width(parsed)).then_some(Network {
             address: parsed,
             prefix: length,
@@ -252,20 +257,50 @@ impl Network {
     }
 
     fn contains_strictly(&self, part: &Network) -> bool {
+        let (own, prefix) = self.canonical();
+        let (other, _) = part.canonical();
         let within = Network {
-            address: part.first(),
-            prefix: self.prefix.min(width(part.address)),
+            address: other,
+            prefix,
             is_strict: true,
         };
-        self.address.is_ipv4() == part.address.is_ipv4() && within.first() == self.first() && self.prefix < part.prefix
+        own.is_ipv4() == other.is_ipv4() && within.first() == own && self.prefix < part.prefix
     }
+
+    /// Its first address and its prefix, of IPv4 where it is one of IPv4 that is written as one of IPv6.
+    fn canonical(&self) -> (IpAddr, u32) {
+        let first = self.first();
+        match is_mapped(first) {
+            // The mask covers at least the 96 bits that make it one.
+            true => (first.to_canonical(), self.prefix - MAPPED_BITS),
+            false => (first, self.prefix),
+        }
+    }
+}
+
+/// Whether an address is one of IPv4 that is written as one of IPv6.
+fn is_mapped(address: IpAddr) -> bool {
+    address != address.to_canonical()
 }
 
 fn width(address: IpAddr) -> u32 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-fn sloppy(text: &str) -> Option<Ipv4Addr> {
+fn sloppy(text: &str) -> Option<IpAddr> {
+    if !text.contains(':') {
+        return sloppy_v4(text).map(IpAddr::V4);
+    }
+    let group = |group: &str| match group.contains('.') {
+        true => Some(sloppy_v4(group)?.to_string()),
+        false if group.is_empty() => Some(String::new()),
+        false => Some(format!("{:0>1}", group.trim_start_matches('0'))),
+    };
+    let groups: Option<Vec<String>> = text.split(':').map(group).collect();
+    groups?.join(":").parse().ok().map(IpAddr::V6)
+}
+
+fn sloppy_v4(text: &str) -> Option<Ipv4Addr> {
     let mut numbers = text.split('.').map(|number| {
         let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
         number.parse::<u8>().ok().filter(|_| is_number)
@@ -281,9 +316,10 @@ fn network_warnings(path: &str, cidr: &str) -> Vec<String> {
         return warnings;
     };
     let (address, prefix) = (network.address, network.prefix);
-    let first = format!("{}/{prefix}", network.first());
+    let (canonical, canonical_prefix) = network.canonical();
+    let first = format!("{canonical}/{canonical_prefix}");
     if address != network.first() {
-        let single = format!("{address}/{}", width(address));
+        let single = format!("{}/{}", address.to_canonical(), width(address));
         warnings.push(format!(
             "{path}: CIDR value \"{cidr}\" is ambiguous in this context (should be \"{first}\" or \"{single}\"?)"
         ));
@@ -345,7 +381,7 @@ mod tests {
             ),
             (
                 json!({"port": 80, "endPort": 79}),
-                vec![".endPort: Invalid value: 79: must be greater than or equal to `port`"],
+                vec![".endPort: Invalid value: 80: must be greater than or equal to `port`"],
             ),
             (
                 json!({"port": 80, "endPort": 123_456}),
@@ -458,6 +494,17 @@ mod tests {
             [format!(
                 "{AT}: non-standard CIDR value \"010.1.0.0/16\" will be considered invalid in a future Kubernetes release: use \"10.1.0.0/16\""
             )]
+        );
+        assert_eq!(
+            of("::ffff:10.1.2.3/112"),
+            [
+                format!(
+                    "{AT}: CIDR value \"::ffff:10.1.2.3/112\" is ambiguous in this context (should be \"10.1.0.0/16\" or \"10.1.2.3/128\"?)"
+                ),
+                format!(
+                    "{AT}: non-standard CIDR value \"::ffff:10.1.2.3/112\" will be considered invalid in a future Kubernetes release: use \"10.1.0.0/16\""
+                )
+            ]
         );
         assert_eq!(
             of("FE80::/10"),

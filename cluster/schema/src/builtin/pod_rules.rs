@@ -246,8 +246,9 @@ pub(super) fn container(
         }
         one_of(port, "protocol", &["SCTP", "TCP", "UDP"], &at, errors);
         let name = text(port, "name");
-        if let Some(why) = names::port_name(name).filter(|_| !name.is_empty()) {
-            errors.push(FieldError::invalid(at.field("name"), name, why));
+        if !name.is_empty() {
+            let wrong = names::port_name(name).into_iter();
+            errors.extend(wrong.map(|why| FieldError::invalid(at.field("name"), name, why)));
         }
         if !name.is_empty() && !seen.insert(name) {
             errors.push(FieldError::duplicate(at.field("name"), name));

@@ -75,7 +75,7 @@ pub fn validate(group: &str, version: &str, kind: &str, object: &Value, old: Opt
 pub fn warnings(group: &str, kind: &str, object: &Value, old: Option<&Value>) -> Vec<String> {
     let is_told = match (kind, old) {
         (_, None) => true,
-        ("Service" | "PersistentVolumeClaim", _) => true,
+        ("Service" | "PersistentVolumeClaim" | "NetworkPolicy", _) => true,
         ("DaemonSet", Some(old)) => object["spec"]["template"] != old["spec"]["template"],
         (_, Some(old)) => object["metadata"]["generation"] != old["metadata"]["generation"],
     };

@@ -153,9 +153,8 @@ fn ports_errors(ports: &[&Value], path: &FieldPath<'_>, errors: &mut Vec<FieldEr
         }
         match port.get("targetPort") {
             Some(Value::String(name)) => {
-                if let Some(why) = names::port_name(name) {
-                    errors.push(FieldError::invalid(at.field("targetPort"), name.as_str(), why));
-                }
+                let wrong = names::port_name(name).into_iter();
+                errors.extend(wrong.map(|why| FieldError::invalid(at.field("targetPort"), name.as_str(), why)));
             }
             target => super::rules::port_number(target, &at.field("targetPort"), errors),
         }
