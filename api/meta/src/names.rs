@@ -36,6 +36,9 @@ pub const CLOUD_PROVIDER_SECRET: &str = "cloudprovider";
 pub const CLOUD_CONFIG_DATA_KEY: &str = "cloud_config";
 /// ManagedResources of the seed itself carry this class.
 pub const MANAGED_RESOURCE_CLASS_SEED: &str = "seed";
+/// Folder of the token, the CA and the namespace of a pod's service account in its containers (kubernetes/kubernetes v1.35
+/// plugin/pkg/admission/serviceaccount/admission.go).
+pub const SERVICE_ACCOUNT_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// Prefix of an extension's service account in the garden, before its installation's name.
 pub const EXTENSION_SERVICE_ACCOUNT_PREFIX: &str = "extension-";
 /// Taint key of seeds that only shoots of the garden namespace may use.

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use api_meta::names::SERVICE_ACCOUNT_FOLDER;
 use cluster_store::{Entry, Key, Page, Range};
 use futures::StreamExt;
 use serde_json::{Map, Value, json};
@@ -17,8 +18,6 @@ use crate::status::Status;
 const DEFAULT_ACCOUNT: &str = "default";
 /// How long a pod waits for the account `default` of a namespace that was made just now; a controller makes it.
 const ACCOUNT_WAIT: Duration = Duration::from_secs(1);
-/// Where containers look for their token.
-const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// What the names of token volumes begin with.
 const TOKEN_VOLUME: &str = "kube-api-access-";
 /// Seconds that a token lives: so odd that upstream knows its own tokens by it.
@@ -165,9 +164,9 @@ fn mount_token(pod: &mut Value) {
             let Some(mounts) = mounts.as_array_mut() else { continue };
             if mounts
                 .iter()
-                .all(|mount| mount.get("mountPath") != Some(&json!(TOKEN_PATH)))
+                .all(|mount| mount.get("mountPath") != Some(&json!(SERVICE_ACCOUNT_FOLDER)))
             {
-                mounts.push(json!({"name": name, "readOnly": true, "mountPath": TOKEN_PATH}));
+                mounts.push(json!({"name": name, "readOnly": true, "mountPath": SERVICE_ACCOUNT_FOLDER}));
                 needed = true;
             }
         }

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use api_meta::Fault;
+use api_meta::names::SERVICE_ACCOUNT_FOLDER;
 use base_client::Connector;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,9 +13,6 @@ use kube::config::{AuthInfo, Context, Kubeconfig, NamedAuthInfo, NamedCluster, N
 use secrecy::SecretString;
 
 use crate::{ContainerContext, Files};
-
-/// Where a pod's service account is mounted.
-pub const SERVICE_ACCOUNT_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// The API that runs the pod, without anybody's credentials.
 #[derive(Clone)]

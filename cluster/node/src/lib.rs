@@ -23,11 +23,11 @@ mod serve;
 mod shown;
 mod volume;
 
+pub use api_meta::names::SERVICE_ACCOUNT_FOLDER;
 pub use cluster_network_policy::{Protocol, Refusal};
 pub use context::{Commands, ContainerContext, PodValues, ReadySwitch, RunCommand};
 pub use files::{FileError, Files, Mount, Mounted, Scratch};
 pub use image::{CannotStart, EXIT_CRASHED, EXIT_KILLED, Exit, Found, Image, ImageCatalogue, image_name, image_tag};
-pub use in_cluster::SERVICE_ACCOUNT_FOLDER;
 pub use log::{LogWriter, current_log};
 pub use network::{
     AddressInUse, AllPorts, Binding, Endpoint, Network, Networks, PodNetwork, Refused, Resolved, Suggestion,

@@ -3,6 +3,7 @@
 //! (gardener/gardener v1.149 pkg/resourcemanager/webhook/projectedtokenmount)
 
 use api_meta::Fault;
+use api_meta::names::SERVICE_ACCOUNT_FOLDER;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -10,7 +11,6 @@ use serde_json::{Value, json};
 /// What the names of token volumes begin with, those of Kubernetes too.
 const VOLUME_PREFIX: &str = "kube-api-access-";
 const VOLUME: &str = "kube-api-access-gardener";
-const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// How long a token lives that no annotation speaks of.
 const TOKEN_SECONDS: i64 = 43_200;
 /// How long the token of a pod with this annotation lives, in seconds.
@@ -56,7 +56,7 @@ fn mount(pod: &Value) -> Result<Vec<Value>, Fault> {
             {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}, "path": "namespace"},
         ]}},
     ]}});
-    let mount = json!({"name": VOLUME, "mountPath": MOUNT_PATH, "readOnly": true});
+    let mount = json!({"name": VOLUME, "mountPath": SERVICE_ACCOUNT_FOLDER, "readOnly": true});
     let mut patch = vec![append("/spec", "volumes", &pod["spec"], volume)];
     for list in ["containers", "initContainers"] {
         for (index, container) in each(&pod["spec"][list]).enumerate() {
@@ -119,7 +119,7 @@ mod tests {
             volume.pointer("/projected/sources/0/serviceAccountToken/expirationSeconds"),
             Some(&json!(600))
         );
-        assert_eq!(patch[2]["value"][0]["mountPath"], MOUNT_PATH);
+        assert_eq!(patch[2]["value"][0]["mountPath"], SERVICE_ACCOUNT_FOLDER);
     }
 
     #[test]
