@@ -140,6 +140,24 @@ fn backend_port(service: &Service, wanted: &ServiceBackendPort) -> Option<Networ
     Some(port)
 }
 
+/// Which end of a connection a policy belongs to.
+#[derive(Clone, Copy)]
+enum Direction {
+    /// The Service's pods.
+    Ingress,
+    /// The pods that connect.
+    Egress,
+}
+
+impl Direction {
+    fn policy_type(self) -> &'static str {
+        match self {
+            Direction::Ingress => "Ingress",
+            Direction::Egress => "Egress",
+        }
+    }
+}
+
 struct Maker<'a> {
     service: &'a Service,
     namespace: String,
@@ -177,8 +195,9 @@ impl Maker<'_> {
                 false => format!("egress-to-{}-{id}", self.namespace),
             };
             let pods = BTreeMap::from([(key.clone(), marks::ALLOWED.to_owned())]);
-            desired.policies.push(self.ingress(&ingress, port, namespace, &pods));
-            desired.policies.push(self.egress(&egress, port, namespace, &pods));
+            desired
+                .policies
+                .extend(self.both_ways([&ingress, &egress], port, namespace, &pods));
             if key != long {
                 desired.shortened.insert(long, key);
             }
@@ -196,10 +215,21 @@ impl Maker<'_> {
         let egress = format!("{egress}-from-ingress-controller");
         desired
             .policies
-            .push(self.ingress(&ingress, port, namespace, &controller.pod_labels));
-        desired
-            .policies
-            .push(self.egress(&egress, port, namespace, &controller.pod_labels));
+            .extend(self.both_ways([&ingress, &egress], port, namespace, &controller.pod_labels));
+    }
+
+    /// The policies of both ends, by their names.
+    fn both_ways(
+        &self,
+        [ingress, egress]: [&str; 2],
+        port: &NetworkPolicyPort,
+        namespace: &str,
+        callers: &BTreeMap<String, String>,
+    ) -> [NetworkPolicy; 2] {
+        [
+            self.one_way(Direction::Ingress, ingress, port, namespace, callers),
+            self.one_way(Direction::Egress, egress, port, namespace, callers),
+        ]
     }
 
     fn policy_id(&self, port: &NetworkPolicyPort) -> String {
@@ -220,66 +250,61 @@ impl Maker<'_> {
         format!("{}to-{infix}{label}", marks::PREFIX)
     }
 
-    fn ingress(
+    /// The policy at one end of connections from pods of `namespace` with the labels `callers` to the Service's pods.
+    fn one_way(
         &self,
+        direction: Direction,
         name: &str,
         port: &NetworkPolicyPort,
         namespace: &str,
-        pods: &BTreeMap<String, String>,
+        callers: &BTreeMap<String, String>,
     ) -> NetworkPolicy {
-        let description = format!(
-            "Allows ingress {} traffic to port {} for pods selected by the {} service selector from pods running in \
-             namespace {namespace} labeled with {}.",
-            protocol(port),
-            number(port),
-            self.service_key(),
-            printed(pods)
+        let traffic = format!("{} traffic to port {}", protocol(port), number(port));
+        let from = format!(
+            "pods running in namespace {namespace} labeled with {}",
+            printed(callers)
         );
-        let spec = NetworkPolicySpec {
-            ingress: Some(vec![NetworkPolicyIngressRule {
-                from: Some(vec![NetworkPolicyPeer {
-                    pod_selector: Some(matching(pods)),
-                    namespace_selector: self.far_namespace(namespace, namespace),
-                    ip_block: None,
-                }]),
-                ports: Some(vec![port.clone()]),
-            }]),
-            egress: None,
-            pod_selector: Some(matching(&self.selector)),
-            policy_types: Some(vec!["Ingress".to_owned()]),
+        let to = format!("pods selected by the {} service selector", self.service_key());
+        let ports = Some(vec![port.clone()]);
+        let peers = |pods: &BTreeMap<String, String>, home: &str| {
+            let peer = NetworkPolicyPeer {
+                pod_selector: Some(matching(pods)),
+                namespace_selector: self.far_namespace(namespace, home),
+                ip_block: None,
+            };
+            Some(vec![peer])
         };
-        self.policy(name, &self.namespace, description, spec)
-    }
-
-    fn egress(
-        &self,
-        name: &str,
-        port: &NetworkPolicyPort,
-        namespace: &str,
-        pods: &BTreeMap<String, String>,
-    ) -> NetworkPolicy {
-        let description = format!(
-            "Allows egress {} traffic to port {} from pods running in namespace {namespace} labeled with {} to pods \
-             selected by the {} service selector.",
-            protocol(port),
-            number(port),
-            printed(pods),
-            self.service_key()
-        );
+        let (home, pods, description, ingress, egress) = match direction {
+            Direction::Ingress => {
+                let rule = NetworkPolicyIngressRule {
+                    from: peers(callers, namespace),
+                    ports,
+                };
+                let description = format!("Allows ingress {traffic} for {to} from {from}.");
+                (
+                    self.namespace.as_str(),
+                    &self.selector,
+                    description,
+                    Some(vec![rule]),
+                    None,
+                )
+            }
+            Direction::Egress => {
+                let rule = NetworkPolicyEgressRule {
+                    to: peers(&self.selector, &self.namespace),
+                    ports,
+                };
+                let description = format!("Allows egress {traffic} from {from} to {to}.");
+                (namespace, callers, description, None, Some(vec![rule]))
+            }
+        };
         let spec = NetworkPolicySpec {
-            ingress: None,
-            egress: Some(vec![NetworkPolicyEgressRule {
-                to: Some(vec![NetworkPolicyPeer {
-                    pod_selector: Some(matching(&self.selector)),
-                    namespace_selector: self.far_namespace(namespace, &self.namespace),
-                    ip_block: None,
-                }]),
-                ports: Some(vec![port.clone()]),
-            }]),
+            ingress,
+            egress,
             pod_selector: Some(matching(pods)),
-            policy_types: Some(vec!["Egress".to_owned()]),
+            policy_types: Some(vec![direction.policy_type().to_owned()]),
         };
-        self.policy(name, namespace, description, spec)
+        self.policy(name, home, description, spec)
     }
 
     fn open_to_world(&self, open: Vec<NetworkPolicyPort>) -> NetworkPolicy {
@@ -307,7 +332,7 @@ impl Maker<'_> {
             }]),
             egress: None,
             pod_selector: Some(matching(&self.selector)),
-            policy_types: Some(vec!["Ingress".to_owned()]),
+            policy_types: Some(vec![Direction::Ingress.policy_type().to_owned()]),
         };
         let name = format!("ingress-to-{}-from-world", self.service.name_any());
         self.policy(&name, &self.namespace, description, spec)
