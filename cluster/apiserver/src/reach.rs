@@ -73,19 +73,19 @@ impl Reach {
         }
     }
 
-    /// As the server is called.
+    /// The name of the server in messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// A connection of its own. Errors: in the words of Go's client.
+    /// Opens a new connection. Errors: worded as Go's client words them.
     pub(crate) async fn connect(&self, server: &Inner) -> Result<Connection, String> {
         let stream = match (&self.service, &server.pods) {
             (Some(named), Some(pods)) => {
                 let service = find_service(server, named).await?;
                 match address_of(&service)? {
                     Address::Cluster(_) => match self.dial_endpoints(server, pods, named, &service).await? {
-                        // What is in this process is who it is known to be.
+                        // A server of this process needs no certificate to be authenticated.
                         Dialled::Service(connection) => return Ok(connection),
                         Dialled::Bytes(connection) => connection,
                     },

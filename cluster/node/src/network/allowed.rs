@@ -1,5 +1,5 @@
-//! Whether network policies let a pod connect: asked before every connection of the pod network, reported where they
-//! refuse. What they say is known by `policies`.
+//! Whether network policies allow a pod to connect: checked before every connection of the pod network; refusals are
+//! reported as events. The policies themselves are watched in `policies`.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -22,8 +22,8 @@ const REPORTED_AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// Targets of refused connections remembered per container; a program that scans reports no more than this.
 const REPORTED_MAX: usize = 64;
 
-/// What a pod of a namespace has to do to be allowed to connect to a port of a Service, where no policy says it. Whoever
-/// makes policies for Services knows.
+/// What a pod of a namespace needs to be allowed to connect to a port of a Service, where no policy names it. The
+/// controller that generates policies for Services decides it.
 pub type Suggestion = Arc<dyn Fn(&Service, u16, &str) -> Option<String> + Send + Sync>;
 
 /// A suggestion as it stands at the end of a refusal.
@@ -59,7 +59,7 @@ impl Reporter {
 }
 
 impl Network {
-    /// Asks for suggestions where a connection to a Service is refused.
+    /// Sets what is suggested where a connection to a Service is refused.
     pub fn suggest(&self, suggestion: Suggestion) {
         self.lock().suggestion = Some(suggestion);
     }
@@ -70,7 +70,7 @@ impl Network {
     }
 
     /// Whether the cluster's network policies allow a connection between two addresses, of pods or of anything else. The
-    /// first who needs them reads the policies, with `client`.
+    /// first check of a network begins to watch the policies, with `client`.
     ///
     /// # Errors
     /// [`Refused::Policy`], and [`Refused::PoliciesUnknown`] when they could not be read within some seconds.
@@ -113,7 +113,7 @@ impl PodNetwork {
     }
 
     /// Whether network policies allow the pod to connect to an address, of a pod or of anything else. For callers that
-    /// make the connection themselves; [`PodNetwork::dial`] asks by itself.
+    /// make the connection themselves; [`PodNetwork::dial`] checks by itself.
     ///
     /// # Errors
     /// [`Refused::Policy`], and [`Refused::PoliciesUnknown`] when they could not be read within some seconds.

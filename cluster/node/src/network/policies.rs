@@ -21,8 +21,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 /// How long a connection waits for the first reading of the policies: two lists of an API server that is there.
 const READ_WITHIN: Duration = Duration::from_secs(5);
-/// A node that may not read policies asks again this long after it was refused: someone may have granted it.
-const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(300);
+/// A node that is forbidden to read policies tries again after this time: the permission may have been granted meanwhile.
+const RETRIED_AFTER: Duration = Duration::from_secs(300);
 const FORBIDDEN: u16 = 403;
 
 /// What is known of a cluster's policies. It ends with its last user, and the watches with it.
@@ -49,14 +49,14 @@ struct State {
 /// How far the reading of policies has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
-    /// Nobody has connected yet.
+    /// No connection has needed them yet.
     #[default]
     Idle,
     /// The first reading has not ended.
     Reading,
     /// They are known and followed.
     Known,
-    /// The node may not read them, as it was told then: nothing is enforced.
+    /// The API server refused to let the node read them, at this time: nothing is enforced.
     Forbidden(Instant),
 }
 
@@ -93,7 +93,7 @@ impl Enforcement {
         self.known.lock().check(from, to, protocol).map_err(Denied::Refused)
     }
 
-    /// Hears of everything that may change what is allowed.
+    /// Notifies of everything that may change what is allowed.
     pub(super) fn changes(&self) -> Changes {
         Changes(self.known.phase.subscribe())
     }
@@ -110,16 +110,16 @@ impl Enforcement {
         self.known.phase.send_modify(|_| ());
     }
 
-    /// Nobody has the address any more.
+    /// No pod has the address any more.
     pub(super) fn remove_pod(&self, address: IpAddr) {
         self.known.lock().pods.remove(&address);
     }
 
-    /// Follows the policies if nobody does.
+    /// Starts to watch the policies where no task does.
     fn begin(&self, client: &Client) {
         let mut following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
         let again = match *self.known.phase.borrow() {
-            Phase::Forbidden(at) => at.elapsed() >= ASKED_AGAIN_AFTER,
+            Phase::Forbidden(at) => at.elapsed() >= RETRIED_AFTER,
             Phase::Idle => true,
             Phase::Reading | Phase::Known => following.as_ref().is_none_or(AbortOnDropHandle::is_finished),
         };
@@ -131,7 +131,7 @@ impl Enforcement {
     }
 }
 
-/// Tells of changes.
+/// Notifications of changes.
 pub(super) struct Changes(channel::Receiver<Phase>);
 
 impl Changes {
