@@ -20,12 +20,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use crate::data_folder;
+use crate::images::{self, ImagedProgram};
 use crate::live::Console;
 
 /// The names that envtest looks for in its assets.
 const ETCD: &str = "etcd";
 const KUBE_APISERVER: &str = "kube-apiserver";
-/// Flags that make a difference here.
+/// Flags that make a difference here. Which others there are stands in the tables of the images.
 const APISERVER_FLAGS: [&str; 15] = [
     "api-audiences",
     "authorization-mode",
@@ -43,8 +44,7 @@ const APISERVER_FLAGS: [&str; 15] = [
     "tls-cert-file",
     "tls-private-key-file",
 ];
-/// Flags without which envtest starts nothing, and which make none: `--insecure-port` is left out on purpose, for who
-/// finds it in the help text takes this for a Kubernetes before 1.24.
+/// Flags that envtest gives in every suite, and which make no difference: they are no reason for a warning.
 const APISERVER_FLAGS_IDLE: [&str; 3] = ["advertise-address", "allow-privileged", "etcd-servers"];
 const ETCD_FLAGS: [&str; 1] = ["listen-client-urls"];
 const ETCD_FLAGS_IDLE: [&str; 4] = [
@@ -121,9 +121,18 @@ impl Program {
         }
     }
 
-    /// envtest reads in it which flags there are.
+    /// The program that is imitated, of which the flags are known.
+    fn imitated(self) -> &'static ImagedProgram {
+        match self {
+            Self::Etcd => &images::ETCD,
+            Self::KubeApiserver => &images::KUBE_APISERVER,
+        }
+    }
+
+    /// envtest reads in it which flags there are. One with `--insecure-port` would be a Kubernetes before 1.24 to it, so
+    /// that the tables must not begin earlier.
     fn help(self) -> String {
-        let (flags, idle) = self.flags();
+        let (flags, _) = self.flags();
         let mut text = format!(
             "orangery as {}, for envtest: a Kubernetes in memory that ends with the process.\n\nFlags:\n",
             self.name()
@@ -132,7 +141,7 @@ impl Program {
             text += &format!("      --{flag}\n");
         }
         text += "\nThese and all others are taken and make no difference:\n";
-        for flag in idle {
+        for flag in self.imitated().registered().filter(|flag| !flags.contains(flag)) {
             text += &format!("      --{flag}\n");
         }
         text
@@ -428,5 +437,16 @@ mod tests {
         assert!(has(Program::Etcd, "unsafe-no-fsync"));
         assert!(has(Program::KubeApiserver, "secure-port"));
         assert!(!has(Program::KubeApiserver, "insecure-port"));
+    }
+
+    #[test]
+    fn flags_that_are_known_here_are_flags_of_the_real_program() {
+        for program in [Program::Etcd, Program::KubeApiserver] {
+            let registered: Vec<&str> = program.imitated().registered().collect();
+            let (flags, idle) = program.flags();
+            for flag in flags.iter().chain(idle) {
+                assert!(registered.contains(flag), "{} has no --{flag}", program.name());
+            }
+        }
     }
 }

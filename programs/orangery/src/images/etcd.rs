@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use super::flags::{Library, Program};
 
 /// Its flags, and those that have an effect here.
-pub(super) const PROGRAM: Program = Program {
+pub(crate) const PROGRAM: Program = Program {
     name: "etcd",
     table: include_str!("flags/etcd.tsv"),
     library: Library::Go,

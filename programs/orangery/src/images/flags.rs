@@ -57,6 +57,12 @@ impl Program {
         Ok(flags)
     }
 
+    /// The flags that the newest version registers, in order.
+    pub(crate) fn registered(&self) -> impl Iterator<Item = &'static str> {
+        let names: Vec<&str> = Table::of(self.table, table::minor(None)).names().collect();
+        names.into_iter()
+    }
+
     /// The same of a command line alone, without looking at files.
     #[cfg(test)]
     pub(crate) fn flags_of(&self, args: &[String]) -> Result<Flags, Exit> {

@@ -16,7 +16,7 @@ use super::etcd_client::EtcdClient;
 use super::flags::{Flags, Library, Program};
 
 /// Its flags, and those that have an effect here.
-pub(super) const PROGRAM: Program = Program {
+pub(crate) const PROGRAM: Program = Program {
     name: "kube-apiserver",
     table: include_str!("flags/kube-apiserver.tsv"),
     library: Library::Pflag,

@@ -23,8 +23,11 @@ use cluster_apiserver::ApiServer;
 use cluster_front::Front;
 use cluster_node::{ContainerContext, ImageCatalogue, Network, Networks};
 
+pub(crate) use etcd::PROGRAM as ETCD;
 pub use etcd::etcd;
+pub(crate) use flags::Program as ImagedProgram;
 pub use gardener_resource_manager::gardener_resource_manager;
+pub(crate) use kube_apiserver::PROGRAM as KUBE_APISERVER;
 pub use kube_apiserver::kube_apiserver;
 pub use kube_controller_manager::kube_controller_manager;
 pub use kube_scheduler::kube_scheduler;

@@ -40,7 +40,6 @@ impl<'t> Table<'t> {
         self.0.values().find(|flag| flag.short == Some(short))
     }
 
-    #[cfg(test)]
     pub(super) fn names(&self) -> impl Iterator<Item = &'t str> {
         self.0.keys().copied()
     }
