@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::context::store_status;
 use crate::server::Inner;
 use crate::status::Status;
-use crate::{aggregation, crds, establish, metadata, namespaces};
+use crate::{aggregation, crds, establish, kubernetes_service, metadata, namespaces};
 
 /// Who has written what a server makes for itself.
 const MANAGER: &str = "kube-apiserver";
@@ -25,7 +25,7 @@ pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
     }
     crate::default_policy::run(server).await?;
     system_priorities(server).await?;
-    kubernetes_service(server).await?;
+    kubernetes_service::run(server).await?;
     trust(server).await?;
     aggregation::make(server).await?;
     aggregation::load(server).await?;
@@ -49,7 +49,7 @@ pub(crate) async fn run(server: &Arc<Inner>) -> Result<(), Status> {
 
 /// Notes who writes these fields: the server itself, as kube-apiserver does. Written out, so that no start has to read the
 /// schemas of the kinds.
-fn note_manager(server: &Inner, object: &mut Value, fields: Value) {
+pub(crate) fn note_manager(server: &Inner, object: &mut Value, fields: Value) {
     let entry = json!({
         "manager": MANAGER, "operation": "Update", "apiVersion": object["apiVersion"],
         "time": metadata::timestamp(server.clock.now()), "fieldsType": "FieldsV1", "fieldsV1": fields,
@@ -112,9 +112,13 @@ async fn trust(server: &Arc<Inner>) -> Result<(), Status> {
         return Ok(());
     }
     object["data"] = data;
+    update(server, &entry, object).await
+}
+
+/// Writes an object that the server keeps for itself, unless another server over the same store was faster.
+pub(crate) async fn update(server: &Inner, entry: &Entry, object: Value) -> Result<(), Status> {
     let object = Object::from_value(object).map_err(Status::internal)?;
-    match server.store.update(&key, entry.revision, object).await {
-        // Another server over the same store was faster.
+    match server.store.update(&entry.key, entry.revision, object).await {
         Ok(_) | Err(StoreError::Conflict { .. } | StoreError::Missing { .. }) => Ok(()),
         Err(error) => Err(store_status(error)),
     }
@@ -139,29 +143,4 @@ async fn system_priorities(server: &Arc<Inner>) -> Result<(), Status> {
         ensure(server, key, class, true).await?;
     }
     Ok(())
-}
-
-async fn kubernetes_service(server: &Arc<Inner>) -> Result<(), Status> {
-    let Some(address) = server.addresses.first() else {
-        return Ok(());
-    };
-    let service = json!({
-        "apiVersion": "v1", "kind": "Service",
-        "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
-        "spec": {
-            "type": "ClusterIP", "clusterIP": address.to_string(), "clusterIPs": [address.to_string()],
-            "ipFamilies": [if address.is_ipv6() { "IPv6" } else { "IPv4" }], "ipFamilyPolicy": "SingleStack",
-            "internalTrafficPolicy": "Cluster", "sessionAffinity": "None",
-            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
-        },
-        "status": {"loadBalancer": {}},
-    });
-    ensure(
-        server,
-        Key::new("services", Some("default"), "kubernetes"),
-        service,
-        false,
-    )
-    .await
-    .map(|_| ())
 }

@@ -41,6 +41,7 @@ mod judge;
 mod keeping;
 pub mod kind;
 mod kubelets;
+mod kubernetes_service;
 mod label_text;
 mod lines;
 mod list;

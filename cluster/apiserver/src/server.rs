@@ -1,6 +1,6 @@
 //! The server as a value: built, served, shut down. What a request goes through is in `pipeline`.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -60,6 +60,8 @@ pub(crate) struct Inner {
     pub(crate) metrics: Metrics,
     pub(crate) store_figures: Arc<StoreFigures>,
     pub(crate) addresses: Addresses,
+    /// Where the Service `kubernetes` leads.
+    pub(crate) advertised: Option<SocketAddr>,
     pub(crate) watches: AtomicUsize,
     pub(crate) fairness: Fairness,
     pub(crate) applied: Applied,
@@ -91,6 +93,7 @@ pub struct Builder {
     entropy: Entropy,
     authorities: Authorities,
     service_range: Option<IpNet>,
+    advertised: Option<SocketAddr>,
     audit_records: usize,
     auditing: Option<Arc<Auditing>>,
     protection: Option<Protection>,
@@ -134,6 +137,7 @@ impl ApiServer {
             entropy: Entropy::os(),
             authorities: Authorities::default(),
             service_range: None,
+            advertised: None,
             audit_records: 0,
             auditing: None,
             protection: None,
@@ -272,6 +276,15 @@ impl Builder {
         self
     }
 
+    /// Where pods of the cluster reach the server behind the Service `kubernetes`; without it the Service has no endpoints.
+    /// Ignored where the address is one of loopback, which endpoints must not have. (`--advertise-address`,
+    /// `--secure-port`)
+    #[must_use]
+    pub fn advertise(mut self, address: SocketAddr) -> Self {
+        self.advertised = Some(address).filter(|address| !address.ip().is_loopback());
+        self
+    }
+
     /// How many audit records are kept for who reads them later; none by default. Subscribers hear of all.
     #[must_use]
     pub fn audit_records(mut self, kept_max: usize) -> Self {
@@ -397,6 +410,7 @@ impl Builder {
             metrics: Metrics::default(),
             store_figures,
             addresses: Addresses::new(self.service_range),
+            advertised: self.advertised,
             watches: AtomicUsize::new(0),
             fairness: Fairness::default(),
             applied: Applied::default(),

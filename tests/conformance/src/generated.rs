@@ -93,7 +93,7 @@ pub(crate) async fn run(settings: Settings, table: &Table) -> Outcome<Count> {
 impl Found<'_> {
     /// Runs some of them on servers of their own.
     async fn round(&self, numbers: std::ops::Range<u64>) -> Outcome {
-        let real = Real::start(Options::default()).await?;
+        let real = Real::start(Options::compared()).await?;
         let ours = Ours::start(Keeps::InMemory).await?;
         let mut court = Court::open(&real.endpoint, &ours.endpoint).await?;
         for case in self.world.beforehand()? {

@@ -250,7 +250,7 @@ async fn curated(
     counts: &mut BTreeMap<String, Count>,
 ) -> Outcome<Vec<Case>> {
     let begun = Instant::now();
-    let real = Real::start(Options::default()).await?;
+    let real = Real::start(Options::compared()).await?;
     println!("real Kubernetes is ready after {:.1} s", begun.elapsed().as_secs_f64());
     let ours = Ours::start(if arguments.etcd { Keeps::InEtcd } else { Keeps::InMemory }).await?;
     let mut court = Court::open(&real.endpoint, &ours.endpoint).await?;

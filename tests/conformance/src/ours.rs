@@ -14,8 +14,11 @@ use tokio_util::sync::CancellationToken;
 use base_clock::Clock;
 
 use crate::pki::{FRONT_PROXY, Pki, SERVER_NAME};
-use crate::real::{ISSUER, SERVICE_RANGE, VERSION};
+use crate::real::{ADVERTISED, ISSUER, SERVICE_RANGE, VERSION};
 use crate::{Endpoint, Outcome};
+
+/// What it is advertised with: where it listens is known later. kube-apiserver's default.
+const ADVERTISED_PORT: u16 = 6443;
 
 /// The embedded server, until it is dropped.
 pub struct Ours {
@@ -92,6 +95,7 @@ impl Ours {
             .map_err(|status| format!("{status:?}"))?
             .shared_store(store)
             .git_version(VERSION)
+            .advertise((ADVERTISED, ADVERTISED_PORT).into())
             .authorities(authorities)
             .service_range(
                 SERVICE_RANGE

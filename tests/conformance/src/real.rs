@@ -15,6 +15,9 @@ use crate::pki::{FRONT_PROXY, MASTERS, Pki};
 use crate::wire::Call;
 use crate::{Endpoint, Outcome};
 
+/// What the endpoints of the Service `kubernetes` name: they may not be on loopback. It is an address of documentation
+/// (RFC 5737); nothing connects to it.
+pub const ADVERTISED: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 /// What is built, and what the embedded server claims to be beside it.
 pub const VERSION: &str = "v1.35.4";
 /// Who signs the tokens of service accounts.
@@ -42,8 +45,21 @@ pub struct Options {
     pub scheduler: bool,
     /// etcd answers when its data is on the disk, as it does for users. Else it lives in memory where that can be.
     pub durable: bool,
+    /// Whether the Service `kubernetes` has endpoints: at [`ADVERTISED`], where nothing listens.
+    pub published: bool,
     /// What belongs into an audit log; none is written without.
     pub audit_policy: Option<&'static str>,
+}
+
+impl Options {
+    /// What the embedded server is compared with: the Service `kubernetes` has endpoints there too.
+    #[must_use]
+    pub fn compared() -> Self {
+        Self {
+            published: true,
+            ..Self::default()
+        }
+    }
 }
 
 /// Real Kubernetes, until it is dropped.
@@ -210,10 +226,20 @@ fn kube_apiserver(files: &Files, options: Options, etcd_port: u16, port: u16) ->
     let mut flags = vec![
         format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
         "--bind-address=127.0.0.1".to_owned(),
-        "--advertise-address=127.0.0.1".to_owned(),
+        format!(
+            "--advertise-address={}",
+            if options.published {
+                ADVERTISED
+            } else {
+                Ipv4Addr::LOCALHOST
+            }
+        ),
         format!("--secure-port={port}"),
-        // Endpoints may not be on loopback, so the Service `kubernetes` has none.
-        "--endpoint-reconciler-type=none".to_owned(),
+        // Endpoints may not be on loopback.
+        format!(
+            "--endpoint-reconciler-type={}",
+            if options.published { "master-count" } else { "none" }
+        ),
         format!("--service-cluster-ip-range={SERVICE_RANGE}"),
         "--allow-privileged=true".to_owned(),
         files.flag("tls-cert-file", "server.crt"),

@@ -1,10 +1,16 @@
 //! Services: what node ports and cluster IPs may be asked for, and what an update keeps of them.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use cluster_store::MemoryStore;
 use serde_json::{Value, json};
 
-use crate::server::{get, post, put, start};
+use crate::server::{get, post, put, start, start_with};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
+const ENDPOINTS: &str = "/api/v1/namespaces/default/endpoints/kubernetes";
+const SLICE: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes";
 
 fn service(name: &str, ports: &Value) -> Value {
     json!({
@@ -80,5 +86,39 @@ async fn an_empty_cluster_ip_in_an_update_keeps_the_address() {
             (&kept["spec"]["clusterIP"], &kept["spec"]["clusterIPs"]),
             (&made["spec"]["clusterIP"], &made["spec"]["clusterIPs"])
         );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_servers_own_service_leads_to_the_address_that_was_advertised_last() {
+    let store = Arc::new(MemoryStore::new());
+    let address = |last: u8| SocketAddr::from(([10, 1, 0, last], 443));
+    let unpublished = start_with(|builder| {
+        builder
+            .shared_store(store.clone())
+            .advertise(([127, 0, 0, 1], 443).into())
+    })
+    .await;
+    let (code, _) = get(&unpublished.admin(), ENDPOINTS).await;
+    assert_eq!(code, 404, "loopback is no address of endpoints");
+    for (last, generation) in [(7, 1), (7, 1), (8, 2)] {
+        let server = start_with(|builder| builder.shared_store(store.clone()).advertise(address(last))).await;
+        let client = server.admin();
+        let ip = format!("10.1.0.{last}");
+        let ports = json!([{"name": "https", "port": 443, "protocol": "TCP"}]);
+        let (code, endpoints) = get(&client, ENDPOINTS).await;
+        assert_eq!(code, 200, "{endpoints}");
+        assert_eq!(
+            endpoints["subsets"],
+            json!([{"addresses": [{"ip": ip}], "ports": ports}])
+        );
+        let (code, slice) = get(&client, SLICE).await;
+        assert_eq!(code, 200, "{slice}");
+        assert_eq!(
+            slice["endpoints"],
+            json!([{"addresses": [ip], "conditions": {"ready": true}}])
+        );
+        assert_eq!(slice["ports"], ports);
+        assert_eq!(slice["metadata"]["generation"], generation);
     }
 }

@@ -1,6 +1,7 @@
 //! The image `kube-apiserver`: an API server over the etcd of `--etcd-servers`, reachable under the names of its serving
 //! certificate for as long as its container runs.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,13 +84,13 @@ async fn serve(host: &Host, context: &ContainerContext) -> Result<(), Exit> {
     let flags = PROGRAM.flags(context)?;
     let settings = Settings::read(&flags, context)?;
     let etcd = connect(&flags, context).await?;
-    let server = build(host, &settings, context, etcd.clone()).await?;
+    let port = flags.parsed("secure-port")?.unwrap_or(DEFAULT_PORT);
+    let server = build(host, &settings, context, etcd.clone(), port).await?;
     let _power = Power(server.clone());
     if let Some(started) = &host.api_server_started {
         started(&server);
     }
 
-    let port = flags.parsed("secure-port")?.unwrap_or(DEFAULT_PORT);
     let listening = context.network.bind(port, Endpoint::Http(server.service()));
     let _listening = listening.map_err(|error| Exit::failed_by(&error))?;
     let registered = RegisteredServer::new(server.service(), &settings.certificate, &settings.key);
@@ -211,6 +212,7 @@ async fn build(
     settings: &Settings,
     context: &ContainerContext,
     etcd: Arc<dyn Store>,
+    port: u16,
 ) -> Result<ApiServer, Exit> {
     let namespace = context.pod.metadata.namespace.clone().unwrap_or_default();
     let version = context.container.image.as_deref().and_then(image_tag);
@@ -219,6 +221,7 @@ async fn build(
         .clock(context.clock.clone())
         .entropy(context.entropy.clone())
         .authorities(settings.authorities.clone())
+        .advertise(SocketAddr::new(context.network.pod_ip(), port))
         .audit_records(host.audit_records);
     if let Some(version) = version {
         builder = builder.git_version(version);
