@@ -33,7 +33,12 @@ async fn scenario() {
     let world = World::start_in_real_time().await;
     let webhook = Webhook::start(add_cloud_config).await;
     register(&world.seed, &webhook).await;
-    world.apply(&SURROUNDINGS).await;
+    let (project, credentials) = SURROUNDINGS.split_at(2);
+    world.apply(project).await;
+    // A controller makes the project's namespace, in real time not at once.
+    let namespaces: Api<Namespace> = Api::all(world.garden.clone());
+    wait(&namespaces, NAMESPACE, |namespace| namespace.map(drop)).await;
+    world.apply(credentials).await;
     world.apply(&[SHOOT]).await;
     create_cloud_config(&world.seed).await;
     world.succeeded(NAMESPACE, NAME).await;
