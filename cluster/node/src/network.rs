@@ -189,12 +189,6 @@ impl Network {
         })
     }
 
-    /// The network as a pod that runs on it has it, for callers that dial in the pod's place. `client` reads what
-    /// Services stand for.
-    pub fn of_pod(&self, client: &kube::Client, namespace: &str, ip: IpAddr) -> PodNetwork {
-        PodNetwork::new(self.clone(), client.clone(), namespace.to_owned(), ip)
-    }
-
     /// Whether an address is one that a node of this network gives to its pods.
     pub fn has(&self, ip: IpAddr) -> bool {
         self.lock().ranges.keys().any(|range| range.contains(&ip))

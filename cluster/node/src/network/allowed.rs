@@ -69,6 +69,12 @@ impl Network {
         suggestion(service, port, namespace)
     }
 
+    /// The network as a pod that runs on it has it, for callers that dial in the pod's place. `client` reads what
+    /// Services stand for.
+    pub fn of_pod(&self, client: &kube::Client, namespace: &str, ip: IpAddr) -> PodNetwork {
+        PodNetwork::new(self.clone(), client.clone(), namespace.to_owned(), ip)
+    }
+
     /// Whether the cluster's network policies allow a connection between two addresses, of pods or of anything else. The
     /// first check of a network begins to watch the policies, with `client`.
     ///
