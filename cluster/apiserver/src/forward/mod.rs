@@ -3,17 +3,16 @@
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/kubelet/pkg/cri/streaming/portforward,
 //! staging/src/k8s.io/apiserver/pkg/util/proxy/streamtunnel.go)
 
-mod headers;
 mod session;
-mod spdy;
-mod websocket;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use base_client::{Connection, Upgrade, empty_body};
+use base_client::{Connection, Upgrade};
+use cluster_streams::upgrade::{self, Wanted};
+use cluster_streams::websocket;
+use http::Response;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::answer::Answer;
@@ -24,7 +23,6 @@ use crate::status::Status;
 /// How the protocol is called, in SPDY and within WebSocket messages.
 const PROTOCOL: &str = "portforward.k8s.io";
 const TUNNELLED: &str = "SPDY/3.1+portforward.k8s.io";
-const STREAM_PROTOCOL: HeaderName = HeaderName::from_static("x-stream-protocol-version");
 
 /// The pod whose ports are forwarded.
 #[derive(Clone)]
@@ -81,73 +79,43 @@ pub(crate) fn answer(pod: Pod, parts: &Parts, permit: OwnedSemaphorePermit) -> R
 /// What both sides speak.
 enum Agreed {
     Spdy,
-    /// With the answer to the client's key.
+    /// With the client's key.
     WebSocket(String),
 }
 
 impl Agreed {
     fn with(parts: &Parts) -> Result<Self, Status> {
         let headers = &parts.headers;
-        if names(headers, &header::UPGRADE, "websocket") {
-            return Self::with_websocket(parts);
+        match Wanted::by(headers) {
+            None => Err(Status::bad_request("Upgrade request required")),
+            Some(Wanted::WebSocket) => {
+                let key = upgrade::websocket_key(&parts.method, headers);
+                let key = key.ok_or_else(|| Status::bad_request("not a WebSocket handshake of version 13"))?;
+                let mut offers = upgrade::websocket_protocols(headers).into_iter();
+                if !offers.any(|offer| offer.eq_ignore_ascii_case(TUNNELLED)) {
+                    return Err(Status::bad_request(format!(
+                        "unable to negotiate protocol: the server supports {TUNNELLED} over WebSocket"
+                    )));
+                }
+                Ok(Self::WebSocket(key.to_owned()))
+            }
+            Some(Wanted::Spdy) => {
+                let offers = upgrade::spdy_protocols(headers);
+                // A client that names none means the first there was.
+                if !offers.is_empty() && !offers.contains(&PROTOCOL) {
+                    return Err(Status::bad_request(format!(
+                        "unable to negotiate protocol: the server supports [{PROTOCOL}]"
+                    )));
+                }
+                Ok(Self::Spdy)
+            }
         }
-        if !names(headers, &header::UPGRADE, "spdy/3.1") {
-            return Err(Status::bad_request("Upgrade request required"));
-        }
-        let offers = headers.get_all(&STREAM_PROTOCOL);
-        let mut offers = offers.iter().peekable();
-        // A client that names none means the first there was.
-        if offers.peek().is_some() && !offers.any(|offer| offer.as_bytes() == PROTOCOL.as_bytes()) {
-            return Err(Status::bad_request(format!(
-                "unable to negotiate protocol: the server supports [{PROTOCOL}]"
-            )));
-        }
-        Ok(Self::Spdy)
-    }
-
-    fn with_websocket(parts: &Parts) -> Result<Self, Status> {
-        let headers = &parts.headers;
-        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-        let version = text(header::SEC_WEBSOCKET_VERSION);
-        let key = text(header::SEC_WEBSOCKET_KEY).filter(|_| parts.method == Method::GET && version == Some("13"));
-        let key = key.ok_or_else(|| Status::bad_request("not a WebSocket handshake of version 13"))?;
-        if !names(headers, &header::SEC_WEBSOCKET_PROTOCOL, TUNNELLED) {
-            return Err(Status::bad_request(format!(
-                "unable to negotiate protocol: the server supports {TUNNELLED} over WebSocket"
-            )));
-        }
-        Ok(Self::WebSocket(websocket::accepted(key)))
     }
 
     fn response(&self) -> Response<base_client::ResponseBody> {
-        let mut response = Response::new(empty_body());
-        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-        let headers = response.headers_mut();
-        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
         match self {
-            Self::Spdy => {
-                headers.insert(header::UPGRADE, HeaderValue::from_static("SPDY/3.1"));
-                headers.insert(STREAM_PROTOCOL, HeaderValue::from_static(PROTOCOL));
-            }
-            Self::WebSocket(accepted) => {
-                headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-                headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(TUNNELLED));
-                if let Ok(accepted) = HeaderValue::from_str(accepted) {
-                    headers.insert(header::SEC_WEBSOCKET_ACCEPT, accepted);
-                }
-            }
+            Self::Spdy => upgrade::to_spdy(PROTOCOL),
+            Self::WebSocket(key) => upgrade::to_websocket(key, TUNNELLED),
         }
-        response
     }
-}
-
-/// Whether a header that lists names has one of them, compared without case.
-fn names(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
-    let values = headers
-        .get_all(name)
-        .into_iter()
-        .filter_map(|value| value.to_str().ok());
-    values
-        .flat_map(|value| value.split(','))
-        .any(|listed| listed.trim().eq_ignore_ascii_case(wanted))
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use base_client::Connection;
 use bytes::Bytes;
+use cluster_streams::spdy::{self, Frame, Frames};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, split};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::Pod;
-use super::spdy::{self, Frame, Frames};
 
 /// Connections to the pod at once: what a page of a browser opens, many times over.
 const CONNECTIONS_MAX: usize = 256;
@@ -86,7 +86,7 @@ impl Session {
                     }
                 }
                 Frame::Reset { stream } => drop(self.inputs.remove(&stream)),
-                Frame::Ping { id } => self.send(spdy::pong(id)).await,
+                Frame::Ping { id } => self.send(spdy::ping(id)).await,
                 Frame::GoAway => return Ok(()),
                 Frame::Other => {}
             }

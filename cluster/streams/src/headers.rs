@@ -12,13 +12,13 @@ use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 const DICTIONARY: &[u8] = include_bytes!("dictionary.bin");
 /// How far back compressed data may refer.
 const WINDOW_BYTES: usize = 32 << 10;
-/// Largest block: a stream of a forwarded port has three short headers.
+/// Largest block: a stream has three short headers at most.
 const BLOCK_BYTES_MAX: usize = 16 << 10;
 /// The beginning of zlib's format with the name of a dictionary, and without.
 const NAMED_DICTIONARY: u8 = 0x20;
 
 /// Unpacks the blocks of one connection, each of which may refer to those before.
-pub(super) struct Unpacker {
+pub(crate) struct Unpacker {
     state: Box<DecompressorOxide>,
     /// What was unpacked last, and room for the next block.
     window: Vec<u8>,
@@ -27,7 +27,7 @@ pub(super) struct Unpacker {
 }
 
 impl Unpacker {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut window = vec![0; WINDOW_BYTES + BLOCK_BYTES_MAX];
         window[..DICTIONARY.len()].copy_from_slice(DICTIONARY);
         Self {
@@ -39,7 +39,7 @@ impl Unpacker {
     }
 
     /// Names and values of a block. `None`: it is none, or too large.
-    pub(super) fn unpack(&mut self, mut packed: &[u8]) -> Option<BTreeMap<String, String>> {
+    pub(crate) fn unpack(&mut self, mut packed: &[u8]) -> Option<BTreeMap<String, String>> {
         if !self.has_begun {
             let flags = *packed.get(1)?;
             let start = if flags & NAMED_DICTIONARY == 0 { 2 } else { 6 };
@@ -86,7 +86,7 @@ fn parsed(block: &[u8]) -> Option<BTreeMap<String, String>> {
 }
 
 /// A block without headers, behind the beginning of the format where it is the first of a connection.
-pub(super) fn empty_block(is_first: bool) -> Vec<u8> {
+pub(crate) fn empty_block(is_first: bool) -> Vec<u8> {
     let mut block = Vec::new();
     if is_first {
         block.extend([0x78, 0x01]);

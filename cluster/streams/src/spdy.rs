@@ -1,4 +1,4 @@
-//! Frames of SPDY 3.1, as far as streams of forwarded ports need them. It knows nothing of what streams are for.
+//! Frames of SPDY 3.1, as far as streams to pods need them. It knows nothing of what streams are for.
 //! (moby/spdystream v0.5.1 spdy/types.go; draft-mbelshe-httpbis-spdy-00, 2.6)
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::io;
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::headers::{Unpacker, empty_block};
+use crate::headers::{Unpacker, empty_block};
 
 /// Largest frame that is read: Go's clients send 32 KiB at once.
 const FRAME_BYTES_MAX: usize = 1 << 20;
@@ -22,46 +22,59 @@ const GO_AWAY: u8 = 7;
 
 /// What a client sends.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Frame {
+pub enum Frame {
     /// A stream begins.
     Opened {
+        /// Its number.
         stream: u32,
+        /// Names in lower case.
         headers: BTreeMap<String, String>,
     },
+    /// Bytes on a stream.
     Data {
+        /// Which.
         stream: u32,
+        /// As they came.
         bytes: Bytes,
         /// The client sends no more on it.
         is_last: bool,
     },
     /// The stream is broken off.
     Reset {
+        /// Which.
         stream: u32,
     },
+    /// To be answered with [`ping`].
     Ping {
+        /// What the answer names.
         id: u32,
     },
     /// No stream begins any more.
     GoAway,
+    /// One that needs no answer.
     Other,
 }
 
 /// Reads frames from a connection.
-pub(super) struct Frames<R> {
+pub struct Frames<R> {
     from: R,
     unpacker: Unpacker,
 }
 
 impl<R: AsyncRead + Unpin> Frames<R> {
-    pub(super) fn of(from: R) -> Self {
+    /// Frames of a connection that has just begun.
+    pub fn of(from: R) -> Self {
         Self {
             from,
             unpacker: Unpacker::new(),
         }
     }
 
-    /// The next frame. Errors: the connection has ended, or what came is no SPDY.
-    pub(super) async fn next(&mut self) -> io::Result<Frame> {
+    /// The next frame. What was read of one is lost when the future is dropped.
+    ///
+    /// # Errors
+    /// The connection has ended, or what came is no SPDY.
+    pub async fn next(&mut self) -> io::Result<Frame> {
         let mut head = [0; 8];
         self.from.read_exact(&mut head).await?;
         let [kind, _, _, type_, flags, length @ ..] = head;
@@ -108,20 +121,20 @@ fn wrong(why: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-/// The answer to a stream that begins.
-pub(super) fn reply(stream: u32, is_first: bool) -> Vec<u8> {
+/// The answer to a stream that begins. `is_first`: of its connection.
+pub fn reply(stream: u32, is_first: bool) -> Vec<u8> {
     let block = empty_block(is_first);
     let content: Vec<u8> = stream.to_be_bytes().into_iter().chain(block).collect();
     control(SYN_REPLY, &content)
 }
 
-/// The answer to a ping, which is the same ping.
-pub(super) fn pong(id: u32) -> Vec<u8> {
+/// A ping, or the answer to one, which is the same ping.
+pub fn ping(id: u32) -> Vec<u8> {
     control(PING, &id.to_be_bytes())
 }
 
 /// Bytes on a stream, its last ones or not.
-pub(super) fn data(stream: u32, bytes: &[u8], is_last: bool) -> Vec<u8> {
+pub fn data(stream: u32, bytes: &[u8], is_last: bool) -> Vec<u8> {
     let mut frame = stream.to_be_bytes().to_vec();
     frame.extend(flags_and_length(if is_last { FIN } else { 0 }, bytes.len()));
     frame.extend(bytes);
@@ -157,7 +170,7 @@ mod tests {
             is_last: true,
         };
         assert_eq!(read(&data(3, b"abc", true)).await.unwrap(), sent);
-        assert_eq!(read(&pong(5)).await.unwrap(), Frame::Ping { id: 5 });
+        assert_eq!(read(&ping(5)).await.unwrap(), Frame::Ping { id: 5 });
         assert_eq!(read(&reply(1, true)).await.unwrap(), Frame::Other);
         let opened: Vec<u8> = [0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
             .into_iter()
@@ -175,6 +188,6 @@ mod tests {
         assert!(read(&[CONTROL, VERSION, 0, PING, 0, 0xff, 0xff, 0xff]).await.is_err());
         assert!(read(&control(PING, &[1])).await.is_err());
         assert!(read(&control(SYN_STREAM, &[0; 10])).await.is_err());
-        assert!(read(&pong(1)[..7]).await.is_err());
+        assert!(read(&ping(1)[..7]).await.is_err());
     }
 }
