@@ -1,12 +1,14 @@
 //! A connection that stops being HTTP: a server takes it over after it has answered 101. Whoever holds the client's end puts an
 //! [`Upgrade`] among the request's extensions. It reads and writes nothing itself.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 use std::{fmt, io};
 
 use futures::future::BoxFuture;
 use http::header::{CONNECTION, HeaderMap};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 
 /// Bytes in both directions.
@@ -43,19 +45,68 @@ impl fmt::Debug for Dialer {
 /// What a server gets with a request that may become something else than HTTP: the connection, once 101 has been answered.
 /// Clones are the same; the first that asks gets it.
 #[derive(Clone)]
-pub struct Upgrade(Arc<Mutex<Option<oneshot::Receiver<Connection>>>>);
+pub struct Upgrade {
+    given: Arc<Mutex<Option<oneshot::Receiver<Connection>>>>,
+    /// Dropped with the connection.
+    held: Vec<Arc<dyn Send + Sync>>,
+}
 
 impl Upgrade {
     /// A new one, and where the connection is to be put.
     pub fn offer() -> (oneshot::Sender<Connection>, Self) {
         let (give, given) = oneshot::channel();
-        (give, Self(Arc::new(Mutex::new(Some(given)))))
+        let given = Arc::new(Mutex::new(Some(given)));
+        (
+            give,
+            Self {
+                given,
+                held: Vec::new(),
+            },
+        )
+    }
+
+    /// The same; who takes the connection holds `keep` as long as it lasts.
+    #[must_use]
+    pub fn holding(mut self, keep: impl Send + Sync + 'static) -> Self {
+        self.held.push(Arc::new(keep));
+        self
     }
 
     /// The connection. `None`: it is gone, or somebody else has it.
     pub async fn accepted(&self) -> Option<Connection> {
-        let given = self.0.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-        given.await.ok()
+        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let connection = given.await.ok()?;
+        if self.held.is_empty() {
+            return Some(connection);
+        }
+        let _held = self.held.clone();
+        Some(Box::new(Holding { connection, _held }))
+    }
+}
+
+/// A connection with what is dropped when it ends.
+struct Holding {
+    connection: Connection,
+    _held: Vec<Arc<dyn Send + Sync>>,
+}
+
+impl AsyncRead for Holding {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.connection).poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for Holding {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.connection).poll_write(context, from)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.connection).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.connection).poll_shutdown(context)
     }
 }
 

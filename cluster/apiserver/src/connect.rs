@@ -1,6 +1,6 @@
-//! Subresources of pods that their node answers: the log of a container; exec and attach, which a node in a process refuses; and
-//! port forwarding, which this server does itself for pods of its process. It finds the container and the node, asks the node here or
-//! its kubelet elsewhere, and hands on what that says.
+//! Subresources of pods that their node answers: the log of a container, exec and attach; and port forwarding, which this server
+//! does itself for pods of its process. It finds the container and the node, asks the node here or its kubelet elsewhere, and hands
+//! on what that says, the client's connection included.
 //! (kubernetes/kubernetes v1.35 pkg/registry/core/pod/strategy.go LogLocation and streamLocation, rest/log.go)
 
 use base_client::{HttpService, ResponseBody, answer_apart, stream_body};
@@ -21,7 +21,7 @@ use crate::registry::Served;
 use crate::relay::{self, NodePlace, held};
 use crate::resource::Form;
 use crate::status::Status;
-use crate::{admission, forward, read};
+use crate::{access, admission, forward, read};
 
 /// Finds the service of a node by the node's name.
 pub(crate) type Nodes = Box<dyn Fn(&str) -> Option<HttpService> + Send + Sync>;
@@ -122,6 +122,10 @@ pub(crate) async fn log(context: &Context) -> Result<Answer, Status> {
 
 /// A program in a container, or a port of a pod: its node says what becomes of it.
 async fn stream(context: &Context, connect: Connect, parts: &Parts, body: Body) -> Result<Answer, Status> {
+    // A WebSocket begins with GET, and is no less than POST (AuthorizePodWebsocketUpgradeCreatePermission, on since 1.35).
+    if parts.method == Method::GET {
+        access::check_create(context).await?;
+    }
     let mut options = options(&context.query, connect);
     let kind = ("", "v1", connect.options());
     let warnings = admission::review_connection(context, kind, &mut options).await?;
@@ -147,8 +151,12 @@ async fn stream(context: &Context, connect: Connect, parts: &Parts, body: Body) 
                 let permit = context.server.carried.one_more()?;
                 return Ok(forward::answer(pod, parts, permit)?.warn(warnings));
             }
-            let response = ask(service, path).await?;
+            let path = format!("{path}?{}", stream_question(&options));
+            let response = relay::to_node(context, service, &path, parts, body).await?;
             let code = response.status();
+            if code == StatusCode::SWITCHING_PROTOCOLS {
+                return Ok(Answer::passed(response).warn(warnings));
+            }
             Err(refusal(context, code, whole(response.into_body()).await).warned(warnings))
         }
     }

@@ -7,14 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base_clock::{Clock, Entropy};
-use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::events::Weight;
 use crate::in_cluster::InCluster;
-use crate::{Files, LogWriter, PodNetwork};
+use crate::{Commands, Files, LogWriter, PodNetwork};
 
 /// Events of containers that wait to be written, per pod; what comes while so many wait is dropped.
 pub(crate) const EVENTS_WAITING_MAX: usize = 64;
@@ -113,44 +112,6 @@ impl fmt::Debug for PodValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         write!(f, "{} values", values.len())
-    }
-}
-
-/// Runs commands in a container, for probes and hooks.
-pub trait RunCommand: Send + Sync {
-    /// Runs one to its end; dropping the future ends it. Errors: it could not be run, or it failed, in words for an event.
-    fn run(&self, command: Vec<String>) -> BoxFuture<'static, Result<(), String>>;
-}
-
-/// Where a container offers to run commands in it, once it can. Clones are the same.
-#[derive(Clone)]
-pub struct Commands(watch::Sender<Option<Arc<dyn RunCommand>>>);
-
-impl Commands {
-    pub(crate) fn new() -> Self {
-        Commands(watch::Sender::new(None))
-    }
-
-    /// Offers it from now on.
-    pub fn offer(&self, run: Arc<dyn RunCommand>) {
-        self.0.send_replace(Some(run));
-    }
-
-    /// Runs a command as soon as the container offers it.
-    pub(crate) async fn run(&self, command: Vec<String>) -> Result<(), String> {
-        let mut offered = self.0.subscribe();
-        let offered = offered.wait_for(Option::is_some).await;
-        let run = offered.ok().and_then(|run| run.clone());
-        match run {
-            Some(run) => run.run(command).await,
-            None => Err("the container is gone".to_owned()),
-        }
-    }
-}
-
-impl fmt::Debug for Commands {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Commands(offered: {})", self.0.borrow().is_some())
     }
 }
 

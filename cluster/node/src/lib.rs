@@ -4,9 +4,11 @@
 //! It never pulls anything, starts no thread and no program, opens no socket, and knows nothing about what its images
 //! do: one may stand for a program on disk. Every wait is a watch; under tokio's paused clock it runs in virtual time.
 
+mod command;
 mod context;
 mod directory;
 mod events;
+mod exec;
 mod files;
 mod follow;
 mod guard;
@@ -25,7 +27,8 @@ mod volume;
 
 pub use api_meta::names::SERVICE_ACCOUNT_FOLDER;
 pub use cluster_network_policy::{Protocol, Refusal};
-pub use context::{Commands, ContainerContext, PodValues, ReadySwitch, RunCommand};
+pub use command::{CommandStreams, Commands, RunCommand, RunningCommand, TerminalSize};
+pub use context::{ContainerContext, PodValues, ReadySwitch};
 pub use files::{FileError, Files, Mount, Mounted, Scratch};
 pub use image::{CannotStart, EXIT_CRASHED, EXIT_KILLED, Exit, Found, Image, ImageCatalogue, image_name, image_tag};
 pub use log::{LogWriter, current_log};

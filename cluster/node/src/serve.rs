@@ -1,5 +1,5 @@
-//! What a node answers to who asks it rather than the API server, as a kubelet's port does: its pods, logs of containers. It opens
-//! no socket; who it belongs to serves it, or calls it in the same process. It does not ask who asks.
+//! What a node answers to who asks it rather than the API server, as a kubelet's port does: its pods, logs of containers, commands
+//! in them. It opens no socket; who it belongs to serves it, or calls it in the same process. It does not ask who asks.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -12,12 +12,14 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use kube::client::Body;
 use serde_json::Value;
 
+use crate::exec;
 use crate::log::{Reading, read};
 use crate::shown::{NoLog, Shown};
 
-/// What cannot be done in a container here, and why.
-const NO_PROGRAM: &str = "containers of this node are tasks of its process: there is no program to run in one, no terminal \
-                          to attach to and no port to forward to; its log is all there is to see (kubectl logs)";
+/// What is refused, and what to do instead.
+const NO_ATTACH: &str = "this node attaches to no container: kubectl logs -f shows what one prints, kubectl exec runs a further \
+                         command in one that is a program";
+const NO_PORT: &str = "this node forwards no ports itself: its API server does, where it runs in the same process";
 
 /// The services of the nodes in this process, by name. Clones are the same.
 #[derive(Clone, Default)]
@@ -78,7 +80,11 @@ fn answer(shown: &Shown, clock: &Clock, request: &Request<Body>) -> Response<Res
                 Err(NoLog::NotNow(why)) => text(StatusCode::BAD_REQUEST, &why),
             }
         }
-        (_, ["exec" | "attach" | "portForward" | "run" | "cri", ..]) => text(StatusCode::NOT_IMPLEMENTED, NO_PROGRAM),
+        (&Method::GET | &Method::POST, ["exec", namespace, pod, container]) => {
+            exec::answer(shown, request, (namespace, pod, container)).unwrap_or_else(|(code, why)| text(code, &why))
+        }
+        (_, ["attach", ..]) => text(StatusCode::NOT_IMPLEMENTED, NO_ATTACH),
+        (_, ["portForward", ..]) => text(StatusCode::NOT_IMPLEMENTED, NO_PORT),
         _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
 }

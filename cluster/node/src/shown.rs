@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 use serde_json::{Value, json};
 
+use crate::Commands;
 use crate::log::Log;
 
 /// Pods by namespace and name.
@@ -32,6 +33,25 @@ pub(crate) struct ShownContainer {
     pub(crate) log: Option<Arc<Log>>,
     /// Of the run before that.
     pub(crate) previous: Option<Arc<Log>>,
+    pub(crate) runs: Runs,
+}
+
+/// What of a container runs now.
+#[derive(Clone)]
+pub(crate) enum Runs {
+    Nothing,
+    /// A task of this process, or not even that.
+    Task,
+    /// A program; commands can run beside it.
+    Program(Commands),
+}
+
+/// Why no command can run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NoCommand {
+    NoPod,
+    NotRunning,
+    NoProgram,
 }
 
 /// Why there is no log.
@@ -104,5 +124,18 @@ impl Shown {
             }
             None => format!("{which} is not available"),
         }))
+    }
+
+    /// Where commands of a container are run.
+    pub(crate) fn commands(&self, namespace: &str, name: &str, container: &str) -> Result<Commands, NoCommand> {
+        let pods = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pod = pods.get(&(namespace.to_owned(), name.to_owned()));
+        let mut containers = pod.ok_or(NoCommand::NoPod)?.containers.iter();
+        let found = containers.find(|shown| shown.status.name == container);
+        match found.map(|shown| &shown.runs) {
+            Some(Runs::Program(commands)) => Ok(commands.clone()),
+            Some(Runs::Task) => Err(NoCommand::NoProgram),
+            Some(Runs::Nothing) | None => Err(NoCommand::NotRunning),
+        }
     }
 }

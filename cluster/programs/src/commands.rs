@@ -1,21 +1,27 @@
-//! Commands in a container without namespaces: exec probes and hooks, with its environment and its files.
+//! Commands in a container without namespaces: exec probes, hooks, `kubectl exec`, with its environment and its files. What they run
+//! is this machine's.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use cluster_node::RunCommand;
+use cluster_node::{CommandStreams, RunCommand, RunningCommand};
 use futures::future::BoxFuture;
 use tokio::io::AsyncReadExt;
 
 use crate::executable;
 use crate::layout::Layout;
-use crate::plain::{Guardian, Plain};
+use crate::plain::{Guardian, Input, Plain};
 use crate::process::{Ended, Output, Process, Run};
 
 /// What of a command's output an event shows.
 const OUTPUT_BYTES_MAX: u64 = 1 << 10;
 
+/// Why no terminal is made.
+const NO_TERMINAL: &str =
+    "pods have no namespaces on this machine, and without them commands have no terminal: leave out -t (--tty)";
+
 /// Runs commands beside a program.
+#[derive(Clone)]
 pub(crate) struct PlainCommands {
     like: Arc<Run>,
     layout: Arc<Layout>,
@@ -33,32 +39,67 @@ impl PlainCommands {
     }
 }
 
+impl PlainCommands {
+    /// Starts a command. Errors: in words that name it.
+    fn exec(&self, command: &[String], input: Input) -> Result<Plain, String> {
+        let [first, args @ ..] = command else {
+            return Err("an empty command".to_owned());
+        };
+        let translation = self.layout.translation();
+        let program = executable::find(&translation.word(first));
+        let program = program.map_err(|error| format!("{error}; commands are those of this machine"))?;
+        let run = Run {
+            program,
+            args: args.iter().map(|word| translation.word(word)).collect(),
+            env: self.like.env.clone(),
+            working_dir: self.like.working_dir.clone(),
+        };
+        let started = Plain::start(&run, self.guardian.clone(), input);
+        started.map_err(|error| format!("cannot run {first}: {error}"))
+    }
+}
+
+/// Waits for the end of a command.
+async fn end_of(process: &mut Plain) -> Result<Ended, String> {
+    let ended = process.wait().await;
+    ended.map_err(|error| format!("the end of the command was not seen: {error}"))
+}
+
 impl RunCommand for PlainCommands {
     fn run(&self, command: Vec<String>) -> BoxFuture<'static, Result<(), String>> {
-        let (like, layout, guardian) = (self.like.clone(), self.layout.clone(), self.guardian.clone());
+        let commands = self.clone();
         Box::pin(async move {
-            let [first, args @ ..] = command.as_slice() else {
-                return Err("an empty command".to_owned());
-            };
-            let translation = layout.translation();
-            let program = executable::find(&translation.word(first));
-            let program =
-                program.map_err(|error| format!("{error}; commands of probes and hooks are this machine's"))?;
-            let run = Run {
-                program,
-                args: args.iter().map(|word| translation.word(word)).collect(),
-                env: like.env.clone(),
-                working_dir: like.working_dir.clone(),
-            };
-            let started = Plain::start(&run, guardian);
-            let mut process = started.map_err(|error| format!("cannot run {first}: {error}"))?;
+            let mut process = commands.exec(&command, Input::Empty)?;
             let outputs = process.outputs();
-            let (said, ended) = tokio::join!(said(outputs), process.wait());
-            match ended {
-                Ok(Ended::Exited(0)) => Ok(()),
-                Ok(ended) => Err(told(&run.program, ended, &said)),
-                Err(error) => Err(format!("the end of {first} was not seen: {error}")),
+            let (said, ended) = tokio::join!(said(outputs), end_of(&mut process));
+            match ended? {
+                Ended::Exited(0) => Ok(()),
+                ended => Err(told(Path::new(&command[0]), ended, &said)),
             }
+        })
+    }
+
+    fn start(
+        &self,
+        command: Vec<String>,
+        streams: CommandStreams,
+    ) -> BoxFuture<'static, Result<RunningCommand, String>> {
+        let commands = self.clone();
+        Box::pin(async move {
+            if streams.terminal {
+                return Err(NO_TERMINAL.to_owned());
+            }
+            let input = if streams.stdin { Input::Pipe } else { Input::Empty };
+            let mut process = commands.exec(&command, input)?;
+            let mut outputs = process.outputs().into_iter();
+            let (stdout, stderr) = (outputs.next(), outputs.next());
+            Ok(RunningCommand {
+                stdin: process.input().map(|input| Box::new(input) as _),
+                stdout: stdout.ok_or("its streams are not there")?,
+                stderr: stderr.map(|stderr| stderr as _),
+                resize: None,
+                ended: Box::pin(async move { Ok(end_of(&mut process).await?.code()) }),
+            })
         })
     }
 }

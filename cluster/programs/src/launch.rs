@@ -13,7 +13,7 @@ use cluster_sandbox::Mount;
 use crate::command_line::{arguments, environment, without_in_cluster};
 use crate::commands::PlainCommands;
 use crate::layout::{Found, Layout};
-use crate::plain::Plain;
+use crate::plain::{Input, Plain};
 use crate::pod::Pod;
 use crate::ports::{Held, declared, loopback};
 use crate::process::{Process, Run};
@@ -189,7 +189,7 @@ impl Inner {
         let run = self.run_of(context, program, layout, env);
         let listening = self.listen(context);
         let guardian = &self.shared.guardian;
-        let process = Plain::start(&run, guardian.clone())?;
+        let process = Plain::start(&run, guardian.clone(), Input::Empty)?;
         let commands = PlainCommands::new(run, layout.clone(), guardian.clone());
         context.commands.offer(Arc::new(commands) as Arc<dyn RunCommand>);
         Ok((Box::new(process), listening))

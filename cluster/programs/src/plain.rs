@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, Command};
 
 use crate::process::{Ended, Output, Process, Run};
 
@@ -60,6 +60,14 @@ impl Guardian {
     }
 }
 
+/// What a program reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Input {
+    Empty,
+    /// What this process writes: [`Plain::input`].
+    Pipe,
+}
+
 /// A program in a process group of its own.
 pub(crate) struct Plain {
     child: Child,
@@ -69,14 +77,17 @@ pub(crate) struct Plain {
 
 impl Plain {
     /// Starts a program.
-    pub(crate) fn start(run: &Run, guardian: Arc<Guardian>) -> io::Result<Self> {
+    pub(crate) fn start(run: &Run, guardian: Arc<Guardian>, input: Input) -> io::Result<Self> {
         let mut command = Command::new(&run.program);
         command
             .args(&run.args)
             .env_clear()
             .envs(run.env.iter().map(|(name, value)| (name, value)))
             .current_dir(&run.working_dir)
-            .stdin(Stdio::null())
+            .stdin(match input {
+                Input::Empty => Stdio::null(),
+                Input::Pipe => Stdio::piped(),
+            })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
@@ -87,6 +98,11 @@ impl Plain {
             .ok_or_else(|| io::Error::other("a process without an id"))?;
         guardian.tell("add", group);
         Ok(Plain { child, group, guardian })
+    }
+
+    /// Its standard input, if that is a pipe. Taken once; dropped, the program reads its end.
+    pub(crate) fn input(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
     }
 
     fn signal(&self, signal: Signal) {

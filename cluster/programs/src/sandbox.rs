@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use base_client::{Connection, Dialer};
-use cluster_node::{AllPorts, ContainerContext, RunCommand};
-use cluster_sandbox::{Container, ContainerOptions, ExecOptions, Limits, Mount, PodOptions, Signal};
+use cluster_node::{AllPorts, CommandStreams, ContainerContext, RunCommand, RunningCommand};
+use cluster_sandbox::{Container, ContainerOptions, Exec, ExecOptions, Limits, Mount, PodOptions, Signal};
 use futures::future::BoxFuture;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -146,21 +146,31 @@ fn ended(ended: cluster_sandbox::Ended) -> Ended {
     }
 }
 
+#[derive(Clone)]
 struct Commands(Arc<Container>);
+
+impl Commands {
+    /// Starts a command. Errors: in words that name it.
+    async fn exec(&self, command: Vec<String>, terminal: bool) -> Result<Exec, String> {
+        let Some(first) = command.first().cloned() else {
+            return Err("an empty command".to_owned());
+        };
+        let options = ExecOptions {
+            command: command.into_iter().map(Into::into).collect(),
+            terminal,
+            ..ExecOptions::default()
+        };
+        let started = self.0.exec(options).await;
+        started.map_err(|error| format!("cannot run {first}: {error}"))
+    }
+}
 
 impl RunCommand for Commands {
     fn run(&self, command: Vec<String>) -> BoxFuture<'static, Result<(), String>> {
-        let container = self.0.clone();
+        let commands = self.clone();
         Box::pin(async move {
-            let Some(first) = command.first().cloned() else {
-                return Err("an empty command".to_owned());
-            };
-            let options = ExecOptions {
-                command: command.into_iter().map(Into::into).collect(),
-                ..ExecOptions::default()
-            };
-            let started = container.exec(options).await;
-            let mut exec = started.map_err(|error| format!("cannot run {first}: {error}"))?;
+            let first = command.first().cloned().unwrap_or_default();
+            let mut exec = commands.exec(command, false).await?;
             let outputs = exec.output();
             let outputs = outputs.map(|(out, err)| vec![Box::new(out) as Output, Box::new(err) as Output]);
             let (said, code) = tokio::join!(said(outputs.unwrap_or_default()), exec.wait());
@@ -168,6 +178,39 @@ impl RunCommand for Commands {
                 Ended::Exited(0) => Ok(()),
                 ended => Err(told(Path::new(&first), ended, &said)),
             }
+        })
+    }
+
+    fn start(
+        &self,
+        command: Vec<String>,
+        streams: CommandStreams,
+    ) -> BoxFuture<'static, Result<RunningCommand, String>> {
+        let commands = self.clone();
+        Box::pin(async move {
+            let mut exec = commands.exec(command, streams.terminal).await?;
+            let (input, output) = (exec.input(), exec.output());
+            let lost = || "its streams are not there".to_owned();
+            if streams.terminal {
+                let terminal = exec.terminal().ok_or_else(lost)?;
+                let size = terminal.size;
+                return Ok(RunningCommand {
+                    stdin: streams.stdin.then(|| Box::new(terminal.keyboard) as _),
+                    stdout: Box::new(terminal.screen),
+                    stderr: None,
+                    // It has no terminal any more: nothing is to be set.
+                    resize: Some(Box::new(move |wanted| drop(size.set(wanted.width, wanted.height)))),
+                    ended: Box::pin(async move { Ok(exec.wait().await.code()) }),
+                });
+            }
+            let (stdout, stderr) = output.ok_or_else(lost)?;
+            Ok(RunningCommand {
+                stdin: input.filter(|_| streams.stdin).map(|input| Box::new(input) as _),
+                stdout: Box::new(stdout),
+                stderr: Some(Box::new(stderr)),
+                resize: None,
+                ended: Box::pin(async move { Ok(exec.wait().await.code()) }),
+            })
         })
     }
 }

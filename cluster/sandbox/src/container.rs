@@ -138,6 +138,7 @@ impl Container {
             command,
             env,
             working_dir,
+            terminal,
         } = options;
         let start = StartProgram {
             command,
@@ -145,7 +146,7 @@ impl Container {
             working_dir: working_dir.map_or_else(|| self.start.working_dir.clone(), PathBuf::into_os_string),
             limits: self.start.limits,
         };
-        Exec::start(&self.program, self.init, start).await
+        Exec::start(&self.program, self.init, start, terminal).await
     }
 }
 

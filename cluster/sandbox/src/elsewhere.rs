@@ -42,6 +42,28 @@ pub enum Container {}
 #[derive(Debug)]
 pub enum Exec {}
 
+/// Never made on this system.
+#[derive(Debug)]
+pub struct Terminal {
+    /// What it shows.
+    pub screen: tokio::net::unix::pipe::Receiver,
+    /// What is typed.
+    pub keyboard: tokio::net::unix::pipe::Sender,
+    /// How large it is.
+    pub size: TerminalSize,
+}
+
+/// Never made on this system.
+#[derive(Clone, Copy, Debug)]
+pub enum TerminalSize {}
+
+#[expect(missing_docs, reason = "documented where it exists")]
+impl TerminalSize {
+    pub fn set(&self, _columns: u16, _rows: u16) -> io::Result<()> {
+        match *self {}
+    }
+}
+
 #[expect(missing_docs, reason = "documented where it exists")]
 impl Pod {
     pub async fn start(_program: &Path, _options: PodOptions) -> io::Result<Self> {
@@ -98,6 +120,10 @@ impl Container {
 
 #[expect(missing_docs, reason = "documented where it exists")]
 impl Exec {
+    pub fn terminal(&mut self) -> Option<Terminal> {
+        match *self {}
+    }
+
     pub fn input(&mut self) -> Option<tokio::net::unix::pipe::Sender> {
         match *self {}
     }

@@ -12,6 +12,7 @@ use tokio::sync::Mutex;
 use crate::helper::{self, Role};
 use crate::pod::{START_TIMEOUT, silent};
 use crate::process::Process;
+use crate::terminal::Terminal;
 use crate::wire::{self, FromContainer, StartExec, StartProgram, StepError};
 use crate::{Ended, Signal};
 
@@ -21,30 +22,36 @@ pub struct Exec {
     helper: Process,
     input: Option<pipe::Sender>,
     outputs: Option<(ChildStdout, ChildStderr)>,
+    terminal: Option<Terminal>,
     state: Mutex<(wire::Reader, Option<Ended>)>,
 }
 
 impl Exec {
-    pub(crate) async fn start(program: &Path, init: u32, start: StartProgram) -> io::Result<Self> {
-        tokio::time::timeout(START_TIMEOUT, Self::start_helper(program, init, start))
+    pub(crate) async fn start(program: &Path, init: u32, start: StartProgram, terminal: bool) -> io::Result<Self> {
+        tokio::time::timeout(START_TIMEOUT, Self::start_helper(program, init, start, terminal))
             .await
             .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "the command's helper does not answer"))?
     }
 
-    async fn start_helper(program: &Path, init: u32, start: StartProgram) -> io::Result<Self> {
+    async fn start_helper(program: &Path, init: u32, start: StartProgram, terminal: bool) -> io::Result<Self> {
         let mut command = helper::command(program, Role::Exec);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let (helper, outputs) = Process::start(command).await?;
         let (theirs, ours) = io::pipe()?;
-        let message = StartExec { init, program: start };
+        let message = StartExec {
+            init,
+            program: start,
+            terminal,
+        };
         wire::send(&helper.socket, &message, &[theirs.as_fd()]).await?;
         drop(theirs);
         let mut reader = wire::Reader::default();
-        match wire::receive(&helper.socket, &mut reader).await? {
-            Some((FromContainer::Running, _)) => {}
+        let files = match wire::receive(&helper.socket, &mut reader).await? {
+            Some((FromContainer::Running, files)) => files,
             Some((FromContainer::Failed(failure), _)) => return Err(StepError::from(failure).into()),
             Some(_) | None => return Err(silent()),
-        }
+        };
+        let terminal = files.into_iter().next().map(Terminal::new).transpose()?;
         let outputs = match outputs {
             (Some(output), Some(errors)) => Some((ChildStdout::from_std(output)?, ChildStderr::from_std(errors)?)),
             _ => None,
@@ -55,6 +62,7 @@ impl Exec {
             helper,
             input: Some(pipe::Sender::from_owned_fd(input)?),
             outputs,
+            terminal,
             state: Mutex::default(),
         })
     }
@@ -69,7 +77,13 @@ impl Exec {
         self.outputs.take()
     }
 
-    /// Ends the command. What it has started ends with the container.
+    /// Its terminal, if that was asked for; it has no other streams then. Given out once; once all of it is dropped, the command
+    /// gets SIGHUP.
+    pub fn terminal(&mut self) -> Option<Terminal> {
+        self.terminal.take()
+    }
+
+    /// Ends the command and its process group. What has left the group ends with the container.
     pub fn kill(&self) {
         // Anything that arrives asks for the end.
         wire::send_now(&self.helper.socket, &wire::ToInit::Kill).ok();

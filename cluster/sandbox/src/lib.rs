@@ -29,6 +29,8 @@ mod process;
 #[cfg(target_os = "linux")]
 mod spawn;
 #[cfg(target_os = "linux")]
+mod terminal;
+#[cfg(target_os = "linux")]
 mod wire;
 
 #[cfg(target_os = "linux")]
@@ -38,6 +40,7 @@ pub use {
     exec::Exec,
     helper::run_if_helper,
     pod::Pod,
+    terminal::{Terminal, TerminalSize},
 };
 
 #[cfg(not(target_os = "linux"))]
@@ -46,7 +49,7 @@ mod elsewhere;
 #[cfg(all(test, target_os = "linux"))]
 pub mod elsewhere;
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Container, Exec, Pod, available, available_with, run_if_helper};
+pub use elsewhere::{Container, Exec, Pod, Terminal, TerminalSize, available, available_with, run_if_helper};
 
 #[cfg(test)]
 mod systems;

@@ -69,6 +69,8 @@ pub struct ExecOptions {
     pub env: Option<Vec<(OsString, OsString)>>,
     /// A folder in the container; `None` is the container's.
     pub working_dir: Option<PathBuf>,
+    /// Its three streams are a terminal of its own, which controls it: see [`Exec::terminal`](crate::Exec::terminal).
+    pub terminal: bool,
 }
 
 /// How a program ended.

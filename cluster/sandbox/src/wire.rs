@@ -103,6 +103,8 @@ pub(crate) struct StartExec {
     /// The process id of the container's first process.
     pub(crate) init: u32,
     pub(crate) program: StartProgram,
+    /// Then [`FromContainer::Running`] comes with its other end.
+    pub(crate) terminal: bool,
 }
 
 /// What went wrong in a helper.
@@ -129,6 +131,7 @@ pub(crate) enum Step {
     Volume,
     PidNamespace,
     Proc,
+    Terminal,
     Lock,
     Limits,
     WorkingDir,
@@ -150,6 +153,7 @@ impl Step {
             Self::Volume => "mount a volume",
             Self::PidNamespace => "make a PID namespace",
             Self::Proc => "mount /proc",
+            Self::Terminal => "open a terminal",
             Self::Lock => "lock the mounts in a second user namespace",
             Self::Limits => "set the limits",
             Self::WorkingDir => "enter the working folder",

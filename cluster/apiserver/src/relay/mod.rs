@@ -15,8 +15,9 @@ mod tunnel;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use base_client::{Dialer, HttpService, asks_for_upgrade};
+use base_client::{Dialer, HttpService, ResponseBody, Upgrade, answer_apart, asks_for_upgrade};
 use http::request::Parts;
+use http::{Request, Response};
 use kube::client::Body;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -153,6 +154,25 @@ pub(crate) async fn to_kubelet(
         is_of_server: true,
     };
     carry(&context.server, &Place::of_kubelet(kubelet), asked, body).await
+}
+
+/// Asks a node of this process as a kubelet is asked. If it agrees to an upgrade, the client's connection is its own from then on,
+/// and counts among those that are carried on until it ends.
+pub(crate) async fn to_node(
+    context: &Context,
+    node: HttpService,
+    path: &str,
+    parts: &Parts,
+    body: Body,
+) -> Result<Response<ResponseBody>, Status> {
+    let permit = context.server.carried.one_more()?;
+    let request = Request::builder().method(parts.method.clone()).uri(path);
+    let mut request = request.body(body).map_err(Status::internal)?;
+    *request.headers_mut() = for_who_answers(parts);
+    if let Some(upgrade) = parts.extensions.get::<Upgrade>().cloned() {
+        request.extensions_mut().insert(upgrade.holding(permit));
+    }
+    answer_apart(node, request).await.map_err(Status::internal)
 }
 
 /// What follows `proxy` in the path (kubernetes/kubernetes v1.35

@@ -12,7 +12,7 @@ use super::sources::Sources;
 use super::status::{View, phase, status};
 use super::{Life, Why};
 use crate::follow::Pause;
-use crate::shown::{ShownContainer, ShownPod};
+use crate::shown::{Runs, ShownContainer, ShownPod};
 
 impl Life {
     /// Writes the status if it has changed. A failure is tried again after a pause.
@@ -60,6 +60,11 @@ impl Life {
             status: status.clone(),
             log: slot.log.clone(),
             previous: slot.previous.clone(),
+            runs: match &slot.run {
+                None => Runs::Nothing,
+                Some(run) if run.ways.commands => Runs::Program(run.commands.clone()),
+                Some(_) => Runs::Task,
+            },
         });
         let meta = &self.pod.metadata;
         let pod = ShownPod {

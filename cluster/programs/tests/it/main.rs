@@ -9,6 +9,8 @@
 mod cluster;
 mod connections;
 mod ends;
+mod exec;
+mod exec_client;
 mod files;
 mod isolated;
 mod reach;

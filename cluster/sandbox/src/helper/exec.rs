@@ -1,13 +1,15 @@
 //! The helper of a further command in a running container: joins its namespaces, starts the command, reports its end.
 //! The command ends when the parent lets go of it.
 
-use std::os::fd::OwnedFd;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, Stdio};
 
+use nix::sys::signal::{SigSet, Signal as Blocked};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use rustix::process::{DumpableBehavior, Pid, Signal, kill_process_group, set_dumpable_behavior};
 
-use super::{Done, init, namespaces};
+use super::{Done, init, namespaces, terminal};
 use crate::Ended;
 use crate::wire::{During, FromContainer, StartExec, Step, receive_blocking, send_blocking};
 
@@ -17,26 +19,43 @@ pub(super) fn run(socket: &OwnedFd) -> i32 {
         Ok(None) => return 0,
         Err(_) => return 2,
     };
-    let mut child = match start_command(&start, files) {
-        Ok(child) => child,
+    let (mut child, terminal) = match start_command(&start, files) {
+        Ok(started) => started,
         Err(error) => {
             send_blocking(socket, &FromContainer::Failed(error.into()), &[]).ok();
             return 1;
         }
     };
-    send_blocking(socket, &FromContainer::Running, &[]).ok();
+    {
+        // The parent alone holds it from now on: the terminal hangs up when it is let go of.
+        let terminal = terminal;
+        let files: Vec<BorrowedFd<'_>> = terminal.iter().map(AsFd::as_fd).collect();
+        send_blocking(socket, &FromContainer::Running, &files).ok();
+    }
     let ended = watch(socket, &mut child);
     send_blocking(socket, &FromContainer::Ended(ended), &[]).ok();
     0
 }
 
-fn start_command(start: &StartExec, files: Vec<OwnedFd>) -> Done<Child> {
+/// The command, and the end of its terminal that no program has.
+fn start_command(start: &StartExec, files: Vec<OwnedFd>) -> Done<(Child, Option<OwnedFd>)> {
     // For a moment the command is this executable, in sight of the container's programs.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Step::Join)?;
     namespaces::join(start.init, namespaces::OF_CONTAINER).during(Step::Join)?;
     rustix::thread::set_no_new_privs(true).during(Step::Join)?;
-    let input = files.into_iter().next().map_or_else(Stdio::null, Stdio::from);
-    init::spawn(&start.program, input)
+    if !start.terminal {
+        let input = files.into_iter().next().map_or_else(Stdio::null, Stdio::from);
+        return Ok((init::spawn(&start.program, input, None)?, None));
+    }
+    let (ours, theirs) = terminal::open().during(Step::Terminal)?;
+    let end = || theirs.try_clone().map(Stdio::from).during(Step::Terminal);
+    let child = init::spawn(&start.program, end()?, Some((end()?, end()?)))?;
+    terminal::give(&theirs, &child).during(Step::Terminal)?;
+    // When the terminal hangs up, this process is to go on: it ends the command if that does not end by itself. What is blocked is
+    // inherited by programs that are started from now on, and none is.
+    let hang_up = SigSet::from(Blocked::SIGHUP);
+    hang_up.thread_block().map_err(io::Error::from).during(Step::Terminal)?;
+    Ok((child, Some(ours)))
 }
 
 /// Waits for the command or for the end of the parent. After entering a PID namespace there are no threads.
@@ -46,7 +65,7 @@ fn watch(socket: &OwnedFd, child: &mut Child) -> Ended {
         let mut files = [PollFd::new(&process, PollFlags::IN), PollFd::new(socket, PollFlags::IN)];
         while poll(&mut files, None).is_err() {}
         if files[0].revents().is_empty() {
-            child.kill().ok();
+            kill_process_group(Pid::from_child(child), Signal::KILL).ok();
         }
     }
     match child.wait() {

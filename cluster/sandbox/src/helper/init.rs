@@ -59,7 +59,7 @@ fn start(socket: &OwnedFd, program: &StartProgram) -> Done<Pid> {
         .name("messages".to_owned())
         .spawn(move || obey(&own, &program_id))
         .during(Step::Program)?;
-    let child = spawn(program, Stdio::null())?;
+    let child = spawn(program, Stdio::null(), None)?;
     let child = Pid::from_child(&child);
     started.send(child).ok();
     Ok(child)
@@ -95,8 +95,13 @@ fn leave_host() -> io::Result<()> {
     Ok(())
 }
 
-/// Starts a program in the namespaces of this process. The limits hold for this process from now on as well.
-pub(super) fn spawn(program: &StartProgram, input: Stdio) -> Done<std::process::Child> {
+/// Starts a program in the namespaces of this process, in a process group of its own. Without outputs it has those of this process.
+/// The limits hold for this process from now on as well.
+pub(super) fn spawn(
+    program: &StartProgram,
+    input: Stdio,
+    outputs: Option<(Stdio, Stdio)>,
+) -> Done<std::process::Child> {
     let name = program.command.first().map_or(OsStr::new(""), |name| name.as_os_str());
     let working_dir = Path::new(&program.working_dir);
     if !working_dir.as_os_str().is_empty() {
@@ -109,6 +114,9 @@ pub(super) fn spawn(program: &StartProgram, input: Stdio) -> Done<std::process::
         .envs(program.env.iter().map(|(name, value)| (name, value)))
         .stdin(input)
         .process_group(0);
+    if let Some((output, errors)) = outputs {
+        command.stdout(output).stderr(errors);
+    }
     set_limits(&program.limits).during(Step::Limits)?;
     command.spawn().about(Step::Program, name.display())
 }

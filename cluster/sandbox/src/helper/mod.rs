@@ -11,6 +11,7 @@ mod nftables;
 mod pod;
 mod root;
 mod root_plan;
+mod terminal;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
