@@ -269,10 +269,8 @@ async fn read_websocket<R: AsyncRead + Unpin>(
                     channel = Some(bytes.split_to(1)[0]);
                 }
                 match channel.map(|number| (number, Channel::numbered(number))) {
-                    Some((CLOSE, _)) if has_close => {
-                        if bytes.first() == Some(&(Channel::Stdin as u8)) {
-                            put(&sent, Sent::StdinEnded).await;
-                        }
+                    Some((CLOSE, _)) if has_close && bytes.first() == Some(&(Channel::Stdin as u8)) => {
+                        put(&sent, Sent::StdinEnded).await;
                     }
                     Some((_, Some(Channel::Stdin))) => put(&sent, Sent::Stdin(bytes)).await,
                     Some((_, Some(Channel::Resize))) => put(&sent, Sent::Resize(bytes)).await,

@@ -143,7 +143,10 @@ async fn what_cannot_be_read_is_told_in_kubernetes_words() {
         assert_eq!(refusal(&cluster, path).await, (code, message.to_owned()), "{path}");
     }
     for (path, why) in [
-        ("p/exec?container=main&stdout=1&command=sh", "there is no program to run in one"),
+        (
+            "p/exec?container=main&stdout=1&command=sh",
+            "there is no program to run in one",
+        ),
         ("p/attach?container=main", "attaches to no container"),
         ("p/portforward", "forwards no ports itself"),
     ] {

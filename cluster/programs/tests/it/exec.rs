@@ -161,8 +161,8 @@ async fn a_terminal_has_a_size_and_interrupts_what_runs_in_it() {
         return;
     };
     let world = prepared(world).await;
-    let script = "trap 'stty size' WINCH; tty; echo begun; read word; stty size; sleep 600; echo interrupted; exit 5";
-    let script = format!("trap : INT; {script}");
+    let word = format!("76{}", std::process::id());
+    let script = format!("trap : INT; tty; echo begun; read word; stty size; sleep {word}; echo interrupted; exit 5");
     let mut shell = Exec::start(&world, "p", &["sh", "-c", &script], "&stdin=true&tty=true").await;
     let shown = shell.until(STDOUT, "begun").await;
     assert!(shown.starts_with("/dev/pts/"), "{shown}");
@@ -170,6 +170,8 @@ async fn a_terminal_has_a_size_and_interrupts_what_runs_in_it() {
     shell.send(STDIN, b"word\n").await;
     let shown = shell.until(STDOUT, "45 123").await;
     assert!(shown.contains("word"), "a terminal echoes: {shown}");
+    // Before that, the interrupt would be for another.
+    until_processes(&word, 1).await;
     shell.send(STDIN, &[3]).await;
     let outcome = shell.outcome().await;
     assert!(outcome.stdout.contains("interrupted"), "{outcome:?}");
