@@ -3,7 +3,6 @@
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base_clock::{Clock, Entropy};
@@ -47,8 +46,7 @@ pub struct ContainerContext {
     pub values: PodValues,
     /// Where a container whose image runs commands offers to do so.
     pub commands: Commands,
-    /// Turned on by a container that ends in order to be started again at once.
-    pub(crate) again: Arc<AtomicBool>,
+    pub(crate) ending: Ending,
     pub(crate) events: mpsc::Sender<Said>,
     pub(crate) api: InCluster,
 }
@@ -88,7 +86,25 @@ impl ContainerContext {
     /// Says that this run ends in order to be started again: whatever its exit code is, the next run follows at once and
     /// no crash is counted, unless the pod ends.
     pub fn start_again(&self) {
-        self.again.store(true, Ordering::SeqCst);
+        self.ending.change(|ending| ending.again = true);
+    }
+
+    /// Notes what the container has left at its `terminationMessagePath`. It stands in `state.terminated.message` when this run has
+    /// ended, behind the message of its [`Exit`](crate::Exit).
+    pub fn leave_message(&self, message: impl Into<String>) {
+        let message = message.into();
+        self.ending.change(|ending| ending.message = message);
+    }
+
+    /// Notes why this run is being killed, as `state.terminated.reason` shows it, such as `OOMKilled`.
+    pub fn killed_for(&self, reason: &'static str) {
+        self.ending.change(|ending| ending.reason = Some(reason));
+    }
+
+    /// The container's limit of memory in bytes, if it has one that can be read.
+    pub fn memory_limit_bytes(&self) -> Option<u64> {
+        let limits = self.container.resources.as_ref()?.limits.as_ref()?;
+        crate::pod::bytes(&limits.get("memory")?.0)
     }
 }
 
@@ -112,6 +128,31 @@ impl fmt::Debug for PodValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         write!(f, "{} values", values.len())
+    }
+}
+
+/// What a run leaves behind beside its exit code. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ending(Arc<Mutex<Left>>);
+
+/// See [`Ending`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Left {
+    /// It ends in order to be started again at once.
+    pub(crate) again: bool,
+    /// What it has left as a message.
+    pub(crate) message: String,
+    /// Why it was killed.
+    pub(crate) reason: Option<&'static str>,
+}
+
+impl Ending {
+    fn change(&self, change: impl FnOnce(&mut Left)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub(crate) fn left(&self) -> Left {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

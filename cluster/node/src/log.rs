@@ -109,6 +109,14 @@ impl Log {
         self.news.send_modify(|(known, _)| *known = next);
     }
 
+    /// Its last lines, and of these the last bytes.
+    pub(crate) fn tail(&self, lines: usize, bytes: usize) -> String {
+        let (text, _) = self.from(self.begin(Some(lines as u64)), &Reading::default());
+        let text = String::from_utf8_lossy(&text);
+        let start = text.ceil_char_boundary(text.len().saturating_sub(bytes));
+        text[start..].to_owned()
+    }
+
     /// The run is over.
     pub(crate) fn close(&self) {
         self.news.send_modify(|(_, open)| *open = false);
@@ -249,6 +257,8 @@ mod tests {
         ] {
             assert_eq!(whole(&log, options.clone()).await, said, "{options:?}");
         }
+        assert_eq!(log.tail(2, 100), "b\nc\n");
+        assert_eq!(log.tail(80, 3), "\nc\n");
         let stamped = Reading {
             timestamps: true,
             tail: Some(1),

@@ -22,7 +22,7 @@ use crate::programs::Isolation;
 use crate::reload::Watched;
 use crate::sandbox::{NAME_SERVER, Sandbox};
 use crate::volume_folder::make_folder;
-use crate::{etc, kubeconfig};
+use crate::{etc, kubeconfig, termination};
 
 /// Where the program of a container without a mount namespace finds its mounts.
 const ROOT_VARIABLE: &str = "ORANGERY_ROOT";
@@ -59,9 +59,11 @@ impl Inner {
         let layout = Arc::new(Layout::new(
             pod.clone(),
             context.pod.clone(),
+            &context.container,
             context.files.clone(),
             found,
         ));
+        termination::make(&layout.own(&context.container.name))?;
         write(&layout, &context.container.name).await?;
         let program = self.program().map_err(io::Error::other)?;
         let watched = self.watched(&program);

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use cluster_node::{Files, Mount, Mounted, Scratch};
-use k8s_openapi::api::core::v1::Pod as PodObject;
+use k8s_openapi::api::core::v1::{Container, Pod as PodObject};
 
 use crate::command_line::Translation;
 use crate::kubeconfig;
 use crate::modes::Modes;
 use crate::pod::{Pod, remove};
 use crate::sandbox::MACHINE;
+use crate::termination;
 use crate::volume_folder::{Content, VolumeFolder, make_folder};
 
 /// A mount and where its content is.
@@ -56,8 +57,14 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    pub(crate) fn new(pod: Arc<Pod>, object: Arc<PodObject>, files: Files, found: Found) -> Self {
-        let placed: Vec<Placed> = files
+    pub(crate) fn new(
+        pod: Arc<Pod>,
+        object: Arc<PodObject>,
+        container: &Container,
+        files: Files,
+        found: Found,
+    ) -> Self {
+        let mut placed: Vec<Placed> = files
             .mounts()
             .iter()
             .map(|mount| Placed {
@@ -66,6 +73,16 @@ impl Layout {
                 writable: mount.is_writable(),
             })
             .collect();
+        let message = Placed {
+            path: termination::path(container),
+            source: termination::file(&pod.container(&container.name)),
+            writable: true,
+        };
+        // What the pod mounts there itself wins.
+        if placed.iter().all(|placed| placed.path != message.path) {
+            let behind = placed.partition_point(|placed| placed.path.len() >= message.path.len());
+            placed.insert(behind, message);
+        }
         let led = placed.iter().filter(|_| found == Found::Linked);
         let translation = Translation::new(led.map(|placed| (placed.path.clone(), placed.source.clone())));
         Layout {

@@ -22,6 +22,7 @@ mod program;
 mod programs;
 mod reload;
 mod sandbox;
+mod termination;
 mod volume_folder;
 
 pub use image_file::{ImageFile, Mapping};

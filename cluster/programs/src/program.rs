@@ -15,7 +15,7 @@ use crate::launch::{Launched, write};
 use crate::layout::Layout;
 use crate::process::Ended;
 use crate::programs::Shared;
-use crate::{Mapping, executable, output};
+use crate::{Mapping, executable, output, termination};
 
 /// The exit code of a container whose program could not be started, as container runtimes give it.
 const EXIT_NOT_STARTED: i32 = 128;
@@ -142,7 +142,17 @@ impl Inner {
         let last = async { while outputs.join_next().await.is_some() {} };
         // Whoever holds a stream open after that is no part of the container.
         let _ = tokio::time::timeout(LAST_OUTPUT, last).await;
+        leave_message(&layout.own(&context.container.name), context);
         exit(ended)
+    }
+}
+
+/// Takes what the program has left at its `terminationMessagePath`.
+fn leave_message(own: &Path, context: &ContainerContext) {
+    match termination::read(own) {
+        Ok(message) => context.leave_message(message),
+        // In the place of the message, as a kubelet reports it.
+        Err(error) => context.leave_message(format!("Error on reading termination log: {error}")),
     }
 }
 

@@ -29,6 +29,8 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use resources::bytes;
+
 use crate::context::{EVENTS_WAITING_MAX, Said};
 use crate::events::{Recorder, Weight};
 use crate::files::Content;

@@ -67,6 +67,11 @@ pub(crate) fn resource_value(
     )
 }
 
+/// A quantity of bytes, rounded up; None where it is none.
+pub(crate) fn bytes(quantity: &str) -> Option<u64> {
+    u64::try_from(thousandths(quantity)?.checked_add(999)? / 1000).ok()
+}
+
 /// A quantity in thousandths, rounded up; None where it is none.
 fn thousandths(quantity: &str) -> Option<i128> {
     if let Some((number, exponent)) = quantity

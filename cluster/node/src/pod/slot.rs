@@ -1,7 +1,6 @@
 //! One container of a pod over all its runs: what it does now, how the last run ended, when the next may start. Pure.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base_clock::Clock;
@@ -16,6 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::probe::Probes;
+use crate::context::{Ending, Left};
 use crate::log::Log;
 use crate::{Commands, EXIT_KILLED, Exit, LogWriter, PodNetwork, ReadySwitch, image_name};
 
@@ -26,6 +26,11 @@ const BACKOFF_MIN: Duration = Duration::from_secs(10);
 const BACKOFF_MAX: Duration = Duration::from_secs(300);
 /// A run of this length forgives the crashes before it: twice the longest pause.
 const BACKOFF_FORGIVEN_AFTER: Duration = Duration::from_secs(600);
+
+/// What of a log becomes a termination message (kubernetes/kubernetes v1.35 pkg/kubelet/container/runtime.go,
+/// MaxContainerTerminationMessageLogLines and -LogLength).
+const TERMINATION_LOG_LINES_MAX: usize = 80;
+const TERMINATION_LOG_BYTES_MAX: usize = 2 << 10;
 
 /// When a container is started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,8 +103,7 @@ pub(crate) struct Run {
     pub(crate) unhealthy: bool,
     pub(crate) ways: Ways,
     pub(crate) commands: Commands,
-    /// The container ends in order to be started again.
-    pub(crate) again: Arc<AtomicBool>,
+    pub(crate) ending: Ending,
 }
 
 impl Run {
@@ -120,7 +124,7 @@ impl Run {
             unhealthy: false,
             ways,
             commands: Commands::new(),
-            again: Arc::default(),
+            ending: Ending::default(),
         }
     }
 
@@ -303,6 +307,9 @@ impl Slot {
     /// if there is to be one.
     pub(crate) fn end(&mut self, exit: Exit, again: bool, clock_now: Timestamp, pod: &str) -> Option<Duration> {
         let run = self.run.take();
+        let left = run.as_ref().map(|run| run.ending.left()).unwrap_or_default();
+        let is_program = run.as_ref().is_some_and(|run| run.ways.commands);
+        let message = self.termination_message(&exit, &left, is_program);
         if let Some(log) = &self.log {
             log.write(&exit.message);
             log.close();
@@ -314,14 +321,14 @@ impl Slot {
         let reason = if exit.code == 0 { "Completed" } else { "Error" };
         let ended = ContainerStateTerminated {
             exit_code: exit.code,
-            reason: Some(reason.to_owned()),
-            message: Some(exit.message).filter(|message| !message.is_empty()),
+            reason: Some(left.reason.unwrap_or(reason).to_owned()),
+            message: Some(message).filter(|message| !message.is_empty()),
             started_at: started,
             finished_at: Some(Time(clock_now)),
             ..ContainerStateTerminated::default()
         };
         let unhealthy = run.as_ref().is_some_and(|run| run.unhealthy) && self.restart != Restart::Never;
-        let asked = run.as_ref().is_some_and(|run| run.again.load(Ordering::SeqCst));
+        let asked = run.is_some() && left.again;
         if !again || !(asked || unhealthy || self.restart.after(exit.code)) {
             self.doing = Doing::Over(ended);
             return None;
@@ -346,6 +353,25 @@ impl Slot {
             until: Some(Instant::now() + pause),
         };
         Some(pause)
+    }
+
+    /// How the container says why it ended: in the runtime's words, then what it has left, or the end of its log where its policy
+    /// wants that. Containers of this process have words of their own in the place of a log.
+    /// (kubernetes/kubernetes v1.35 pkg/kubelet/kuberuntime/kuberuntime_container.go convertToKubeContainerStatus)
+    fn termination_message(&self, exit: &Exit, left: &Left, is_program: bool) -> String {
+        let policy = self.container.termination_message_policy.as_deref();
+        let falls_back = policy == Some("FallbackToLogsOnError") && exit.code != 0 && left.message.is_empty();
+        let said = match &self.log {
+            Some(log) if falls_back && (is_program || exit.message.is_empty()) => {
+                log.tail(TERMINATION_LOG_LINES_MAX, TERMINATION_LOG_BYTES_MAX)
+            }
+            _ => left.message.clone(),
+        };
+        match (exit.message.is_empty(), said.is_empty()) {
+            (true, _) => said,
+            (false, true) => exit.message.clone(),
+            (false, false) => format!("{}: {said}", exit.message),
+        }
     }
 
     /// The container's part of the pod's status.

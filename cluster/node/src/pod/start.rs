@@ -259,7 +259,7 @@ impl Life {
             entropy: self.host.entropy.clone(),
             values: self.values.clone(),
             commands: run.commands.clone(),
-            again: run.again.clone(),
+            ending: run.ending.clone(),
             events: self.said.0.clone(),
             api: self.host.api.clone(),
         };

@@ -15,3 +15,4 @@ mod files;
 mod isolated;
 mod reach;
 mod start;
+mod termination;
