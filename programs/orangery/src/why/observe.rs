@@ -1,6 +1,7 @@
 //! Reads the garden and the seed. What cannot be read is `Unknown` with its reason; only a Shoot that is not there, or
 //! a garden that does not answer, ends it.
 
+mod pods;
 mod seed;
 
 use std::path::Path;

@@ -22,10 +22,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, Time};
 use kube::{Api, Client, ResourceExt};
 
-use super::super::facts::{
-    Controller, ExtensionFact, InSeed, Installed, Machine, PodFact, Refusal, Resource, Workload,
-};
-use super::{renewed, seen};
+use super::super::facts::{Controller, ExtensionFact, InSeed, Installed, Machine, Refusal, Resource, Workload};
+use super::{pods, renewed, seen};
 
 /// The Deployment that applies ManagedResources of class `seed`.
 const RESOURCE_MANAGER: &str = "gardener-resource-manager";
@@ -146,7 +144,9 @@ fn at(time: Option<&Time>) -> Option<Timestamp> {
 }
 
 async fn workloads(client: &Client, namespace: &str) -> Result<Vec<Workload>, Fault> {
-    let pods: Vec<Pod> = list(&Api::namespaced(client.clone(), namespace), "").await?;
+    let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let pods: Vec<Pod> = list(&api, "").await?;
+    let facts = pods::facts(&api, &pods).await;
     let deployments: Vec<Deployment> = list(&Api::namespaced(client.clone(), namespace), "").await?;
     let sets: Vec<StatefulSet> = list(&Api::namespaced(client.clone(), namespace), "").await?;
     let workload = |kind: &str, metadata: &ObjectMeta, selector: Option<&LabelSelector>, wanted, trouble| Workload {
@@ -158,7 +158,7 @@ async fn workloads(client: &Client, namespace: &str) -> Result<Vec<Workload>, Fa
         pods: pods
             .iter()
             .filter(|pod| selector.is_some_and(|selector| selects(selector, pod.labels())))
-            .map(pod_fact)
+            .filter_map(|pod| facts.get(&pod.name_any()).cloned())
             .collect(),
     };
     let of_deployment = |one: &Deployment| {
@@ -184,42 +184,6 @@ async fn workloads(client: &Client, namespace: &str) -> Result<Vec<Workload>, Fa
 fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
     let wanted = selector.match_labels.iter().flatten();
     selector.match_labels.is_some() && wanted.clone().all(|(key, value)| labels.get(key) == Some(value))
-}
-
-fn pod_fact(pod: &Pod) -> PodFact {
-    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let changed = conditions.filter_map(|condition| at(condition.last_transition_time.as_ref()));
-    PodFact {
-        name: pod.name_any(),
-        trouble: trouble(pod),
-        since: changed.max().or(at(pod.metadata.creation_timestamp.as_ref())),
-    }
-}
-
-/// Why a pod does not run: its containers' own words before its conditions.
-fn trouble(pod: &Pod) -> Option<(String, String)> {
-    let said = |reason: &Option<String>, message: &Option<String>| {
-        (reason.clone().unwrap_or_default(), message.clone().unwrap_or_default())
-    };
-    let status = pod.status.as_ref()?;
-    for container in status.container_statuses.iter().flatten().filter(|one| !one.ready) {
-        let states = [container.state.as_ref(), container.last_state.as_ref()];
-        let ended = states.into_iter().flatten().find_map(|state| state.terminated.as_ref());
-        if let Some(ended) = ended {
-            return Some(said(&ended.reason, &ended.message));
-        }
-        if let Some(waiting) = container.state.as_ref().and_then(|state| state.waiting.as_ref()) {
-            return Some(said(&waiting.reason, &waiting.message));
-        }
-    }
-    if status.reason.is_some() {
-        return Some(said(&status.reason, &status.message));
-    }
-    let mut conditions = status.conditions.iter().flatten();
-    let bad =
-        conditions.find(|one| one.status == "False" && ["PodScheduled", "Ready"].contains(&one.type_.as_str()))?;
-    let reason = bad.reason.clone().unwrap_or_else(|| format!("{}=False", bad.type_));
-    Some((reason, bad.message.clone().unwrap_or_default()))
 }
 
 async fn resources(client: &Client, namespace: &str) -> Result<Vec<Resource>, Fault> {
