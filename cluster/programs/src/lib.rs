@@ -10,6 +10,7 @@ mod image_file;
 mod kubeconfig;
 mod launch;
 mod layout;
+mod memory;
 mod modes;
 mod names;
 mod outgoing;

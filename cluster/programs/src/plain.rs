@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStdin, Command};
 
+use crate::memory::Processes;
 use crate::process::{Ended, Output, Process, Run};
 
 /// What the shell runs: `add GROUP` and `gone GROUP`, line by line. It starts no program.
@@ -117,6 +118,10 @@ impl Process for Plain {
         let stdout = self.child.stdout.take().map(|stream| Box::new(stream) as Output);
         let stderr = self.child.stderr.take().map(|stream| Box::new(stream) as Output);
         stdout.into_iter().chain(stderr).collect()
+    }
+
+    fn processes(&self) -> Processes {
+        Processes::Group(self.group.as_raw_nonzero().get())
     }
 
     fn terminate(&self) {

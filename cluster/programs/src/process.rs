@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use tokio::io::AsyncRead;
 
+use crate::memory::Processes;
+
 /// What is run.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
@@ -43,6 +45,9 @@ pub(crate) type Output = Box<dyn AsyncRead + Send + Sync + Unpin>;
 pub(crate) trait Process: Send + Sync {
     /// Its standard output and error; they are taken once.
     fn outputs(&mut self) -> Vec<Output>;
+
+    /// It and all that it has started.
+    fn processes(&self) -> Processes;
 
     /// Asks it to end (SIGTERM).
     fn terminate(&self);

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::launch::{Launched, write};
 use crate::layout::Layout;
+use crate::memory::{self, Processes};
 use crate::process::Ended;
 use crate::programs::Shared;
 use crate::{Mapping, executable, output, termination};
@@ -113,7 +114,8 @@ impl Inner {
         }
         let mut sources = context.files.changes();
         let mut changed = std::pin::pin!(watched.changed(|| self.program().is_ok()));
-        let (mut stopping, mut kill_at) = (false, None);
+        let mut outgrown = std::pin::pin!(outgrown(process.processes(), context.memory_limit_bytes()));
+        let (mut stopping, mut kill_at, mut is_outgrown) = (false, None, false);
         let ended = loop {
             tokio::select! {
                 biased;
@@ -134,6 +136,11 @@ impl Inner {
                     kill_at = None;
                     process.kill();
                 }
+                held = &mut outgrown, if !is_outgrown => {
+                    is_outgrown = true;
+                    out_of_memory(held, context);
+                    process.kill();
+                }
                 Ok(()) = sources.changed() => renew(&layout, context).await,
             }
         };
@@ -145,6 +152,25 @@ impl Inner {
         leave_message(&layout.own(&context.container.name), context);
         exit(ended)
     }
+}
+
+/// Waits until a container's processes hold more memory than its limit; how much, in bytes.
+async fn outgrown(processes: Processes, limit_bytes: Option<u64>) -> u64 {
+    match limit_bytes {
+        Some(limit) => memory::beyond(processes, limit).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Reports that a container is killed for its memory, as a runtime with cgroups does.
+fn out_of_memory(held_bytes: u64, context: &ContainerContext) {
+    context.killed_for("OOMKilled");
+    let limit = context.memory_limit_bytes().unwrap_or_default() >> 10;
+    let held = held_bytes >> 10;
+    context.warn(
+        "OOMKilled",
+        format!("the container's processes held {held} KiB of memory, and its limit is {limit} KiB"),
+    );
 }
 
 /// Takes what the program has left at its `terminationMessagePath`.

@@ -14,6 +14,7 @@ use futures::future::BoxFuture;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::commands::{said, told};
+use crate::memory::Processes;
 use crate::process::{Ended, Output, Process, Run};
 use crate::{names, outgoing};
 
@@ -117,6 +118,10 @@ impl Sandboxed {
 impl Process for Sandboxed {
     fn outputs(&mut self) -> Vec<Output> {
         std::mem::take(&mut self.outputs)
+    }
+
+    fn processes(&self) -> Processes {
+        Processes::Below(self.container.first_process())
     }
 
     fn terminate(&self) {

@@ -106,6 +106,11 @@ impl Container {
         self.outputs.take()
     }
 
+    /// The container's first process, as this process sees it. All others descend from it, but those of [`Container::exec`].
+    pub fn first_process(&self) -> u32 {
+        self.init
+    }
+
     /// Sends a signal to the program, and to it alone.
     ///
     /// # Errors

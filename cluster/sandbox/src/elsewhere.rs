@@ -101,6 +101,10 @@ impl Container {
         match *self {}
     }
 
+    pub fn first_process(&self) -> u32 {
+        match *self {}
+    }
+
     pub fn signal(&self, _signal: Signal) -> io::Result<()> {
         match *self {}
     }
