@@ -17,7 +17,8 @@ use crate::{CommandStreams, Commands, RunningCommand, TerminalSize};
 const QUEUE_MAX: usize = 32;
 /// What is read from a command at once.
 const PIECE_BYTES: usize = 32 << 10;
-/// How often the client is sent a ping, as often as client-go sends them: one that is gone is noticed by that alone where the command takes no more input.
+/// How often the client is sent a ping, as often as client-go sends its own: where the command takes no more input, a client that is
+/// gone is noticed by that alone.
 const PING_EVERY: Duration = Duration::from_secs(5);
 /// How long output is waited for once the command has ended: what it has started may hold its streams open.
 const LAST_OUTPUT: Duration = Duration::from_secs(2);
