@@ -15,12 +15,13 @@ pub(crate) fn run() -> Outcome {
         Tally::default(),
         &["--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"],
     );
-    // Needs the program `orangery`, which is built by now; by its name in the workspace, so that nothing is built twice.
+    // They need the program `orangery`, which is built by now; by its name in the workspace, so that nothing is built twice.
+    let (tally, exec) = run_tests(tally, &["--workspace", "--test", suite::EXEC]);
     let (tally, extension) = extension_in_go(tally);
     let (mut tally, doc_tests) = run_tests(tally, &["--workspace", "--no-fail-fast", "--doc"]);
     let compared = suite::compare(|line| tally.read(line));
     println!("\n{} passed, {} failed", tally.passed, tally.failed);
-    tests.and(extension).and(doc_tests).and(compared)
+    tests.and(exec).and(extension).and(doc_tests).and(compared)
 }
 
 /// The example extension in Go beside `orangery up`.

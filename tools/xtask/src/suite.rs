@@ -44,6 +44,8 @@ const KUBECTL_VARIABLE: &str = "ORANGERY_KUBECTL";
 
 /// The test of the example operator in Python.
 const OPERATOR: &str = "operator-python";
+/// The tests of kubectl exec and port-forward with programs.
+pub(crate) const EXEC: &str = "exec";
 /// The tests of the example extensions.
 pub(crate) const EXTENSIONS: &str = "example-extensions";
 
@@ -67,8 +69,8 @@ enum Suite {
     /// The same requests to real Kubernetes and to the embedded API server
     Conformance,
     /// Real clients (kubectl, Helm, client-go, Python's) through the same scripts against both, a Go controller's tests on
-    /// both, and the example operator and extensions beside `orangery up` (alone with the filters `operator-python` and
-    /// `example-extensions`)
+    /// both, the example operator and extensions beside `orangery up`, and kubectl exec and port-forward with a program (alone with
+    /// the filters `operator-python`, `example-extensions` and `exec`)
     Clients,
     /// Two of our nodes in a real cluster: real scheduler and controllers place pods on them, kube-apiserver reads their
     /// logs. And a program on kube-rs' runtime, on real Kubernetes and on a bare cluster
@@ -122,6 +124,7 @@ fn clients(test: &Test) -> Outcome {
     match test.filter.as_deref() {
         Some(OPERATOR) => return beside_up(OPERATOR),
         Some(EXTENSIONS) => return extensions(),
+        Some(EXEC) => return beside_up(EXEC),
         _ => {}
     }
     real::prepare(&[real::Part::Kubectl, real::Part::Kubernetes, real::Part::Clients])?;
@@ -144,7 +147,10 @@ fn clients(test: &Test) -> Outcome {
     }
     // The tests of a controller are no script: they run as a whole or not at all. Those of an operator likewise.
     match test.filter {
-        None => beside_up(OPERATOR).and_then(|()| extensions()).and_then(|()| envtest()),
+        None => beside_up(OPERATOR)
+            .and_then(|()| beside_up(EXEC))
+            .and_then(|()| extensions())
+            .and_then(|()| envtest()),
         Some(_) => Ok(()),
     }
 }
