@@ -62,12 +62,17 @@ impl Scene {
         let here = std::env::current_exe().unwrap();
         let mut found = here.ancestors().skip(1).take(2).map(|folder| folder.join("orangery"));
         let binary = found.find(|path| path.is_file());
-        let mut command = Command::new(binary.expect("`cargo xtask test clients exec` builds orangery beside the tests"));
-        command.args(["apiserver", "--memory", "--node", "--port", "0", "--images"]).arg(images);
+        let mut command =
+            Command::new(binary.expect("`cargo xtask test clients exec` builds orangery beside the tests"));
+        command
+            .args(["apiserver", "--memory", "--node", "--port", "0", "--images"])
+            .arg(images);
         command.arg("--data-dir").arg(folder.path().join("data"));
         let mut cluster = Running(command.stdout(Stdio::piped()).spawn().unwrap());
         let mut lines = BufReader::new(cluster.0.stdout.as_mut().unwrap()).lines();
-        let ready = lines.find_map(|line| line.unwrap().strip_prefix("ready: ").map(str::to_owned)).unwrap();
+        let ready = lines
+            .find_map(|line| line.unwrap().strip_prefix("ready: ").map(str::to_owned))
+            .unwrap();
         let path = ready.split("KUBECONFIG=").nth(1).unwrap().split(';').next().unwrap();
         let scene = Self {
             kubeconfig: path.into(),
@@ -75,13 +80,19 @@ impl Scene {
             websockets: true,
             _cluster: cluster,
         };
-        scene.succeeds(&["wait", "serviceaccount/default", "--for", "create", "--timeout", "60s"], "");
+        scene.succeeds(
+            &["wait", "serviceaccount/default", "--for", "create", "--timeout", "60s"],
+            "",
+        );
         for (name, image) in [("web", "example.org/web:v1"), ("pretended", "example.org/none:v1")] {
             let container = json!({"name": "main", "image": image, "ports": [{"containerPort": 8080}], "readinessProbe": {"tcpSocket": {"port": 8080}, "periodSeconds": 1}});
             let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}},
                 "spec": {"containers": [container]}});
             scene.succeeds(&["apply", "-f", "-"], &pod.to_string());
-            scene.succeeds(&["wait", "pod", name, "--for", "condition=Ready", "--timeout", "60s"], "");
+            scene.succeeds(
+                &["wait", "pod", name, "--for", "condition=Ready", "--timeout", "60s"],
+                "",
+            );
         }
         scene
     }
@@ -91,7 +102,9 @@ impl Scene {
         let program = std::env::var_os("ORANGERY_KUBECTL").map_or_else(usual, PathBuf::from);
         let mut command = Command::new(program);
         command.args(words).current_dir(self.folder.path());
-        command.env("KUBECONFIG", &self.kubeconfig).env("HOME", self.folder.path());
+        command
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("HOME", self.folder.path());
         for variable in WEBSOCKETS {
             command.env(variable, self.websockets.to_string());
         }
@@ -100,7 +113,10 @@ impl Scene {
 
     fn kubectl(&self, words: &[&str], input: &[u8]) -> Output {
         let mut command = self.command(words);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (mut stdin, input) = (child.stdin.take().unwrap(), input.to_vec());
         let feeding = std::thread::spawn(move || {
@@ -134,7 +150,9 @@ fn processes(word: &str) -> usize {
     let entries = fs::read_dir("/proc").unwrap();
     let lines = entries.filter_map(|entry| fs::read(entry.ok()?.path().join("cmdline")).ok());
     let words = lines.map(|line| line.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect::<Vec<_>>());
-    words.filter(|words| words[0].ends_with(b"sleep") && words.contains(&word.as_bytes().to_vec())).count()
+    words
+        .filter(|words| words[0].ends_with(b"sleep") && words.contains(&word.as_bytes().to_vec()))
+        .count()
 }
 
 fn until_processes(word: &str, count: usize) {
@@ -157,8 +175,16 @@ fn kubectl_runs_commands_in_a_program() {
         assert_eq!(output.status.code(), Some(7));
         let input = vec![b'y'; LARGE_BYTES];
         let output = scene.kubectl(&["exec", "-i", "web", "-c", "main", "--", "cat"], &input);
-        assert!(output.status.success() && output.stdout == input, "{}", text(&output.stderr));
-        assert_eq!(scene.succeeds(&["exec", "web", "--", "cat"], "left out"), "", "without -i nothing is read");
+        assert!(
+            output.status.success() && output.stdout == input,
+            "{}",
+            text(&output.stderr)
+        );
+        assert_eq!(
+            scene.succeeds(&["exec", "web", "--", "cat"], "left out"),
+            "",
+            "without -i nothing is read"
+        );
         terminal(&scene);
         went_away(&scene);
         let copied = scene.folder.path().join(format!("copied-{websockets}"));
@@ -175,7 +201,10 @@ fn kubectl_runs_commands_in_a_program() {
 /// With a terminal of its own, which Python makes.
 fn terminal(scene: &Scene) {
     let kubectl = scene.command(&["exec", "-it", "web", "--", "sh", "-c", "tty; exit 3"]);
-    let mut words: Vec<String> = vec!["-c".into(), "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)".into()];
+    let mut words: Vec<String> = vec![
+        "-c".into(),
+        "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)".into(),
+    ];
     words.push(kubectl.get_program().to_str().unwrap().to_owned());
     words.extend(kubectl.get_args().map(|word| word.to_str().unwrap().to_owned()));
     let mut python = Command::new("python3");
@@ -203,8 +232,14 @@ fn went_away(scene: &Scene) {
 
 fn refused(scene: &Scene) {
     for (words, why) in [
-        (["exec", "web", "-c", "x", "--", "true"].as_slice(), "container x is not valid for pod web"),
-        (&["exec", "pretended", "--", "true"], "there is no program to run in one"),
+        (
+            ["exec", "web", "-c", "x", "--", "true"].as_slice(),
+            "container x is not valid for pod web",
+        ),
+        (
+            &["exec", "pretended", "--", "true"],
+            "there is no program to run in one",
+        ),
         (&["exec", "none", "--", "true"], "pods \"none\" not found"),
         (&["exec", "web", "--", "no-such-program"], "no-such-program"),
         (&["attach", "web"], "attaches to no container"),
@@ -228,8 +263,14 @@ fn took(scene: &Scene) {
         times.sort();
         times[RUNS / 2]
     };
-    let (exec, get) = (median(&["exec", "web", "--", "echo", "x"]), median(&["get", "pod", "web", "-o", "name"]));
-    println!("websockets={}: kubectl exec {exec:.0?}, kubectl get {get:.0?} (median of {RUNS})", scene.websockets);
+    let (exec, get) = (
+        median(&["exec", "web", "--", "echo", "x"]),
+        median(&["get", "pod", "web", "-o", "name"]),
+    );
+    println!(
+        "websockets={}: kubectl exec {exec:.0?}, kubectl get {get:.0?} (median of {RUNS})",
+        scene.websockets
+    );
 }
 
 #[test]
