@@ -16,10 +16,11 @@ use crate::exec;
 use crate::log::{Reading, read};
 use crate::shown::{NoLog, Shown};
 
-/// What is refused, and what to do instead.
-const NO_ATTACH: &str = "this node attaches to no container: kubectl logs -f shows what one prints, kubectl exec runs a further \
+/// What is refused, and what to do instead. Without a colon: kube-apiserver would read it as YAML, and show nothing of it
+/// (k8s.io/apimachinery v0.35 pkg/util/httpstream/spdy/roundtripper.go NewConnection).
+const NO_ATTACH: &str = "this node attaches to no container. kubectl logs -f shows what one prints, and kubectl exec runs a further \
                          command in one that is a program";
-const NO_PORT: &str = "this node forwards no ports itself: its API server does, where it runs in the same process";
+const NO_PORT: &str = "this node forwards no ports itself. Its API server does, where it runs in the same process";
 
 /// The services of the nodes in this process, by name. Clones are the same.
 #[derive(Clone, Default)]

@@ -100,7 +100,8 @@ fn group_of(stat: impl AsRef<Path>) -> Option<i32> {
     rest.split_whitespace().nth(2)?.parse().ok()
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::os::unix::process::CommandExt;
     use std::process::{Child, Command, Stdio};

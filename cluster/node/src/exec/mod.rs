@@ -93,9 +93,10 @@ fn refusal(why: &NoCommand, container: &str) -> Refused {
             (StatusCode::INTERNAL_SERVER_ERROR, why)
         }
         NoCommand::NoProgram => {
+            // Without a colon, see `serve`.
             let why = format!(
-                "container {container} is part of this node's process: there is no program to run in one, its log is all there is \
-                 to see (kubectl logs); to run it as a program of this machine, map its image in the file that --images names"
+                "container {container} is part of this node's process, and there is no program to run in one. Its log is all there \
+                 is to see (kubectl logs). To run it as a program of this machine, map its image in the file that --images names"
             );
             (StatusCode::NOT_IMPLEMENTED, why)
         }
