@@ -147,7 +147,7 @@ pub(crate) struct Left {
 }
 
 impl Ending {
-    fn change(&self, change: impl FnOnce(&mut Left)) {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Left)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 

@@ -476,13 +476,13 @@ mod tests {
         let mut slot = slot(Restart::Never, false);
         for _ in 0..3 {
             start(&mut slot);
-            slot.run.as_ref().unwrap().again.store(true, Ordering::SeqCst);
+            slot.run.as_ref().unwrap().ending.change(|ending| ending.again = true);
             let pause = slot.end(Exit::failed("x"), true, Timestamp::UNIX_EPOCH, "p");
             assert_eq!(pause, Some(Duration::ZERO));
         }
         assert_eq!(slot.restarts, 3);
         start(&mut slot);
-        slot.run.as_ref().unwrap().again.store(true, Ordering::SeqCst);
+        slot.run.as_ref().unwrap().ending.change(|ending| ending.again = true);
         assert_eq!(
             slot.end(Exit::done(), false, Timestamp::UNIX_EPOCH, "p"),
             None,

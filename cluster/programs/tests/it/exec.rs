@@ -253,6 +253,11 @@ async fn what_cannot_run_is_refused_as_kubelets_do() {
         assert_eq!(answered, code, "{pod} {question}: {why}");
         assert!(why.contains(message), "{why}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_does_not_start_is_an_error_with_its_reason() {
+    let world = prepared(World::new(&[SLEEPER]).await).await;
     for (command, more, message) in [
         (
             ["no-such-program"],
