@@ -182,7 +182,11 @@ impl Cluster {
         W: Fn(Client, CancellationToken) -> F + Send + Sync + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
-        let runs = Runs {
+        self.runs().run(user, lease, work)
+    }
+
+    fn runs(&self) -> Runs<'_> {
+        Runs {
             access: &self.access,
             front: &self.front,
             clock: &self.clock,
@@ -190,8 +194,7 @@ impl Cluster {
             tasks: &self.tasks,
             stop: &self.parts,
             elected: self.leader_elect,
-        };
-        runs.run(user, lease, work)
+        }
     }
 
     /// Ends the node, the controllers and the server, in this order, and waits for them.
@@ -355,26 +358,7 @@ impl Builder {
         bind_admins(server.loopback_client()).await?;
         let power = CancellationToken::new();
         tokio::spawn(serve(front.clone(), listener, server.clone(), power.clone()));
-        let (tasks, stop) = (TaskTracker::new(), power.child_token());
-        let parts = Parts {
-            runs: Runs {
-                access: &access,
-                front: &front,
-                clock: &clock,
-                entropy: &entropy,
-                tasks: &tasks,
-                stop: &stop,
-                elected: leader_elect,
-            },
-            replicated,
-            services,
-            network,
-        };
-        parts.start_controllers(controllers, scheduler)?;
-        if let Some((catalogue, volumes)) = node {
-            parts.start_node(&node_name, Arc::new(catalogue), volumes).await?;
-        }
-        Ok(Cluster {
+        let cluster = Cluster {
             client: front.client(&kubeconfig)?,
             server,
             access,
@@ -383,11 +367,22 @@ impl Builder {
             entropy,
             leader_elect,
             kubeconfig,
-            parts: stop,
-            tasks,
+            parts: power.child_token(),
+            tasks: TaskTracker::new(),
             _registration: registration,
             _power: power.drop_guard(),
-        })
+        };
+        let parts = Parts {
+            runs: cluster.runs(),
+            replicated,
+            services,
+            network,
+        };
+        parts.start_controllers(controllers, scheduler)?;
+        if let Some((catalogue, volumes)) = node {
+            parts.start_node(&node_name, Arc::new(catalogue), volumes).await?;
+        }
+        Ok(cluster)
     }
 }
 

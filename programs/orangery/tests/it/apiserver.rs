@@ -10,8 +10,8 @@ use base_clock::{Clock, Entropy};
 use base_secrets::{Authority, CertificateSpec, Credential, Issued, KubeconfigSpec};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube::api::PostParams;
 use kube::Api;
+use kube::api::PostParams;
 use serde_json::json;
 use tests_kit::free_port;
 

@@ -26,7 +26,7 @@ const FLAGS: [&str; 3] = [
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_webhooks_flags_and_volume_reach_kube_controller_manager() {
-    tokio::time::timeout(PATIENCE, scenario()).await.unwrap();
+    tokio::time::timeout(PATIENCE, Box::pin(scenario())).await.unwrap();
 }
 
 async fn scenario() {
