@@ -114,8 +114,7 @@ async fn real_kubernetes_runs_pods_on_two_nodes_of_ours() {
     let all = Options {
         controllers: true,
         scheduler: true,
-        durable: false,
-        audit_policy: None,
+        ..Options::default()
     };
     let real = Real::start(all).await.unwrap();
     let client = node::client(real.endpoint.kubeconfig.expose()).unwrap();
