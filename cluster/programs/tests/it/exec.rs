@@ -176,15 +176,6 @@ async fn a_terminal_has_a_size_and_interrupts_what_runs_in_it() {
     let outcome = shell.outcome().await;
     assert!(outcome.stdout.contains("interrupted"), "{outcome:?}");
     assert_eq!(outcome.code(), 5);
-    // A shell that is asked for a prompt gives one, and hangs up with its client.
-    let mut shell = Exec::start(&world, "p", &["sh", "-i"], "&stdin=true&tty=true").await;
-    let word = format!("78{}", std::process::id());
-    // Tests that were started with nohup hand on that SIGHUP is ignored.
-    let line = format!("env --default-signal=HUP sleep {word}\n");
-    shell.send(STDIN, line.as_bytes()).await;
-    until_processes(&word, 1).await;
-    drop(shell);
-    until_processes(&word, 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
