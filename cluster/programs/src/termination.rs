@@ -37,7 +37,7 @@ pub(crate) fn make(own: &Path) -> io::Result<()> {
         _ => {}
     }
     fs::write(&file, "")?;
-    // Whoever the program runs as.
+    // Whatever user the program runs as.
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666))
 }
 

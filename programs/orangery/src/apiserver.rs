@@ -4,7 +4,6 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use api_meta::Fault;
 use base_clock::Clock;
@@ -16,12 +15,10 @@ use cluster_programs::{AtAddress, ImageFile};
 use crate::audit_file::{self, AuditFile};
 use crate::live::Console;
 use crate::server_state::{self, Owner, Place, ServerState};
-use crate::{cli, data_folder, envtest, kubeconfig, on_etcd, program_images};
+use crate::{cli, envtest, on_etcd, program_images};
 
 /// The API server's name in its state.
 const NAME: &str = "kubernetes";
-/// How long parts may take to end: twice what a node gives its pods.
-const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs the command until `stop` is done.
 ///
@@ -44,14 +41,14 @@ pub async fn run(arguments: &cli::Apiserver, stop: impl Future<Output = ()>, con
         .local_addr()
         .map_err(|error| Fault::bug(format!("a port that is open has no address: {error}")))?;
     let audit = audit(arguments)?;
-    let state = ServerState::open(&Place {
+    let place = Place {
         owner: Owner::Kubernetes,
         name: NAME,
         data_dir,
         memory: *memory,
         etcd,
-    })
-    .await?;
+    };
+    let state = ServerState::open(&place).await?;
     let mut builder = state
         .cluster(claimed.listener, etcd)
         .kubelets(kubelets(&arguments.kubelets)?);
@@ -64,7 +61,7 @@ pub async fn run(arguments: &cli::Apiserver, stop: impl Future<Output = ()>, con
     if let Some((policy, file)) = &audit {
         builder = builder.audit(policy.clone(), Arc::new(file.clone()));
     }
-    let ended = run_on(builder, arguments, &state, stop, console).await;
+    let ended = run_on(builder, &place, &state, stop, console).await;
     state.close().await;
     if let Some((_, file)) = audit {
         file.flush();
@@ -130,28 +127,12 @@ fn kubelets(flags: &cli::Kubelets) -> Result<KubeletAccess, Fault> {
 
 async fn run_on(
     builder: cluster_bare::Builder,
-    arguments: &cli::Apiserver,
+    place: &Place<'_>,
     state: &ServerState,
     stop: impl Future<Output = ()>,
     console: &Console,
 ) -> Result<(), Fault> {
     let cluster = builder.start().await?;
     state.watch_etcd(&cluster);
-    let path = kubeconfig::path(&arguments.data_dir, "admin");
-    kubeconfig::write(&path, cluster.kubeconfig())?;
-    console.say(&ready(&path, cluster.url(), arguments));
-    stop.await;
-    if tokio::time::timeout(STOP_PATIENCE, cluster.stop()).await.is_err() {
-        tracing::warn!("not everything ended within {STOP_PATIENCE:?}");
-    }
-    Ok(())
-}
-
-/// Where it is, how to use it, how long it is there.
-fn ready(path: &Path, url: &str, arguments: &cli::Apiserver) -> String {
-    format!(
-        "ready: {url}, {}; export KUBECONFIG={}; Ctrl-C ends it",
-        server_state::lasting(arguments.memory, &arguments.etcd),
-        data_folder::absolute(path).display()
-    )
+    server_state::serve(cluster, place, "admin", stop, console).await
 }

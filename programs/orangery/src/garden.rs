@@ -2,8 +2,6 @@
 //! stored, judged and scheduled, and nothing makes clusters of them.
 
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::time::Duration;
 
 use api_meta::Fault;
 use base_clock::{Clock, Entropy};
@@ -15,12 +13,9 @@ use crate::cli::{self, GardenController};
 use crate::landscape::{CONTROLLER_MANAGER, SCHEDULER, apply_garden};
 use crate::live::Console;
 use crate::server_state::{self, Owner, Place, ServerState};
-use crate::{data_folder, kubeconfig};
 
 /// The API server's name in its state, as in that of a landscape.
 const NAME: &str = "garden";
-/// How long parts may take to end.
-const STOP_PATIENCE: Duration = Duration::from_secs(10);
 /// Leases of leadership, as Gardener's components name them.
 const CONTROLLER_MANAGER_LEASE: &str = "gardener-controller-manager-leader-election";
 const SCHEDULER_LEASE: &str = "gardener-scheduler-leader-election";
@@ -38,14 +33,14 @@ pub async fn run(arguments: &cli::Garden, stop: impl Future<Output = ()>, consol
         ..
     } = arguments;
     let claimed = server_state::claim(Owner::Garden, "garden", data_dir, *port).await?;
-    let state = ServerState::open(&Place {
+    let place = Place {
         owner: Owner::Garden,
         name: NAME,
         data_dir,
         memory: *memory,
         etcd,
-    })
-    .await?;
+    };
+    let state = ServerState::open(&place).await?;
     let controllers = arguments.controllers();
     let of_kubernetes: &[OfKubernetes] = match controllers.contains(&GardenController::Kubernetes) {
         true => &OfKubernetes::WITHOUT_WORKLOADS,
@@ -58,14 +53,14 @@ pub async fn run(arguments: &cli::Garden, stop: impl Future<Output = ()>, consol
             entropy: Entropy::os(),
             gateway: None,
         }));
-    let ended = run_on(builder, arguments, &controllers, &state, stop, console).await;
+    let ended = run_on(builder, &place, &controllers, &state, stop, console).await;
     state.close().await;
     ended
 }
 
 async fn run_on(
     builder: cluster_bare::Builder,
-    arguments: &cli::Garden,
+    place: &Place<'_>,
     controllers: &BTreeSet<GardenController>,
     state: &ServerState,
     stop: impl Future<Output = ()>,
@@ -75,14 +70,7 @@ async fn run_on(
     state.watch_etcd(&cluster);
     apply_garden(&cluster.server().loopback_client()).await?;
     start(&cluster, controllers)?;
-    let path = kubeconfig::path(&arguments.data_dir, NAME);
-    kubeconfig::write(&path, cluster.kubeconfig())?;
-    console.say(&ready(&path, cluster.url(), arguments));
-    stop.await;
-    if tokio::time::timeout(STOP_PATIENCE, cluster.stop()).await.is_err() {
-        tracing::warn!("not everything ended within {STOP_PATIENCE:?}");
-    }
-    Ok(())
+    server_state::serve(cluster, place, NAME, stop, console).await
 }
 
 /// Starts Gardener's controllers and its scheduler, those that are asked for.
@@ -105,13 +93,4 @@ fn start(cluster: &Cluster, controllers: &BTreeSet<GardenController>) -> Result<
         })?;
     }
     Ok(())
-}
-
-/// Where it is, how to use it, how long it is there.
-fn ready(path: &Path, url: &str, arguments: &cli::Garden) -> String {
-    format!(
-        "ready: {url}, {}; export KUBECONFIG={}; Ctrl-C ends it",
-        server_state::lasting(arguments.memory, &arguments.etcd),
-        data_folder::absolute(path).display()
-    )
 }

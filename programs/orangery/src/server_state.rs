@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use api_meta::Fault;
 use base_clock::{Clock, Entropy};
@@ -14,10 +15,14 @@ use cluster_store_etcd::EtcdStore;
 use tokio::net::TcpListener;
 
 use crate::kept::{self, Kept, VOLUMES};
-use crate::{cli, data_folder, landscape, on_etcd};
+use crate::live::Console;
+use crate::{cli, data_folder, kubeconfig, landscape, on_etcd};
 
 /// The folder of a landscape's state, in the data folder.
 pub(crate) const OF_LANDSCAPE: &str = "state";
+
+/// How long parts may take to end: twice what a node gives its pods.
+const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Whose state it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,11 +197,36 @@ impl ServerState {
     }
 }
 
-/// How long what is written stays, for the line that says that a server is ready.
-pub(crate) fn lasting(memory: bool, etcd: &cli::Etcd) -> &'static str {
-    match (memory, etcd.etcd_servers.is_empty()) {
+/// Writes the kubeconfig of `part`, says that the cluster is ready, and runs it until `stop` is done.
+///
+/// # Errors
+/// The kubeconfig cannot be written.
+pub(crate) async fn serve(
+    cluster: Cluster,
+    place: &Place<'_>,
+    part: &str,
+    stop: impl Future<Output = ()>,
+    console: &Console,
+) -> Result<(), Fault> {
+    let path = kubeconfig::path(place.data_dir, part);
+    kubeconfig::write(&path, cluster.kubeconfig())?;
+    console.say(&ready(&path, cluster.url(), place));
+    stop.await;
+    if tokio::time::timeout(STOP_PATIENCE, cluster.stop()).await.is_err() {
+        tracing::warn!("not everything ended within {STOP_PATIENCE:?}");
+    }
+    Ok(())
+}
+
+/// Where it is, how to use it, how long it is there.
+fn ready(path: &Path, url: &str, place: &Place<'_>) -> String {
+    let kept = match (place.memory, place.etcd.etcd_servers.is_empty()) {
         (true, _) => "in memory alone",
         (false, true) => "kept",
         (false, false) => "kept in etcd",
-    }
+    };
+    format!(
+        "ready: {url}, {kept}; export KUBECONFIG={}; Ctrl-C ends it",
+        data_folder::absolute(path).display()
+    )
 }

@@ -204,14 +204,13 @@ fn kept_where(arguments: &cli::Up) -> String {
     }
 }
 
-async fn apply_example(client: &Client) -> Result<(), Fault> {
-    let shoots: Api<Shoot> = Api::namespaced(client.clone(), EXAMPLE_NAMESPACE);
-    // What its user has made of it since is not taken back.
-    if base_client::get(&shoots, EXAMPLE_NAME).await?.is_some() {
-        return Ok(());
-    }
+/// Applies the example's project and waits until it is ready: all else of the example lives in its namespace, which is
+/// there then.
+///
+/// # Errors
+/// The garden refuses it, or it does not become ready.
+pub async fn apply_example_project(client: &Client) -> Result<(), Fault> {
     apply_all(client, documents(EXAMPLE_PROJECT)?).await?;
-    // All else lives in the project's namespace, which is there once the project is ready.
     let projects: Api<Project> = Api::all(client.clone());
     wait_until(&projects, EXAMPLE_PROJECT_NAME, PATIENCE, |project| {
         match project.and_then(|project| project.status.as_ref()?.phase.as_ref()) {
@@ -221,6 +220,16 @@ async fn apply_example(client: &Client) -> Result<(), Fault> {
         }
     })
     .await?;
+    Ok(())
+}
+
+async fn apply_example(client: &Client) -> Result<(), Fault> {
+    let shoots: Api<Shoot> = Api::namespaced(client.clone(), EXAMPLE_NAMESPACE);
+    // What its user has made of it since is not taken back.
+    if base_client::get(&shoots, EXAMPLE_NAME).await?.is_some() {
+        return Ok(());
+    }
+    apply_example_project(client).await?;
     for manifest in EXAMPLE {
         apply_all(client, documents(manifest)?).await?;
     }
@@ -229,8 +238,7 @@ async fn apply_example(client: &Client) -> Result<(), Fault> {
 
 /// What a person would type next. `example`: whether it came up, if it was asked for.
 fn next_commands(data_dir: &Path, example: Option<bool>) -> String {
-    // Another terminal may stand in another folder.
-    let data_dir = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
+    let data_dir = data_folder::absolute(data_dir);
     let garden = kubeconfig::path(&data_dir, "garden");
     let mut text = format!(
         "\nnext, in another terminal:\n  export KUBECONFIG={}\n",

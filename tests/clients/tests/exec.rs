@@ -41,7 +41,7 @@ impl Drop for Running {
     }
 }
 
-/// A cluster with a pod `web` of a program that serves a folder, and a pod `pretended` whose image nobody has.
+/// A cluster with a pod `web` of a program that serves a folder, and a pod `pretended` whose image is not mapped.
 struct Scene {
     folder: TempDir,
     kubeconfig: PathBuf,

@@ -106,7 +106,7 @@ impl Answers {
     }
 
     async fn put(&self, frame: Vec<u8>) {
-        // Nobody writes any more once the client is gone.
+        // Once the client is gone, frames are dropped.
         let _ = self.frames.send(frame).await;
     }
 }

@@ -164,7 +164,7 @@ async fn execute(command: &Command, answers: &Answers, sent: mpsc::Receiver<Sent
     }
 }
 
-/// Passes a stream of the command on to its end. One that nobody wants is read all the same.
+/// Passes a stream of the command on to its end. One that the client does not want is read all the same.
 async fn pump(mut from: impl AsyncRead + Unpin, channel: Channel, answers: &Answers) {
     let mut piece = vec![0; PIECE_BYTES];
     // A stream that breaks has ended; that of a terminal does.

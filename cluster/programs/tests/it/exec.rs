@@ -127,7 +127,7 @@ async fn standard_input_of_any_size_reaches_the_command_with_its_end() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_ends_with_its_client() {
     for (number, world) in worlds().await.into_iter().enumerate() {
-        // What is sent is read by nobody: nothing, a line, more than the pipe to the command holds.
+        // What is sent is never read: nothing, a line, more than the pipe to the command holds.
         for (how, pieces) in [0, 1, 48].into_iter().enumerate() {
             // Its own argument, and that of a child in its process group.
             let word = format!("77{number}{how}{}", std::process::id());

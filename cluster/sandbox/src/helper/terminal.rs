@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, ioctl_tiocsctty, kill_process_group};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::tcsetpgrp;
 
-/// Both ends: that of whoever looks at it, and that of programs.
+/// Both ends: the parent's, and that of programs.
 pub(super) fn open() -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let ours = openpt(flags)?;

@@ -21,7 +21,7 @@ Examples:
   export KUBECONFIG=.orangery-garden/garden.kubeconfig
     For kubectl, and for every program that reads or writes Shoots, Projects, Seeds.
   orangery garden --controllers '*,-scheduler'
-    Nothing gives Shoots a seed: whoever tests does.
+    Nothing gives Shoots a seed but the test itself.
   orangery garden --controllers=
     Requests are answered, and nothing else writes.")]
 pub struct Garden {

@@ -20,7 +20,7 @@ use serde_json::json;
 use tests_kit::free_port;
 use tokio::time::Instant;
 
-use crate::restart::Up;
+use crate::process::Running;
 
 /// Real time: many times what a slow machine needs.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -118,7 +118,7 @@ async fn without_space_nothing_acknowledged_is_lost_and_it_goes_on_once_there_is
         limited(&folder, port, LITTLE_FILE_KB)
     };
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut up = Up(child.unwrap());
+    let mut up = Running(child.unwrap());
     up.until("ready");
     let secrets: Api<Secret> = Api::namespaced(client_of(&folder), "garden");
     // So that the process never waits for a reader.
@@ -140,7 +140,7 @@ async fn without_space_nothing_acknowledged_is_lost_and_it_goes_on_once_there_is
     up.kill();
     reading.join().unwrap();
 
-    let mut up = Up::start(&folder, port, &[]);
+    let mut up = Running::up(&folder, port, &[]);
     up.until("ready");
     assert_stored(&secrets, acknowledged).await;
     create(&secrets, "more").await.unwrap();
@@ -262,7 +262,7 @@ fn a_folder_of_another_user_is_told_with_both_users() {
         )
     );
     if is_root() {
-        let mut landscape = Up::start(folder.path(), 0, &[]);
+        let mut landscape = Running::up(folder.path(), 0, &[]);
         landscape.until("ready");
         let path = kubeconfig::path(folder.path(), "garden");
         for words in [["kubeconfig", "garden"], ["why", "garden-local/local"]] {
@@ -285,7 +285,7 @@ fn a_port_in_use_leaves_nothing_behind_and_a_folder_in_use_is_named_first() {
     let folder = tempfile::tempdir().unwrap();
     let (taken, fresh) = (folder.path().join("taken"), folder.path().join("fresh"));
     let port = free_port().unwrap();
-    let mut landscape = Up::start(&taken, port, &[]);
+    let mut landscape = Running::up(&taken, port, &[]);
     landscape.until("ready");
     let up = |folder: &Path| {
         let output = Command::new(env!("CARGO_BIN_EXE_orangery"))

@@ -11,7 +11,7 @@ use programs_orangery::kubeconfig;
 use serde_json::json;
 use tests_kit::free_port;
 
-use crate::restart::{Up, client_of};
+use crate::process::{Running, client_of};
 
 /// Real time: many times what a slow machine needs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -43,7 +43,7 @@ async fn programs_end_with_a_killed_process_and_come_back_with_the_next() {
     fs::write(&images, "images: [{image: acme/*, command: [sh, ./app.sh]}]").unwrap();
     let more = ["--images", images.to_str().unwrap()];
     let port = free_port().unwrap();
-    let mut up = Up::start(data.path(), port, &more);
+    let mut up = Running::up(data.path(), port, &more);
     up.until("ready:");
     let seed = client_of(&kubeconfig::path(data.path(), "seed"));
     let namespaces: Api<Namespace> = Api::all(seed.clone());
@@ -65,7 +65,7 @@ async fn programs_end_with_a_killed_process_and_come_back_with_the_next() {
     up.kill();
     until("the program has ended", || !runs(&script)).await;
 
-    let mut up = Up::start(data.path(), port, &more);
+    let mut up = Running::up(data.path(), port, &more);
     up.until("ready:");
     until("the program runs again", || runs(&script)).await;
     up.stop();

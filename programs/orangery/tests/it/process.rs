@@ -22,6 +22,26 @@ impl Running {
         Self(child.unwrap())
     }
 
+    /// `orangery up` on a folder and a port.
+    pub(crate) fn up(folder: &Path, port: u16, more: &[&str]) -> Self {
+        let child = Command::new(env!("CARGO_BIN_EXE_orangery"))
+            .args(["up", "--port", &port.to_string()])
+            .args(more)
+            .arg("--data-dir")
+            .arg(folder)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self(child)
+    }
+
+    /// Reads its output up to a line with `text`.
+    pub(crate) fn until(&mut self, text: &str) -> String {
+        let mut lines = BufReader::new(self.0.stdout.as_mut().unwrap()).lines();
+        let found = lines.find_map(|line| line.ok().filter(|line| line.contains(text)));
+        found.unwrap_or_else(|| unreachable!("it ended before it said {text:?}"))
+    }
+
     /// `orangery apiserver`, ready; and what it said then.
     pub(crate) fn apiserver(folder: &Path, arguments: &str) -> (Self, String) {
         Self::server(folder, &format!("apiserver {arguments}"))
@@ -43,6 +63,7 @@ impl Running {
         (running, line)
     }
 
+    /// `kill -9`.
     pub(crate) fn kill(mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();

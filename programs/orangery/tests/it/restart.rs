@@ -1,79 +1,28 @@
 //! The real binary on a folder: it is killed, started again, and goes on; a folder that it cannot use it tells and leaves
 //! alone.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use api_core::v1beta1::Shoot;
 use api_machine::Machine;
 use api_meta::LastOperationState;
-use base_client::{Connector, Https, Judgement, delete_and_wait, wait_until};
+use base_client::{Judgement, delete_and_wait, wait_until};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
-use kube::config::Kubeconfig;
 use kube::{Api, Client, ResourceExt};
 use programs_orangery::kubeconfig;
 use serde_json::json;
 use tests_kit::free_port;
+
+use crate::process::{Running, client_of};
 
 /// Real time: many times what a slow machine needs.
 const PATIENCE: Duration = Duration::from_secs(120);
 const NAMESPACE: &str = "garden-local";
 const NAME: &str = "local";
 const TECHNICAL_ID: &str = "shoot--local--local";
-
-/// `orangery up` on a folder and a port.
-pub(crate) struct Up(pub(crate) Child);
-
-impl Up {
-    pub(crate) fn start(folder: &Path, port: u16, more: &[&str]) -> Self {
-        let child = Command::new(env!("CARGO_BIN_EXE_orangery"))
-            .args(["up", "--port", &port.to_string()])
-            .args(more)
-            .arg("--data-dir")
-            .arg(folder)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        Up(child)
-    }
-
-    /// Reads its output up to a line with `text`.
-    pub(crate) fn until(&mut self, text: &str) -> String {
-        let mut lines = BufReader::new(self.0.stdout.as_mut().unwrap()).lines();
-        let found = lines.find_map(|line| line.ok().filter(|line| line.contains(text)));
-        found.unwrap_or_else(|| unreachable!("it ended before it said {text:?}"))
-    }
-
-    /// `kill -9`.
-    pub(crate) fn kill(mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-
-    pub(crate) fn stop(mut self) {
-        let asked = Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status();
-        assert!(asked.unwrap().success());
-        assert!(self.0.wait().unwrap().success());
-    }
-}
-
-impl Drop for Up {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-pub(crate) fn client_of(path: &Path) -> Client {
-    let text = std::fs::read_to_string(path).unwrap();
-    Https::new("test")
-        .client(&Kubeconfig::from_yaml(&text).unwrap())
-        .unwrap()
-}
 
 /// Writes a kubeconfig for the Shoot, as its user does.
 fn shoot_kubeconfig(folder: &Path) -> PathBuf {
@@ -197,7 +146,7 @@ async fn a_shoot_outlives_kill_9_and_a_stop_with_the_kubeconfigs_of_its_users() 
     let folder = tempfile::tempdir().unwrap();
     // The same over restarts, for kubeconfigs name it.
     let port = free_port().unwrap();
-    let mut up = Up::start(folder.path(), port, &["--example"]);
+    let mut up = Running::up(folder.path(), port, &["--example"]);
     assert!(up.until("garden and seed listen at").contains("state is kept in "));
     up.until("next, in another terminal");
     let garden = client_of(&kubeconfig::path(folder.path(), "garden"));
@@ -212,7 +161,7 @@ async fn a_shoot_outlives_kill_9_and_a_stop_with_the_kubeconfigs_of_its_users() 
 
     up.kill();
     for killed in [true, false] {
-        let mut up = Up::start(folder.path(), port, &["--example"]);
+        let mut up = Running::up(folder.path(), port, &["--example"]);
         up.until("next, in another terminal");
         // All clients are those of before.
         run_again(&seed, &before).await;
@@ -238,7 +187,7 @@ async fn a_shoot_that_is_being_made_goes_on_after_kill_9() {
     let folder = tempfile::tempdir().unwrap();
     // The same over restarts, for kubeconfigs name it.
     let port = free_port().unwrap();
-    let mut up = Up::start(folder.path(), port, &["--example"]);
+    let mut up = Running::up(folder.path(), port, &["--example"]);
     for done in [
         "Deploying main and events ETCDs",
         "Waiting until Kubernetes API server rolled out",
@@ -246,7 +195,7 @@ async fn a_shoot_that_is_being_made_goes_on_after_kill_9() {
     ] {
         up.until(done);
         up.kill();
-        up = Up::start(folder.path(), port, &["--example"]);
+        up = Running::up(folder.path(), port, &["--example"]);
     }
     up.until("next, in another terminal");
     let garden = client_of(&kubeconfig::path(folder.path(), "garden"));
@@ -292,7 +241,7 @@ fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 fn a_folder_that_cannot_be_used_is_told_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
-    let mut up = Up::start(folder.path(), 0, &[]);
+    let mut up = Running::up(folder.path(), 0, &[]);
     up.until("ready");
     up.stop();
     // Whole again after each of them.
@@ -348,7 +297,7 @@ fn a_folder_that_cannot_be_used_is_told_and_left_alone() {
     std::fs::remove_file(state.join("volumes")).unwrap();
     std::fs::rename(folder.path().join("aside"), state.join("volumes")).unwrap();
 
-    let mut up = Up::start(folder.path(), 0, &[]);
+    let mut up = Running::up(folder.path(), 0, &[]);
     up.until("ready");
     up.stop();
 }
@@ -357,7 +306,7 @@ fn a_folder_that_cannot_be_used_is_told_and_left_alone() {
 fn volumes_are_not_left_to_an_empty_store_which_would_drop_them() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
-    let mut up = Up::start(folder.path(), 0, &[]);
+    let mut up = Running::up(folder.path(), 0, &[]);
     up.until("ready");
     up.stop();
     for part in ["garden", "seed-local"] {
@@ -375,11 +324,11 @@ fn volumes_are_not_left_to_an_empty_store_which_would_drop_them() {
 fn state_is_left_alone_by_a_landscape_in_memory() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
-    let mut up = Up::start(folder.path(), 0, &[]);
+    let mut up = Running::up(folder.path(), 0, &[]);
     up.until("ready");
     up.stop();
     let before = contents(&state);
-    let mut memory = Up::start(folder.path(), 0, &["--memory"]);
+    let mut memory = Running::up(folder.path(), 0, &["--memory"]);
     let line = memory.until("garden and seed listen at");
     assert!(
         line.contains("is left alone") && line.contains(&*state.to_string_lossy()),
