@@ -6,6 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cluster::{PATIENCE, World, is_ready, phase};
 use crate::exec_client::{Exec, RESIZE, STDERR, STDIN, STDOUT, ask, over_spdy, question};
@@ -157,6 +158,8 @@ async fn a_background_process_does_not_hold_up_the_end_of_its_command() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_terminal_has_a_size_and_interrupts_what_runs_in_it() {
+    // Programs inherit signals that are ignored, as a shell's background jobs and nohup have them; none that are handled.
+    let _handled = [SignalKind::interrupt(), SignalKind::hangup()].map(|kind| signal(kind).unwrap());
     let Some(world) = World::isolated(&[SLEEPER]).await else {
         return;
     };
@@ -176,6 +179,13 @@ async fn a_terminal_has_a_size_and_interrupts_what_runs_in_it() {
     let outcome = shell.outcome().await;
     assert!(outcome.stdout.contains("interrupted"), "{outcome:?}");
     assert_eq!(outcome.code(), 5);
+    // A shell that is asked for a prompt gives one, and hangs up with its client.
+    let mut shell = Exec::start(&world, "p", &["sh", "-i"], "&stdin=true&tty=true").await;
+    let word = format!("78{}", std::process::id());
+    shell.send(STDIN, format!("sleep {word}\n").as_bytes()).await;
+    until_processes(&word, 1).await;
+    drop(shell);
+    until_processes(&word, 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
