@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
 
 use crate::cluster::{World, is_ready};
@@ -33,11 +33,17 @@ async fn serve_on_the_machine() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let mut request = [0; 1024];
-            let read = stream.read(&mut request).await.unwrap_or_default();
-            let first = String::from_utf8_lossy(&request[..read]);
-            let first = first.lines().next().unwrap_or_default().to_owned();
+        while let Ok((stream, _)) = listener.accept().await {
+            // A request comes in as many pieces as its client wrote, up to an empty line.
+            let mut lines = BufReader::new(stream).lines();
+            let mut request = Vec::new();
+            while let Ok(Some(line)) = lines.next_line().await
+                && !line.is_empty()
+            {
+                request.push(line);
+            }
+            let first = request.first().map(String::as_str).unwrap_or_default();
+            let mut stream = lines.into_inner();
             let answer = format!("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nthe machine got {first}\n");
             // A client that has gone shows in its own log.
             let _ = stream.write_all(answer.as_bytes()).await;
