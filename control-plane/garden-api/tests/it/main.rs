@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 
+mod answers;
 mod garden;
 mod races;
 mod refusals;
