@@ -55,6 +55,39 @@ pub fn or_empty<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deseri
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
+/// Writes a number as Go does: `-1` and not `-1.0`.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn go_number<S: serde::Serializer>(number: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    /// Every whole number up to here is one `f64` and one `i64`.
+    const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+    match number {
+        None => serializer.serialize_none(),
+        Some(number) if number.fract() == 0.0 && number.abs() <= EXACT_MAX =>
+        {
+            #[expect(clippy::cast_possible_truncation, reason = "whole and within bounds")]
+            serializer.serialize_i64(*number as i64)
+        }
+        Some(number) => serializer.serialize_f64(*number),
+    }
+}
+
+/// Writes an empty map as Go writes one that was never made: `null`.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn null_if_empty<S: serde::Serializer, T: serde::Serialize>(
+    map: &std::collections::BTreeMap<String, T>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    if map.is_empty() {
+        serializer.serialize_none()
+    } else {
+        serializer.collect_map(map)
+    }
+}
+
 /// Makes a struct a kind: implements `kube_core::Resource`, [`Kind`] and `Serialize` (with `apiVersion` and `kind`).
 ///
 /// `kind!(Shoot, "core.gardener.cloud", "v1beta1", "shoots", Namespaced, { metadata, spec } optional { status });`

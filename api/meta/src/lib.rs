@@ -22,7 +22,7 @@ pub mod schema;
 
 pub use duration::{GoDuration, ParseGoDurationError};
 pub use fault::{Classified, ErrorCode, Fault, FaultClass};
-pub use kind::{Blank, Kind, or_empty};
+pub use kind::{Blank, Kind, go_number, null_if_empty, or_empty};
 pub use raw::RawJson;
 pub use references::{
     CrossVersionObjectReference, LocalObjectReference, NamedResourceReference, ObjectReference, SecretReference,

@@ -7,6 +7,36 @@ use api_core::v1beta1::SecretBinding;
 use crate::checks::{credentials_ref, dns_name, not_empty};
 use crate::{FieldError, Path};
 
+/// Writes today's defaults into a secret binding: references without a namespace stay in its own.
+pub fn default_secret_binding(binding: &mut SecretBinding) {
+    let namespace = binding.metadata.namespace.clone();
+    let quotas = binding.quotas.iter_mut();
+    for place in quotas
+        .map(|quota| &mut quota.namespace)
+        .chain([&mut binding.secret_ref.namespace])
+    {
+        in_own_namespace(place, namespace.as_ref());
+    }
+}
+
+/// Writes today's defaults into a credentials binding: references without a namespace stay in its own.
+pub fn default_credentials_binding(binding: &mut CredentialsBinding) {
+    let namespace = binding.metadata.namespace.clone();
+    let quotas = binding.quotas.iter_mut();
+    for place in quotas
+        .map(|quota| &mut quota.namespace)
+        .chain([&mut binding.credentials_ref.namespace])
+    {
+        in_own_namespace(place, namespace.as_ref());
+    }
+}
+
+fn in_own_namespace(place: &mut Option<String>, own: Option<&String>) {
+    if place.as_ref().is_none_or(String::is_empty) {
+        *place = own.cloned();
+    }
+}
+
 /// Everything that is wrong with a secret binding by itself.
 pub fn validate_secret_binding(binding: &SecretBinding) -> Vec<FieldError> {
     let mut errors = Vec::new();

@@ -6,7 +6,9 @@ mod bindings;
 mod checks;
 mod cidr;
 mod cloud_profile;
+mod cloud_profile_defaults;
 mod deployment;
+mod dual_approval;
 mod field_error;
 mod force_deletion;
 mod installation;
@@ -21,24 +23,29 @@ mod shoot_against;
 mod shoot_defaults;
 mod shoot_kubernetes_defaults;
 mod shoot_ranges;
+mod shoot_scaling_defaults;
+mod shoot_settle;
 mod shoot_update;
 mod shoot_values;
 mod shoot_workers;
 mod versions;
+mod workload_identity;
 
 pub use backup::{
     validate_backup_bucket, validate_backup_bucket_update, validate_backup_entry, validate_backup_entry_update,
 };
 pub use bindings::{
-    validate_credentials_binding, validate_credentials_binding_update, validate_secret_binding,
-    validate_secret_binding_update,
+    default_credentials_binding, default_secret_binding, validate_credentials_binding,
+    validate_credentials_binding_update, validate_secret_binding, validate_secret_binding_update,
 };
 pub use cidr::overlaps;
 pub use cloud_profile::{validate_cloud_profile, validate_cloud_profile_update};
+pub use cloud_profile_defaults::{default_cloud_profile, default_namespaced_cloud_profile, drop_inactive_versions};
 pub use deployment::{
     ConversionError, deployment_to_v1, deployment_to_v1beta1, validate_controller_deployment,
     validate_controller_deployment_v1beta1,
 };
+pub use dual_approval::needs_second_person;
 pub use field_error::{FieldError, FieldErrorKind, Path};
 pub use force_deletion::validate_force_deletion;
 pub use installation::{validate_controller_installation, validate_controller_installation_update};
@@ -58,4 +65,8 @@ pub use shoot::{is_workerless, validate_shoot, validate_technical_id};
 pub use shoot_against::{cloud_profile_name, unresolved_version, validate_shoot_against};
 pub use shoot_defaults::{ShootDefaults, default_shoot, default_shoot_networks};
 pub use shoot_kubernetes_defaults::default_shoot_kubernetes;
+pub use shoot_settle::settle_shoot;
 pub use shoot_update::{validate_shoot_binding, validate_shoot_status_update, validate_shoot_update};
+pub use workload_identity::{
+    subject_of_workload_identity, validate_workload_identity, validate_workload_identity_update,
+};

@@ -3,8 +3,8 @@
 
 use std::ops::Deref;
 
-use api_core::v1beta1::{Project, ProjectMember, Toleration};
-use api_meta::names::{GARDEN_NAMESPACE, PROJECT_NAMESPACE_PREFIX};
+use api_core::v1beta1::{Project, ProjectMember, ProjectSpec, Toleration};
+use api_meta::names::{GARDEN_NAMESPACE, PROJECT_NAMESPACE_PREFIX, SEED_TAINT_PROTECTED};
 use k8s_openapi::api::rbac::v1::Subject;
 
 use crate::checks::{distinct, dns_label, name, not_empty};
@@ -14,18 +14,22 @@ use crate::{FieldError, Path};
 const PROJECT_NAME_BYTES_MAX: usize = 10;
 /// Roles without prefix.
 const ROLES: [&str; 5] = ["admin", "owner", "serviceaccountmanager", "uam", "viewer"];
+/// API group of users and groups.
+const RBAC: &str = "rbac.authorization.k8s.io";
 /// Prefix of roles that extensions bring.
 const EXTENSION_ROLE_PREFIX: &str = "extension:";
 
 /// Writes defaults into a project. `creator` is the user of the request, on creation only.
 ///
-/// The creator becomes `createdBy` and, if there is none, the owner; the owner is always a member as admin and owner.
+/// The creator becomes `createdBy`, whatever the request says, and, if there is none, the owner; the owner is always a
+/// member as admin and owner, and no other member is.
 pub fn default_project(project: &mut Project, creator: Option<&Subject>) {
     let spec = &mut project.spec;
     if let Some(creator) = creator {
-        spec.created_by.get_or_insert_with(|| creator.clone());
+        spec.created_by = Some(creator.clone());
     }
-    if spec.owner.is_none() {
+    default_subjects(spec);
+    if spec.owner.is_none() && creator.is_some() {
         let owner = spec
             .members
             .iter()
@@ -49,19 +53,42 @@ pub fn default_project(project: &mut Project, creator: Option<&Subject>) {
         }
     }
     for member in &mut spec.members {
+        let owns = spec.owner.as_ref().is_none_or(|owner| subject_of(member) == *owner);
+        if !owns {
+            member.roles.retain(|role| role != "owner");
+        }
         if member.role.is_empty() && !member.roles.is_empty() {
             member.role = member.roles.remove(0);
         }
     }
-    let default_namespace = spec.namespace.as_deref() != Some(GARDEN_NAMESPACE);
-    if let Some(tolerations) = spec.tolerations.as_mut().filter(|_| default_namespace) {
-        let missing: Vec<Toleration> = tolerations
-            .defaults
-            .iter()
-            .filter(|t| !tolerations.whitelist.contains(t))
-            .cloned()
-            .collect();
-        tolerations.whitelist.extend(missing);
+    if spec.namespace.as_deref() == Some(GARDEN_NAMESPACE) {
+        let tolerations = spec.tolerations.get_or_insert_default();
+        for list in [&mut tolerations.defaults, &mut tolerations.whitelist] {
+            if !list.iter().any(|toleration| toleration.key == SEED_TAINT_PROTECTED) {
+                list.push(Toleration {
+                    key: SEED_TAINT_PROTECTED.to_owned(),
+                    value: None,
+                });
+            }
+        }
+    }
+}
+
+/// Users and groups are of RBAC's API group; a member without any role may look.
+fn default_subjects(spec: &mut ProjectSpec) {
+    let complete = |kind: &str, group: &mut Option<String>| {
+        if matches!(kind, "User" | "Group") && group.as_ref().is_none_or(String::is_empty) {
+            *group = Some(RBAC.to_owned());
+        }
+    };
+    if let Some(owner) = &mut spec.owner {
+        complete(&owner.kind, &mut owner.api_group);
+    }
+    for member in &mut spec.members {
+        complete(&member.kind, &mut member.api_group);
+        if member.role.is_empty() && member.roles.is_empty() {
+            member.role = "viewer".to_owned();
+        }
     }
 }
 
@@ -221,7 +248,7 @@ mod tests {
 
     #[test]
     fn the_creator_becomes_owner_and_member() {
-        let mut mine = project("dev", json!({"tolerations": {"defaults": [{"key": "a"}]}}));
+        let mut mine = project("dev", json!({}));
         let creator: Subject =
             serde_json::from_value(json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ada"}))
                 .unwrap();

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use api_core::v1beta1::{
     IPFamily, Seed, SeedSettingDependencyWatchdogProber, SeedSettingDependencyWatchdogWeeder,
-    SeedSettingExcessCapacityReservationConfig, SeedSettingScheduling, SeedSettingTopologyAwareRouting,
-    SeedSettingVerticalPodAutoscaler, SeedSpec,
+    SeedSettingExcessCapacityReservationConfig, SeedSettingLoadBalancerServicesZonalIngress, SeedSettingScheduling,
+    SeedSettingTopologyAwareRouting, SeedSettingVerticalPodAutoscaler, SeedSpec,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
@@ -44,9 +44,14 @@ pub fn default_seed(seed: &mut Seed) {
     watchdog
         .prober
         .get_or_insert(SeedSettingDependencyWatchdogProber { enabled: true });
+    settings
+        .load_balancer_services
+        .get_or_insert_default()
+        .zonal_ingress
+        .get_or_insert(SeedSettingLoadBalancerServicesZonalIngress { enabled: Some(true) });
+    settings.persistent_volume_claim_autoscaler.get_or_insert_default();
     let reservation = settings.excess_capacity_reservation.get_or_insert_default();
-    let enabled = *reservation.enabled.get_or_insert(true);
-    if enabled && reservation.configs.is_empty() {
+    if reservation.enabled.unwrap_or(true) && reservation.configs.is_empty() {
         let resources = [("cpu", RESERVED_CPU), ("memory", RESERVED_MEMORY)]
             .map(|(name, size)| (name.to_owned(), Quantity(size.to_owned())));
         reservation.configs.push(SeedSettingExcessCapacityReservationConfig {

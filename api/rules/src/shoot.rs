@@ -127,7 +127,7 @@ pub fn validate_technical_id(project: &str, shoot: &Shoot) -> Option<FieldError>
     let name = name(&shoot.metadata);
     let length = project.len() + name.len();
     (length > PROJECT_AND_SHOOT_BYTES_MAX).then(|| {
-        Path::new("metadata.name").invalid(
+        Path::new("name").invalid(
             name,
             format!(
                 "the names of project \"{project}\" and shoot have {length} characters together, at most {PROJECT_AND_SHOOT_BYTES_MAX} are allowed; take a shorter name"
@@ -374,7 +374,7 @@ pub(crate) mod tests {
     /// A shoot that nothing is wrong with.
     pub(crate) fn shoot() -> Shoot {
         serde_json::from_value(json!({"metadata": {"name": "crazy", "namespace": "garden-dev"}, "spec": {
-            "region": "r1", "cloudProfileName": "local", "credentialsBindingName": "b", "kubernetes": {"version": "1.35.1"},
+            "region": "r1", "cloudProfile": {"kind": "CloudProfile", "name": "local"}, "credentialsBindingName": "b", "kubernetes": {"version": "1.35.1"},
             "networking": {"type": "flat", "nodes": "10.1.0.0/16", "pods": "10.2.0.0/16", "services": "10.3.0.0/16"},
             "provider": {"type": "local", "workers": [
                 {"name": "pool-a", "minimum": 1, "maximum": 2, "maxSurge": 1, "maxUnavailable": 0,
@@ -388,7 +388,7 @@ pub(crate) mod tests {
         let cases: [(&str, Change); 17] = [
             ("metadata.name", |s| s.metadata.name = Some("a--b".into())),
             ("spec.region", |s| s.spec.region = String::new()),
-            ("spec.cloudProfile.name", |s| s.spec.cloud_profile_name = None),
+            ("spec.cloudProfile.name", |s| s.spec.cloud_profile = None),
             ("spec.kubernetes.version", |s| {
                 s.spec.kubernetes.version = Some("1.35".into())
             }),

@@ -3,9 +3,11 @@
 
 use api_core::v1beta1::{
     CRI, CRIName, CloudProfileReference, CloudProfileSpec, IPFamily, KubeControllerManagerConfig, KubeProxyConfig,
-    MachineUpdateStrategy, MaintenanceAutoUpdate, MaintenanceTimeWindow, Networking, ProxyMode, SSHAccess, Seed, Shoot,
-    ShootMachineImage, ShootPurpose, Toleration, Worker, WorkerSystemComponents,
+    MachineUpdateStrategy, MaintenanceAutoUpdate, MaintenanceRotationConfig, MaintenanceTimeWindow, Networking,
+    ProxyMode, SSHAccess, Seed, Shoot, ShootMachineImage, ShootPurpose, Toleration, VerticalPodAutoscaler, Worker,
+    WorkerSystemComponents,
 };
+use api_meta::GoDuration;
 use api_meta::names::{GARDEN_NAMESPACE, SEED_TAINT_PROTECTED};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -21,6 +23,10 @@ const POD_NETWORK: &str = "100.96.0.0/11";
 const SERVICE_NETWORK: &str = "100.64.0.0/13";
 /// Pods per node when no kubelet setting says otherwise (Kubernetes' own default).
 const MAX_PODS: i32 = 110;
+/// How often the key that encrypts etcd's content rotates.
+const KEY_ROTATION_PERIOD: GoDuration = GoDuration::from_hours(28 * 24);
+/// Node network of IPv6 addresses.
+const NODE_MASK_IPV6: i32 = 64;
 /// The scheduler that picks seeds.
 const SCHEDULER_NAME: &str = "default-scheduler";
 
@@ -35,6 +41,8 @@ pub struct ShootDefaults<'a> {
     pub now: Timestamp,
     /// A random number: it picks the maintenance window.
     pub entropy: u64,
+    /// Whether the shoot is being created: some defaults only new shoots get.
+    pub created: bool,
 }
 
 /// Writes today's defaults into a shoot.
@@ -44,10 +52,10 @@ pub fn default_shoot(shoot: &mut Shoot, with: ShootDefaults<'_>) {
         cloud_profile,
         now,
         entropy,
+        created,
     } = with;
     let workerless = is_workerless(shoot);
     let in_garden = shoot.metadata.namespace.as_deref() == Some(GARDEN_NAMESPACE);
-    default_profile_reference(shoot);
     let spec = &mut shoot.spec;
     spec.scheduler_name.get_or_insert_with(|| SCHEDULER_NAME.to_owned());
     spec.purpose.get_or_insert(ShootPurpose::Evaluation);
@@ -63,9 +71,14 @@ pub fn default_shoot(shoot: &mut Shoot, with: ShootDefaults<'_>) {
         });
     }
     default_maintenance(shoot, workerless, entropy);
+    if created {
+        default_new_shoot(shoot, workerless);
+    }
     if let Some(profile) = cloud_profile {
         default_versions(shoot, profile, now);
+        default_architectures(shoot, profile);
     }
+    default_profile_reference(shoot);
     default_shoot_kubernetes(shoot);
     let spec = &mut shoot.spec;
     spec.networking.get_or_insert_default();
@@ -108,27 +121,77 @@ pub fn default_shoot_networks(shoot: &mut Shoot, seed: Option<&Seed>) {
     }
 }
 
-/// `cloudProfileName` and `cloudProfile` say the same.
+/// Below Kubernetes 1.34 `cloudProfile` follows the older `cloudProfileName`, and below 1.33 (or with a version that
+/// cannot be read) also the other way round, for clients that know the older field alone (gardener/gardener v1.150
+/// pkg/utils/gardener/cloudprofile.go). From 1.34 the fields are what the user wrote.
 fn default_profile_reference(shoot: &mut Shoot) {
+    const CLOUD_PROFILE: &str = "CloudProfile";
     let spec = &mut shoot.spec;
-    match (&spec.cloud_profile, &spec.cloud_profile_name) {
-        (None, Some(name)) => {
-            spec.cloud_profile = Some(CloudProfileReference {
-                kind: "CloudProfile".to_owned(),
-                name: name.clone(),
-            });
-        }
-        (Some(reference), None) if matches!(reference.kind.as_str(), "" | "CloudProfile") => {
-            spec.cloud_profile_name = Some(reference.name.clone());
-        }
-        _ => {}
+    let version = spec.kubernetes.version.as_deref().and_then(versions::parse);
+    let below = |minor| {
+        version
+            .as_ref()
+            .is_none_or(|version| versions::is_below(version, minor))
+    };
+    let syncs = below(34);
+    if syncs && spec.cloud_profile.is_none() {
+        spec.cloud_profile = spec.cloud_profile_name.clone().map(|name| CloudProfileReference {
+            kind: CLOUD_PROFILE.to_owned(),
+            name,
+        });
     }
-    if let Some(reference) = spec
-        .cloud_profile
-        .as_mut()
-        .filter(|reference| reference.kind.is_empty())
-    {
-        reference.kind = "CloudProfile".to_owned();
+    let Some(reference) = &mut spec.cloud_profile else {
+        return;
+    };
+    if reference.kind.is_empty() {
+        reference.kind = CLOUD_PROFILE.to_owned();
+    }
+    if !syncs {
+        return;
+    }
+    if reference.kind != CLOUD_PROFILE {
+        spec.cloud_profile_name = None;
+    } else if below(33) || spec.cloud_profile_name.as_ref().is_some_and(|name| !name.is_empty()) {
+        spec.cloud_profile_name = Some(reference.name.clone());
+    }
+}
+
+/// What only new shoots get: a rotation of the key that encrypts etcd's content, and vertical autoscaling of pods.
+fn default_new_shoot(shoot: &mut Shoot, workerless: bool) {
+    let spec = &mut shoot.spec;
+    spec.maintenance
+        .get_or_insert_default()
+        .auto_rotation
+        .get_or_insert_default()
+        .credentials
+        .get_or_insert_default()
+        .etcd_encryption_key
+        .get_or_insert(MaintenanceRotationConfig {
+            rotation_period: Some(KEY_ROTATION_PERIOD),
+        });
+    if !workerless {
+        spec.kubernetes
+            .vertical_pod_autoscaler
+            .get_or_insert_with(|| VerticalPodAutoscaler {
+                enabled: true,
+                ..VerticalPodAutoscaler::default()
+            });
+    }
+}
+
+/// A pool has the one architecture of its machine type.
+fn default_architectures(shoot: &mut Shoot, profile: &CloudProfileSpec) {
+    for worker in &mut shoot.spec.provider.workers {
+        let machine = &mut worker.machine;
+        let offered = profile
+            .machine_types
+            .iter()
+            .find(|offered| offered.name == machine.type_);
+        if machine.architecture.is_none()
+            && let Some(architecture) = offered.and_then(|offered| offered.architecture.clone())
+        {
+            machine.architecture = Some(architecture);
+        }
     }
 }
 
@@ -197,12 +260,29 @@ fn default_node_mask(shoot: &mut Shoot) {
         .saturating_mul(2)
         .next_power_of_two();
     let mask = 32 - i32::try_from(addresses.trailing_zeros()).unwrap_or(8);
+    let families = shoot
+        .spec
+        .networking
+        .as_ref()
+        .map_or(&[][..], |networking| &networking.ip_families);
+    let has = |family| families.contains(&family);
+    let (v4, v6) = (families.is_empty() || has(IPFamily::IPv4), has(IPFamily::IPv6));
     let manager = kubernetes
         .kube_controller_manager
         .get_or_insert_with(KubeControllerManagerConfig::default);
-    manager
-        .node_cidr_mask_size
-        .get_or_insert(mask.clamp(*NODE_MASKS.start(), *NODE_MASKS.end()));
+    let (size, size_ipv6) = (&mut manager.node_cidr_mask_size, &mut manager.node_cidr_mask_size_ipv6);
+    if v4 {
+        size.get_or_insert(mask.clamp(*NODE_MASKS.start(), *NODE_MASKS.end()));
+    }
+    match (v4, v6) {
+        (true, true) => {
+            size_ipv6.get_or_insert(NODE_MASK_IPV6);
+        }
+        (false, true) if size_ipv6.is_none() => {
+            size.get_or_insert(NODE_MASK_IPV6);
+        }
+        _ => {}
+    }
 }
 
 /// Completes version prefixes and missing images with the newest supported ones.
@@ -268,6 +348,7 @@ mod tests {
             cloud_profile: profile,
             now: Timestamp::UNIX_EPOCH,
             entropy: 47,
+            created: true,
         }
     }
 
@@ -280,7 +361,7 @@ mod tests {
     #[test]
     fn a_small_shoot_becomes_a_valid_one_and_defaults_settle() {
         let mut shoot: Shoot = serde_json::from_value(json!({"metadata": {"name": "s", "namespace": "garden"}, "spec": {
-            "region": "r", "cloudProfileName": "c", "credentialsBindingName": "b", "kubernetes": {"version": "1.35", "kubelet": {"maxPods": 200}},
+            "region": "r", "cloudProfile": {"name": "c"}, "credentialsBindingName": "b", "kubernetes": {"version": "1.35", "kubelet": {"maxPods": 200}},
             "networking": {"type": "flat"},
             "provider": {"type": "local", "workers": [{"name": "a", "minimum": 1, "maximum": 2, "machine": {"type": "m"}}]}}}))
         .unwrap();
@@ -318,9 +399,32 @@ mod tests {
     }
 
     #[test]
+    fn older_references_to_the_profile_are_completed_below_kubernetes_1_34() {
+        let references = |version: &str, spec: serde_json::Value| {
+            let mut shoot: Shoot = serde_json::from_value(json!({ "spec": spec })).unwrap();
+            shoot.spec.kubernetes.version = Some(version.to_owned());
+            default_profile_reference(&mut shoot);
+            let kind = shoot.spec.cloud_profile.map(|reference| reference.kind);
+            (
+                kind.unwrap_or_default(),
+                shoot.spec.cloud_profile_name.unwrap_or_default(),
+            )
+        };
+        let pair = |kind: &str, name: &str| (kind.to_owned(), name.to_owned());
+        let old = json!({"cloudProfileName": "c"});
+        assert_eq!(references("1.33.1", old.clone()), pair("CloudProfile", "c"));
+        assert_eq!(references("1.34.1", old), pair("", "c"));
+        let new = json!({"cloudProfile": {"name": "c"}});
+        assert_eq!(references("1.32.1", new.clone()), pair("CloudProfile", "c"));
+        assert_eq!(references("1.33.1", new), pair("CloudProfile", ""));
+        let own = json!({"cloudProfile": {"kind": "NamespacedCloudProfile", "name": "n"}, "cloudProfileName": "c"});
+        assert_eq!(references("1.33.1", own), pair("NamespacedCloudProfile", ""));
+    }
+
+    #[test]
     fn a_workerless_shoot_gets_nothing_about_nodes() {
         let mut shoot: Shoot = serde_json::from_value(json!({"metadata": {"name": "s", "namespace": "garden-dev"}, "spec": {
-            "region": "r", "cloudProfileName": "c", "kubernetes": {"version": "1.35.1"}, "provider": {"type": "local"}}}))
+            "region": "r", "cloudProfile": {"name": "c"}, "kubernetes": {"version": "1.35.1"}, "provider": {"type": "local"}}}))
         .unwrap();
         let mut seed = seed();
         seed.spec.networks.shoot_defaults = serde_json::from_value(json!({"services": "10.9.0.0/16"})).unwrap();

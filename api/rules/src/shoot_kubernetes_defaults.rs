@@ -3,13 +3,15 @@
 //! Extensions in Go follow these fields without looking whether they are there.
 
 use api_core::v1beta1::{
-    APIServerLogging, APIServerRequests, CoreDNSAutoscalingMode, KubeAPIServerConfig, KubeletConfig,
-    KubeletConfigReserved, SchedulingProfile, Shoot, SwapBehavior, SystemComponents,
+    APIServerLogging, APIServerRequests, CoreDNSAutoscalingMode, EncryptionProviderType, KubeAPIServerConfig,
+    KubeletConfig, KubeletConfigReserved, Maintenance, MaintenanceCredentialsAutoRotation, SchedulingProfile, Shoot,
+    SwapBehavior, SystemComponents,
 };
 use api_meta::GoDuration;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::shoot::is_workerless;
+use crate::shoot_scaling_defaults::{default_of_pools, default_vertical};
 
 /// Seconds that pods tolerate a node that is not ready or not reachable.
 const NODE_TOLERATION_SECONDS: i64 = 300;
@@ -21,13 +23,23 @@ const RESERVED: [(&str, Reserved); 3] = [
 ];
 type Reserved = fn(&mut KubeletConfigReserved) -> &mut Option<Quantity>;
 
-/// Fills in what the Shoot leaves open of these settings. Done twice it changes nothing. `encryptionConfig` stays open,
-/// as it must until etcd's content is encrypted: upstream's default would promise that.
+/// Fills in what the Shoot leaves open of these settings. Done twice it changes nothing.
 pub fn default_shoot_kubernetes(shoot: &mut Shoot) {
     let workerless = is_workerless(shoot);
     let spec = &mut shoot.spec;
     let api_server = spec.kubernetes.kube_api_server.get_or_insert_default();
     default_api_server(api_server);
+    spec.kubernetes
+        .vertical_pod_autoscaler
+        .iter_mut()
+        .for_each(default_vertical);
+    spec.kubernetes.cluster_autoscaler.iter_mut().for_each(default_of_pools);
+    default_rotation(spec.maintenance.as_mut());
+    if let Some(ingress) = spec.addons.as_mut().and_then(|addons| addons.nginx_ingress.as_mut()) {
+        ingress
+            .external_traffic_policy
+            .get_or_insert_with(|| "Cluster".to_owned());
+    }
     if workerless {
         return;
     }
@@ -56,6 +68,29 @@ pub fn default_shoot_kubernetes(shoot: &mut Shoot) {
         }
     }
     default_dns(spec.system_components.get_or_insert_default());
+    let dashboard = spec
+        .addons
+        .as_mut()
+        .and_then(|addons| addons.kubernetes_dashboard.as_mut());
+    if let Some(dashboard) = dashboard.filter(|dashboard| dashboard.enabled) {
+        dashboard.authentication_mode.get_or_insert_with(|| "token".to_owned());
+    }
+}
+
+/// Credentials whose rotation is configured without a period rotate weekly.
+fn default_rotation(maintenance: Option<&mut Maintenance>) {
+    let rotation = maintenance.and_then(|maintenance| maintenance.auto_rotation.as_mut());
+    let Some(credentials) = rotation.and_then(|rotation| rotation.credentials.as_mut()) else {
+        return;
+    };
+    let MaintenanceCredentialsAutoRotation {
+        observability,
+        ssh_keypair,
+        etcd_encryption_key,
+    } = credentials;
+    for config in [observability, ssh_keypair, etcd_encryption_key].into_iter().flatten() {
+        config.rotation_period.get_or_insert(GoDuration::from_hours(7 * 24));
+    }
 }
 
 fn default_api_server(config: &mut KubeAPIServerConfig) {
@@ -68,6 +103,8 @@ fn default_api_server(config: &mut KubeAPIServerConfig) {
     config.event_ttl.get_or_insert(GoDuration::from_hours(1));
     let APIServerLogging { verbosity, .. } = config.logging.get_or_insert_default();
     verbosity.get_or_insert(2);
+    let encryption = config.encryption_config.get_or_insert_default();
+    encryption.provider.type_.get_or_insert(EncryptionProviderType::Aescbc);
 }
 
 fn default_kubelet(config: &mut KubeletConfig) {
@@ -102,7 +139,8 @@ fn default_dns(components: &mut SystemComponents) {
         .get_or_insert_default()
         .autoscaling
         .get_or_insert_default();
-    if autoscaling.mode == CoreDNSAutoscalingMode::Other(String::new()) {
+    // Upstream replaces an unknown mode as well as a missing one.
+    if matches!(autoscaling.mode, CoreDNSAutoscalingMode::Other(_)) {
         autoscaling.mode = CoreDNSAutoscalingMode::Horizontal;
     }
 }
@@ -134,7 +172,7 @@ mod tests {
             json!({
                 "version": "1.34.3",
                 "kubeAPIServer": {"defaultNotReadyTolerationSeconds": 300, "defaultUnreachableTolerationSeconds": 300,
-                    "eventTTL": "1h0m0s", "logging": {"verbosity": 2},
+                    "encryptionConfig": {"provider": {"type": "aescbc"}}, "eventTTL": "1h0m0s", "logging": {"verbosity": 2},
                     "requests": {"maxMutatingInflight": 200, "maxNonMutatingInflight": 400}},
                 "kubeControllerManager": {"nodeMonitorGracePeriod": "40s"},
                 "kubeScheduler": {"profile": "balanced"},
@@ -153,7 +191,7 @@ mod tests {
     fn a_workerless_shoot_gets_the_api_servers_settings_alone() {
         assert_eq!(
             defaulted(json!({"kubernetes": {"kubeAPIServer": {"eventTTL": "2h0m0s"}}}))["kubernetes"],
-            json!({"kubeAPIServer": {"eventTTL": "2h0m0s", "logging": {"verbosity": 2},
+            json!({"kubeAPIServer": {"encryptionConfig": {"provider": {"type": "aescbc"}}, "eventTTL": "2h0m0s", "logging": {"verbosity": 2},
                 "requests": {"maxMutatingInflight": 200, "maxNonMutatingInflight": 400}}})
         );
     }

@@ -36,12 +36,6 @@ pub fn validate_shoot_update(new: &Shoot, old: &Shoot) -> Vec<FieldError> {
     }
     errors.extend(forced);
     let (now, before) = (&new.spec, &old.spec);
-    if now.seed_name != before.seed_name {
-        errors.push(
-            path.child("seedName")
-                .invalid(&now.seed_name, "field is immutable; use the subresource binding"),
-        );
-    }
     immutable_fields(&mut errors, &path, now, before);
     errors.extend(version_change(&path.child("kubernetes.version"), now, before));
     errors
@@ -120,11 +114,9 @@ fn version_change(path: &Path, now: &ShootSpec, before: &ShootSpec) -> Option<Fi
 pub fn validate_shoot_binding(new: &Shoot, old: &Shoot) -> Vec<FieldError> {
     let path = Path::new("spec.seedName");
     let mut errors = Vec::new();
-    if new.spec.seed_name.as_deref().unwrap_or_default().is_empty() {
-        errors.push(path.required("name a Seed"));
-    }
     let bound = old.spec.seed_name.as_deref().filter(|name| !name.is_empty());
-    let bound = bound.filter(|name| new.spec.seed_name.as_deref() != Some(name));
+    // That a seed is named at all is demanded on admission, with another code.
+    let bound = bound.filter(|name| new.spec.seed_name.as_deref().is_some_and(|new| new != *name));
     if old.metadata.deletion_timestamp.is_some() && new.spec.seed_name != old.spec.seed_name {
         errors.push(path.forbidden("cannot move a Shoot in deletion; wait until it is gone"));
     } else if let Some(bound) = bound.filter(|_| errors.is_empty()) {
@@ -138,6 +130,7 @@ pub fn validate_shoot_binding(new: &Shoot, old: &Shoot) -> Vec<FieldError> {
     let unbound = |shoot: &Shoot| ShootSpec {
         seed_name: None,
         networking: None,
+        dns: None,
         ..shoot.spec.clone()
     };
     if unbound(new) != unbound(old) {
@@ -188,10 +181,9 @@ mod tests {
     #[test]
     fn what_is_set_for_good_stays() {
         type Change = fn(&mut Shoot);
-        let cases: [(&str, Change); 7] = [
+        let cases: [(&str, Change); 6] = [
             ("spec.region", |s| s.spec.region = "r2".into()),
             ("spec.provider.type", |s| s.spec.provider.type_ = "other".into()),
-            ("spec.seedName", |s| s.spec.seed_name = Some("south".into())),
             ("spec.networking.pods", |s| {
                 s.spec.networking.as_mut().unwrap().pods = Some("10.9.0.0/16".into())
             }),
@@ -258,7 +250,6 @@ mod tests {
         assert_eq!(validate_shoot_binding(&bound, &shoot()), []);
         bound.spec.region = "r2".into();
         assert_eq!(paths(validate_shoot_binding(&bound, &shoot())), ["spec"]);
-        assert_eq!(paths(validate_shoot_binding(&shoot(), &shoot())), ["spec.seedName"]);
     }
 
     #[test]
@@ -280,7 +271,6 @@ mod tests {
         );
         assert_eq!(validate_shoot_binding(&on("north"), &on("north")), []);
         assert_eq!(validate_shoot_binding(&on("north"), &on("")), []);
-        assert_eq!(paths(validate_shoot_binding(&shoot(), &on("north"))), ["spec.seedName"]);
     }
 
     #[test]

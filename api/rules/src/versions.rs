@@ -24,6 +24,16 @@ pub(crate) fn is_full(text: &str) -> bool {
     Version::parse(text.strip_prefix('v').unwrap_or(text)).is_ok()
 }
 
+/// Whether a version of Kubernetes is older than `1.minor`; its pre-releases are not.
+pub(crate) fn is_below(version: &Version, minor: u64) -> bool {
+    (version.major, version.minor) < (1, minor)
+}
+
+/// Whether a Kubernetes version, as a user wrote it, is `1.minor` or newer. One that cannot be read is not.
+pub(crate) fn is_from(text: &str, minor: u64) -> bool {
+    parse(text).is_some_and(|version| !is_below(&version, minor))
+}
+
 /// What the version may be used for at `now`: by its life cycle if it has one, else by classification and expiration.
 pub(crate) fn classification(version: &ExpirableVersion, now: Timestamp) -> VersionClassification {
     let begun = |stage: &&LifecycleStage| stage.start_time.as_ref().is_none_or(|start| start.0 <= now);

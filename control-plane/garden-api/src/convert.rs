@@ -4,6 +4,7 @@
 use api_meta::Fault;
 use cluster_apiserver::Status;
 use cluster_apiserver::schema::{FieldError, FieldErrorKind};
+use http::StatusCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -77,6 +78,26 @@ pub(crate) fn refuse(kind: &str, name: &str, errors: &[FieldError]) -> Result<()
     } else {
         Err(Status::invalid(CORE, kind, name, errors))
     }
+}
+
+/// Refuses with 403 when there are errors, as Gardener's admission plug-ins do: the fields stand in the message alone.
+pub(crate) fn forbid(group: &str, resource: &str, name: &str, errors: &[FieldError]) -> Result<(), Status> {
+    let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    match all.as_slice() {
+        [] => Ok(()),
+        [one] => Err(Status::forbidden(group, resource, name, one)),
+        many => Err(Status::forbidden(
+            group,
+            resource,
+            name,
+            &format!("[{}]", many.join(", ")),
+        )),
+    }
+}
+
+/// 500 without a reason, as an API server in Go answers an error that it gives no code.
+pub(crate) fn uncoded(why: impl Into<String>) -> Status {
+    Status::new(StatusCode::INTERNAL_SERVER_ERROR, "", why)
 }
 
 /// A fault of our own making as a refusal.

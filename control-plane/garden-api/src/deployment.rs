@@ -25,7 +25,7 @@ impl Deployments {
     pub(crate) fn new() -> Self {
         let info = ResourceInfo::cluster(CORE, "v1", "ControllerDeployment", "controllerdeployments");
         Self {
-            info: info.also("v1beta1").short(&["ctrldeploy"]),
+            info: info.also("v1beta1").short(&["ctrldeploy"]).category(&["all"]),
             v1: schema_of::<v1::ControllerDeployment>(),
             v1beta1: schema_of::<v1beta1::ControllerDeployment>(),
         }
@@ -85,7 +85,7 @@ impl Kind for Deployments {
     }
 
     fn columns(&self, _version: &str) -> Option<Vec<Column>> {
-        Some(columns::by_paths(&[]).columns)
+        Some(columns::deployments().columns)
     }
 }
 

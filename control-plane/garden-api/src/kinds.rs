@@ -8,7 +8,6 @@ use api_core::v1beta1::{
     BackupBucket, BackupEntry, CloudProfile, ControllerInstallation, ControllerRegistration, ExposureClass,
     InternalSecret, NamespacedCloudProfile, Project, Quota, SecretBinding, Seed, ShootState,
 };
-use api_meta::finalizers;
 use cluster_apiserver::kind::SelectableField;
 use cluster_apiserver::{Kind, ResourceInfo};
 use schemars::JsonSchema;
@@ -20,7 +19,7 @@ use crate::admission::{
 };
 use crate::convert::CORE;
 use crate::typed::{Rules, Strategy, Typed};
-use crate::{GardenSettings, columns, deployment, shoot};
+use crate::{GardenSettings, columns, deployment, prepare, shoot};
 
 const BETA: &str = "v1beta1";
 const SECURITY: &str = "security.gardener.cloud";
@@ -68,6 +67,8 @@ fn seed() -> Arc<dyn Kind> {
             ..Rules::default()
         };
         kind.strategy.refuse_name = cluster_apiserver::schema::names::dns_label;
+        kind.strategy.prepare = prepare::seed;
+        kind.strategy.changes_generation = prepare::changes_generation_of_seed;
         kind.print = columns::seeds();
         kind.plugins = plugins([Arc::new(ExtensionLabels), Arc::new(ExtensionTypes), Arc::new(SeedInUse)]);
     }))
@@ -83,16 +84,10 @@ fn project() -> Arc<dyn Kind> {
         };
         kind.strategy = Strategy {
             refuse_name: cluster_apiserver::schema::names::dns_label,
-            finalizers: &[finalizers::GARDENER],
             ..Strategy::default()
         };
         kind.fields = fields(&["spec.namespace"]);
-        kind.print = columns::by_paths(&[
-            ("Namespace", ".spec.namespace"),
-            ("Status", ".status.phase"),
-            ("Owner", ".spec.owner.name"),
-            ("Creator", ".spec.createdBy.name"),
-        ]);
+        kind.print = columns::projects();
         kind.plugins = plugins([
             Arc::new(ProjectOwner),
             Arc::new(OneProject),
@@ -106,27 +101,32 @@ fn project() -> Arc<dyn Kind> {
 
 fn profiles() -> [Arc<dyn Kind>; 3] {
     let cloud_profile = cluster::<CloudProfile>("cloudprofiles").with(|kind| {
+        kind.strategy.has_generation = false;
         kind.info = kind.info.clone().short(&["cprofile", "cpfl"]).with_status();
+        kind.strategy.prepare = prepare::cloud_profile;
         kind.rules = Rules {
+            default: api_rules::default_cloud_profile,
             validate: api_rules::validate_cloud_profile,
             validate_update: api_rules::validate_cloud_profile_update,
             ..Rules::default()
         };
-        kind.print = columns::by_paths(&[("Type", ".spec.type")]);
+        kind.print = columns::cloud_profiles();
         kind.plugins = plugins([Arc::new(ExtensionLabels), Arc::new(InUse::CLOUD_PROFILE)]);
     });
     let namespaced_profile = namespaced::<NamespacedCloudProfile>("namespacedcloudprofiles").with(|kind| {
-        kind.info = kind.info.clone().short(&["ncpfl", "nscpfl"]).with_status();
-        kind.print = columns::by_paths(&[
-            ("Type", ".status.cloudProfileSpec.type"),
-            ("Parent", ".spec.parent.name"),
-        ]);
+        kind.info = kind.info.clone().short(&["nsprofile", "nscpfl"]).with_status();
+        kind.rules.default = api_rules::default_namespaced_cloud_profile;
+        kind.strategy.prepare = prepare::namespaced_cloud_profile;
+        kind.print = columns::namespaced_cloud_profiles();
         kind.plugins = plugins([
+            Arc::new(ExtensionLabels),
             Arc::new(InUse::NAMESPACED_CLOUD_PROFILE),
             Arc::new(Unserved::NAMESPACED_CLOUD_PROFILE),
         ]);
     });
     let exposure_class = cluster::<ExposureClass>("exposureclasses").with(|kind| {
+        kind.strategy.has_generation = false;
+        kind.strategy.updates_unconditionally = false;
         kind.info = kind.info.clone().short(&["expclass", "expcls"]);
         kind.rules.validate_update = |new, old| {
             let (handler, scheduling) = (api_rules::Path::new("handler"), api_rules::Path::new("scheduling"));
@@ -136,7 +136,7 @@ fn profiles() -> [Arc<dyn Kind>; 3] {
             ];
             errors.into_iter().flatten().collect()
         };
-        kind.print = columns::by_paths(&[("Handler", ".handler")]);
+        kind.print = columns::exposure_classes();
     });
     [
         Arc::new(cloud_profile),
@@ -147,7 +147,8 @@ fn profiles() -> [Arc<dyn Kind>; 3] {
 
 fn registrations() -> [Arc<dyn Kind>; 2] {
     let registration = cluster::<ControllerRegistration>("controllerregistrations").with(|kind| {
-        kind.info = kind.info.clone().short(&["ctrlreg"]);
+        kind.strategy.updates_unconditionally = false;
+        kind.info = kind.info.clone().category(&["all"]).short(&["ctrlreg"]);
         kind.rules = Rules {
             default: api_rules::default_controller_registration,
             validate: api_rules::validate_controller_registration,
@@ -158,7 +159,8 @@ fn registrations() -> [Arc<dyn Kind>; 2] {
         kind.plugins = plugins([Arc::new(SinglePrimary)]);
     });
     let installation = cluster::<ControllerInstallation>("controllerinstallations").with(|kind| {
-        kind.info = kind.info.clone().short(&["ctrlinst"]).with_status();
+        kind.strategy.updates_unconditionally = false;
+        kind.info = kind.info.clone().category(&["all"]).short(&["ctrlinst"]).with_status();
         kind.rules = Rules {
             validate: api_rules::validate_controller_installation,
             validate_update: api_rules::validate_controller_installation_update,
@@ -176,35 +178,43 @@ fn registrations() -> [Arc<dyn Kind>; 2] {
 }
 
 fn backups() -> [Arc<dyn Kind>; 3] {
-    let columns = || columns::by_paths(&[("Status", ".status.lastOperation.state"), ("Seed", ".spec.seedName")]);
     let bucket = cluster::<BackupBucket>("backupbuckets").with(|kind| {
-        kind.info = kind.info.clone().short(&["bb"]).with_status();
+        kind.strategy.updates_unconditionally = false;
+        kind.info = kind.info.clone().category(&["all"]).short(&["bbc"]).with_status();
         kind.rules = Rules {
             validate: api_rules::validate_backup_bucket,
             validate_update: api_rules::validate_backup_bucket_update,
             ..Rules::default()
         };
         kind.fields = fields(&["spec.seedName"]);
-        kind.print = columns();
-        kind.plugins = plugins([Arc::new(ExtensionLabels), Arc::new(ExtensionTypes)]);
+        kind.print = columns::backup_buckets();
+        kind.plugins = plugins([
+            Arc::new(ExtensionLabels),
+            Arc::new(ExtensionTypes),
+            Arc::new(References::BACKUP_BUCKET),
+        ]);
     });
     let entry = namespaced::<BackupEntry>("backupentries").with(|kind| {
-        kind.info = kind.info.clone().short(&["bec"]).with_status();
+        kind.strategy.updates_unconditionally = false;
+        kind.info = kind.info.clone().category(&["all"]).short(&["bec"]).with_status();
         kind.rules = Rules {
             validate: api_rules::validate_backup_entry,
             validate_update: api_rules::validate_backup_entry_update,
             ..Rules::default()
         };
         kind.fields = fields(&["spec.bucketName", "spec.seedName"]);
-        kind.print = columns();
+        kind.print = columns::backup_entries();
         kind.plugins = plugins([
             Arc::new(ExtensionLabels),
             Arc::new(ExtensionTypes),
             Arc::new(OfOwnShoot),
+            Arc::new(References::BACKUP_ENTRY),
         ]);
     });
     let state = namespaced::<ShootState>("shootstates").with(|kind| {
-        kind.print = columns::by_paths(&[]);
+        kind.strategy.updates_unconditionally = false;
+        kind.info = kind.info.clone().category(&["all"]);
+        kind.print = columns::shoot_states();
         kind.plugins = plugins([Arc::new(DeletionConfirmation)]);
     });
     [Arc::new(bucket), Arc::new(entry), Arc::new(state)]
@@ -212,18 +222,16 @@ fn backups() -> [Arc<dyn Kind>; 3] {
 
 fn credentials() -> [Arc<dyn Kind>; 3] {
     let secret_binding = namespaced::<SecretBinding>("secretbindings").with(|kind| {
+        kind.strategy.has_generation = false;
         kind.info = kind.info.clone().short(&["sb"]);
         kind.rules = Rules {
+            default: api_rules::default_secret_binding,
             validate: api_rules::validate_secret_binding,
             validate_update: api_rules::validate_secret_binding_update,
             ..Rules::default()
         };
         kind.fields = fields(&["provider.type"]);
-        kind.print = columns::by_paths(&[
-            ("Secret Namespace", ".secretRef.namespace"),
-            ("Secret Name", ".secretRef.name"),
-            ("Provider", ".provider.type"),
-        ]);
+        kind.print = columns::secret_bindings();
         kind.plugins = plugins([
             Arc::new(ExtensionLabels),
             Arc::new(FinalizerRemoval),
@@ -235,18 +243,16 @@ fn credentials() -> [Arc<dyn Kind>; 3] {
     });
     let info = ResourceInfo::namespaced(SECURITY, ALPHA, "CredentialsBinding", "credentialsbindings");
     let credentials_binding = Typed::<CredentialsBinding>::new(info.short(&["cb"])).with(|kind| {
+        kind.strategy.has_generation = false;
+        kind.strategy.updates_unconditionally = false;
         kind.rules = Rules {
+            default: api_rules::default_credentials_binding,
             validate: api_rules::validate_credentials_binding,
             validate_update: api_rules::validate_credentials_binding_update,
             ..Rules::default()
         };
         kind.fields = fields(&["provider.type"]);
-        kind.print = columns::by_paths(&[
-            ("Credentials Kind", ".credentialsRef.kind"),
-            ("Credentials Namespace", ".credentialsRef.namespace"),
-            ("Credentials Name", ".credentialsRef.name"),
-            ("Provider", ".provider.type"),
-        ]);
+        kind.print = columns::credentials_bindings();
         kind.plugins = plugins([
             Arc::new(ExtensionLabels),
             Arc::new(FinalizerRemoval),
@@ -256,9 +262,17 @@ fn credentials() -> [Arc<dyn Kind>; 3] {
         ]);
     });
     let info = ResourceInfo::namespaced(SECURITY, ALPHA, "WorkloadIdentity", "workloadidentities");
-    let workload_identity = Typed::<WorkloadIdentity>::new(info.short(&["wlid"]).with_status()).with(|kind| {
-        kind.print = columns::by_paths(&[("Sub", ".status.sub"), ("Target", ".spec.targetSystem.type")]);
-        kind.plugins = plugins([Arc::new(Unserved::WORKLOAD_IDENTITY)]);
+    let workload_identity = Typed::<WorkloadIdentity>::new(info.short(&["wi"])).with(|kind| {
+        kind.strategy.has_generation = false;
+        kind.strategy.updates_unconditionally = false;
+        kind.rules = Rules {
+            validate: api_rules::validate_workload_identity,
+            validate_update: api_rules::validate_workload_identity_update,
+            ..Rules::default()
+        };
+        kind.strategy.prepare = prepare::workload_identity;
+        kind.print = columns::workload_identities();
+        kind.plugins = plugins([Arc::new(ExtensionLabels), Arc::new(Unserved::WORKLOAD_IDENTITY)]);
     });
     [
         Arc::new(secret_binding),
@@ -269,25 +283,24 @@ fn credentials() -> [Arc<dyn Kind>; 3] {
 
 fn others() -> [Arc<dyn Kind>; 3] {
     let internal_secret = namespaced::<InternalSecret>("internalsecrets").with(|kind| {
+        kind.strategy.has_generation = false;
+        kind.info = kind.info.clone().short(&["ins"]);
         kind.rules.default = default_internal_secret;
         kind.rules.validate_update = validate_internal_secret_update;
         kind.fields = fields(&["type"]);
-        kind.print = columns::by_paths(&[("Type", ".type")]);
+        kind.print = columns::internal_secrets();
     });
     let quota = namespaced::<Quota>("quotas").with(|kind| {
+        kind.strategy.has_generation = false;
         kind.info = kind.info.clone().short(&["squota"]);
-        kind.print = columns::by_paths(&[("Scope", ".spec.scope.kind")]);
+        kind.print = columns::quotas();
         kind.plugins = plugins([Arc::new(Unserved::QUOTA)]);
     });
     let info = ResourceInfo::namespaced(OPERATIONS, ALPHA, "Bastion", "bastions");
-    let bastion = Typed::<Bastion>::new(info.with_status()).with(|kind| {
+    let bastion = Typed::<Bastion>::new(info.category(&["all"]).with_status()).with(|kind| {
+        kind.strategy.updates_unconditionally = false;
         kind.fields = fields(&["spec.seedName", "spec.shootRef.name"]);
-        kind.print = columns::by_paths(&[
-            ("Shoot", ".spec.shootRef.name"),
-            ("Seed", ".spec.seedName"),
-            ("IP", ".status.ingress.ip"),
-            ("Hostname", ".status.ingress.hostname"),
-        ]);
+        kind.print = columns::bastions();
         kind.plugins = plugins([Arc::new(Unserved::BASTION)]);
     });
     [Arc::new(internal_secret), Arc::new(quota), Arc::new(bastion)]
@@ -298,7 +311,6 @@ fn default_internal_secret(secret: &mut InternalSecret) {
     for (key, text) in std::mem::take(&mut secret.string_data) {
         secret.data.insert(key, k8s_openapi::ByteString(text.into_bytes()));
     }
-    secret.type_.get_or_insert_with(|| "Opaque".to_owned());
 }
 
 fn validate_internal_secret_update(new: &InternalSecret, old: &InternalSecret) -> Vec<api_rules::FieldError> {

@@ -7,6 +7,7 @@ mod columns;
 mod convert;
 mod deployment;
 mod kinds;
+mod prepare;
 mod shoot;
 mod typed;
 

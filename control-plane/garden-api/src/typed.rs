@@ -45,6 +45,12 @@ pub(crate) struct Strategy {
     pub(crate) changes_generation: fn(&Call<'_>, &mut Value, &Value) -> bool,
     pub(crate) refuse_name: fn(&str) -> Option<String>,
     pub(crate) finalizers: &'static [&'static str],
+    /// Sets what no client chooses, after plug-ins and before validation.
+    pub(crate) prepare: fn(&Call<'_>, &mut Value, Option<&Value>),
+    /// Whether objects carry a generation.
+    pub(crate) has_generation: bool,
+    /// Whether an update needs no resourceVersion.
+    pub(crate) updates_unconditionally: bool,
 }
 
 impl Default for Strategy {
@@ -53,15 +59,18 @@ impl Default for Strategy {
             changes_generation: |_, object, old| cluster_apiserver::kind::spec_differs(object, old),
             refuse_name: cluster_apiserver::schema::names::dns_subdomain,
             finalizers: &[],
+            prepare: |_, _, _| {},
+            has_generation: true,
+            updates_unconditionally: true,
         }
     }
 }
 
-/// How a kind prints: its columns and, where paths cannot tell them, its cells.
+/// How a kind prints: its columns and the cell of each.
 #[derive(Clone, Default)]
 pub(crate) struct Print {
     pub(crate) columns: Vec<Column>,
-    pub(crate) cells: Option<fn(&Value) -> Vec<Value>>,
+    pub(crate) cells: Vec<fn(&Value) -> Value>,
 }
 
 /// A kind with the type `T` and one version.
@@ -139,12 +148,29 @@ impl<T: DeserializeOwned + Serialize + Send + Sync + 'static> Kind for Typed<T> 
         objects: &'a dyn cluster_apiserver::kind::Objects,
     ) -> BoxFuture<'a, Result<Vec<String>, Status>> {
         Box::pin(async move {
+            if call.operation != Operation::Delete {
+                // What a Go program could not decode is answered as it would.
+                T::deserialize(&*object)
+                    .map_err(|error| Status::bad_request(format!("the object cannot be read: {error}")))?;
+            }
             let mut warnings = Vec::new();
             for plugin in &self.plugins {
                 warnings.extend(plugin.admit(call, object, old, objects).await?);
             }
             Ok(warnings)
         })
+    }
+
+    fn prepare(&self, call: &Call<'_>, object: &mut Value, old: Option<&Value>) {
+        (self.strategy.prepare)(call, object, old);
+    }
+
+    fn has_generation(&self) -> bool {
+        self.strategy.has_generation
+    }
+
+    fn updates_unconditionally(&self) -> bool {
+        self.strategy.updates_unconditionally
     }
 
     fn validate(&self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
@@ -184,7 +210,7 @@ impl<T: DeserializeOwned + Serialize + Send + Sync + 'static> Kind for Typed<T> 
     }
 
     fn cells(&self, _version: &str, object: &Value) -> Option<Vec<Value>> {
-        self.print.cells.map(|cells| cells(object))
+        Some(self.print.cells.iter().map(|cell| cell(object)).collect())
     }
 
     fn refuse_name(&self, name: &str) -> Option<String> {

@@ -38,18 +38,18 @@ pub struct CloudProfileSpec {
     pub kubernetes: KubernetesSettings,
     /// Machine images.
     #[serde(deserialize_with = "or_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"], "x-kubernetes-patch-strategy" = "merge", "x-kubernetes-patch-merge-key" = "name"))]
+    #[schemars(extend("nullable" = true, "x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"], "x-kubernetes-patch-strategy" = "merge", "x-kubernetes-patch-merge-key" = "name"))]
     pub machine_images: Vec<MachineImage>,
     /// Machine types.
     #[serde(deserialize_with = "or_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"], "x-kubernetes-patch-strategy" = "merge", "x-kubernetes-patch-merge-key" = "name"))]
+    #[schemars(extend("nullable" = true, "x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"], "x-kubernetes-patch-strategy" = "merge", "x-kubernetes-patch-merge-key" = "name"))]
     pub machine_types: Vec<MachineType>,
     /// Configuration for the provider, opaque.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_config: Option<RawJson>,
     /// Regions offered.
     #[serde(deserialize_with = "or_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"], "x-kubernetes-patch-strategy" = "merge", "x-kubernetes-patch-merge-key" = "name"))]
+    #[schemars(extend("nullable" = true, "x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"], "x-kubernetes-patch-strategy" = "merge", "x-kubernetes-patch-merge-key" = "name"))]
     pub regions: Vec<Region>,
     /// Which seeds may be used.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use api_meta::{ObjectReference, SecretReference, kind, or_empty};
+use api_meta::{ObjectReference, SecretReference, kind, null_if_empty, or_empty};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::JsonSchema;
@@ -31,7 +31,8 @@ pub struct QuotaSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster_lifetime_days: Option<i32>,
     /// Limits by resource.
-    #[serde(deserialize_with = "or_empty")]
+    #[serde(deserialize_with = "or_empty", serialize_with = "null_if_empty")]
+    #[schemars(extend("nullable" = true))]
     pub metrics: BTreeMap<String, Quantity>,
     /// What it counts: a Project or a credential.
     pub scope: ObjectReference,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use api_meta::{GoDuration, or_empty, string_enum};
+use api_meta::{GoDuration, go_number, or_empty, string_enum};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub struct ClusterAutoscaler {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_down_unneeded_time: Option<GoDuration>,
     /// Use below which a node is not needed, 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "go_number", skip_serializing_if = "Option::is_none")]
     pub scale_down_utilization_threshold: Option<f64>,
     /// How often the cluster is looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,10 +111,10 @@ string_enum! {
 #[schemars(!default)]
 pub struct ClusterAutoscalerOptions {
     /// Use below which a node is not needed, 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "go_number", skip_serializing_if = "Option::is_none")]
     pub scale_down_utilization_threshold: Option<f64>,
     /// GPU use below which a node is not needed, 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "go_number", skip_serializing_if = "Option::is_none")]
     pub scale_down_gpu_utilization_threshold: Option<f64>,
     /// How long a node must not be needed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,13 +141,13 @@ pub struct VerticalPodAutoscaler {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eviction_rate_burst: Option<i32>,
     /// Pods evicted per second; zero or less switches the limit off.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "go_number", skip_serializing_if = "Option::is_none")]
     pub eviction_rate_limit: Option<f64>,
     /// Share of replicas that may be evicted, 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "go_number", skip_serializing_if = "Option::is_none")]
     pub eviction_tolerance: Option<f64>,
     /// Share added on top of use, 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "go_number", skip_serializing_if = "Option::is_none")]
     pub recommendation_margin_fraction: Option<f64>,
     /// How often pods are updated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -156,28 +156,34 @@ pub struct VerticalPodAutoscaler {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recommender_interval: Option<GoDuration>,
     /// Percentile of CPU use aimed at, 0 to 1.
-    #[serde(rename = "targetCPUPercentile", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename = "targetCPUPercentile",
+        serialize_with = "go_number",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub target_cpu_percentile: Option<f64>,
     /// Percentile of the lower CPU bound, 0 to 1.
     #[serde(
         rename = "recommendationLowerBoundCPUPercentile",
+        serialize_with = "go_number",
         skip_serializing_if = "Option::is_none"
     )]
     pub recommendation_lower_bound_cpu_percentile: Option<f64>,
     /// Percentile of the upper CPU bound, 0 to 1.
     #[serde(
         rename = "recommendationUpperBoundCPUPercentile",
+        serialize_with = "go_number",
         skip_serializing_if = "Option::is_none"
     )]
     pub recommendation_upper_bound_cpu_percentile: Option<f64>,
     /// Percentile of memory use aimed at, 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "go_number", skip_serializing_if = "Option::is_none")]
     pub target_memory_percentile: Option<f64>,
     /// Percentile of the lower memory bound, 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "go_number", skip_serializing_if = "Option::is_none")]
     pub recommendation_lower_bound_memory_percentile: Option<f64>,
     /// Percentile of the upper memory bound, 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "go_number", skip_serializing_if = "Option::is_none")]
     pub recommendation_upper_bound_memory_percentile: Option<f64>,
     /// Half-life of CPU samples.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use api_meta::{GoDuration, or_empty, string_enum};
+use api_meta::{GoDuration, go_number, or_empty, string_enum};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -130,7 +130,7 @@ pub struct HorizontalPodAutoscalerConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync_period: Option<GoDuration>,
     /// Smallest relative change that scales.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "go_number", skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
 }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use api_core::v1beta1::{BackupBucket, ClusterType, ControllerRegistration, Extension, Seed, Shoot};
+use api_meta::names::DNS_UNMANAGED;
 use cluster_apiserver::Status;
 use cluster_apiserver::kind::{Call, Objects};
 use serde_json::{Map, Value};
@@ -82,6 +83,14 @@ async fn labels_of(object: &Value, objects: &dyn Objects) -> Result<Option<Label
             ),
             None => Labels::new(),
         },
+        "NamespacedCloudProfile" => {
+            let parent = text(object, "/spec/parent/name");
+            let parent = objects.get(CORE, "cloudprofiles", None, parent).await?;
+            parent
+                .map(|parent| provider(text(&parent, "/spec/type")))
+                .unwrap_or_default()
+        }
+        "WorkloadIdentity" => provider(text(object, "/spec/targetSystem/type")),
         "SecretBinding" | "CredentialsBinding" => provider(text(object, "/provider/type")),
         _ => return Ok(None),
     }))
@@ -97,7 +106,8 @@ fn of_shoot(shoot: &Shoot, registrations: &[ControllerRegistration]) -> Labels {
         registrations,
     ));
     for provider in spec.dns.iter().flat_map(|dns| &dns.providers) {
-        labels.extend(provider.type_.iter().map(|type_| (prefix::DNS, type_.clone())));
+        let type_ = provider.type_.iter().filter(|type_| *type_ != DNS_UNMANAGED);
+        labels.extend(type_.map(|type_| (prefix::DNS, type_.clone())));
     }
     if let Some(type_) = spec
         .networking

@@ -9,7 +9,7 @@ use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
 
 use super::{Plugin, Verdict, registrations, writes_object};
-use crate::convert::{CORE, decode_stored, field_errors, refuse, text};
+use crate::convert::{CORE, decode_stored, field_errors, forbid, text};
 
 /// The plug-in `ExtensionValidator`.
 pub(crate) struct ExtensionTypes;
@@ -33,7 +33,11 @@ impl Plugin for ExtensionTypes {
                 let before = unknown_types(old, &registrations, review.objects).await?;
                 errors.retain(|error| !before.iter().any(|before| before.detail == error.detail));
             }
-            refuse(text(object, "/kind"), text(object, "/metadata/name"), &errors)?;
+            let resource = match text(object, "/kind") {
+                "BackupEntry" => "backupentries".to_owned(),
+                kind => format!("{}s", kind.to_lowercase()),
+            };
+            forbid(CORE, &resource, text(object, "/metadata/name"), &errors)?;
             Ok(Vec::new())
         })
     }

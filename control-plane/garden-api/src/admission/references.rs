@@ -8,7 +8,7 @@ use cluster_apiserver::schema::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
 use super::{Plugin, Verdict, writes_object};
-use crate::convert::{CORE, is_leaving, text};
+use crate::convert::{CORE, forbid, is_leaving, text};
 
 const SECURITY: &str = "security.gardener.cloud";
 
@@ -24,6 +24,15 @@ struct Reference {
 }
 
 impl Reference {
+    /// Only of these is the content anybody's secret.
+    fn is_secret(&self) -> bool {
+        matches!(self.kind, "Secret" | "WorkloadIdentity")
+    }
+
+    fn is_cluster_wide(&self) -> bool {
+        matches!(self.kind, "ExposureClass" | "Seed")
+    }
+
     fn same(&self, other: &Self) -> bool {
         (self.group, self.resource, &self.namespace, &self.name)
             == (other.group, other.resource, &other.namespace, &other.name)
@@ -49,6 +58,18 @@ impl References {
         group: CORE,
         resource: "secretbindings",
         of: of_binding,
+    };
+    /// For BackupBuckets.
+    pub(crate) const BACKUP_BUCKET: Self = Self {
+        group: CORE,
+        resource: "backupbuckets",
+        of: of_bucket,
+    };
+    /// For BackupEntries.
+    pub(crate) const BACKUP_ENTRY: Self = Self {
+        group: CORE,
+        resource: "backupentries",
+        of: of_entry,
     };
     /// For Shoots.
     pub(crate) const SHOOT: Self = Self {
@@ -82,8 +103,8 @@ impl Plugin for References {
                     namespace,
                     name,
                 } = &named;
-                let place = Some(namespace.as_str());
-                if !objects.allowed(call.user, "get", group, resource, place, name).await? {
+                let place = (!named.is_cluster_wide()).then_some(namespace.as_str());
+                if named.is_secret() && !objects.allowed(call.user, "get", group, resource, place, name).await? {
                     let why = format!(
                         "{path}: user {:?} is not allowed to read {kind} {namespace}/{name}; name one that you may read",
                         call.user.name
@@ -100,11 +121,8 @@ impl Plugin for References {
                     ));
                 }
             }
-            if missing.is_empty() {
-                Ok(Vec::new())
-            } else {
-                Err(Status::invalid(self.group, text(object, "/kind"), call.name, &missing))
-            }
+            forbid(self.group, self.resource, call.name, &missing)?;
+            Ok(Vec::new())
         })
     }
 }
@@ -116,6 +134,8 @@ fn reference(path: String, kind: &str, namespace: &str, name: &str) -> Option<Re
         "ConfigMap" => ("ConfigMap", "", "configmaps"),
         "WorkloadIdentity" => ("WorkloadIdentity", SECURITY, "workloadidentities"),
         "Quota" => ("Quota", CORE, "quotas"),
+        "ExposureClass" => ("ExposureClass", CORE, "exposureclasses"),
+        "Seed" => ("Seed", CORE, "seeds"),
         _ => return None,
     };
     (!name.is_empty()).then(|| Reference {
@@ -151,9 +171,56 @@ fn of_binding(binding: &Value) -> Vec<Reference> {
     secret.into_iter().chain(credentials).chain(quotas).collect()
 }
 
+fn of_bucket(bucket: &Value) -> Vec<Reference> {
+    let to = &bucket["spec"]["credentialsRef"];
+    let (kind, namespace, name) = (text(to, "/kind"), text(to, "/namespace"), text(to, "/name"));
+    let path = "spec.credentialsRef".to_owned();
+    reference(path, kind, namespace, name).into_iter().collect()
+}
+
+fn of_entry(entry: &Value) -> Vec<Reference> {
+    let seed = text(entry, "/spec/seedName");
+    reference("spec.seedName".to_owned(), "Seed", "", seed)
+        .into_iter()
+        .collect()
+}
+
+/// What the API server of a shoot is configured by.
+const OF_API_SERVER: [(&str, &str); 3] = [
+    (
+        "auditConfig.auditPolicy.configMapRef.name",
+        "/auditConfig/auditPolicy/configMapRef/name",
+    ),
+    (
+        "structuredAuthentication.configMapName",
+        "/structuredAuthentication/configMapName",
+    ),
+    (
+        "structuredAuthorization.configMapName",
+        "/structuredAuthorization/configMapName",
+    ),
+];
+
 fn of_shoot(shoot: &Value) -> Vec<Reference> {
     let namespace = text(shoot, "/metadata/namespace");
     let mut found = Vec::new();
+    let path = "spec.exposureClassName".to_owned();
+    found.extend(reference(
+        path,
+        "ExposureClass",
+        "",
+        text(shoot, "/spec/exposureClassName"),
+    ));
+    let server = &shoot["spec"]["kubernetes"]["kubeAPIServer"];
+    for (field, pointer) in OF_API_SERVER {
+        let path = format!("spec.kubernetes.kubeAPIServer.{field}");
+        found.extend(reference(path, "ConfigMap", namespace, text(server, pointer)));
+    }
+    let authorizers = list(server, "/structuredAuthorization/kubeconfigs").iter().enumerate();
+    for (at, authorizer) in authorizers {
+        let path = format!("spec.kubernetes.kubeAPIServer.structuredAuthorization.kubeconfigs[{at}].secretName");
+        found.extend(reference(path, "Secret", namespace, text(authorizer, "/secretName")));
+    }
     for (at, resource) in list(shoot, "/spec/resources").iter().enumerate() {
         let to = &resource["resourceRef"];
         let path = format!("spec.resources[{at}].resourceRef.name");

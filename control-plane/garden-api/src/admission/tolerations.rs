@@ -9,7 +9,7 @@ use cluster_apiserver::schema::FieldError;
 use serde_json::{Value, json};
 
 use super::{Plugin, Verdict, project_of, some_of, writes_object};
-use crate::convert::{CORE, is_leaving, refuse, text};
+use crate::convert::{CORE, forbid, is_leaving, text};
 
 /// The verb that a change of the whitelist needs.
 const VERB: &str = "modify-spec-tolerations-whitelist";
@@ -73,7 +73,7 @@ impl Plugin for Tolerations {
                 })
             };
             let errors: Vec<FieldError> = asked.iter().filter_map(forbidden).collect();
-            refuse("Shoot", review.call.name, &errors)?;
+            forbid(CORE, "shoots", review.call.name, &errors)?;
             Ok(Vec::new())
         })
     }

@@ -14,10 +14,12 @@ use cluster_apiserver::kind::{Call, Objects, Operation, Review};
 use cluster_apiserver::schema::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
-use super::strategy;
+use super::{scheduling, strategy};
 use crate::GardenSettings;
 use crate::admission::{Plugin, Verdict, some_of, writes_object};
-use crate::convert::{CORE, decode, decode_stored, encode_over, field_errors, is_leaving, refuse, text};
+use crate::convert::{
+    CORE, decode, decode_stored, encode_over, field_errors, forbid, is_leaving, refuse, text, uncoded,
+};
 
 const SECURITY: &str = "security.gardener.cloud";
 
@@ -48,6 +50,11 @@ impl Plugin for Against {
                 Some("binding") => {
                     if let Some(old) = old {
                         strategy::keep_all_but_the_seed(object, old);
+                        if text(object, "/spec/seedName") == text(old, "/spec/seedName") {
+                            return Err(uncoded(
+                                "update of binding rejected: the Shoot names this seed already; leave it",
+                            ));
+                        }
                     }
                     complete_networks(object, objects).await?;
                 }
@@ -71,7 +78,7 @@ impl Plugin for Against {
                 return Ok(Vec::new());
             }
             let errors = judge(&review, &shoot, old.as_ref()).await?;
-            refuse("Shoot", review.call.name, &errors)?;
+            forbid(CORE, "shoots", review.call.name, &errors)?;
             Ok(Vec::new())
         })
     }
@@ -100,24 +107,27 @@ impl Against {
             cloud_profile: profile.as_ref(),
             now: call.now,
             entropy: self.entropy.next_u64(),
+            created: call.operation == Operation::Create && old.is_none(),
         };
         api_rules::default_shoot(&mut shoot, with);
         encode_over(&shoot, object);
         let unresolved = match &profile {
-            Some(profile) => field_errors(
-                api_rules::unresolved_version(&shoot, profile, call.now)
-                    .into_iter()
-                    .collect(),
-            ),
+            Some(profile) => api_rules::unresolved_version(&shoot, profile, call.now),
             // Without it, the first thing missed would be the rest of the version.
-            None if old.is_none()
-                && api_rules::cloud_profile_name(&shoot).is_some_and(|(_, name)| !name.is_empty()) =>
-            {
-                vec![profile_missing(&shoot, objects).await?]
+            None if api_rules::cloud_profile_name(&shoot).is_some_and(|(_, name)| !name.is_empty()) => {
+                let missing = profile_missing(&shoot, objects).await?;
+                return Err(Status::internal(format!(
+                    "could not find referenced cloud profile: {missing}"
+                )));
             }
-            None => Vec::new(),
+            None => None,
         };
-        refuse("Shoot", call.name, &unresolved)?;
+        forbid(
+            CORE,
+            "shoots",
+            call.name,
+            &field_errors(unresolved.into_iter().collect()),
+        )?;
         if call.operation == Operation::Create && old.is_none() {
             let metadata = &mut object["metadata"];
             if !metadata["annotations"].is_object() {
@@ -144,9 +154,12 @@ async fn complete_networks(object: &mut Value, objects: &dyn Objects) -> Result<
 async fn judge(review: &Review<'_>, shoot: &Shoot, old: Option<&Shoot>) -> Result<Vec<FieldError>, Status> {
     let objects = review.objects;
     let mut errors = Vec::new();
-    if old.is_none() {
-        check_project(review, shoot, &mut errors).await?;
-        check_seed_right(review, shoot).await?;
+    match old {
+        None => {
+            check_project(review, shoot).await?;
+            check_seed_right(review, shoot).await?;
+        }
+        Some(old) => scheduling::check_seed_change(review, shoot, old)?,
     }
     match profile(shoot, objects).await? {
         Some(profile) => {
@@ -157,27 +170,21 @@ async fn judge(review: &Review<'_>, shoot: &Shoot, old: Option<&Shoot>) -> Resul
                 review.call.now,
             )));
         }
-        None => errors.push(profile_missing(shoot, objects).await?),
+        None if api_rules::cloud_profile_name(shoot).is_some() => errors.push(profile_missing(shoot, objects).await?),
+        None => {}
     }
     check_credentials(review, shoot, old, &mut errors).await?;
-    let seed_changed = old.is_none_or(|old| old.spec.seed_name != shoot.spec.seed_name);
-    if let Some(name) = shoot
-        .spec
-        .seed_name
-        .as_deref()
-        .filter(|name| !name.is_empty() && seed_changed)
-    {
-        match seed(shoot, objects).await? {
-            Some(seed) => errors.extend(against_seed(shoot, &seed)),
-            None => {
-                let words = "name a Seed that exists, or leave the choice to the scheduler";
-                errors.push(FieldError::new(
-                    "spec.seedName",
-                    FieldErrorKind::NotFound,
-                    Some(name.into()),
-                    words,
-                ));
-            }
+    let (seed_before, seed_now) = (
+        old.and_then(|old| old.spec.seed_name.as_deref()),
+        shoot.spec.seed_name.as_deref(),
+    );
+    if let Some(seed) = seed(shoot, objects).await? {
+        let refused = scheduling::against_seed(shoot, &seed, seed_before != seed_now);
+        if let Some(why) = refused {
+            return Err(Status::forbidden(CORE, "shoots", review.call.name, &why));
+        }
+        if seed_before != seed_now {
+            errors.extend(scheduling::networks_against_seed(shoot, &seed));
         }
     }
     Ok(errors)
@@ -197,7 +204,9 @@ async fn profile(shoot: &Shoot, objects: &dyn Objects) -> Result<Option<CloudPro
         (objects.get(CORE, "cloudprofiles", None, name).await?, "/spec")
     };
     let Some(found) = found else { return Ok(None) };
-    found.pointer(pointer).map(|spec| decode_stored(kind, spec)).transpose()
+    // The profile of a project is empty until it is merged with its parent.
+    let merged = found.pointer(pointer).filter(|spec| !text(spec, "/type").is_empty());
+    merged.map(|spec| decode_stored(kind, spec)).transpose()
 }
 
 async fn profile_missing(shoot: &Shoot, objects: &dyn Objects) -> Result<FieldError, Status> {
@@ -237,7 +246,7 @@ async fn seed(shoot: &Shoot, objects: &dyn Objects) -> Result<Option<Seed>, Stat
 }
 
 /// The namespace belongs to a project that is not going away, and the names are short enough together.
-async fn check_project(review: &Review<'_>, shoot: &Shoot, errors: &mut Vec<FieldError>) -> Result<(), Status> {
+async fn check_project(review: &Review<'_>, shoot: &Shoot) -> Result<(), Status> {
     let namespace = review.call.namespace.unwrap_or_default();
     let projects = review.objects.list(CORE, "projects", None).await?;
     let found = review.objects.get("", "namespaces", None, namespace).await?;
@@ -265,10 +274,8 @@ async fn check_project(review: &Review<'_>, shoot: &Shoot, errors: &mut Vec<Fiel
             name.to_owned()
         }
     };
-    errors.extend(field_errors(
-        api_rules::validate_technical_id(&name, shoot).into_iter().collect(),
-    ));
-    Ok(())
+    let too_long = api_rules::validate_technical_id(&name, shoot).into_iter().collect();
+    refuse("Shoot", review.call.name, &field_errors(too_long))
 }
 
 /// A namespace that exists becomes no project's any more, so there is only another to go to.
@@ -378,42 +385,6 @@ async fn check_credentials(
     Ok(())
 }
 
-/// Networks must be disjoint from the seed's, and the seed must stay.
-fn against_seed(shoot: &Shoot, seed: &Seed) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let name = seed.metadata.name.as_deref().unwrap_or_default();
-    if seed.metadata.deletion_timestamp.is_some() {
-        let words = format!("cannot schedule onto seed {name:?}, which is being deleted; choose another");
-        errors.push(FieldError::forbidden("spec.seedName", words));
-    }
-    let Some(networking) = &shoot.spec.networking else {
-        return errors;
-    };
-    let theirs = [
-        ("nodes", seed.spec.networks.nodes.as_deref()),
-        ("pods", Some(seed.spec.networks.pods.as_str())),
-        ("services", Some(seed.spec.networks.services.as_str())),
-    ];
-    let own = [
-        ("spec.networking.nodes", &networking.nodes),
-        ("spec.networking.pods", &networking.pods),
-        ("spec.networking.services", &networking.services),
-    ];
-    for (path, own) in own {
-        for (which, theirs) in theirs {
-            if let (Some(own), Some(theirs)) = (own, theirs)
-                && api_rules::overlaps(own, theirs)
-            {
-                let words = format!(
-                    "shoot network must not overlap with the {which} network {theirs} of seed {name:?}; choose another range"
-                );
-                errors.push(FieldError::invalid(path, own.as_str(), words));
-            }
-        }
-    }
-    errors
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -473,7 +444,7 @@ mod tests {
 
     #[test]
     fn what_the_landscape_does_not_have_is_refused_with_the_choice() {
-        let table: [(&str, Value, &[&str]); 7] = [
+        let table: [(&str, Value, &[&str]); 6] = [
             (
                 "/spec/cloudProfile/name",
                 json!("nowhere"),
@@ -491,7 +462,7 @@ mod tests {
                 &["machine.type", "\"small\""],
             ),
             ("/spec/provider/type", json!("other"), &["spec.provider.type", "prov"]),
-            ("/spec/seedName", json!("nosuch"), &["spec.seedName: Not found"]),
+
             (
                 "/spec/credentialsBindingName",
                 json!("nosuch"),
@@ -543,19 +514,6 @@ mod tests {
             .unwrap();
         let merged = mine(json!({"cloudProfileSpec": parent["spec"]}));
         create(named(), &merged).expect("somebody else has merged it");
-    }
-
-    #[test]
-    fn networks_must_not_overlap_with_the_seeds() {
-        let bad = shoot(|shoot| {
-            shoot["spec"]["seedName"] = json!("seed");
-            shoot["spec"]["networking"]["pods"] = json!("10.1.128.0/17");
-        });
-        let refusal = create(bad, &landscape()).expect_err("overlap");
-        assert!(
-            refusal.contains("spec.networking.pods") && refusal.contains("10.1.0.0/16"),
-            "{refusal}"
-        );
     }
 
     #[test]

@@ -2,8 +2,11 @@
 //! plug-ins that look at other objects. Its rules stand in `api/rules`.
 
 mod against;
+mod default_domain;
 mod domains;
 mod kubeconfig;
+mod prepare;
+mod scheduling;
 mod strategy;
 mod tasks;
 
@@ -52,6 +55,8 @@ pub(crate) fn kind(settings: &GardenSettings) -> Arc<dyn Kind> {
         kind.strategy = Strategy {
             changes_generation: strategy::changes_generation,
             refuse_name: cluster_apiserver::schema::names::dns_label,
+            prepare: prepare::prepare,
+            updates_unconditionally: false,
             ..Strategy::default()
         };
         kind.fields = [
@@ -66,6 +71,7 @@ pub(crate) fn kind(settings: &GardenSettings) -> Arc<dyn Kind> {
         kind.print = columns::shoots();
         kind.plugins = vec![
             Arc::new(against::Against::new(settings)),
+            Arc::new(default_domain::DefaultDomain),
             Arc::new(Tolerations),
             Arc::new(tasks::DeployTasks),
             Arc::new(ExtensionLabels),

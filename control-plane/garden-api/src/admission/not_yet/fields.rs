@@ -2,8 +2,9 @@
 //! money unkept is refused; the rest is kept and answered with a warning, so that manifests carry over.
 
 use api_core::v1beta1::{Shoot, Worker};
-use api_rules::default_shoot_kubernetes;
+use api_rules::{ShootDefaults, default_shoot};
 use cluster_apiserver::schema::FieldError;
+use jiff::Timestamp;
 use serde_json::Value;
 
 /// How a field is answered that asks for something still to come.
@@ -262,11 +263,18 @@ pub(super) fn asked(shoot: &Value) -> Asked {
     asked
 }
 
-/// What is filled in for whoever says nothing. A Shoot with workers has all of it.
+/// What is filled in for whoever says nothing. A new Shoot with workers has all of it.
 fn defaults() -> Value {
     let mut shoot = Shoot::default();
     shoot.spec.provider.workers = vec![Worker::default()];
-    default_shoot_kubernetes(&mut shoot);
+    let with = ShootDefaults {
+        seed: None,
+        cloud_profile: None,
+        now: Timestamp::UNIX_EPOCH,
+        entropy: 0,
+        created: true,
+    };
+    default_shoot(&mut shoot, with);
     serde_json::to_value(shoot).unwrap_or_default()
 }
 

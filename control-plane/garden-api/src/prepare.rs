@@ -1,0 +1,101 @@
+//! What the server itself writes into objects after admission (gardener/gardener v1.150
+//! pkg/apiserver/registry/*/*/strategy.go, `PrepareForCreate` and `Canonicalize`). It never refuses anything.
+
+use api_core::v1beta1::CloudProfileSpec;
+use api_meta::annotations::{OPERATION, operation};
+use cluster_apiserver::kind::{Call, spec_differs};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::convert::{annotation, text};
+
+/// Prefix of the labels that name the seeds of an object.
+pub(crate) const SEED_LABELS: &str = "name.seed.gardener.cloud/";
+const SEED_PROVIDER: &str = "seed.gardener.cloud/provider";
+const SEED_REGION: &str = "seed.gardener.cloud/region";
+
+/// Writes a label.
+pub(crate) fn label(object: &mut Value, label: &str, value: &str) {
+    let labels = &mut object["metadata"]["labels"];
+    if !labels.is_object() {
+        *labels = Value::Object(Map::new());
+    }
+    labels[label] = json!(value);
+}
+
+/// Labels by which seeds are found.
+pub(crate) fn seed(call: &Call<'_>, object: &mut Value, _old: Option<&Value>) {
+    if call.subresource.is_some() {
+        return;
+    }
+    let values = ["/spec/provider/type", "/spec/provider/region"].map(|pointer| text(object, pointer).to_owned());
+    if let Some(labels) = object["metadata"]["labels"].as_object_mut() {
+        labels.retain(|label, _| !label.starts_with(SEED_LABELS));
+    }
+    label(object, &format!("{SEED_LABELS}{}", call.name), "true");
+    label(object, SEED_PROVIDER, &values[0]);
+    label(object, SEED_REGION, &values[1]);
+}
+
+/// Some operations raise the generation of a Seed, and `reconcile` is used up by that.
+pub(crate) fn changes_generation_of_seed(_call: &Call<'_>, object: &mut Value, old: &Value) -> bool {
+    const RAISING: [&str; 4] = [
+        "renew-garden-access-secrets",
+        "renew-workload-identity-tokens",
+        "renew-kubeconfig",
+        operation::RECONCILE,
+    ];
+    let asked = annotation(object, OPERATION).to_owned();
+    let raises = asked != annotation(old, OPERATION) && RAISING.contains(&asked.as_str());
+    if raises && asked == operation::RECONCILE {
+        remove_annotation(object, OPERATION);
+    }
+    raises || spec_differs(object, old)
+}
+
+/// Removes an annotation, and the list of annotations with the last one.
+pub(crate) fn remove_annotation(object: &mut Value, key: &str) {
+    let Some(metadata) = object["metadata"].as_object_mut() else {
+        return;
+    };
+    let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) else {
+        return;
+    };
+    annotations.remove(key);
+    if annotations.is_empty() {
+        metadata.remove("annotations");
+    }
+}
+
+/// A new profile keeps no version that no Shoot could use.
+pub(crate) fn cloud_profile(call: &Call<'_>, object: &mut Value, old: Option<&Value>) {
+    if old.is_some() {
+        return;
+    }
+    if let Ok(mut spec) = CloudProfileSpec::deserialize(&object["spec"]) {
+        api_rules::drop_inactive_versions(&mut spec, call.now);
+        if let Ok(spec) = serde_json::to_value(spec) {
+            object["spec"] = spec;
+        }
+    }
+}
+
+/// The status of a project's profile always has a profile; an empty one until it is merged with its parent.
+pub(crate) fn namespaced_cloud_profile(_call: &Call<'_>, object: &mut Value, _old: Option<&Value>) {
+    if !object["status"].is_object() {
+        object["status"] = Value::Object(Map::new());
+    }
+    if object["status"]["cloudProfileSpec"].is_null() {
+        object["status"]["cloudProfileSpec"] =
+            json!({"kubernetes": {}, "machineImages": null, "machineTypes": null, "regions": null, "type": ""});
+    }
+}
+
+/// The subject of an identity's tokens.
+pub(crate) fn workload_identity(call: &Call<'_>, object: &mut Value, old: Option<&Value>) {
+    if old.is_none() && text(object, "/status/sub").is_empty() {
+        let (namespace, uid) = (call.namespace.unwrap_or_default(), text(object, "/metadata/uid"));
+        let subject = api_rules::subject_of_workload_identity(namespace, call.name, uid);
+        object["status"] = json!({ "sub": subject });
+    }
+}
