@@ -11,10 +11,11 @@ use crate::{FieldError, Path};
 fn owner(errors: &mut Vec<FieldError>, seed: Option<&str>, shoot: Option<&ObjectReference>) {
     match (seed, shoot) {
         (None | Some(""), None) => {
-            errors.push(Path::new("spec.seedName").required("either seedName or shootRef must be set"));
+            errors
+                .push(Path::new("spec.seedName").invalid(seed, "either seedName or shootRef must be set; name a seed"));
         }
         (Some(seed), Some(_)) if !seed.is_empty() => {
-            errors.push(Path::new("spec.shootRef").forbidden("must not be set together with seedName"));
+            errors.push(Path::new("spec.seedName").invalid(seed, "must not be set together with shootRef; remove one"));
         }
         _ => {}
     }
@@ -24,12 +25,16 @@ fn owner(errors: &mut Vec<FieldError>, seed: Option<&str>, shoot: Option<&Object
 pub fn validate_backup_bucket(bucket: &BackupBucket) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = Path::new("spec");
-    not_empty(&mut errors, &spec.child("provider.type"), &bucket.spec.provider.type_);
-    not_empty(
-        &mut errors,
-        &spec.child("provider.region"),
-        &bucket.spec.provider.region,
-    );
+    let provider = &bucket.spec.provider;
+    for (field, text) in [("type", &provider.type_), ("region", &provider.region)] {
+        if text.is_empty() {
+            errors.push(
+                spec.child("provider")
+                    .child(field)
+                    .invalid(text, "must not be empty; set it"),
+            );
+        }
+    }
     owner(
         &mut errors,
         bucket.spec.seed_name.as_deref(),

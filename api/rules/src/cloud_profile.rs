@@ -2,11 +2,12 @@
 //! configuration is never looked at.
 
 use api_core::v1beta1::{
-    CloudProfile, ExpirableVersion, MachineImage, MachineImageUpdateStrategy, VersionClassification,
+    CloudProfile, ExpirableVersion, MachineImage, MachineImageUpdateStrategy, MachineType, VersionClassification,
 };
 
 use crate::checks::{distinct, dns_label, known, name, not_empty};
-use crate::{FieldError, Path, versions};
+use crate::shoot_values::is_bundle;
+use crate::{FieldError, Path, quantity, versions};
 
 /// CPU architectures that machines may have.
 pub(crate) const ARCHITECTURES: [&str; 2] = ["amd64", "arm64"];
@@ -36,6 +37,9 @@ pub fn validate_cloud_profile(profile: &CloudProfile) -> Vec<FieldError> {
         distinct(&mut errors, region.zones.iter().map(|z| z.name.as_str()), |index| {
             zones.index(index).child("name")
         });
+        for (index, zone) in region.zones.iter().enumerate() {
+            not_empty(&mut errors, &zones.index(index).child("name"), &zone.name);
+        }
     }
     if spec.machine_types.is_empty() {
         errors.push(
@@ -52,6 +56,7 @@ pub fn validate_cloud_profile(profile: &CloudProfile) -> Vec<FieldError> {
     for (index, machine_type) in spec.machine_types.iter().enumerate() {
         let path = types.index(index);
         not_empty(&mut errors, &path.child("name"), &machine_type.name);
+        validate_machine_sizes(&mut errors, &path, machine_type);
         if let Some(architecture) = &machine_type.architecture {
             let known_one = ARCHITECTURES.contains(&architecture.as_str());
             known(
@@ -69,14 +74,33 @@ pub fn validate_cloud_profile(profile: &CloudProfile) -> Vec<FieldError> {
         spec.volume_types.iter().map(|t| t.name.as_str()),
         |index| volumes.index(index).child("name"),
     );
+    for (index, volume_type) in spec.volume_types.iter().enumerate() {
+        let path = volumes.index(index);
+        not_empty(&mut errors, &path.child("name"), &volume_type.name);
+        not_empty(&mut errors, &path.child("class"), &volume_type.class);
+    }
     validate_images(&mut errors, &path.child("machineImages"), &spec.machine_images);
+    if spec.ca_bundle.as_deref().is_some_and(|bundle| !is_bundle(bundle)) {
+        errors.push(
+            path.child("caBundle")
+                .invalid(&spec.ca_bundle, "must be certificates in PEM"),
+        );
+    }
+    let bastion = spec.bastion.as_ref();
+    if bastion.is_some_and(|bastion| bastion.machine_image.is_none() && bastion.machine_type.is_none()) {
+        errors.push(
+            path.child("bastion")
+                .invalid(&spec.bastion, "must name a machine type, a machine image or both"),
+        );
+    }
     if spec
         .limits
         .as_ref()
         .and_then(|limits| limits.max_nodes_total)
         .is_some_and(|max| max <= 0)
     {
-        errors.push(path.child("limits.maxNodesTotal").forbidden("must be above zero"));
+        let max = spec.limits.as_ref().and_then(|limits| limits.max_nodes_total);
+        errors.push(path.child("limits.maxNodesTotal").invalid(max, "must be above zero"));
     }
     errors
 }
@@ -91,12 +115,62 @@ fn validate_versions(errors: &mut Vec<FieldError>, path: &Path, versions: &[Expi
     for (index, version) in versions.iter().enumerate() {
         let path = path.index(index);
         if !versions::is_full(&version.version) {
-            errors.push(
-                path.child("version")
-                    .invalid(&version.version, "must be a full version such as \"1.35.2\""),
-            );
+            errors.push(path.invalid(&version.version, "must be a full version such as \"1.35.2\""));
         }
         validate_classification(errors, &path, version.classification.as_ref());
+    }
+    validate_choice(errors, path, versions);
+}
+
+/// One supported version per minor version, and one newest version that never expires.
+fn validate_choice(errors: &mut Vec<FieldError>, path: &Path, versions: &[ExpirableVersion]) {
+    let minor = |version: &ExpirableVersion| versions::parse(&version.version).map(|v| (v.major, v.minor));
+    let is_supported = |version: &&ExpirableVersion| version.classification == Some(VersionClassification::Supported);
+    for (index, version) in versions.iter().enumerate().filter(|(_, version)| is_supported(version)) {
+        let same = versions
+            .iter()
+            .filter(is_supported)
+            .filter(|other| minor(other) == minor(version))
+            .count();
+        if same > 1 && minor(version).is_some() {
+            errors.push(path.index(index).forbidden(format!(
+                "{} is one of {same} supported versions of its minor version; make the others deprecated",
+                version.version
+            )));
+        }
+    }
+    let newest = versions.iter().filter(|version| versions::is_full(&version.version));
+    let newest = newest.max_by_key(|version| versions::parse(&version.version));
+    match newest {
+        None => errors.push(path.invalid("", "has no newest version, which new Shoots would take; add one")),
+        Some(version) => {
+            if let Some(end) = &version.expiration_date {
+                let words = format!("must not be set for the newest version, {}; remove it", version.version);
+                let field = Path::new(&format!("{path}[].expirationDate"));
+                errors.push(field.invalid(end, words));
+            }
+        }
+    }
+}
+
+fn validate_machine_sizes(errors: &mut Vec<FieldError>, path: &Path, machine_type: &MachineType) {
+    let sizes = [
+        ("cpu", &machine_type.cpu),
+        ("gpu", &machine_type.gpu),
+        ("memory", &machine_type.memory),
+    ];
+    for (field, size) in sizes {
+        if quantity::value(&size.0).is_some_and(|size| size < 0.0) {
+            errors.push(path.child(field).invalid(&size.0, "must not be negative"));
+        }
+    }
+    if let Some(storage) = &machine_type.storage
+        && storage.size.is_some() == storage.min_size.is_some()
+    {
+        errors.push(
+            path.child("storage")
+                .invalid(storage, "must have either size or minSize"),
+        );
     }
 }
 
@@ -176,6 +250,59 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_rule_of_sizes_and_versions_names_its_field() {
+        let base = json!({"metadata": {"name": "local"}, "spec": {
+            "type": "local", "regions": [{"name": "local"}], "kubernetes": {"versions": [{"version": "1.35.0"}]},
+            "machineTypes": [{"name": "local", "cpu": "1", "gpu": "0", "memory": "1Gi"}],
+            "machineImages": [{"name": "local", "versions": [{"version": "1.0.0", "architectures": ["amd64"]}]}]}});
+        let supported = |version: &str| json!({"version": version, "classification": "supported"});
+        let cases = [
+            (
+                "regions",
+                json!([{"name": "local", "zones": [{}]}]),
+                "regions[0].zones[0].name",
+            ),
+            ("volumeTypes", json!([{"class": "c"}]), "volumeTypes[0].name"),
+            ("volumeTypes", json!([{"name": "v"}]), "volumeTypes[0].class"),
+            (
+                "machineTypes",
+                json!([{"name": "m", "cpu": "-1"}]),
+                "machineTypes[0].cpu",
+            ),
+            (
+                "machineTypes",
+                json!([{"name": "m", "storage": {"class": "c", "type": "t"}}]),
+                "machineTypes[0].storage",
+            ),
+            ("caBundle", json!("x"), "caBundle"),
+            ("bastion", json!({}), "bastion"),
+            ("limits", json!({"maxNodesTotal": -1}), "limits.maxNodesTotal"),
+            (
+                "kubernetes",
+                json!({"versions": [{"version": "1.35.0", "expirationDate": "2199-01-01T00:00:00Z"}]}),
+                "kubernetes.versions[].expirationDate",
+            ),
+        ];
+        let wrong = |field: &str, value: serde_json::Value| -> Vec<String> {
+            let mut profile = base.clone();
+            profile["spec"][field] = value;
+            let profile: CloudProfile = serde_json::from_value(profile).unwrap();
+            validate_cloud_profile(&profile)
+                .into_iter()
+                .map(|error| error.path)
+                .collect()
+        };
+        for (field, value, expected) in cases {
+            assert_eq!(wrong(field, value), [format!("spec.{expected}")]);
+        }
+        let two = json!({"versions": [supported("1.35.0"), supported("1.35.1"), supported("1.34.1")]});
+        assert_eq!(
+            wrong("kubernetes", two),
+            ["spec.kubernetes.versions[0]", "spec.kubernetes.versions[1]"]
+        );
+    }
+
+    #[test]
     fn a_profile_offers_something_of_everything_once() {
         let good: CloudProfile = serde_json::from_value(json!({"metadata": {"name": "local"}, "spec": {
             "type": "local", "regions": [{"name": "local"}], "kubernetes": {"versions": [{"version": "1.35.0"}]},
@@ -194,7 +321,8 @@ mod tests {
         assert_eq!(
             paths,
             [
-                "spec.kubernetes.versions[0].version",
+                "spec.kubernetes.versions[0]",
+                "spec.kubernetes.versions",
                 "spec.regions[1].name",
                 "spec.machineImages[0].versions[0].architectures[0]"
             ]
@@ -202,6 +330,6 @@ mod tests {
         let mut other = good.clone();
         other.spec.type_ = "remote".into();
         assert_eq!(validate_cloud_profile_update(&other, &good)[0].path, "spec.type");
-        assert_eq!(validate_cloud_profile(&CloudProfile::default()).len(), 6);
+        assert_eq!(validate_cloud_profile(&CloudProfile::default()).len(), 7);
     }
 }

@@ -286,7 +286,7 @@ fn validate_repository(errors: &mut Vec<FieldError>, path: &Path, repository: &v
         );
     }
     if tag.is_none() && digest.is_none() {
-        errors.push(path.child("tag").required("must provide tag or digest"));
+        errors.push(path.required("must provide tag or digest"));
     }
     if let Some(digest) = digest.as_ref().filter(|digest| !digest.starts_with("sha256:")) {
         errors.push(path.child("digest").invalid(digest, "must start with \"sha256:\""));
@@ -335,7 +335,7 @@ mod tests {
             ),
             (
                 json!({"metadata": {"name": "d"}, "helm": {"ociRepository": {"repository": "r"}}}),
-                "helm.ociRepository.tag: Required value",
+                "helm.ociRepository: Required value",
             ),
             (
                 json!({"metadata": {"name": "d"}, "helm": {"ociRepository": {"ref": "r", "tag": "t"}}}),

@@ -15,7 +15,7 @@ pub fn validate_controller_installation(installation: &ControllerInstallation) -
     }
     match (&spec.seed_ref, &spec.shoot_ref) {
         (None, None) => {
-            errors.push(Path::new("spec.seedRef").required("either seedRef or shootRef must be set"));
+            errors.push(Path::new("spec.seedRef").forbidden("either seedRef or shootRef must be set; name a seed"));
         }
         (Some(seed), _) if named(Some(seed)).is_empty() => {
             errors.push(Path::new("spec.seedRef.name").required("field is required"));

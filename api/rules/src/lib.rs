@@ -9,20 +9,27 @@ mod cloud_profile;
 mod cloud_profile_defaults;
 mod deployment;
 mod dual_approval;
+mod feature_gates;
 mod field_error;
 mod force_deletion;
 mod installation;
 mod node_ranges;
 mod old_spellings;
+mod other_kinds;
 mod project;
+mod quantity;
 mod registration;
 mod required_types;
 mod seed;
 mod shoot;
+mod shoot_addons;
 mod shoot_against;
+mod shoot_components;
 mod shoot_defaults;
+mod shoot_kubelet;
 mod shoot_kubernetes_defaults;
 mod shoot_ranges;
+mod shoot_scaling;
 mod shoot_scaling_defaults;
 mod shoot_settle;
 mod shoot_update;
@@ -51,6 +58,10 @@ pub use force_deletion::validate_force_deletion;
 pub use installation::{validate_controller_installation, validate_controller_installation_update};
 pub use node_ranges::validate_node_ranges;
 pub use old_spellings::accept_old_spellings;
+pub use other_kinds::{
+    validate_exposure_class, validate_internal_secret, validate_namespaced_cloud_profile,
+    validate_namespaced_cloud_profile_update, validate_quota, validate_shoot_state,
+};
 pub use project::{default_project, project_of_namespace, validate_project, validate_project_update};
 pub use registration::{
     competing_primaries, default_controller_registration, is_primary, validate_controller_registration,
@@ -61,7 +72,9 @@ pub use required_types::{
     unregistered_types, unregistered_types_of_seed,
 };
 pub use seed::{default_seed, validate_seed, validate_seed_update};
-pub use shoot::{is_workerless, validate_shoot, validate_technical_id};
+pub use shoot::{
+    is_workerless, validate_shoot, validate_shoot_creation, validate_shoot_networks, validate_technical_id,
+};
 pub use shoot_against::{cloud_profile_name, unresolved_version, validate_shoot_against};
 pub use shoot_defaults::{ShootDefaults, default_shoot, default_shoot_networks};
 pub use shoot_kubernetes_defaults::default_shoot_kubernetes;

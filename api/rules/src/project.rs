@@ -139,6 +139,21 @@ pub fn validate_project(project: &Project) -> Vec<FieldError> {
         ));
     }
     let spec = Path::new("spec");
+    for (field, text) in [
+        ("description", &project.spec.description),
+        ("purpose", &project.spec.purpose),
+    ] {
+        if text.as_ref().is_some_and(String::is_empty) {
+            errors.push(
+                spec.child(field)
+                    .required("must not be empty when it is given; leave it out"),
+            );
+        }
+    }
+    if let Some(owner) = &project.spec.owner {
+        not_empty(&mut errors, &spec.child("owner.name"), &owner.name);
+    }
+    validate_approvals(&mut errors, &spec.child("dualApprovalForDeletion"), project);
     if let Some(namespace) = &project.spec.namespace {
         let path = spec.child("namespace");
         dns_label(&mut errors, &path, namespace);
@@ -148,6 +163,19 @@ pub fn validate_project(project: &Project) -> Vec<FieldError> {
     }
     validate_members(&mut errors, &spec.child("members"), &project.spec.members);
     if let Some(tolerations) = &project.spec.tolerations {
+        let lists = [
+            ("defaults", &tolerations.defaults),
+            ("whitelist", &tolerations.whitelist),
+        ];
+        for (field, list) in lists {
+            let path = spec.child("tolerations").child(field);
+            for (index, toleration) in list.iter().enumerate() {
+                not_empty(&mut errors, &path.index(index).child("key"), &toleration.key);
+                if list[..index].contains(toleration) {
+                    errors.push(path.index(index).duplicate(&toleration.key));
+                }
+            }
+        }
         for (index, toleration) in tolerations.defaults.iter().enumerate() {
             if !tolerations.whitelist.contains(toleration) {
                 let path = spec.child("tolerations.defaults").index(index);
@@ -156,6 +184,25 @@ pub fn validate_project(project: &Project) -> Vec<FieldError> {
         }
     }
     errors
+}
+
+/// Deletions of Shoots alone can need two people.
+fn validate_approvals(errors: &mut Vec<FieldError>, path: &Path, project: &Project) {
+    const RESOURCES: [&str; 1] = ["shoots"];
+    let resources = || {
+        project
+            .spec
+            .dual_approval_for_deletion
+            .iter()
+            .map(|entry| entry.resource.as_str())
+    };
+    distinct(errors, resources(), |index| path.index(index).child("resource"));
+    for (index, resource) in resources().enumerate() {
+        let path = path.index(index).child("resource");
+        if !RESOURCES.contains(&resource) {
+            errors.push(path.not_supported(resource, &RESOURCES));
+        }
+    }
 }
 
 fn validate_members(errors: &mut Vec<FieldError>, path: &Path, members: &[ProjectMember]) {
@@ -176,14 +223,10 @@ fn validate_members(errors: &mut Vec<FieldError>, path: &Path, members: &[Projec
                     .not_supported(kind, &["User", "Group", "ServiceAccount"]),
             ),
         }
-        let roles = std::iter::once((path.child("role"), &member.role)).chain(
-            member
-                .roles
-                .iter()
-                .enumerate()
-                .map(|(index, role)| (path.child("roles").index(index), role)),
-        );
-        for (path, role) in roles {
+        // `role` is the first of the roles.
+        let roles = std::iter::once(&member.role).chain(&member.roles).enumerate();
+        for (index, role) in roles {
+            let path = path.child("roles").index(index);
             let extension = role
                 .strip_prefix(EXTENSION_ROLE_PREFIX)
                 .is_some_and(|name| !name.is_empty());
@@ -211,7 +254,7 @@ pub fn validate_project_update(new: &Project, old: &Project) -> Vec<FieldError> 
     if old.spec.owner.is_some() && new.spec.owner.is_none() {
         errors.push(
             spec.child("owner")
-                .required("a project keeps an owner; name another one instead"),
+                .invalid(&new.spec.owner, "a project keeps an owner; name another one instead"),
         );
     }
     errors
@@ -275,7 +318,7 @@ mod tests {
                     "dev",
                     json!({"members": [{"kind": "User", "name": "a", "role": "king"}]}),
                 ),
-                "spec.members[0].role",
+                "spec.members[0].roles[0]",
             ),
             (
                 project(
@@ -290,6 +333,24 @@ mod tests {
                     json!({"members": [{"kind": "User", "name": "a", "role": "admin"}, {"kind": "User", "name": "a", "role": "viewer"}]}),
                 ),
                 "spec.members[1]",
+            ),
+            (project("dev", json!({"description": ""})), "spec.description"),
+            (project("dev", json!({"purpose": ""})), "spec.purpose"),
+            (project("dev", json!({"owner": {"kind": "User"}})), "spec.owner.name"),
+            (
+                project("dev", json!({"dualApprovalForDeletion": [{"resource": "pods"}]})),
+                "spec.dualApprovalForDeletion[0].resource",
+            ),
+            (
+                project(
+                    "dev",
+                    json!({"dualApprovalForDeletion": [{"resource": "shoots"}, {"resource": "shoots"}]}),
+                ),
+                "spec.dualApprovalForDeletion[1].resource",
+            ),
+            (
+                project("dev", json!({"tolerations": {"whitelist": [{}]}})),
+                "spec.tolerations.whitelist[0].key",
             ),
             (
                 project("dev", json!({"tolerations": {"defaults": [{"key": "a"}]}})),

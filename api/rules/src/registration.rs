@@ -12,7 +12,7 @@ use api_extensions::EXTENSION_KINDS;
 use api_meta::GoDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use crate::checks::{dns_label, frozen, known, name, not_empty};
+use crate::checks::{distinct, dns_label, frozen, known, name, not_empty};
 use crate::old_spellings::enabled_otherwise;
 use crate::{FieldError, Path};
 
@@ -87,6 +87,7 @@ pub fn validate_controller_registration(registration: &ControllerRegistration) -
 }
 
 fn validate_resource(errors: &mut Vec<FieldError>, path: &Path, resource: &ControllerResource) {
+    not_empty(errors, &path.child("kind"), &resource.kind);
     let known_kind = EXTENSION_KINDS.contains(&resource.kind.as_str());
     known(
         errors,
@@ -121,13 +122,17 @@ fn validate_resource(errors: &mut Vec<FieldError>, path: &Path, resource: &Contr
         ("autoEnable", &resource.auto_enable),
         ("clusterCompatibility", &resource.cluster_compatibility),
     ] {
+        let list = path.child(field);
+        distinct(errors, values.iter().map(ClusterType::as_str), |index| {
+            list.index(index)
+        });
         for (index, value) in values.iter().enumerate() {
             let path = path.child(field).index(index);
             known(errors, &path, value.is_known(), value.as_str(), ClusterType::KNOWN);
         }
     }
     for (index, value) in resource.auto_enable.iter().enumerate() {
-        if is_extension && value.is_known() && !resource.cluster_compatibility.contains(value) {
+        if is_extension && !resource.cluster_compatibility.contains(value) {
             errors.push(path.child("autoEnable").index(index).forbidden(format!(
                 "autoEnable must be a subset of clusterCompatibility: add {value:?} there",
                 value = value.as_str()

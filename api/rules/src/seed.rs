@@ -8,11 +8,12 @@ use api_core::v1beta1::{
     SeedSettingExcessCapacityReservationConfig, SeedSettingLoadBalancerServicesZonalIngress, SeedSettingScheduling,
     SeedSettingTopologyAwareRouting, SeedSettingVerticalPodAutoscaler, SeedSpec,
 };
+use api_meta::annotations::OPERATION;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::checks::{credentials_ref, distinct, dns_label, dns_name, frozen, known, name, named_resources, not_empty};
 use crate::old_spellings::both_on_and_off;
-use crate::{FieldError, Path, cidr};
+use crate::{FieldError, Path, cidr, quantity};
 
 /// Room kept free when a seed says nothing.
 const RESERVED_CPU: &str = "2";
@@ -121,17 +122,55 @@ pub fn validate_seed(seed: &Seed) -> Vec<FieldError> {
         extensions.index(index).child("type")
     });
     both_on_and_off(&mut errors, &extensions, &spec.extensions);
+    validate_settings(&mut errors, &path, seed);
     named_resources(&mut errors, &path.child("resources"), &spec.resources);
     errors
+}
+
+/// Load balancers, volumes, and the operation that an annotation asks for.
+fn validate_settings(errors: &mut Vec<FieldError>, path: &Path, seed: &Seed) {
+    const POLICIES: [&str; 2] = ["Cluster", "Local"];
+    const OPERATIONS: [&str; 4] = [
+        "reconcile",
+        "renew-garden-access-secrets",
+        "renew-kubeconfig",
+        "renew-workload-identity-tokens",
+    ];
+    let services = seed
+        .spec
+        .settings
+        .as_ref()
+        .and_then(|settings| settings.load_balancer_services.as_ref());
+    if let Some(policy) = services.and_then(|services| services.external_traffic_policy.as_ref()) {
+        let path = path.child("settings.loadBalancerServices.externalTrafficPolicy");
+        known(errors, &path, POLICIES.contains(&policy.as_str()), policy, &POLICIES);
+    }
+    let smallest = seed
+        .spec
+        .volume
+        .as_ref()
+        .and_then(|volume| volume.minimum_size.as_ref());
+    if let Some(size) = smallest.filter(|size| quantity::value(&size.0).is_none_or(|size| size <= 0.0)) {
+        errors.push(
+            path.child("volume.minimumSize")
+                .invalid(&size.0, "must be a quantity above zero"),
+        );
+    }
+    let asked = seed.metadata.annotations.as_ref().and_then(|all| all.get(OPERATION));
+    if let Some(asked) = asked.filter(|asked| !asked.is_empty()) {
+        let path = Path::new("metadata.annotations").key(OPERATION);
+        known(errors, &path, OPERATIONS.contains(&asked.as_str()), asked, &OPERATIONS);
+    }
 }
 
 fn validate_networks(errors: &mut Vec<FieldError>, path: &Path, spec: &SeedSpec) {
     let networks = &spec.networks;
     let mut known_networks = Vec::new();
     for (field, network) in [
-        ("nodes", networks.nodes.as_deref()),
+        // An overlap is reported at the later one.
         ("pods", Some(networks.pods.as_str())),
         ("services", Some(networks.services.as_str())),
+        ("nodes", networks.nodes.as_deref()),
     ] {
         if let Some(network) = network {
             cidr::network(errors, &path.child(field), network);
@@ -139,15 +178,20 @@ fn validate_networks(errors: &mut Vec<FieldError>, path: &Path, spec: &SeedSpec)
         }
     }
     cidr::disjoint(errors, &known_networks);
+    if let [family @ (IPFamily::IPv4 | IPFamily::IPv6)] = &networks.ip_families[..] {
+        for (path, network) in &known_networks {
+            if network.contains(':') != (*family == IPFamily::IPv6) {
+                let words = format!("must be an {} network, the only one of ipFamilies", family.as_str());
+                errors.push(path.invalid(network, words));
+            }
+        }
+    }
     if let Some(defaults) = &networks.shoot_defaults {
         for (field, network) in [("pods", &defaults.pods), ("services", &defaults.services)] {
             if let Some(network) = network {
                 cidr::network(errors, &path.child("shootDefaults").child(field), network);
             }
         }
-    }
-    for (index, network) in networks.block_cidrs.iter().enumerate() {
-        cidr::network(errors, &path.child("blockCIDRs").index(index), network);
     }
     for (index, family) in networks.ip_families.iter().enumerate() {
         known(

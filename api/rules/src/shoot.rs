@@ -2,14 +2,20 @@
 //! stands in `shoot_against` and `required_types`.
 
 use api_core::v1beta1::{
-    FailureToleranceType, Hibernation, IPFamily, Maintenance, MaintenanceTimeWindow, ProxyMode, Shoot, ShootPurpose,
-    ShootSpec,
+    FailureToleranceType, Hibernation, HibernationSchedule, IPFamily, MachineUpdateStrategy, Maintenance,
+    MaintenanceTimeWindow, ProxyMode, Shoot, ShootPurpose, ShootSpec,
 };
+use api_meta::finalizers::GARDENER;
+use api_meta::names::{DNS_UNMANAGED, GARDEN_NAMESPACE};
 
 use crate::checks::{distinct, dns_label, dns_name, known, name, named, named_resources, not_empty};
 use crate::node_ranges::validate_node_ranges;
 use crate::old_spellings::both_on_and_off;
+use crate::shoot_addons::{validate_addons, validate_rewriting, validate_rotation};
+use crate::shoot_components::validate_components;
 use crate::shoot_ranges::validate_ranges;
+use crate::shoot_scaling::{validate_cluster_autoscaler, validate_vertical_autoscaler};
+use crate::shoot_settle::NO_SECRET_NAME_FROM;
 use crate::shoot_values::{NODE_MASKS, validate_kubernetes_values};
 use crate::{FieldError, Path, cidr, shoot_workers, versions};
 
@@ -19,6 +25,10 @@ const PROJECT_AND_SHOOT_BYTES_MAX: usize = 21;
 const WINDOW_MINUTES_MIN: i64 = 30;
 /// Longest maintenance window.
 const WINDOW_MINUTES_MAX: i64 = 6 * 60;
+/// First minor version of Kubernetes from which a Shoot must not use `cloudProfileName` and `secretBindingName`.
+pub(crate) const NO_OLD_REFERENCES_FROM: u64 = 34;
+/// Node networks of IPv6, as prefix lengths.
+const NODE_MASKS_IPV6: std::ops::RangeInclusive<i32> = 64..=124;
 /// Fields of a cron line.
 const CRON_FIELDS: usize = 5;
 
@@ -56,6 +66,21 @@ pub(crate) fn validate_always(shoot: &Shoot) -> Vec<FieldError> {
     validate_profile(&mut errors, &path, spec);
     validate_kubernetes(&mut errors, &path.child("kubernetes"), spec);
     validate_kubernetes_values(&mut errors, &path.child("kubernetes"), spec);
+    validate_components(&mut errors, &path.child("kubernetes"), &spec.kubernetes);
+    let version = spec.kubernetes.version.as_deref().unwrap_or_default();
+    if let Some(config) = &spec.kubernetes.cluster_autoscaler {
+        validate_cluster_autoscaler(
+            &mut errors,
+            &path.child("kubernetes.clusterAutoscaler"),
+            config,
+            version,
+        );
+    }
+    if let Some(config) = &spec.kubernetes.vertical_pod_autoscaler {
+        validate_vertical_autoscaler(&mut errors, &path.child("kubernetes.verticalPodAutoscaler"), config);
+    }
+    validate_addons(&mut errors, &path, spec);
+    validate_rewriting(&mut errors, &path, spec);
     if is_workerless(shoot) {
         shoot_workers::forbid_for_workerless(&mut errors, &path, spec);
     } else {
@@ -70,15 +95,7 @@ pub(crate) fn validate_always(shoot: &Shoot) -> Vec<FieldError> {
     distinct(&mut errors, spec.tolerations.iter().map(|t| t.key.as_str()), |index| {
         tolerations.index(index).child("key")
     });
-    if let Some(purpose) = &spec.purpose {
-        known(
-            &mut errors,
-            &path.child("purpose"),
-            purpose.is_known(),
-            purpose.as_str(),
-            ShootPurpose::KNOWN,
-        );
-    }
+    validate_purpose(&mut errors, &path.child("purpose"), shoot);
     if let Some(tolerance) = spec.control_plane.as_ref().and_then(|c| c.high_availability.as_ref()) {
         let word = &tolerance.failure_tolerance.type_;
         let path = path.child("controlPlane.highAvailability.failureTolerance.type");
@@ -94,8 +111,80 @@ pub(crate) fn validate_always(shoot: &Shoot) -> Vec<FieldError> {
         validate_hibernation(&mut errors, &path.child("hibernation.schedules"), hibernation);
     }
     if let Some(maintenance) = &spec.maintenance {
-        validate_maintenance(&mut errors, &path.child("maintenance"), maintenance);
+        let path = path.child("maintenance");
+        validate_maintenance(&mut errors, &path, maintenance);
+        validate_rotation(&mut errors, &path, maintenance, is_workerless(shoot));
     }
+    errors
+}
+
+/// What only a new shoot must not have.
+pub fn validate_shoot_creation(shoot: &Shoot) -> Vec<FieldError> {
+    let mut errors = validate_shoot(shoot);
+    let path = Path::new("metadata.finalizers");
+    let finalizers = shoot.metadata.finalizers.iter().flatten().enumerate();
+    for (index, _) in finalizers.filter(|(_, finalizer)| *finalizer == GARDENER) {
+        errors.push(
+            path.index(index)
+                .forbidden("is the gardenlet's own, which adds it; leave it out"),
+        );
+    }
+    let pools = Path::new("spec.provider.workers");
+    for (index, pool) in shoot.spec.provider.workers.iter().enumerate() {
+        let in_place = pool.update_strategy.as_ref().filter(|strategy| {
+            matches!(
+                strategy,
+                MachineUpdateStrategy::AutoInPlaceUpdate | MachineUpdateStrategy::ManualInPlaceUpdate
+            )
+        });
+        if let Some(strategy) = in_place {
+            errors.push(pools.index(index).child("updateStrategy").invalid(
+                strategy.as_str(),
+                "machines are not updated in place, the feature gate InPlaceNodeUpdates is off; take \"AutoRollingUpdate\"",
+            ));
+        }
+    }
+    errors
+}
+
+/// Infrastructure is a purpose of the landscape's own Shoots alone.
+fn validate_purpose(errors: &mut Vec<FieldError>, path: &Path, shoot: &Shoot) {
+    let Some(purpose) = &shoot.spec.purpose else { return };
+    let own = shoot.metadata.namespace.as_deref() == Some(GARDEN_NAMESPACE);
+    let infrastructure = ShootPurpose::Infrastructure.as_str();
+    let allowed: Vec<&str> = ShootPurpose::KNOWN
+        .iter()
+        .copied()
+        .filter(|word| own || *word != infrastructure)
+        .collect();
+    known(
+        errors,
+        path,
+        allowed.contains(&purpose.as_str()),
+        purpose.as_str(),
+        &allowed,
+    );
+}
+
+/// The shoot's networks must not overlap with each other where addresses are IPv4's.
+pub fn validate_shoot_networks(shoot: &Shoot) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let Some(networking) = &shoot.spec.networking else {
+        return errors;
+    };
+    if !networking.ip_families.is_empty() && !networking.ip_families.contains(&IPFamily::IPv4) {
+        return errors;
+    }
+    let path = Path::new("spec.networking");
+    let fields = [
+        ("nodes", &networking.nodes),
+        ("pods", &networking.pods),
+        ("services", &networking.services),
+    ];
+    let networks = fields
+        .into_iter()
+        .filter_map(|(field, network)| Some((path.child(field), network.as_deref()?)));
+    cidr::disjoint(&mut errors, &networks.collect::<Vec<_>>());
     errors
 }
 
@@ -137,6 +226,13 @@ pub fn validate_technical_id(project: &str, shoot: &Shoot) -> Option<FieldError>
 }
 
 fn validate_profile(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
+    let version = spec.kubernetes.version.as_deref().unwrap_or_default();
+    let older = spec.cloud_profile_name.as_ref().filter(|name| !name.is_empty());
+    if older.is_some() && versions::is_from(version, NO_OLD_REFERENCES_FROM) {
+        errors.push(path.child("cloudProfileName").forbidden(format!(
+            "Kubernetes 1.{NO_OLD_REFERENCES_FROM} and newer do not have this field; use cloudProfile.name"
+        )));
+    }
     match (&spec.cloud_profile, &spec.cloud_profile_name) {
         (None, None) => {
             errors.push(
@@ -200,11 +296,20 @@ fn validate_kubernetes(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSp
         .kube_controller_manager
         .as_ref()
         .and_then(|manager| manager.node_cidr_mask_size);
-    if let Some(mask) = mask.filter(|mask| !NODE_MASKS.contains(mask)) {
-        errors.push(
-            path.child("kubeControllerManager.nodeCIDRMaskSize")
-                .invalid(mask, "must be between 16 and 28; take 24 when in doubt"),
-        );
+    let families = spec
+        .networking
+        .as_ref()
+        .map_or(&[][..], |networking| &networking.ip_families);
+    let (masks, usual) = match families {
+        [IPFamily::IPv6] => (NODE_MASKS_IPV6, 64),
+        _ => (NODE_MASKS, 24),
+    };
+    if let Some(mask) = mask.filter(|mask| !masks.contains(mask)) {
+        let (least, most) = (masks.start(), masks.end());
+        errors.push(path.child("kubeControllerManager.nodeCIDRMaskSize").invalid(
+            mask,
+            format!("must be between {least} and {most}; take {usual} when in doubt"),
+        ));
     }
 }
 
@@ -215,14 +320,11 @@ fn validate_networking(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSp
         ("pods", &networking.pods),
         ("services", &networking.services),
     ];
-    let mut networks = Vec::new();
     for (field, network) in fields {
         if let Some(network) = network {
             cidr::network(errors, &path.child(field), network);
-            networks.push((path.child(field), network.as_str()));
         }
     }
-    cidr::disjoint(errors, &networks);
     for (index, family) in networking.ip_families.iter().enumerate() {
         known(
             errors,
@@ -239,23 +341,24 @@ fn validate_networking(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSp
     });
 }
 
-/// Only IPv4 networks are completed; whoever asks for another family names its networks.
+/// With one family, every network is of that family.
 fn validate_family(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
     let Some(networking) = &spec.networking else { return };
-    if networking.ip_families.iter().all(|family| *family == IPFamily::IPv4) {
+    let [family @ (IPFamily::IPv4 | IPFamily::IPv6)] = &networking.ip_families[..] else {
         return;
-    }
-    let pods = (!spec.provider.workers.is_empty()).then_some(("pods", &networking.pods));
-    for (field, network) in pods.into_iter().chain([("services", &networking.services)]) {
-        let path = path.child(field);
-        match network {
-            None => {
-                errors.push(path.required("only IPv4 networks have a default: name one of the first of ipFamilies"))
-            }
-            Some(text) if networking.ip_families.first() == Some(&IPFamily::IPv6) && text.contains('.') => {
-                errors.push(path.invalid(text, "must be an IPv6 network, the first of ipFamilies is IPv6"));
-            }
-            Some(_) => {}
+    };
+    let fields = [
+        ("nodes", &networking.nodes),
+        ("pods", &networking.pods),
+        ("services", &networking.services),
+    ];
+    for (field, network) in fields {
+        if let Some(network) = network
+            .as_ref()
+            .filter(|text| text.contains(':') != (*family == IPFamily::IPv6))
+        {
+            let words = format!("must be an {} network, the only one of ipFamilies", family.as_str());
+            errors.push(path.child(field).invalid(network, words));
         }
     }
 }
@@ -274,13 +377,20 @@ fn validate_dns(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
     if primaries > 1 {
         errors.push(providers.forbidden("at most one provider may be primary; leave the field out of the others"));
     }
+    let version = spec.kubernetes.version.as_deref().unwrap_or_default();
     for (index, provider) in dns.providers.iter().enumerate() {
         let path = providers.index(index);
-        if provider.type_.as_deref().unwrap_or_default().is_empty() {
-            errors.push(path.child("type").required("name the type of the DNS provider"));
+        if provider.secret_name.is_some() && versions::is_from(version, NO_SECRET_NAME_FROM) {
+            errors.push(path.child("secretName").forbidden(format!(
+                "Kubernetes 1.{NO_SECRET_NAME_FROM} and newer do not have this field; use credentialsRef"
+            )));
         }
     }
-    if dns.domain.is_none() && primaries > 0 {
+    let primary = dns.providers.iter().find(|provider| provider.primary == Some(true));
+    let managed = primary
+        .and_then(|provider| provider.type_.as_deref())
+        .filter(|type_| *type_ != DNS_UNMANAGED);
+    if dns.domain.is_none() && managed.is_some() {
         errors.push(
             path.child("domain")
                 .required("a primary provider needs the domain it shall serve; set it"),
@@ -289,6 +399,22 @@ fn validate_dns(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
 }
 
 fn validate_hibernation(errors: &mut Vec<FieldError>, path: &Path, hibernation: &Hibernation) {
+    let lines = |line: fn(&HibernationSchedule) -> &Option<String>| {
+        hibernation
+            .schedules
+            .iter()
+            .map(move |schedule| line(schedule).as_deref())
+    };
+    for (field, lines) in [
+        ("start", lines(|schedule| &schedule.start).collect::<Vec<_>>()),
+        ("end", lines(|schedule| &schedule.end).collect()),
+    ] {
+        for (index, line) in lines.iter().enumerate() {
+            if let Some(line) = line.filter(|line| lines[..index].contains(&Some(*line))) {
+                errors.push(path.index(index).child(field).duplicate(line));
+            }
+        }
+    }
     for (index, schedule) in hibernation.schedules.iter().enumerate() {
         let path = path.index(index);
         if schedule.start.is_none() && schedule.end.is_none() {
@@ -385,19 +511,14 @@ pub(crate) mod tests {
     #[test]
     fn each_rule_names_the_field() {
         type Change = fn(&mut Shoot);
-        let cases: [(&str, Change); 17] = [
+        let cases: [(&str, Change); 16] = [
             ("metadata.name", |s| s.metadata.name = Some("a--b".into())),
             ("spec.region", |s| s.spec.region = String::new()),
             ("spec.cloudProfile.name", |s| s.spec.cloud_profile = None),
             ("spec.kubernetes.version", |s| {
                 s.spec.kubernetes.version = Some("1.35".into())
             }),
-            ("spec.networking.services", |s| {
-                s.spec.networking.as_mut().unwrap().services = Some("10.2.0.0/24".into());
-            }),
-            ("spec.credentialsBindingName", |s| {
-                s.spec.credentials_binding_name = None
-            }),
+            ("spec.secretBindingName", |s| s.spec.credentials_binding_name = None),
             ("spec.networking.type", |s| {
                 s.spec.networking.as_mut().unwrap().type_ = None
             }),
@@ -405,7 +526,7 @@ pub(crate) mod tests {
                 s.spec.provider.workers[0].name = "A".into()
             }),
             ("spec.provider.workers[0].maximum", |s| {
-                s.spec.provider.workers[0].maximum = 0
+                s.spec.provider.workers[0].minimum = 3
             }),
             ("spec.provider.workers[0].machine.type", |s| {
                 s.spec.provider.workers[0].machine.type_ = String::new()
@@ -449,7 +570,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn networks_of_other_families_are_named_and_fit() {
+    fn networks_of_a_single_family_are_of_that_family() {
         let with = |families: &[&str], pods: Option<&str>, services: Option<&str>| {
             let mut shoot = shoot();
             shoot.spec.networking = serde_json::from_value(
@@ -460,11 +581,48 @@ pub(crate) mod tests {
             found.into_iter().map(|error| error.path).collect::<Vec<_>>()
         };
         let both = ["spec.networking.pods", "spec.networking.services"];
-        assert_eq!(with(&["IPv6"], None, None), both);
-        assert_eq!(with(&["IPv4", "IPv6"], None, None), both);
         assert_eq!(with(&["IPv6"], Some("10.2.0.0/16"), Some("10.3.0.0/16")), both);
         assert_eq!(with(&["IPv6"], Some("fd01::/64"), Some("fd02::/112")), [""; 0]);
-        assert_eq!(with(&["IPv4"], None, None), [""; 0]);
+        assert_eq!(with(&["IPv4"], Some("fd01::/64"), None), ["spec.networking.pods"]);
+        assert_eq!(with(&["IPv4", "IPv6"], None, None), [""; 0]);
+    }
+
+    #[test]
+    fn networks_of_a_shoot_do_not_overlap() {
+        let mut shoot = shoot();
+        assert_eq!(validate_shoot_networks(&shoot), []);
+        shoot.spec.networking.as_mut().unwrap().services = Some("10.2.0.0/24".into());
+        assert_eq!(validate_shoot_networks(&shoot)[0].path, "spec.networking.services");
+    }
+
+    #[test]
+    fn what_only_a_new_shoot_must_not_have_is_refused_on_creation() {
+        let mut new = shoot();
+        assert_eq!(validate_shoot_creation(&new), []);
+        new.metadata.finalizers = Some(vec!["gardener".to_owned()]);
+        assert_eq!(validate_shoot_creation(&new)[0].path, "metadata.finalizers[0]");
+        new.metadata.finalizers = None;
+        new.spec.provider.workers[0].update_strategy = Some("AutoInPlaceUpdate".into());
+        assert_eq!(
+            validate_shoot_creation(&new)[0].path,
+            "spec.provider.workers[0].updateStrategy"
+        );
+        new.spec.provider.workers[0].update_strategy = None;
+        new.spec.purpose = Some("infrastructure".into());
+        assert_eq!(validate_shoot(&new)[0].path, "spec.purpose");
+        new.metadata.namespace = Some("garden".to_owned());
+        assert_eq!(validate_shoot(&new), []);
+    }
+
+    #[test]
+    fn older_references_are_refused_from_kubernetes_1_34() {
+        let mut shoot = shoot();
+        shoot.spec.cloud_profile_name = Some("local".into());
+        shoot.spec.secret_binding_name = shoot.spec.credentials_binding_name.take();
+        let paths: Vec<String> = validate_shoot(&shoot).into_iter().map(|error| error.path).collect();
+        assert_eq!(paths, ["spec.cloudProfileName", "spec.secretBindingName"]);
+        shoot.spec.kubernetes.version = Some("1.33.1".into());
+        assert_eq!(validate_shoot(&shoot), []);
     }
 
     #[test]

@@ -301,6 +301,10 @@ fn default_versions(shoot: &mut Shoot, profile: &CloudProfileSpec, now: Timestam
     }
     for worker in &mut shoot.spec.provider.workers {
         let image = worker.machine.image.get_or_insert_with(ShootMachineImage::default);
+        if image.name.is_empty() && image.version.as_deref().is_some_and(versions::is_full) {
+            // A version without a name is no choice; validation says so.
+            continue;
+        }
         let offered = profile
             .machine_images
             .iter()

@@ -16,7 +16,7 @@ pub(crate) fn validate_ranges(shoot: &Shoot) -> Vec<FieldError> {
     for (index, pool) in spec.provider.workers.iter().enumerate() {
         let path = path.child("provider.workers").index(index);
         errors.extend(pool_version(&path.child("kubernetes.version"), pool, spec));
-        pool_times(&mut errors, &path.child("machineControllerManager"), pool);
+        pool_times(&mut errors, &path.child("machineControllerManagerSettings"), pool);
         if let Some(priority) = pool.priority.filter(|priority| *priority < 0) {
             let words = "must not be negative; take 0 or more, higher is preferred";
             errors.push(path.child("priority").invalid(priority, words));
@@ -163,9 +163,9 @@ mod tests {
         assert_eq!(
             told,
             [
-                "spec.provider.workers[0].machineControllerManager.machineDrainTimeout: Invalid value: \"-5m0s\": must not be \
+                "spec.provider.workers[0].machineControllerManagerSettings.machineDrainTimeout: Invalid value: \"-5m0s\": must not be \
                  negative; take a time such as \"10m\"",
-                "spec.provider.workers[0].machineControllerManager.maxEvictRetries: Invalid value: -1: must not be negative; \
+                "spec.provider.workers[0].machineControllerManagerSettings.maxEvictRetries: Invalid value: -1: must not be negative; \
                  take 0 or more",
                 "spec.provider.workers[0].priority: Invalid value: -5: must not be negative; take 0 or more, higher is \
                  preferred",

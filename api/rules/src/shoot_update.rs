@@ -1,6 +1,6 @@
 //! Rules of changes of Shoots (gardener/gardener v1.150 pkg/api/core/validation/shoot.go).
 
-use api_core::v1beta1::{Shoot, ShootSpec};
+use api_core::v1beta1::{Shoot, ShootSpec, Worker};
 
 use crate::checks::frozen;
 use crate::force_deletion::validate_force_deletion;
@@ -38,6 +38,18 @@ pub fn validate_shoot_update(new: &Shoot, old: &Shoot) -> Vec<FieldError> {
     let (now, before) = (&new.spec, &old.spec);
     immutable_fields(&mut errors, &path, now, before);
     errors.extend(version_change(&path.child("kubernetes.version"), now, before));
+    for (index, pool) in now.provider.workers.iter().enumerate() {
+        if let Some(old) = before.provider.workers.iter().find(|old| old.name == pool.name) {
+            let path = path.child("provider.workers").index(index).child("kubernetes.version");
+            errors.extend(pool_downgrade(&path, (pool, now), (old, before)));
+        }
+    }
+    if before.scheduler_name.is_some() {
+        errors.extend(
+            path.child("schedulerName")
+                .immutable(&now.scheduler_name, &before.scheduler_name),
+        );
+    }
     errors
 }
 
@@ -105,6 +117,23 @@ fn version_change(path: &Path, now: &ShootSpec, before: &ShootSpec) -> Option<Fi
             "kubernetes version upgrade from {before} to {now} cannot skip a minor version; go to {}.{} first",
             before.major,
             before.minor + 1
+        ))
+    })
+}
+
+/// A pool without a version has the control plane's.
+fn pool_downgrade(path: &Path, now: (&Worker, &ShootSpec), before: (&Worker, &ShootSpec)) -> Option<FieldError> {
+    let version = |(pool, spec): (&Worker, &ShootSpec)| {
+        let own = pool
+            .kubernetes
+            .as_ref()
+            .and_then(|kubernetes| kubernetes.version.clone());
+        versions::parse(&own.or_else(|| spec.kubernetes.version.clone())?)
+    };
+    let (now, before) = (version(now)?, version(before)?);
+    (now < before).then(|| {
+        path.forbidden(format!(
+            "pool would go from {before} back to {now}; keep {before} or newer"
         ))
     })
 }
@@ -181,21 +210,16 @@ mod tests {
     #[test]
     fn what_is_set_for_good_stays() {
         type Change = fn(&mut Shoot);
-        let cases: [(&str, Change); 6] = [
+        let cases: [(&str, Change); 5] = [
             ("spec.region", |s| s.spec.region = "r2".into()),
             ("spec.provider.type", |s| s.spec.provider.type_ = "other".into()),
             ("spec.networking.pods", |s| {
                 s.spec.networking.as_mut().unwrap().pods = Some("10.9.0.0/16".into())
             }),
             ("spec.kubernetes.version", |s| {
-                s.spec.kubernetes.version = Some("1.34.9".into())
-            }),
-            ("spec.kubernetes.version", |s| {
                 s.spec.kubernetes.version = Some("1.37.0".into())
             }),
-            ("spec.credentialsBindingName", |s| {
-                s.spec.credentials_binding_name = None
-            }),
+            ("spec.secretBindingName", |s| s.spec.credentials_binding_name = None),
         ];
         for (path, change) in cases {
             let mut new = shoot();
@@ -206,6 +230,21 @@ mod tests {
         new.spec.kubernetes.version = Some("1.36.0".into());
         new.spec.provider.workers[0].maximum = 5;
         assert_eq!(validate_shoot_update(&new, &shoot()), []);
+    }
+
+    #[test]
+    fn neither_the_control_plane_nor_a_pool_goes_back_and_the_scheduler_stays() {
+        let mut new = shoot();
+        new.spec.kubernetes.version = Some("1.34.9".into());
+        assert_eq!(
+            paths(validate_shoot_update(&new, &shoot())),
+            ["spec.kubernetes.version", "spec.provider.workers[0].kubernetes.version"]
+        );
+        let mut old = shoot();
+        old.spec.scheduler_name = Some("one".into());
+        let mut new = old.clone();
+        new.spec.scheduler_name = Some("other".into());
+        assert_eq!(paths(validate_shoot_update(&new, &old)), ["spec.schedulerName"]);
     }
 
     #[test]

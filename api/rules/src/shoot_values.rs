@@ -3,8 +3,8 @@
 
 use api_core::v1beta1::{KubeletConfig, ShootSpec, Worker};
 
-use crate::checks::{distinct, is_dns_name, known};
-use crate::{FieldError, Path};
+use crate::checks::{distinct, is_dns_name};
+use crate::{FieldError, Path, shoot_kubelet};
 
 /// Longest name of a label or annotation, and longest value of a label.
 const LABEL_BYTES_MAX: usize = 63;
@@ -76,17 +76,21 @@ pub(crate) fn validate_kubernetes_values(errors: &mut Vec<FieldError>, path: &Pa
         let names = || server.admission_plugins.iter().map(|plugin| plugin.name.as_str());
         distinct(errors, names(), |index| path.index(index).child("name"));
         for (index, name) in names().enumerate() {
-            known(
-                errors,
-                &path.index(index).child("name"),
-                ADMISSION_PLUGINS.contains(&name),
-                name,
-                &ADMISSION_PLUGINS,
-            );
+            let path = path.index(index).child("name");
+            if name.is_empty() {
+                errors.push(path.required("name the plugin"));
+            } else if !ADMISSION_PLUGINS.contains(&name) {
+                let known = ADMISSION_PLUGINS.join(", ");
+                errors.push(path.invalid(
+                    name,
+                    format!("is no admission plugin of kube-apiserver; it has {known}"),
+                ));
+            }
         }
     }
     if let Some(kubelet) = &spec.kubernetes.kubelet {
-        validate_kubelet(errors, &path.child("kubelet"), kubelet);
+        let version = spec.kubernetes.version.as_deref().unwrap_or_default();
+        validate_kubelet(errors, &path.child("kubelet"), kubelet, version);
     }
 }
 
@@ -128,11 +132,13 @@ pub(crate) fn validate_pool_values(errors: &mut Vec<FieldError>, path: &Path, po
     }
     let kubernetes = pool.kubernetes.as_ref();
     if let Some(kubelet) = kubernetes.and_then(|kubernetes| kubernetes.kubelet.as_ref()) {
-        validate_kubelet(errors, &path.child("kubernetes.kubelet"), kubelet);
+        let version = kubernetes.and_then(|own| own.version.as_deref()).unwrap_or_default();
+        validate_kubelet(errors, &path.child("kubernetes.kubelet"), kubelet, version);
     }
 }
 
-fn validate_kubelet(errors: &mut Vec<FieldError>, path: &Path, kubelet: &KubeletConfig) {
+fn validate_kubelet(errors: &mut Vec<FieldError>, path: &Path, kubelet: &KubeletConfig, version: &str) {
+    shoot_kubelet::validate_kubelet(errors, path, kubelet, version);
     if let Some(max_pods) = kubelet.max_pods.filter(|pods| !(1..=PODS_MAX).contains(pods)) {
         errors.push(path.child("maxPods").invalid(
             max_pods,
@@ -148,7 +154,7 @@ fn not_negative(errors: &mut Vec<FieldError>, path: &Path, number: Option<i32>) 
 }
 
 /// A label's or annotation's key: a word, with a DNS name and `/` before it or without.
-fn wrong_key(path: &Path, key: &str) -> Option<FieldError> {
+pub(crate) fn wrong_key(path: &Path, key: &str) -> Option<FieldError> {
     let right = match key.split_once('/') {
         Some((prefix, word)) => is_dns_name(prefix) && is_label_word(word),
         None => is_label_word(key),
@@ -187,7 +193,7 @@ fn is_size(text: &str) -> bool {
 }
 
 /// Whether the text holds certificates and every one that begins also ends.
-fn is_bundle(text: &str) -> bool {
+pub(crate) fn is_bundle(text: &str) -> bool {
     let mut certificates = text.split(PEM_BEGIN).skip(1).peekable();
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte.is_ascii_whitespace() || b"+/=".contains(&byte);
     let whole = |certificate: &str| {
@@ -263,7 +269,7 @@ mod tests {
             ),
             (
                 json!({"kubeAPIServer": {"admissionPlugins": [{"name": "Nope"}]}}),
-                "kubeAPIServer.admissionPlugins[0].name: Unsupported value: \"Nope\"",
+                "kubeAPIServer.admissionPlugins[0].name: Invalid value: \"Nope\"",
             ),
         ];
         let pools = pools

@@ -4,10 +4,11 @@
 use api_core::v1beta1::{CRIName, MachineUpdateStrategy, ShootSpec, Worker};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::checks::{distinct, dns_label, known, named, not_empty};
+use crate::checks::{distinct, is_dns_label, known, named, not_empty};
 use crate::cloud_profile::ARCHITECTURES;
-use crate::shoot_values::validate_pool_values;
-use crate::{FieldError, Path};
+use crate::shoot::NO_OLD_REFERENCES_FROM;
+use crate::shoot_values::{validate_pool_values, wrong_key};
+use crate::{FieldError, Path, versions};
 
 /// Longest name of a pool: names of nodes contain it.
 const POOL_NAME_BYTES_MAX: usize = 15;
@@ -67,8 +68,8 @@ pub(crate) fn require_for_workers(errors: &mut Vec<FieldError>, path: &Path, spe
     );
     match (&spec.secret_binding_name, &spec.credentials_binding_name) {
         (None, None) => errors.push(
-            path.child("credentialsBindingName")
-                .required("must be set when secretBindingName is not: name the binding of the cloud credentials"),
+            path.child("secretBindingName")
+                .required("name the binding of the cloud credentials, here or better in credentialsBindingName"),
         ),
         (Some(_), Some(_)) => {
             errors.push(
@@ -78,6 +79,13 @@ pub(crate) fn require_for_workers(errors: &mut Vec<FieldError>, path: &Path, spe
         }
         (Some(name), None) => not_empty(errors, &path.child("secretBindingName"), name),
         (None, Some(name)) => not_empty(errors, &path.child("credentialsBindingName"), name),
+    }
+    let version = spec.kubernetes.version.as_deref().unwrap_or_default();
+    let older = spec.secret_binding_name.as_ref().filter(|name| !name.is_empty());
+    if older.is_some() && versions::is_from(version, NO_OLD_REFERENCES_FROM) {
+        errors.push(path.child("secretBindingName").forbidden(format!(
+            "Kubernetes 1.{NO_OLD_REFERENCES_FROM} and newer do not have this field; use credentialsBindingName"
+        )));
     }
 }
 
@@ -91,17 +99,22 @@ pub(crate) fn validate_pools(errors: &mut Vec<FieldError>, path: &Path, pools: &
     }
     let hosts_system = |pool: &Worker| {
         let allowed = pool.system_components.as_ref().is_none_or(|system| system.allow);
-        allowed && pool.taints.iter().all(|taint| taint.effect == "PreferNoSchedule")
+        allowed && pool.maximum > 0
     };
     if !pools.iter().any(hosts_system) {
-        errors.push(path.forbidden(
-            "at least one worker pool must allow system components and have no taints but PreferNoSchedule; add one",
-        ));
+        errors.push(
+            path.forbidden("at least one worker pool with a maximum above zero must allow system components; add one"),
+        );
     }
 }
 
 fn validate_pool(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
-    dns_label(errors, &path.child("name"), &pool.name);
+    if !is_dns_label(&pool.name) {
+        errors.push(path.child("name").invalid(
+            &pool.name,
+            "must consist of lower case letters, digits and '-', and start and end with a letter or digit",
+        ));
+    }
     if pool.name.len() > POOL_NAME_BYTES_MAX {
         errors.push(path.child("name").too_long(&pool.name, POOL_NAME_BYTES_MAX));
     }
@@ -131,11 +144,17 @@ fn validate_pool(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
                 .invalid(pool.minimum, "must not be negative; take 0 or more"),
         );
     }
-    if pool.maximum < pool.minimum.max(0) {
-        errors.push(path.child("maximum").invalid(
-            pool.maximum,
-            format!("must not be less than minimum, which is {}; raise it", pool.minimum),
-        ));
+    if pool.maximum < 0 {
+        errors.push(
+            path.child("maximum")
+                .invalid(pool.maximum, "must not be negative; take 0 or more"),
+        );
+    } else if pool.maximum < pool.minimum {
+        let words = format!(
+            "{} is less than minimum, which is {}; raise it",
+            pool.maximum, pool.minimum
+        );
+        errors.push(path.child("maximum").forbidden(words));
     }
     validate_update(errors, path, pool);
     if let Some(cri) = &pool.cri {
@@ -160,22 +179,47 @@ fn validate_pool(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
         pool.data_volumes.iter().map(|disk| disk.name.as_str()),
         |index| disks.index(index).child("name"),
     );
+    for (index, disk) in pool.data_volumes.iter().enumerate() {
+        named(errors, &disks.index(index).child("name"), &disk.name, "the volume");
+    }
+    let of_kubelet = pool.kubelet_data_volume_name.as_ref();
+    if let Some(disk) = of_kubelet.filter(|name| pool.data_volumes.iter().all(|disk| disk.name != **name)) {
+        errors.push(
+            path.child("kubeletDataVolumeName")
+                .invalid(disk, "must be the name of one of dataVolumes"),
+        );
+    }
     validate_taints(errors, &path.child("taints"), pool);
     validate_pool_values(errors, path, pool);
 }
 
 fn validate_taints(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
-    for (index, taint) in pool.taints.iter().enumerate() {
+    for (at, taint) in pool.taints.iter().enumerate() {
         const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-        let path = path.index(index);
-        not_empty(errors, &path.child("key"), &taint.key);
-        known(
-            errors,
-            &path.child("effect"),
-            EFFECTS.contains(&taint.effect.as_str()),
-            &taint.effect,
-            &EFFECTS,
-        );
+        let path = path.index(at);
+        if taint.key.is_empty() {
+            errors.push(path.child("key").required("name the taint"));
+        } else {
+            errors.extend(wrong_key(&path.child("key"), &taint.key));
+        }
+        if taint.effect.is_empty() {
+            errors.push(
+                path.child("effect")
+                    .required(format!("take one of {}", EFFECTS.join(", "))),
+            );
+        } else {
+            known(
+                errors,
+                &path.child("effect"),
+                EFFECTS.contains(&taint.effect.as_str()),
+                &taint.effect,
+                &EFFECTS,
+            );
+        }
+        let mut earlier = pool.taints[..at].iter();
+        if earlier.any(|other| (&other.key, &other.effect) == (&taint.key, &taint.effect)) {
+            errors.push(path.duplicate(format!("{}:{}", taint.key, taint.effect)));
+        }
     }
 }
 
@@ -215,6 +259,7 @@ fn validate_update(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
 fn size(amount: &IntOrString) -> Option<u32> {
     match amount {
         IntOrString::Int(number) => u32::try_from(*number).ok(),
-        IntOrString::String(text) => text.strip_suffix('%')?.parse().ok(),
+        // More than all machines cannot be replaced at once.
+        IntOrString::String(text) => text.strip_suffix('%')?.parse().ok().filter(|percent| *percent <= 100),
     }
 }

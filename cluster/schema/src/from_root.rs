@@ -162,7 +162,8 @@ impl<'d> Inliner<'d> {
             nullable: nullable || null_value || flag("nullable") || matches!(kind, Kind::Any),
             kind,
             preserve_unknown,
-            repeats: self.dialect == Dialect::Kubernetes,
+            // As in API servers in Go: keys of lists tell how to merge, repetition is for the kind's own rules.
+            repeats: true,
             of_go: self.dialect == Dialect::Kubernetes,
             embedded_resource: flag("x-kubernetes-embedded-resource"),
             bounds: (bounded && self.dialect == Dialect::Rust || has_format(&bounds)).then(|| Box::new(bounds)),

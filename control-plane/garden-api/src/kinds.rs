@@ -115,7 +115,12 @@ fn profiles() -> [Arc<dyn Kind>; 3] {
     });
     let namespaced_profile = namespaced::<NamespacedCloudProfile>("namespacedcloudprofiles").with(|kind| {
         kind.info = kind.info.clone().short(&["nsprofile", "nscpfl"]).with_status();
-        kind.rules.default = api_rules::default_namespaced_cloud_profile;
+        kind.rules = Rules {
+            default: api_rules::default_namespaced_cloud_profile,
+            validate: api_rules::validate_namespaced_cloud_profile,
+            validate_update: api_rules::validate_namespaced_cloud_profile_update,
+            ..Rules::default()
+        };
         kind.strategy.prepare = prepare::namespaced_cloud_profile;
         kind.print = columns::namespaced_cloud_profiles();
         kind.plugins = plugins([
@@ -128,6 +133,7 @@ fn profiles() -> [Arc<dyn Kind>; 3] {
         kind.strategy.has_generation = false;
         kind.strategy.updates_unconditionally = false;
         kind.info = kind.info.clone().short(&["expclass", "expcls"]);
+        kind.rules.validate = api_rules::validate_exposure_class;
         kind.rules.validate_update = |new, old| {
             let (handler, scheduling) = (api_rules::Path::new("handler"), api_rules::Path::new("scheduling"));
             let errors = [
@@ -214,6 +220,9 @@ fn backups() -> [Arc<dyn Kind>; 3] {
     let state = namespaced::<ShootState>("shootstates").with(|kind| {
         kind.strategy.updates_unconditionally = false;
         kind.info = kind.info.clone().category(&["all"]);
+        kind.rules.validate = api_rules::validate_shoot_state;
+        kind.rules.validate_update = |new, _| api_rules::validate_shoot_state(new);
+        kind.strategy.changes_generation = prepare::always;
         kind.print = columns::shoot_states();
         kind.plugins = plugins([Arc::new(DeletionConfirmation)]);
     });
@@ -286,6 +295,7 @@ fn others() -> [Arc<dyn Kind>; 3] {
         kind.strategy.has_generation = false;
         kind.info = kind.info.clone().short(&["ins"]);
         kind.rules.default = default_internal_secret;
+        kind.rules.validate = api_rules::validate_internal_secret;
         kind.rules.validate_update = validate_internal_secret_update;
         kind.fields = fields(&["type"]);
         kind.print = columns::internal_secrets();
@@ -293,6 +303,8 @@ fn others() -> [Arc<dyn Kind>; 3] {
     let quota = namespaced::<Quota>("quotas").with(|kind| {
         kind.strategy.has_generation = false;
         kind.info = kind.info.clone().short(&["squota"]);
+        kind.rules.validate = api_rules::validate_quota;
+        kind.rules.validate_update = |new, _| api_rules::validate_quota(new);
         kind.print = columns::quotas();
         kind.plugins = plugins([Arc::new(Unserved::QUOTA)]);
     });
@@ -318,6 +330,7 @@ fn validate_internal_secret_update(new: &InternalSecret, old: &InternalSecret) -
         .immutable(&new.type_, &old.type_)
         .into_iter()
         .collect();
+    errors.extend(api_rules::validate_internal_secret(new));
     if old.immutable == Some(true) {
         let words = "field is immutable when `immutable` is set";
         if new.immutable != Some(true) {

@@ -32,7 +32,9 @@ pub(crate) fn seed(call: &Call<'_>, object: &mut Value, _old: Option<&Value>) {
     if let Some(labels) = object["metadata"]["labels"].as_object_mut() {
         labels.retain(|label, _| !label.starts_with(SEED_LABELS));
     }
-    label(object, &format!("{SEED_LABELS}{}", call.name), "true");
+    if !call.name.is_empty() {
+        label(object, &format!("{SEED_LABELS}{}", call.name), "true");
+    }
     label(object, SEED_PROVIDER, &values[0]);
     label(object, SEED_REGION, &values[1]);
 }
@@ -51,6 +53,11 @@ pub(crate) fn changes_generation_of_seed(_call: &Call<'_>, object: &mut Value, o
         remove_annotation(object, OPERATION);
     }
     raises || spec_differs(object, old)
+}
+
+/// Every update raises the generation, whatever it changes.
+pub(crate) fn always(_call: &Call<'_>, _object: &mut Value, _old: &Value) -> bool {
+    true
 }
 
 /// Removes an annotation, and the list of annotations with the last one.

@@ -1,13 +1,17 @@
-//! A BackupEntry is a Shoot's, and its name says whose: it is the name of the object in the seed, where all projects meet,
-//! and of the place where the backups lie. Who could choose it freely could lay hands on the backups of others.
+//! A BackupEntry's name is that of the object in the seed, where all projects meet, and of the place where the backups
+//! lie. Gardener takes any name; here none that is, or looks like, that of another project's Shoot: who could choose it
+//! could lay hands on the backups of others.
 
 use api_meta::names;
 use cluster_apiserver::kind::{Operation, Review};
 use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
 
-use super::{Plugin, Verdict, writes_object};
+use super::{Plugin, Verdict, project_of, writes_object};
 use crate::convert::{CORE, refuse, text};
+
+/// How technical IDs of Shoots begin.
+const TECHNICAL_ID: &str = "shoot--";
 
 /// Judges the name of a new BackupEntry.
 pub(crate) struct OfOwnShoot;
@@ -20,11 +24,18 @@ impl Plugin for OfOwnShoot {
                 return Ok(Vec::new());
             };
             let (namespace, name) = (text(entry, "/metadata/namespace"), text(entry, "/metadata/name"));
-            let shoots = review.objects.list(CORE, "shoots", Some(namespace)).await?;
-            if !shoots.iter().any(|shoot| name_for(shoot).as_deref() == Some(name)) {
+            let project = project_of(review.objects, namespace).await?;
+            let own = project.map(|project| format!("{TECHNICAL_ID}{}--", text(&project, "/metadata/name")));
+            let is_own = own.is_some_and(|own| name.starts_with(&own));
+            let shoots = review.objects.list(CORE, "shoots", None).await?;
+            let mut others = shoots
+                .iter()
+                .filter(|shoot| text(shoot, "/metadata/namespace") != namespace);
+            let is_foreign = others.any(|shoot| name_for(shoot).as_deref() == Some(name));
+            if is_foreign || name.starts_with(TECHNICAL_ID) && !is_own {
                 let words = format!(
-                    "must be the technical ID and the uid of a Shoot of namespace {namespace}, joined by \"--\"; leave it to \
-                     the Shoot's gardenlet, which makes its entry"
+                    "is the name of a Shoot outside of namespace {namespace}; leave it to the Shoot's gardenlet, which makes \
+                     its entry, or take a name that does not begin with {TECHNICAL_ID:?}"
                 );
                 refuse(
                     "BackupEntry",
@@ -51,9 +62,13 @@ mod tests {
     use crate::admission::tests::{Fixture, review};
 
     #[test]
-    fn an_entry_is_named_after_a_shoot_of_its_own_namespace() {
+    fn an_entry_is_not_named_after_a_shoot_of_another_namespace() {
         let shoot = |namespace: &str, id: Option<&str>, uid: &str| json!({"metadata": {"name": uid, "namespace": namespace, "uid": uid}, "status": {"technicalID": id}});
         let fixture = Fixture::default()
+            .with(
+                "projects",
+                json!({"metadata": {"name": "p"}, "spec": {"namespace": "garden-p"}}),
+            )
             .with("shoots", shoot("garden-p", Some("shoot--p--s"), "1"))
             .with("shoots", shoot("garden-p", None, "2"))
             .with("shoots", shoot("garden-q", Some("shoot--q--s"), "3"));
@@ -61,15 +76,12 @@ mod tests {
             let entry = json!({"kind": "BackupEntry", "metadata": {"name": name, "namespace": "garden-p"}});
             review(&OfOwnShoot, operation, Some(&entry), None, &fixture)
         };
-        assert!(judged(Operation::Create, "shoot--p--s--1").is_ok());
-        for foreign in ["shoot--q--s--3", "shoot--p--s--2", "--2", "shoot--p--s", "any"] {
+        for own in ["shoot--p--s--1", "shoot--p--gone--2", "any"] {
+            assert!(judged(Operation::Create, own).is_ok(), "{own}");
+        }
+        for foreign in ["shoot--q--s--3", "shoot--q--gone--4", "shoot--pp--s--1"] {
             let refusal = judged(Operation::Create, foreign).expect_err(foreign);
-            for part in [
-                "metadata.name",
-                foreign,
-                "of a Shoot of namespace garden-p",
-                "leave it to",
-            ] {
+            for part in ["metadata.name", foreign, "outside of namespace garden-p", "leave it to"] {
                 assert!(refusal.contains(part), "{refusal} lacks {part}");
             }
         }

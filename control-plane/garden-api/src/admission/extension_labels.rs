@@ -81,14 +81,24 @@ async fn labels_of(object: &Value, objects: &dyn Objects) -> Result<Option<Label
                     .provider
                     .type_,
             ),
-            None => Labels::new(),
+            None => {
+                let bucket = text(object, "/spec/bucketName");
+                return Err(Status::internal(format!(
+                    "there is no BackupBucket {bucket:?}; create it first, or name another"
+                )));
+            }
         },
         "NamespacedCloudProfile" => {
             let parent = text(object, "/spec/parent/name");
-            let parent = objects.get(CORE, "cloudprofiles", None, parent).await?;
-            parent
-                .map(|parent| provider(text(&parent, "/spec/type")))
-                .unwrap_or_default()
+            let kind = text(object, "/spec/parent/kind");
+            let found = objects.get(CORE, "cloudprofiles", None, parent).await?;
+            let Some(found) = found.filter(|_| kind == "CloudProfile") else {
+                let why = format!(
+                    "spec.parent: there is no {kind:?} {parent:?} to be the parent; name kind CloudProfile and one that exists"
+                );
+                return Err(Status::bad_request(why));
+            };
+            provider(text(&found, "/spec/type"))
         }
         "WorkloadIdentity" => provider(text(object, "/spec/targetSystem/type")),
         "SecretBinding" | "CredentialsBinding" => provider(text(object, "/provider/type")),
@@ -194,7 +204,8 @@ fn set(object: &mut Value, labels: &Labels) {
                 .iter()
                 .any(|prefix| key.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/')))
         });
-        for (prefix, type_) in labels.iter().filter(|(_, type_)| !type_.is_empty()) {
+        // An empty type makes a label that validation refuses, beside the type itself.
+        for (prefix, type_) in labels {
             map.insert(format!("{prefix}/{type_}"), "true".into());
         }
     }

@@ -187,6 +187,10 @@ async fn judge(review: &Review<'_>, shoot: &Shoot, old: Option<&Shoot>) -> Resul
             errors.extend(scheduling::networks_against_seed(shoot, &seed));
         }
     }
+    let networking = |shoot: &Shoot| shoot.spec.networking.clone();
+    if old.is_none_or(|old| networking(old) != networking(shoot)) {
+        errors.extend(field_errors(api_rules::validate_shoot_networks(shoot)));
+    }
     Ok(errors)
 }
 
@@ -462,7 +466,6 @@ mod tests {
                 &["machine.type", "\"small\""],
             ),
             ("/spec/provider/type", json!("other"), &["spec.provider.type", "prov"]),
-
             (
                 "/spec/credentialsBindingName",
                 json!("nosuch"),

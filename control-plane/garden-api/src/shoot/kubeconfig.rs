@@ -125,7 +125,7 @@ impl KubeconfigRequests {
             .or(usable.first());
         let Some(best) = best.filter(|best| best.name != "service-account-issuer") else {
             let words = "the shoot advertises no address of its API server yet; wait until its creation has succeeded";
-            let error = FieldError::required("status.advertisedAddresses", words);
+            let error = FieldError::invalid("status.status", Value::Null, words);
             return Err(Status::invalid(CORE, "Shoot", name, &[error]));
         };
         Ok(Address::of(&best.url, self.gateway.as_deref()))

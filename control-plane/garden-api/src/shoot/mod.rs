@@ -47,7 +47,7 @@ pub(crate) fn kind(settings: &GardenSettings) -> Arc<dyn Kind> {
         kind.rules = Rules {
             // Defaults need the cloud profile: `against` fills them in on admission.
             default: |_| {},
-            validate: api_rules::validate_shoot,
+            validate: api_rules::validate_shoot_creation,
             validate_update: api_rules::validate_shoot_update,
             validate_status: api_rules::validate_shoot_status_update,
             validate_part: |_, new, old| api_rules::validate_shoot_binding(new, old),

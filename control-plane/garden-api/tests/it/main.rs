@@ -68,7 +68,9 @@ async fn an_unregistered_extension_type_is_refused_naming_field_kind_and_type() 
     assert_eq!(code, 403, "{status}");
     let message = text(&status, "/message");
     assert!(
-        message.contains("spec.extensions[0].type") && message.contains("Extension/nobody") && message.contains("create a ControllerRegistration"),
+        message.contains("spec.extensions[0].type")
+            && message.contains("Extension/nobody")
+            && message.contains("create a ControllerRegistration"),
         "{message}"
     );
 }

@@ -230,7 +230,7 @@ fn missing() -> Vec<Row> {
             "credentials missing",
             "/spec/credentialsBindingName",
             Value::Null,
-            &["spec.credentialsBindingName", "secretBindingName"],
+            &["spec.secretBindingName", "credentialsBindingName"],
         ),
         pool(
             "pool name missing",
@@ -396,7 +396,12 @@ fn networks() -> Vec<Row> {
             "network of its own nodes, on a seed",
             SHOOTS,
             asked,
-            &["spec.networking.pods", "10.250.128.0/17", "10.250.0.0/16", "choose another"],
+            &[
+                "spec.networking.pods",
+                "10.250.128.0/17",
+                "10.250.0.0/16",
+                "choose another",
+            ],
         )
     };
     let mask_of_its_own = {

@@ -20,6 +20,9 @@ const OPERATIONS_TO_COME: [&str; 4] = [
     operation::MAINTAIN,
 ];
 
+/// Asks for an operation in the maintenance window.
+const MAINTENANCE_OPERATION: &str = "maintenance.gardener.cloud/operation";
+
 /// Refuses features of Shoots that are still to come.
 pub(crate) struct NotYet;
 
@@ -38,6 +41,10 @@ impl Plugin for NotYet {
                 let mut refused: Vec<FieldError> = asked.refused.into_iter().map(|said| said.what).collect();
                 let before = |key| review.old.map_or("", |old| annotation(old, key));
                 refused.extend(operations(annotation(object, OPERATION), before(OPERATION)));
+                refused.extend(in_maintenance(
+                    annotation(object, MAINTENANCE_OPERATION),
+                    before(MAINTENANCE_OPERATION),
+                ));
                 let given_up = annotation(object, CONFIRMATION_FORCE_DELETION);
                 refused.extend(force_deletion(given_up, before(CONFIRMATION_FORCE_DELETION)));
                 refuse(text(object, "/kind"), text(object, "/metadata/name"), &refused)?;
@@ -77,6 +84,26 @@ fn operations(asked: &str, before: &str) -> Vec<FieldError> {
         ))
     };
     parts(asked).into_iter().filter_map(judge).collect()
+}
+
+/// What is asked for in the maintenance window is at least one of Gardener's operations.
+fn in_maintenance(asked: &str, before: &str) -> Vec<FieldError> {
+    let is_known =
+        |part: &str| OPERATIONS.contains(&part) || OPERATIONS_TO_COME.iter().any(|to_come| part.starts_with(to_come));
+    let parts = asked
+        .split(';')
+        .map(str::trim)
+        .filter(|part| !part.is_empty() && asked != before);
+    let wrong = parts.filter(|part| !is_known(part));
+    wrong
+        .map(|part| {
+            FieldError::not_supported(
+                format!("metadata.annotations[{MAINTENANCE_OPERATION}]"),
+                part,
+                &OPERATIONS,
+            )
+        })
+        .collect()
 }
 
 /// Without somebody who gives it up, the annotation would only bind whoever set it: it cannot be taken back.
