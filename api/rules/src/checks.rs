@@ -115,11 +115,11 @@ pub(crate) fn credentials_ref(errors: &mut Vec<FieldError>, path: &Path, referen
             ],
         ));
     }
-    dns_name(
-        errors,
-        &path.child("name"),
-        reference.name.as_deref().unwrap_or_default(),
-    );
+    let (name, at) = (reference.name.as_deref().unwrap_or_default(), path.child("name"));
+    dns_name(errors, &at, name);
+    if name.is_empty() {
+        errors.push(at.invalid(name, "must be a lower case DNS name"));
+    }
     dns_label(
         errors,
         &path.child("namespace"),

@@ -26,6 +26,13 @@ pub(crate) fn network(errors: &mut Vec<FieldError>, path: &Path, text: &str) {
     }
 }
 
+/// Demands a network, with or without bits of a host.
+pub(crate) fn any_network(errors: &mut Vec<FieldError>, path: &Path, text: &str) {
+    if text.parse::<IpNet>().is_err() {
+        errors.push(path.invalid(text, "must be a network such as \"10.0.0.0/16\""));
+    }
+}
+
 /// Demands that no two of the given networks overlap; the error stands at the later one.
 pub(crate) fn disjoint(errors: &mut Vec<FieldError>, networks: &[(Path, &str)]) {
     for (index, (path, network)) in networks.iter().enumerate() {

@@ -2,7 +2,8 @@
 //! configuration is never looked at.
 
 use api_core::v1beta1::{
-    CloudProfile, ExpirableVersion, MachineImage, MachineImageUpdateStrategy, MachineType, VersionClassification,
+    CloudProfile, CloudProfileSpec, ExpirableVersion, MachineImage, MachineImageUpdateStrategy, MachineType,
+    VersionClassification,
 };
 
 use crate::checks::{distinct, dns_label, known, name, not_empty};
@@ -68,18 +69,22 @@ pub fn validate_cloud_profile(profile: &CloudProfile) -> Vec<FieldError> {
             );
         }
     }
+    validate_rest(&mut errors, &path, spec);
+    errors
+}
+
+/// Volumes, images, certificates, bastions and limits.
+fn validate_rest(errors: &mut Vec<FieldError>, path: &Path, spec: &CloudProfileSpec) {
     let volumes = path.child("volumeTypes");
-    distinct(
-        &mut errors,
-        spec.volume_types.iter().map(|t| t.name.as_str()),
-        |index| volumes.index(index).child("name"),
-    );
+    distinct(errors, spec.volume_types.iter().map(|t| t.name.as_str()), |index| {
+        volumes.index(index).child("name")
+    });
     for (index, volume_type) in spec.volume_types.iter().enumerate() {
         let path = volumes.index(index);
-        not_empty(&mut errors, &path.child("name"), &volume_type.name);
-        not_empty(&mut errors, &path.child("class"), &volume_type.class);
+        not_empty(errors, &path.child("name"), &volume_type.name);
+        not_empty(errors, &path.child("class"), &volume_type.class);
     }
-    validate_images(&mut errors, &path.child("machineImages"), &spec.machine_images);
+    validate_images(errors, &path.child("machineImages"), &spec.machine_images);
     if spec.ca_bundle.as_deref().is_some_and(|bundle| !is_bundle(bundle)) {
         errors.push(
             path.child("caBundle")
@@ -102,7 +107,6 @@ pub fn validate_cloud_profile(profile: &CloudProfile) -> Vec<FieldError> {
         let max = spec.limits.as_ref().and_then(|limits| limits.max_nodes_total);
         errors.push(path.child("limits.maxNodesTotal").invalid(max, "must be above zero"));
     }
-    errors
 }
 
 fn validate_versions(errors: &mut Vec<FieldError>, path: &Path, versions: &[ExpirableVersion]) {

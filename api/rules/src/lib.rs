@@ -28,6 +28,7 @@ mod shoot_components;
 mod shoot_defaults;
 mod shoot_kubelet;
 mod shoot_kubernetes_defaults;
+mod shoot_networks;
 mod shoot_ranges;
 mod shoot_scaling;
 mod shoot_scaling_defaults;
@@ -72,12 +73,11 @@ pub use required_types::{
     unregistered_types, unregistered_types_of_seed,
 };
 pub use seed::{default_seed, validate_seed, validate_seed_update};
-pub use shoot::{
-    is_workerless, validate_shoot, validate_shoot_creation, validate_shoot_networks, validate_technical_id,
-};
+pub use shoot::{is_workerless, validate_shoot, validate_shoot_creation, validate_technical_id};
 pub use shoot_against::{cloud_profile_name, unresolved_version, validate_shoot_against};
 pub use shoot_defaults::{ShootDefaults, default_shoot, default_shoot_networks};
 pub use shoot_kubernetes_defaults::default_shoot_kubernetes;
+pub use shoot_networks::validate_shoot_networks;
 pub use shoot_settle::settle_shoot;
 pub use shoot_update::{validate_shoot_binding, validate_shoot_status_update, validate_shoot_update};
 pub use workload_identity::{

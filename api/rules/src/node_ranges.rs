@@ -3,16 +3,19 @@
 //! The node network must hold an address for each machine, also while pools roll. A pod network that is left out is
 //! judged as the one that will be used. IPv6 networks are not judged: they hold more than anybody asks for.
 
-use api_core::v1beta1::{Shoot, Worker};
+use api_core::v1beta1::{IPFamily, Shoot, Worker};
 use ipnet::IpNet;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::shoot::is_workerless;
 use crate::shoot_defaults::default_shoot_networks;
+use crate::shoot_values::NODE_MASKS;
 use crate::{FieldError, Path};
 
 /// Prefix length of a node's range when the shoot names none.
 const NODE_MASK: i32 = 24;
+/// Pods per node when no kubelet setting says otherwise.
+const PODS_DEFAULT: i32 = 110;
 /// Shortest prefix worth advising: no private IPv4 network is larger.
 const PREFIX_MIN: u32 = 8;
 /// Addresses of a network that no machine gets: its first and its last.
@@ -23,7 +26,33 @@ pub fn validate_node_ranges(shoot: &Shoot) -> Vec<FieldError> {
     if is_workerless(shoot) {
         return Vec::new();
     }
-    pods_fit(shoot).into_iter().chain(machines_fit(shoot)).collect()
+    let mask = range_fits(shoot);
+    let pods = pods_fit(shoot).filter(|_| mask.is_none());
+    mask.into_iter().chain(pods).chain(machines_fit(shoot)).collect()
+}
+
+/// A node's range holds an address for each of its pods, but for the first and the last.
+fn range_fits(shoot: &Shoot) -> Option<FieldError> {
+    let kubernetes = &shoot.spec.kubernetes;
+    let mask = kubernetes.kube_controller_manager.as_ref()?.node_cidr_mask_size?;
+    let families = &shoot.spec.networking.as_ref()?.ip_families;
+    let is_ipv4 = families.iter().all(|family| *family == IPFamily::IPv4);
+    if !is_ipv4 || !NODE_MASKS.contains(&mask) {
+        return None;
+    }
+    let general = kubernetes.kubelet.as_ref().and_then(|kubelet| kubelet.max_pods);
+    let pools = shoot.spec.provider.workers.iter();
+    let own = pools.filter_map(|pool| pool.kubernetes.as_ref()?.kubelet.as_ref()?.max_pods);
+    let pods = own.chain(general).max().unwrap_or(PODS_DEFAULT);
+    let held = (1_i64 << (32 - mask)) - 2;
+    (i64::from(pods) > held).then(|| {
+        Path::new("spec.kubernetes.kubeControllerManager.nodeCIDRMaskSize").invalid(
+            mask,
+            format!(
+                "has addresses for {held} pods, but nodes may have {pods} (kubelet.maxPods); take a smaller number"
+            ),
+        )
+    })
 }
 
 fn pods_fit(shoot: &Shoot) -> Option<FieldError> {
@@ -33,6 +62,9 @@ fn pods_fit(shoot: &Shoot) -> Option<FieldError> {
     let Ok(IpNet::V4(network)) = pods.parse() else {
         return None;
     };
+    if !NODE_MASKS.contains(&node_mask(shoot)) {
+        return None;
+    }
     let (prefix, mask) = (u32::from(network.prefix_len()), u32::try_from(node_mask(shoot)).ok()?);
     let held = mask.checked_sub(prefix).map_or(0, |bits| 1_u64 << bits.min(32));
     let wanted = nodes_max(shoot).max(1);
@@ -140,6 +172,20 @@ mod tests {
     }
 
     #[test]
+    fn a_range_holds_the_pods_of_its_node() {
+        let paths = |mask: i32, pods: Option<i32>| -> Vec<String> {
+            let mut shoot = with("10.2.0.0/16", Some(mask), 1);
+            shoot.spec.kubernetes.kubelet = serde_json::from_value(json!({ "maxPods": pods })).unwrap();
+            validate_shoot(&shoot).into_iter().map(|error| error.path).collect()
+        };
+        let mask = ["spec.kubernetes.kubeControllerManager.nodeCIDRMaskSize"];
+        assert_eq!(paths(25, None), [""; 0]);
+        assert_eq!(paths(26, None), mask);
+        assert_eq!(paths(27, Some(30)), [""; 0]);
+        assert_eq!(paths(27, Some(31)), mask);
+    }
+
+    #[test]
     fn the_pod_network_holds_a_range_for_every_node() {
         let cases = [
             ("10.2.0.0/16", None, 256, None),
@@ -167,7 +213,9 @@ mod tests {
             ("fd00::/64", None, 9, None),
         ];
         for (pods, mask, maximum, expected) in cases {
-            let found = validate_shoot(&with(pods, mask, maximum));
+            let mut shoot = with(pods, mask, maximum);
+            shoot.spec.kubernetes.kubelet = serde_json::from_value(json!({"maxPods": 20})).unwrap();
+            let found = validate_shoot(&shoot);
             let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
             match expected {
                 None => assert!(texts.is_empty(), "{pods} {mask:?} {maximum}: {texts:?}"),

@@ -173,7 +173,7 @@ fn validate_networks(errors: &mut Vec<FieldError>, path: &Path, spec: &SeedSpec)
         ("nodes", networks.nodes.as_deref()),
     ] {
         if let Some(network) = network {
-            cidr::network(errors, &path.child(field), network);
+            cidr::any_network(errors, &path.child(field), network);
             known_networks.push((path.child(field), network));
         }
     }

@@ -13,11 +13,12 @@ use crate::node_ranges::validate_node_ranges;
 use crate::old_spellings::both_on_and_off;
 use crate::shoot_addons::{validate_addons, validate_rewriting, validate_rotation};
 use crate::shoot_components::validate_components;
+use crate::shoot_networks::validate_networking;
 use crate::shoot_ranges::validate_ranges;
 use crate::shoot_scaling::{validate_cluster_autoscaler, validate_vertical_autoscaler};
 use crate::shoot_settle::NO_SECRET_NAME_FROM;
 use crate::shoot_values::{NODE_MASKS, validate_kubernetes_values};
-use crate::{FieldError, Path, cidr, shoot_workers, versions};
+use crate::{FieldError, Path, shoot_workers, versions};
 
 /// Project and shoot name together: both stand in names of cloud resources, whose length is bounded.
 const PROJECT_AND_SHOOT_BYTES_MAX: usize = 21;
@@ -67,18 +68,7 @@ pub(crate) fn validate_always(shoot: &Shoot) -> Vec<FieldError> {
     validate_kubernetes(&mut errors, &path.child("kubernetes"), spec);
     validate_kubernetes_values(&mut errors, &path.child("kubernetes"), spec);
     validate_components(&mut errors, &path.child("kubernetes"), &spec.kubernetes);
-    let version = spec.kubernetes.version.as_deref().unwrap_or_default();
-    if let Some(config) = &spec.kubernetes.cluster_autoscaler {
-        validate_cluster_autoscaler(
-            &mut errors,
-            &path.child("kubernetes.clusterAutoscaler"),
-            config,
-            version,
-        );
-    }
-    if let Some(config) = &spec.kubernetes.vertical_pod_autoscaler {
-        validate_vertical_autoscaler(&mut errors, &path.child("kubernetes.verticalPodAutoscaler"), config);
-    }
+    validate_autoscalers(&mut errors, &path.child("kubernetes"), spec);
     validate_addons(&mut errors, &path, spec);
     validate_rewriting(&mut errors, &path, spec);
     if is_workerless(shoot) {
@@ -116,6 +106,16 @@ pub(crate) fn validate_always(shoot: &Shoot) -> Vec<FieldError> {
         validate_rotation(&mut errors, &path, maintenance, is_workerless(shoot));
     }
     errors
+}
+
+fn validate_autoscalers(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
+    let version = spec.kubernetes.version.as_deref().unwrap_or_default();
+    if let Some(config) = &spec.kubernetes.cluster_autoscaler {
+        validate_cluster_autoscaler(errors, &path.child("clusterAutoscaler"), config, version);
+    }
+    if let Some(config) = &spec.kubernetes.vertical_pod_autoscaler {
+        validate_vertical_autoscaler(errors, &path.child("verticalPodAutoscaler"), config);
+    }
 }
 
 /// What only a new shoot must not have.
@@ -164,28 +164,6 @@ fn validate_purpose(errors: &mut Vec<FieldError>, path: &Path, shoot: &Shoot) {
         purpose.as_str(),
         &allowed,
     );
-}
-
-/// The shoot's networks must not overlap with each other where addresses are IPv4's.
-pub fn validate_shoot_networks(shoot: &Shoot) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let Some(networking) = &shoot.spec.networking else {
-        return errors;
-    };
-    if !networking.ip_families.is_empty() && !networking.ip_families.contains(&IPFamily::IPv4) {
-        return errors;
-    }
-    let path = Path::new("spec.networking");
-    let fields = [
-        ("nodes", &networking.nodes),
-        ("pods", &networking.pods),
-        ("services", &networking.services),
-    ];
-    let networks = fields
-        .into_iter()
-        .filter_map(|(field, network)| Some((path.child(field), network.as_deref()?)));
-    cidr::disjoint(&mut errors, &networks.collect::<Vec<_>>());
-    errors
 }
 
 fn validate_extensions(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
@@ -310,56 +288,6 @@ fn validate_kubernetes(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSp
             mask,
             format!("must be between {least} and {most}; take {usual} when in doubt"),
         ));
-    }
-}
-
-fn validate_networking(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
-    let Some(networking) = &spec.networking else { return };
-    let fields = [
-        ("nodes", &networking.nodes),
-        ("pods", &networking.pods),
-        ("services", &networking.services),
-    ];
-    for (field, network) in fields {
-        if let Some(network) = network {
-            cidr::network(errors, &path.child(field), network);
-        }
-    }
-    for (index, family) in networking.ip_families.iter().enumerate() {
-        known(
-            errors,
-            &path.child("ipFamilies").index(index),
-            family.is_known(),
-            family.as_str(),
-            IPFamily::KNOWN,
-        );
-    }
-    validate_family(errors, path, spec);
-    let families = path.child("ipFamilies");
-    distinct(errors, networking.ip_families.iter().map(IPFamily::as_str), |index| {
-        families.index(index)
-    });
-}
-
-/// With one family, every network is of that family.
-fn validate_family(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
-    let Some(networking) = &spec.networking else { return };
-    let [family @ (IPFamily::IPv4 | IPFamily::IPv6)] = &networking.ip_families[..] else {
-        return;
-    };
-    let fields = [
-        ("nodes", &networking.nodes),
-        ("pods", &networking.pods),
-        ("services", &networking.services),
-    ];
-    for (field, network) in fields {
-        if let Some(network) = network
-            .as_ref()
-            .filter(|text| text.contains(':') != (*family == IPFamily::IPv6))
-        {
-            let words = format!("must be an {} network, the only one of ipFamilies", family.as_str());
-            errors.push(path.child(field).invalid(network, words));
-        }
     }
 }
 
@@ -567,32 +495,6 @@ pub(crate) mod tests {
                 "{found:?}"
             );
         }
-    }
-
-    #[test]
-    fn networks_of_a_single_family_are_of_that_family() {
-        let with = |families: &[&str], pods: Option<&str>, services: Option<&str>| {
-            let mut shoot = shoot();
-            shoot.spec.networking = serde_json::from_value(
-                json!({"type": "flat", "ipFamilies": families, "pods": pods, "services": services}),
-            )
-            .unwrap();
-            let found = validate_shoot(&shoot);
-            found.into_iter().map(|error| error.path).collect::<Vec<_>>()
-        };
-        let both = ["spec.networking.pods", "spec.networking.services"];
-        assert_eq!(with(&["IPv6"], Some("10.2.0.0/16"), Some("10.3.0.0/16")), both);
-        assert_eq!(with(&["IPv6"], Some("fd01::/64"), Some("fd02::/112")), [""; 0]);
-        assert_eq!(with(&["IPv4"], Some("fd01::/64"), None), ["spec.networking.pods"]);
-        assert_eq!(with(&["IPv4", "IPv6"], None, None), [""; 0]);
-    }
-
-    #[test]
-    fn networks_of_a_shoot_do_not_overlap() {
-        let mut shoot = shoot();
-        assert_eq!(validate_shoot_networks(&shoot), []);
-        shoot.spec.networking.as_mut().unwrap().services = Some("10.2.0.0/24".into());
-        assert_eq!(validate_shoot_networks(&shoot)[0].path, "spec.networking.services");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Rules of Shoots that need the cloud profile (gardener/gardener v1.150 plugin/pkg/shoot/validator). On updates, what
 //! did not change is not judged again: profiles move on under running shoots.
 
-use api_core::v1beta1::{CloudProfileSpec, Region, Shoot, VersionClassification, Worker};
+use api_core::v1beta1::{AvailabilityZone, CloudProfileSpec, Region, Shoot, VersionClassification, Worker};
 use jiff::Timestamp;
 
 use crate::shoot_defaults::image_classification;
@@ -53,6 +53,19 @@ pub fn validate_shoot_against(
             region,
             now,
         );
+    }
+    if old.is_none_or(|old| old.spec.access_restrictions != spec.access_restrictions) {
+        let offer: Vec<&str> = region
+            .iter()
+            .flat_map(|region| &region.access_restrictions)
+            .map(|restriction| restriction.name.as_str())
+            .collect();
+        for (index, restriction) in spec.access_restrictions.iter().enumerate() {
+            if region.is_some() && !offer.contains(&restriction.name.as_str()) {
+                let path = path.child("accessRestrictions").index(index);
+                errors.push(path.not_supported(&restriction.name, &offer));
+            }
+        }
     }
     let limit = profile.limits.as_ref().and_then(|limits| limits.max_nodes_total);
     if let Some(limit) = limit {
@@ -149,16 +162,52 @@ fn validate_pool(
             });
         }
     }
-    let volume = pool.volume.as_ref().and_then(|volume| volume.type_.as_ref());
-    if let Some(volume) = volume {
-        let offer: Vec<&str> = profile
-            .volume_types
+    validate_zones_and_volume(errors, path, pool, before, profile, region);
+}
+
+/// The pool's volume type is offered, and neither it nor the machine type is missing in one of the pool's zones.
+fn validate_zones_and_volume(
+    errors: &mut Vec<FieldError>,
+    path: &Path,
+    pool: &Worker,
+    before: Option<&Worker>,
+    profile: &CloudProfileSpec,
+    region: Option<&Region>,
+) {
+    let zones = region.iter().flat_map(|region| &region.zones);
+    let zones: Vec<_> = zones.filter(|zone| pool.zones.contains(&zone.name)).collect();
+    let without = |lacking: fn(&AvailabilityZone) -> &Vec<String>, name: &str| {
+        let zone = zones
             .iter()
-            .map(|offered| offered.name.as_str())
-            .collect();
-        if !offer.contains(&volume.as_str()) {
-            errors.push(path.child("volume.type").not_supported(volume, &offer));
-        }
+            .find(|zone| lacking(zone).iter().any(|lacked| lacked == name));
+        zone.map(|zone| {
+            format!(
+                "zone {:?} does not have it; take another type or other zones",
+                zone.name
+            )
+        })
+    };
+    let place = |pool: &Worker| (pool.machine.type_.clone(), pool.zones.clone());
+    if before.is_none_or(|before| place(before) != place(pool))
+        && let Some(words) = without(|zone| &zone.unavailable_machine_types, &pool.machine.type_)
+    {
+        errors.push(path.child("machine.type").invalid(&pool.machine.type_, words));
+    }
+    let type_of = |pool: &Worker| pool.volume.as_ref().and_then(|volume| volume.type_.clone());
+    let place = |pool: &Worker| (type_of(pool), pool.zones.clone());
+    let Some(volume) = type_of(pool).filter(|_| before.is_none_or(|before| place(before) != place(pool))) else {
+        return;
+    };
+    let offer = profile
+        .volume_types
+        .iter()
+        .filter(|offered| offered.usable != Some(false));
+    let offer: Vec<&str> = offer.map(|offered| offered.name.as_str()).collect();
+    let path = path.child("volume.type");
+    if !offer.contains(&volume.as_str()) {
+        errors.push(path.not_supported(&volume, &offer));
+    } else if let Some(words) = without(|zone| &zone.unavailable_volume_types, &volume) {
+        errors.push(path.invalid(&volume, words));
     }
 }
 
@@ -275,6 +324,41 @@ mod tests {
             assert_eq!(found.len(), 1, "{found:?}");
             assert!(found[0].to_string().starts_with(expected), "{}", found[0]);
         }
+    }
+
+    #[test]
+    fn what_a_zone_or_a_region_lacks_is_refused() {
+        let mut profile = profile();
+        profile.limits = None;
+        profile.regions = serde_json::from_value(json!([{"name": "r1", "zones": [{"name": "z1",
+            "unavailableMachineTypes": ["small"], "unavailableVolumeTypes": ["fast"]}],
+            "accessRestrictions": [{"name": "eu"}]}]))
+        .unwrap();
+        profile.volume_types = serde_json::from_value(
+            json!([{"name": "fast", "class": "c"}, {"name": "dead", "class": "c", "usable": false}]),
+        )
+        .unwrap();
+        let now = Timestamp::from_second(1).unwrap();
+        let paths = |change: fn(&mut Shoot)| -> Vec<String> {
+            let mut shoot = shoot();
+            change(&mut shoot);
+            let found = validate_shoot_against(&shoot, &profile, None, now);
+            found.into_iter().map(|error| error.path).collect()
+        };
+        assert_eq!(paths(|_| {}), [""; 0]);
+        assert_eq!(
+            paths(|shoot| shoot.spec.provider.workers[0].zones = vec!["z1".into()]),
+            ["spec.provider.workers[0].machine.type"]
+        );
+        let dead = |shoot: &mut Shoot| {
+            shoot.spec.provider.workers[0].volume =
+                serde_json::from_value(json!({"type": "dead", "size": "1Gi"})).unwrap();
+        };
+        assert_eq!(paths(dead), ["spec.provider.workers[0].volume.type"]);
+        let restricted = |shoot: &mut Shoot| {
+            shoot.spec.access_restrictions = serde_json::from_value(json!([{"name": "eu"}, {"name": "moon"}])).unwrap();
+        };
+        assert_eq!(paths(restricted), ["spec.accessRestrictions[1]"]);
     }
 
     #[test]

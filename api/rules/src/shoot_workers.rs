@@ -173,6 +173,12 @@ fn validate_pool(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
     distinct(errors, pool.zones.iter().map(String::as_str), |index| {
         zones.index(index)
     });
+    validate_disks(errors, path, pool);
+    validate_taints(errors, &path.child("taints"), pool);
+    validate_pool_values(errors, path, pool);
+}
+
+fn validate_disks(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
     let disks = path.child("dataVolumes");
     distinct(
         errors,
@@ -189,8 +195,6 @@ fn validate_pool(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
                 .invalid(disk, "must be the name of one of dataVolumes"),
         );
     }
-    validate_taints(errors, &path.child("taints"), pool);
-    validate_pool_values(errors, path, pool);
 }
 
 fn validate_taints(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {

@@ -13,9 +13,9 @@ use cluster_apiserver::{Kind, ResourceInfo};
 use schemars::JsonSchema;
 
 use crate::admission::{
-    DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, InUse, ManageMembers, OfOwnShoot,
-    OneProject, Plugin, ProjectNamespace, ProjectOwner, References, SecretInUse, SeedInUse, SinglePrimary,
-    TolerationsWhitelist, Unserved,
+    CustomVerbs, DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, InUse, ManageMembers,
+    OfOwnShoot, OneProject, Plugin, ProjectNamespace, ProjectOwner, References, SecretInUse, SeedInUse, SinglePrimary,
+    TolerationsWhitelist, Unserved, VersionsInUse,
 };
 use crate::convert::CORE;
 use crate::typed::{Rules, Strategy, Typed};
@@ -111,7 +111,11 @@ fn profiles() -> [Arc<dyn Kind>; 3] {
             ..Rules::default()
         };
         kind.print = columns::cloud_profiles();
-        kind.plugins = plugins([Arc::new(ExtensionLabels), Arc::new(InUse::CLOUD_PROFILE)]);
+        kind.plugins = plugins([
+            Arc::new(ExtensionLabels),
+            Arc::new(InUse::CLOUD_PROFILE),
+            Arc::new(VersionsInUse),
+        ]);
     });
     let namespaced_profile = namespaced::<NamespacedCloudProfile>("namespacedcloudprofiles").with(|kind| {
         kind.info = kind.info.clone().short(&["nsprofile", "nscpfl"]).with_status();
@@ -125,6 +129,7 @@ fn profiles() -> [Arc<dyn Kind>; 3] {
         kind.print = columns::namespaced_cloud_profiles();
         kind.plugins = plugins([
             Arc::new(ExtensionLabels),
+            Arc::new(CustomVerbs),
             Arc::new(InUse::NAMESPACED_CLOUD_PROFILE),
             Arc::new(Unserved::NAMESPACED_CLOUD_PROFILE),
         ]);
@@ -209,6 +214,7 @@ fn backups() -> [Arc<dyn Kind>; 3] {
             ..Rules::default()
         };
         kind.fields = fields(&["spec.bucketName", "spec.seedName"]);
+        kind.strategy.prepare = prepare::backup_entry;
         kind.print = columns::backup_entries();
         kind.plugins = plugins([
             Arc::new(ExtensionLabels),

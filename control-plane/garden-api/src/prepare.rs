@@ -39,6 +39,22 @@ pub(crate) fn seed(call: &Call<'_>, object: &mut Value, _old: Option<&Value>) {
     label(object, SEED_REGION, &values[1]);
 }
 
+/// The labels of the seeds that a backup is on, now and before it moves.
+pub(crate) fn backup_entry(_call: &Call<'_>, object: &mut Value, _old: Option<&Value>) {
+    label_seeds(object);
+}
+
+/// Labels of the seeds in spec and status, and no others of that sort.
+pub(crate) fn label_seeds(object: &mut Value) {
+    let names = ["/spec/seedName", "/status/seedName"].map(|pointer| text(object, pointer).to_owned());
+    if let Some(labels) = object["metadata"]["labels"].as_object_mut() {
+        labels.retain(|label, _| !label.starts_with(SEED_LABELS));
+    }
+    for name in names.iter().filter(|name| !name.is_empty()) {
+        label(object, &format!("{SEED_LABELS}{name}"), "true");
+    }
+}
+
 /// Some operations raise the generation of a Seed, and `reconcile` is used up by that.
 pub(crate) fn changes_generation_of_seed(_call: &Call<'_>, object: &mut Value, old: &Value) -> bool {
     const RAISING: [&str; 4] = [

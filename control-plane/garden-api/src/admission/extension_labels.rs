@@ -51,7 +51,12 @@ type Labels = BTreeSet<(&'static str, String)>;
 /// `None` for an object that cannot be read: validation says why.
 async fn labels_of(object: &Value, objects: &dyn Objects) -> Result<Option<Labels>, Status> {
     let provider = |type_: &str| {
-        let types = type_.split(',').map(str::trim).filter(|type_| !type_.is_empty());
+        // One empty type is a label that validation refuses; empty parts of a list are not.
+        let is_list = type_.contains(',');
+        let types = type_
+            .split(',')
+            .map(str::trim)
+            .filter(move |type_| !is_list || !type_.is_empty());
         types
             .map(|type_| (prefix::PROVIDER, type_.to_owned()))
             .collect::<Labels>()

@@ -2,6 +2,7 @@
 //! writes another object, and it never repeats a rule that `api/rules` can judge from the object alone.
 
 mod backup_entry;
+mod custom_verbs;
 mod deletion_confirmation;
 mod extension_labels;
 mod extension_types;
@@ -18,6 +19,7 @@ mod seed_in_use;
 mod single_primary;
 mod tolerations;
 mod unserved;
+mod versions_in_use;
 
 use std::sync::Arc;
 
@@ -31,6 +33,7 @@ use serde_json::Value;
 use crate::convert::{CORE, decode_stored, text};
 
 pub(crate) use backup_entry::OfOwnShoot;
+pub(crate) use custom_verbs::CustomVerbs;
 pub(crate) use deletion_confirmation::DeletionConfirmation;
 pub(crate) use extension_labels::ExtensionLabels;
 pub(crate) use extension_types::ExtensionTypes;
@@ -47,6 +50,7 @@ pub(crate) use seed_in_use::SeedInUse;
 pub(crate) use single_primary::SinglePrimary;
 pub(crate) use tolerations::{Tolerations, TolerationsWhitelist};
 pub(crate) use unserved::Unserved;
+pub(crate) use versions_in_use::VersionsInUse;
 
 /// Names that a refusal lists at most: what a person reads at a glance.
 const NAMES_SHOWN_MAX: usize = 10;

@@ -198,6 +198,9 @@ async fn profile(shoot: &Shoot, objects: &dyn Objects) -> Result<Option<CloudPro
     let Some((kind, name)) = api_rules::cloud_profile_name(shoot) else {
         return Ok(None);
     };
+    if !matches!(kind, "" | "CloudProfile" | "NamespacedCloudProfile") {
+        return Ok(None);
+    }
     let (found, pointer) = if kind == "NamespacedCloudProfile" {
         let namespace = shoot.metadata.namespace.as_deref();
         (

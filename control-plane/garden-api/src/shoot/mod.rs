@@ -76,9 +76,9 @@ pub(crate) fn kind(settings: &GardenSettings) -> Arc<dyn Kind> {
             Arc::new(tasks::DeployTasks),
             Arc::new(ExtensionLabels),
             Arc::new(ExtensionTypes),
+            Arc::new(References::SHOOT),
             Arc::new(NotYet),
             Arc::new(domains::Domains),
-            Arc::new(References::SHOOT),
             Arc::new(DeletionConfirmation),
             Arc::new(FinalizerRemoval),
         ];

@@ -6,8 +6,8 @@ use api_core::v1beta1::{Shoot, ShootStatus};
 use cluster_apiserver::kind::Call;
 use serde_json::{Map, Value};
 
-use crate::convert::{decode, encode_over, text};
-use crate::prepare::{SEED_LABELS, label};
+use crate::convert::{decode, encode_over};
+use crate::prepare::{self, label};
 
 /// Label of a Shoot whose control plane runs on its own nodes.
 const SELF_HOSTED: &str = "shoot.gardener.cloud/self-hosted";
@@ -38,19 +38,16 @@ fn complete_status(object: &mut Value) {
 }
 
 fn label_seeds(object: &mut Value) {
-    let names = ["/spec/seedName", "/status/seedName"].map(|pointer| text(object, pointer).to_owned());
+    prepare::label_seeds(object);
     let pools = object.pointer("/spec/provider/workers").and_then(Value::as_array);
     let is_self_hosted = pools
         .into_iter()
         .flatten()
         .any(|pool| pool.get("controlPlane").is_some_and(|part| !part.is_null()));
     if let Some(labels) = object["metadata"]["labels"].as_object_mut() {
-        labels.retain(|label, _| !label.starts_with(SEED_LABELS) && label != SELF_HOSTED);
+        labels.remove(SELF_HOSTED);
     }
-    let wanted = names.iter().filter(|name| !name.is_empty());
-    let mut wanted: Vec<String> = wanted.map(|name| format!("{SEED_LABELS}{name}")).collect();
-    wanted.extend(is_self_hosted.then(|| SELF_HOSTED.to_owned()));
-    for wanted in wanted {
-        label(object, &wanted, "true");
+    if is_self_hosted {
+        label(object, SELF_HOSTED, "true");
     }
 }

@@ -376,6 +376,24 @@ fn references_and_operations() -> Vec<Row> {
     ]
 }
 
+/// On a seed, whose networks it may share, a Shoot's own must still differ.
+fn over_its_nodes() -> Row {
+    let mut asked = shoot("t");
+    asked["spec"]["seedName"] = json!("seed");
+    asked["spec"]["networking"]["pods"] = json!("10.250.128.0/17");
+    post(
+        "network of its own nodes, on a seed",
+        SHOOTS,
+        asked,
+        &[
+            "spec.networking.pods",
+            "10.250.128.0/17",
+            "10.250.0.0/16",
+            "choose another",
+        ],
+    )
+}
+
 fn networks() -> Vec<Row> {
     let in_region_without_zones = {
         let mut asked = shoot("t");
@@ -386,22 +404,6 @@ fn networks() -> Vec<Row> {
             SHOOTS,
             asked,
             &["spec.provider.workers[0].zones[0]", "\"r-a\"", "\"bare\""],
-        )
-    };
-    let over_the_seed = {
-        let mut asked = shoot("t");
-        asked["spec"]["seedName"] = json!("seed");
-        asked["spec"]["networking"]["pods"] = json!("10.250.128.0/17");
-        post(
-            "network of its own nodes, on a seed",
-            SHOOTS,
-            asked,
-            &[
-                "spec.networking.pods",
-                "10.250.128.0/17",
-                "10.250.0.0/16",
-                "choose another",
-            ],
         )
     };
     let mask_of_its_own = {
@@ -447,7 +449,7 @@ fn networks() -> Vec<Row> {
         ),
         mask_of_its_own,
         in_region_without_zones,
-        over_the_seed,
+        over_its_nodes(),
     ]
 }
 

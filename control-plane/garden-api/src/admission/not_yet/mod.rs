@@ -6,6 +6,7 @@ mod fields;
 use api_meta::annotations::{CONFIRMATION_FORCE_DELETION, OPERATION, operation};
 use cluster_apiserver::kind::Review;
 use cluster_apiserver::schema::FieldError;
+use serde_json::Value;
 
 use super::{Plugin, Verdict, writes_object};
 use crate::convert::{annotation, refuse, text};
@@ -40,7 +41,11 @@ impl Plugin for NotYet {
                 }
                 let mut refused: Vec<FieldError> = asked.refused.into_iter().map(|said| said.what).collect();
                 let before = |key| review.old.map_or("", |old| annotation(old, key));
-                refused.extend(operations(annotation(object, OPERATION), before(OPERATION)));
+                let gone = unknown_pools(object, annotation(object, OPERATION), before(OPERATION));
+                if gone.is_empty() {
+                    refused.extend(operations(annotation(object, OPERATION), before(OPERATION)));
+                }
+                refused.extend(gone);
                 refused.extend(in_maintenance(
                     annotation(object, MAINTENANCE_OPERATION),
                     before(MAINTENANCE_OPERATION),
@@ -84,6 +89,24 @@ fn operations(asked: &str, before: &str) -> Vec<FieldError> {
         ))
     };
     parts(asked).into_iter().filter_map(judge).collect()
+}
+
+/// Pools that an operation names and that the Shoot does not have; `*` is all of them.
+fn unknown_pools(shoot: &Value, asked: &str, before: &str) -> Vec<FieldError> {
+    let pools = shoot.pointer("/spec/provider/workers").and_then(Value::as_array);
+    let pools: Vec<&str> = pools.into_iter().flatten().map(|pool| text(pool, "/name")).collect();
+    let parts = asked
+        .split(';')
+        .filter(|part| !before.split(';').any(|before| before == *part));
+    let named = parts.filter_map(|part| part.trim().strip_prefix(operation::ROLLOUT_WORKERS_PREFIX));
+    let names = named.flat_map(|names| names.trim_start_matches('=').split(','));
+    let unknown = names.filter(|name| *name != "*" && !pools.contains(name));
+    unknown
+        .map(|name| {
+            let words = format!("the Shoot has no worker pool of this name; it has {}", pools.join(", "));
+            FieldError::invalid(format!("metadata.annotations[{OPERATION}]"), name, words)
+        })
+        .collect()
 }
 
 /// What is asked for in the maintenance window is at least one of Gardener's operations.
