@@ -98,7 +98,7 @@ async fn a_shoot_waits_with_reasons_and_is_bound_when_a_seed_fits() {
         stop.clone(),
     ));
     create::<Shoot>(&client, json!({"metadata": {"name": "s", "namespace": "garden-p"}, "spec": {"region": "west",
-        "cloudProfileName": "cloud", "credentialsBindingName": "b", "kubernetes": {"version": "1.35.0"}, "networking": {"type": "net"},
+        "cloudProfile": {"kind": "CloudProfile", "name": "cloud"}, "credentialsBindingName": "b", "kubernetes": {"version": "1.35.0"}, "networking": {"type": "net"},
         "provider": {"type": "prov", "workers": [{"name": "w", "minimum": 1, "maximum": 1, "machine": {"type": "small"}}]}}}))
         .await;
     let shoots: Api<Shoot> = Api::namespaced(client.clone(), "garden-p");

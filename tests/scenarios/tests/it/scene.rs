@@ -198,7 +198,7 @@ async fn offer_more(world: &World) {
     let profile = serde_json::to_value(profiles.get("local").await.unwrap()).unwrap();
     let mut spec = profile["spec"].clone();
     let versions = spec["kubernetes"]["versions"].as_array_mut().unwrap();
-    versions.push(json!({"version": NEXT_PATCH, "classification": "supported"}));
+    versions.push(json!({"version": NEXT_PATCH, "classification": "deprecated"}));
     let images = spec["machineImages"][0]["versions"].as_array_mut().unwrap();
     let mut image = images[0].clone();
     image["version"] = json!(NEXT_IMAGE);

@@ -99,7 +99,7 @@ async fn nobody_lays_hands_on_the_backups_of_another_project() {
         "looking is theirs"
     );
     let by_admin: Api<BackupEntry> = Api::namespaced(world.garden.clone(), EVIL);
-    let said = ["metadata.name: Invalid value", "of a Shoot of namespace garden-evil"];
+    let said = ["metadata.name: Invalid value", "of a Shoot outside of namespace garden-evil"];
     refused(by_admin.create(&PostParams::default(), &copy).await, 422, &said);
 
     let in_seed: Api<extensions::BackupEntry> = Api::all(world.seed.clone());
@@ -171,9 +171,9 @@ async fn a_project_tolerates_what_the_landscape_lets_it() {
         "spec.tolerations[0]: Forbidden",
         "whitelist of project evil, which has nothing",
     ];
-    refused(create("s", &json!([protected])).await, 422, &said);
+    refused(create("s", &json!([protected])).await, 403, &said);
 
-    let wanted = json!({"spec": {"tolerations": {"whitelist": [protected], "defaults": [{"key": "given"}]}}});
+    let wanted = json!({"spec": {"tolerations": {"whitelist": [protected, {"key": "given"}], "defaults": [{"key": "given"}]}}});
     let projects: Api<Project> = Api::all(eve.clone());
     let answer = projects
         .patch("evil", &PatchParams::default(), &Patch::Merge(&wanted))
