@@ -99,7 +99,10 @@ async fn nobody_lays_hands_on_the_backups_of_another_project() {
         "looking is theirs"
     );
     let by_admin: Api<BackupEntry> = Api::namespaced(world.garden.clone(), EVIL);
-    let said = ["metadata.name: Invalid value", "of a Shoot outside of namespace garden-evil"];
+    let said = [
+        "metadata.name: Invalid value",
+        "of a Shoot outside of namespace garden-evil",
+    ];
     refused(by_admin.create(&PostParams::default(), &copy).await, 422, &said);
 
     let in_seed: Api<extensions::BackupEntry> = Api::all(world.seed.clone());
@@ -118,7 +121,7 @@ async fn nobody_takes_the_name_of_another_api_server() {
     secrets.create(&PostParams::default(), &secret).await.unwrap();
     let shoots: Api<Shoot> = Api::namespaced(eve.clone(), EVIL);
     let create = async |name: &str, domain: &str| {
-        let providers = json!([{"type": "local", "primary": true, "secretName": "dns"}]);
+        let providers = json!([{"type": "local", "primary": true, "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": "dns"}}]);
         let asked = shoot(name, &json!({"dns": {"domain": domain, "providers": providers}}));
         shoots.create(&PostParams::default(), &asked).await
     };
@@ -173,7 +176,8 @@ async fn a_project_tolerates_what_the_landscape_lets_it() {
     ];
     refused(create("s", &json!([protected])).await, 403, &said);
 
-    let wanted = json!({"spec": {"tolerations": {"whitelist": [protected, {"key": "given"}], "defaults": [{"key": "given"}]}}});
+    let wanted =
+        json!({"spec": {"tolerations": {"whitelist": [protected, {"key": "given"}], "defaults": [{"key": "given"}]}}});
     let projects: Api<Project> = Api::all(eve.clone());
     let answer = projects
         .patch("evil", &PatchParams::default(), &Patch::Merge(&wanted))
