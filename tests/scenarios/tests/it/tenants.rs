@@ -121,7 +121,8 @@ async fn nobody_takes_the_name_of_another_api_server() {
     secrets.create(&PostParams::default(), &secret).await.unwrap();
     let shoots: Api<Shoot> = Api::namespaced(eve.clone(), EVIL);
     let create = async |name: &str, domain: &str| {
-        let providers = json!([{"type": "local", "primary": true, "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": "dns"}}]);
+        let providers =
+            json!([{"type": "local", "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": "dns"}}]);
         let asked = shoot(name, &json!({"dns": {"domain": domain, "providers": providers}}));
         shoots.create(&PostParams::default(), &asked).await
     };
