@@ -197,5 +197,6 @@ fn lacks_address(error: &kube::Error) -> bool {
         return false;
     };
     let mut causes = status.details.iter().flat_map(|details| &details.causes);
-    causes.any(|cause| cause.field == "status.advertisedAddresses")
+    // Gardener names this field, and no other refusal of a kubeconfig does.
+    causes.any(|cause| cause.field == "status.status")
 }

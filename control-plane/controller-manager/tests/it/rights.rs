@@ -83,7 +83,7 @@ async fn nobody_binds_a_secret_that_they_may_not_read() {
     assert_eq!(told[0], told[1], "whether it exists is not theirs to know");
     let (code, message) = refused(bind("garden-team", "nowhere").await);
     assert!(
-        code == 422 && message.contains("there is no Secret garden-team/nowhere"),
+        code == 403 && message.contains("there is no Secret garden-team/nowhere"),
         "{code} {message}"
     );
     bind("garden-team", "own").await.unwrap();
