@@ -130,6 +130,7 @@ async fn holding_the_infrastructure_back_stops_only_what_depends_on_it() {
         has_credentials: true,
         has_backup: true,
         has_internal_domain: true,
+        has_external_domain: true,
         ..ShootFacts::default()
     };
     let flow = shoot_flow(&facts, &Goal::Reconcile).unwrap();
