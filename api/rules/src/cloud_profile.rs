@@ -6,6 +6,7 @@ use api_core::v1beta1::{
     VersionClassification,
 };
 
+use crate::capabilities::{self, Defined};
 use crate::checks::{distinct, dns_label, known, name, not_empty};
 use crate::shoot_values::is_bundle;
 use crate::{FieldError, Path, quantity, versions};
@@ -48,6 +49,11 @@ pub fn validate_cloud_profile(profile: &CloudProfile) -> Vec<FieldError> {
                 .required("must provide at least one machine type"),
         );
     }
+    let defined = capabilities::validate_definitions(
+        &mut errors,
+        &path.child("machineCapabilities"),
+        &spec.machine_capabilities,
+    );
     let types = path.child("machineTypes");
     distinct(
         &mut errors,
@@ -58,22 +64,19 @@ pub fn validate_cloud_profile(profile: &CloudProfile) -> Vec<FieldError> {
         let path = types.index(index);
         not_empty(&mut errors, &path.child("name"), &machine_type.name);
         validate_machine_sizes(&mut errors, &path, machine_type);
-        if let Some(architecture) = &machine_type.architecture {
-            let known_one = ARCHITECTURES.contains(&architecture.as_str());
-            known(
-                &mut errors,
-                &path.child("architecture"),
-                known_one,
-                architecture,
-                &ARCHITECTURES,
-            );
-        }
+        capabilities::validate_machine_type(&mut errors, &path, machine_type, &defined);
     }
+    validate_images(
+        &mut errors,
+        &path.child("machineImages"),
+        &spec.machine_images,
+        &defined,
+    );
     validate_rest(&mut errors, &path, spec);
     errors
 }
 
-/// Volumes, images, certificates, bastions and limits.
+/// Volumes, certificates, bastions and limits.
 fn validate_rest(errors: &mut Vec<FieldError>, path: &Path, spec: &CloudProfileSpec) {
     let volumes = path.child("volumeTypes");
     distinct(errors, spec.volume_types.iter().map(|t| t.name.as_str()), |index| {
@@ -84,7 +87,6 @@ fn validate_rest(errors: &mut Vec<FieldError>, path: &Path, spec: &CloudProfileS
         not_empty(errors, &path.child("name"), &volume_type.name);
         not_empty(errors, &path.child("class"), &volume_type.class);
     }
-    validate_images(errors, &path.child("machineImages"), &spec.machine_images);
     if spec.ca_bundle.as_deref().is_some_and(|bundle| !is_bundle(bundle)) {
         errors.push(
             path.child("caBundle")
@@ -190,7 +192,7 @@ fn validate_classification(errors: &mut Vec<FieldError>, path: &Path, classifica
     }
 }
 
-fn validate_images(errors: &mut Vec<FieldError>, path: &Path, images: &[MachineImage]) {
+fn validate_images(errors: &mut Vec<FieldError>, path: &Path, images: &[MachineImage], defined: &Defined<'_>) {
     if images.is_empty() {
         errors.push(path.required("must provide at least one machine image"));
     }
@@ -226,16 +228,7 @@ fn validate_images(errors: &mut Vec<FieldError>, path: &Path, images: &[MachineI
                 );
             }
             validate_classification(errors, &path, version.classification.as_ref());
-            for (index, architecture) in version.architectures.iter().enumerate() {
-                let known_one = ARCHITECTURES.contains(&architecture.as_str());
-                known(
-                    errors,
-                    &path.child("architectures").index(index),
-                    known_one,
-                    architecture,
-                    &ARCHITECTURES,
-                );
-            }
+            capabilities::validate_image_version(errors, &path, version, defined);
         }
     }
 }

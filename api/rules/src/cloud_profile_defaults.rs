@@ -3,7 +3,7 @@
 //! change nothing.
 
 use api_core::v1beta1::{
-    CRI, CRIName, CloudProfile, CloudProfileSpec, MachineImageUpdateStrategy, NamespacedCloudProfile,
+    CRI, CRIName, CloudProfile, CloudProfileSpec, MachineImageUpdateStrategy, MachineType, NamespacedCloudProfile,
     VersionClassification,
 };
 use jiff::Timestamp;
@@ -40,6 +40,7 @@ pub fn default_cloud_profile(profile: &mut CloudProfile) {
     }
     for machine_type in machine_types {
         machine_type.usable.get_or_insert(true);
+        write_zero_sizes(machine_type);
         if !has_capabilities {
             machine_type.architecture.get_or_insert_with(|| ARCHITECTURE.to_owned());
         }
@@ -53,9 +54,20 @@ pub fn default_cloud_profile(profile: &mut CloudProfile) {
 pub fn default_namespaced_cloud_profile(profile: &mut NamespacedCloudProfile) {
     for machine_type in &mut profile.spec.machine_types {
         machine_type.usable.get_or_insert(true);
+        write_zero_sizes(machine_type);
     }
     for volume_type in &mut profile.spec.volume_types {
         volume_type.usable.get_or_insert(true);
+    }
+}
+
+/// Writes sizes that are left out as Go writes a quantity that was never set.
+fn write_zero_sizes(machine_type: &mut MachineType) {
+    let MachineType { cpu, gpu, memory, .. } = machine_type;
+    for size in [cpu, gpu, memory] {
+        if size.0.is_empty() {
+            "0".clone_into(&mut size.0);
+        }
     }
 }
 

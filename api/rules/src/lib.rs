@@ -3,6 +3,7 @@
 
 mod backup;
 mod bindings;
+mod capabilities;
 mod checks;
 mod cidr;
 mod cloud_profile;
@@ -36,6 +37,8 @@ mod shoot_settle;
 mod shoot_update;
 mod shoot_values;
 mod shoot_workers;
+#[cfg(test)]
+mod single_rules;
 mod versions;
 mod workload_identity;
 

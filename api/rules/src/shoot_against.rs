@@ -4,6 +4,7 @@
 use api_core::v1beta1::{AvailabilityZone, CloudProfileSpec, Region, Shoot, VersionClassification, Worker};
 use jiff::Timestamp;
 
+use crate::capabilities::runs_on;
 use crate::shoot_defaults::image_classification;
 use crate::{FieldError, Path, versions};
 
@@ -239,9 +240,7 @@ fn validate_image(
                 VersionClassification::Expired | VersionClassification::Unavailable
             )
         })
-        .filter(|version| {
-            version.architectures.is_empty() || version.architectures.iter().any(|offered| offered == architecture)
-        })
+        .filter(|version| runs_on(version, architecture))
         .map(|version| version.version.as_str())
         .collect();
     let version = image.version.as_deref().unwrap_or_default();
@@ -256,6 +255,7 @@ mod tests {
 
     use super::*;
     use crate::shoot::tests::shoot;
+    use api_core::v1beta1::MachineType;
 
     fn profile() -> CloudProfileSpec {
         serde_json::from_value(json!({"type": "local", "regions": [{"name": "r1", "zones": [{"name": "z1"}]}],
@@ -330,6 +330,11 @@ mod tests {
     fn what_a_zone_or_a_region_lacks_is_refused() {
         let mut profile = profile();
         profile.limits = None;
+        let large = MachineType {
+            name: "large".into(),
+            ..profile.machine_types[0].clone()
+        };
+        profile.machine_types.push(large);
         profile.regions = serde_json::from_value(json!([{"name": "r1", "zones": [{"name": "z1",
             "unavailableMachineTypes": ["small"], "unavailableVolumeTypes": ["fast"]}],
             "accessRestrictions": [{"name": "eu"}]}]))
@@ -355,6 +360,13 @@ mod tests {
                 serde_json::from_value(json!({"type": "dead", "size": "1Gi"})).unwrap();
         };
         assert_eq!(paths(dead), ["spec.provider.workers[0].volume.type"]);
+        let without_fast = |shoot: &mut Shoot| {
+            let pool = &mut shoot.spec.provider.workers[0];
+            pool.volume = serde_json::from_value(json!({"type": "fast", "size": "1Gi"})).unwrap();
+            pool.machine.type_ = "large".into();
+            pool.zones = vec!["z1".into()];
+        };
+        assert_eq!(paths(without_fast), ["spec.provider.workers[0].volume.type"]);
         let restricted = |shoot: &mut Shoot| {
             shoot.spec.access_restrictions = serde_json::from_value(json!([{"name": "eu"}, {"name": "moon"}])).unwrap();
         };

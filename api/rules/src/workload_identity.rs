@@ -90,5 +90,10 @@ mod tests {
         assert_eq!(paths(&identity(&["a"], "p", "x")), ["status.sub"]);
         let moved = validate_workload_identity_update(&identity(&["a"], "q", right), &identity(&["a"], "p", right));
         assert_eq!(moved.len(), 1);
+        let mut long = identity(&["a"], "p", "");
+        long.metadata.name = Some("i".repeat(SUBJECT_BYTES_MAX));
+        let subject = subject_of_workload_identity("n", name(&long.metadata), "u");
+        long.status.as_mut().unwrap().sub = subject;
+        assert_eq!(paths(&long), ["status.sub"]);
     }
 }

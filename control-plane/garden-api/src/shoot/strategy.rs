@@ -70,7 +70,12 @@ fn by_operation(object: &mut Value, old: &Value) -> bool {
     if asked.is_empty() {
         return false;
     }
-    let failed = text(object, "/status/lastOperation/state") == "Failed";
+    let state = text(object, "/status/lastOperation/state");
+    if state.is_empty() {
+        // Nobody has worked on the Shoot yet, so there is nothing to repeat; the annotation waits.
+        return false;
+    }
+    let failed = state == "Failed";
     let (mut raises, mut kept) = (false, Vec::new());
     for part in asked.split(';').map(str::trim).filter(|part| !part.is_empty()) {
         let used_up = if failed {
@@ -140,6 +145,8 @@ mod tests {
             ("reconcile", "Failed", false, "reconcile"),
             ("retry", "Failed", true, ""),
             ("retry", "Succeeded", false, "retry"),
+            ("reconcile", "", false, "reconcile"),
+            ("rotate-ca-start", "", false, "rotate-ca-start"),
             (
                 "rotate-credentials-start",
                 "Succeeded",

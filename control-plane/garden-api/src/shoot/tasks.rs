@@ -48,9 +48,9 @@ fn wanted(object: &Value, old: Option<&Value>) -> Vec<&'static str> {
             .unwrap_or(false)
     };
     let asked = |name: &str| annotation(object, OPERATION).split(';').any(|part| part.trim() == name);
-    let everything = asked(operation::RECONCILE) || asked(operation::RETRY) || enabled(old) && !enabled(object);
+    let wakes_up = enabled(old) && !enabled(object);
     let mut tasks = Vec::new();
-    if everything
+    if wakes_up
         || differs("/spec/provider/infrastructureConfig")
         || differs("/spec/provider/workersSettings/sshAccess")
         || zones(object) != zones(old)
@@ -59,7 +59,7 @@ fn wanted(object: &Value, old: Option<&Value>) -> Vec<&'static str> {
     {
         tasks.push(task::DEPLOY_INFRASTRUCTURE);
     }
-    if everything || differs("/spec/dns") {
+    if wakes_up || differs("/spec/dns") {
         tasks.extend(DNS);
     }
     tasks
@@ -119,13 +119,9 @@ mod tests {
         assert_eq!(change("/spec/provider/infrastructureConfig", json!({"a": 1})), 1);
         assert_eq!(change("/spec/dns", json!({"domain": "x.y"})), 3);
         assert_eq!(change("/spec/hibernation", json!({"enabled": false})), 4);
-        assert_eq!(
-            change(
-                "/metadata/annotations",
-                json!({"gardener.cloud/operation": "reconcile"})
-            ),
-            4
-        );
+        let operation = |word: &str| change("/metadata/annotations", json!({"gardener.cloud/operation": word}));
+        assert_eq!(operation("reconcile"), 0);
+        assert_eq!(operation("rotate-ssh-keypair"), 1);
     }
 
     #[test]
