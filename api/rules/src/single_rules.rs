@@ -110,6 +110,10 @@ fn fields_of_shoots() {
             ),
         ],
     );
+}
+
+#[test]
+fn fields_of_pools_and_of_shoots_without_any() {
     let two_pools = shoot_of(&[(
         "/spec/provider/workers/1",
         changed(
@@ -128,6 +132,24 @@ fn fields_of_shoots() {
             "spec.provider.workers[1].maximum",
         )],
     );
+    let workerless = shoot_of(&[
+        ("/spec/provider/workers", json!([])),
+        ("/spec/networking", json!({"services": "10.3.0.0/16"})),
+        ("/spec/credentialsBindingName", Value::Null),
+    ]);
+    refused_when_changed::<Shoot>(
+        &workerless,
+        validate_shoot,
+        vec![(
+            "/spec/maintenance/autoRotation/credentials/sshKeypair",
+            json!({"rotationPeriod": "720h"}),
+            "spec.maintenance.autoRotation.credentials.sshKeypair",
+        )],
+    );
+}
+
+#[test]
+fn fields_of_shoots_of_older_versions() {
     let older = shoot_of(&[("/spec/kubernetes/version", json!("1.33.1"))]);
     refused_when_changed::<Shoot>(
         &older,
@@ -149,20 +171,6 @@ fn fields_of_shoots() {
                 "spec.kubernetes.kubeAPIServer.structuredAuthorization spec.kubernetes.kubeAPIServer.featureGates.StructuredAuthorizationConfiguration",
             ),
         ],
-    );
-    let workerless = shoot_of(&[
-        ("/spec/provider/workers", json!([])),
-        ("/spec/networking", json!({"services": "10.3.0.0/16"})),
-        ("/spec/credentialsBindingName", Value::Null),
-    ]);
-    refused_when_changed::<Shoot>(
-        &workerless,
-        validate_shoot,
-        vec![(
-            "/spec/maintenance/autoRotation/credentials/sshKeypair",
-            json!({"rotationPeriod": "720h"}),
-            "spec.maintenance.autoRotation.credentials.sshKeypair",
-        )],
     );
 }
 
