@@ -9,6 +9,8 @@ mod cidr;
 mod cloud_profile;
 mod cloud_profile_defaults;
 mod deployment;
+#[cfg(test)]
+mod drawn;
 mod dual_approval;
 mod feature_gates;
 mod field_error;

@@ -258,7 +258,8 @@ fn default_node_mask(shoot: &mut Shoot) {
     let addresses = u32::try_from(max_pods)
         .unwrap_or(1)
         .saturating_mul(2)
-        .next_power_of_two();
+        .checked_next_power_of_two()
+        .unwrap_or(1 << 31);
     let mask = 32 - i32::try_from(addresses.trailing_zeros()).unwrap_or(8);
     let families = shoot
         .spec
