@@ -53,6 +53,7 @@ async fn try_once(program: &Path) -> io::Result<()> {
         hostname: "trial".to_owned(),
         address: Ipv4Addr::new(10, 0, 0, 1),
         dns: Some(Ipv4Addr::new(10, 0, 0, 2)),
+        redirected_loopback_port: Some(6443),
     };
     let pod = Pod::start(program, options).await?;
     let path = PathBuf::from("/.trial");

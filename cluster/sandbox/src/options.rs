@@ -13,6 +13,9 @@ pub struct PodOptions {
     pub address: Ipv4Addr,
     /// The address of the DNS server: datagrams to its port 53 arrive at [`Pod::dns`](crate::Pod::dns).
     pub dns: Option<Ipv4Addr>,
+    /// A port of 127.0.0.1 that leads out of the pod: connections to it arrive at [`Pod::accept`](crate::Pod::accept) too,
+    /// whether or not a program of the pod listens there ([`Pod::connect_loopback`](crate::Pod::connect_loopback) tells).
+    pub redirected_loopback_port: Option<u16>,
 }
 
 /// A program and what it finds: the host's files, but for `/tmp`, `/run` and `/dev`, which are the container's own. A

@@ -24,6 +24,7 @@ pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Pod {
     program: PathBuf,
     address: Ipv4Addr,
+    redirected_loopback_port: Option<u16>,
     helper: Process,
     /// Held while a request is under way.
     requests: tokio::sync::Mutex<Requests>,
@@ -52,11 +53,21 @@ impl Pod {
 
     async fn start_helper(program: &Path, options: PodOptions) -> io::Result<Self> {
         check_program(program)?;
-        let PodOptions { hostname, address, dns } = options;
+        let PodOptions {
+            hostname,
+            address,
+            dns,
+            redirected_loopback_port,
+        } = options;
         let mut command = helper::command(program, Role::Pod);
         command.stdout(Stdio::null());
         let (helper, _) = Process::start(command).await?;
-        let start = StartPod { hostname, address, dns };
+        let start = StartPod {
+            hostname,
+            address,
+            dns,
+            redirected_loopback_port,
+        };
         wire::send(&helper.socket, &start, &[]).await?;
         let mut reader = wire::Reader::default();
         let mut files = match wire::receive(&helper.socket, &mut reader).await? {
@@ -70,6 +81,7 @@ impl Pod {
         Ok(Self {
             program: program.to_owned(),
             address,
+            redirected_loopback_port,
             helper,
             requests: tokio::sync::Mutex::new(Requests { reader, last: 0 }),
             outgoing: TcpListener::from_std(outgoing)?,
@@ -93,12 +105,21 @@ impl Pod {
     pub async fn connect_from(&self, source: Option<Ipv4Addr>, port: u16) -> io::Result<TcpStream> {
         let socket = self.socket(source).await?;
         match socket.connect(SocketAddr::from((self.address, port))).await {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                let socket = self.socket(None).await?;
-                socket.connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await
-            }
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => self.connect_loopback(port).await,
             connected => connected,
         }
+    }
+
+    /// A connection to a port of the pod's 127.0.0.1, never one that leads out of the pod: at the redirected port its peer is
+    /// the pod's own address.
+    ///
+    /// # Errors
+    /// Nothing listens there, or the pod has ended.
+    pub async fn connect_loopback(&self, port: u16) -> io::Result<TcpStream> {
+        // From 127.0.0.1 the connection would be redirected to its own caller.
+        let is_redirected = self.redirected_loopback_port == Some(port);
+        let socket = self.socket(is_redirected.then_some(self.address)).await?;
+        socket.connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await
     }
 
     /// A socket of the pod's network.
@@ -132,16 +153,20 @@ impl Pod {
         }
     }
 
-    /// The next connection that a program of the pod opened to an address that is not the pod's own, and that address.
+    /// The next connection that a program of the pod opened to an address that is not the pod's own, or to the redirected
+    /// port of 127.0.0.1, and that address.
     ///
     /// # Errors
     /// This process has no more files.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddrV4)> {
         loop {
             let (stream, _) = self.outgoing.accept().await?;
+            let is_redirected = |dialled: SocketAddrV4| {
+                !dialled.ip().is_loopback() || Some(dialled.port()) == self.redirected_loopback_port
+            };
             // Without an original destination, or with a local one, a program has dialled the listener itself.
             match rustix::net::sockopt::ip_original_dst(&stream) {
-                Ok(dialled) if !dialled.ip().is_loopback() => return Ok((stream, dialled)),
+                Ok(dialled) if is_redirected(dialled) => return Ok((stream, dialled)),
                 Ok(_) | Err(_) => drop(stream),
             }
         }

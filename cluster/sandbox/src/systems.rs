@@ -24,10 +24,16 @@ macro_rules! calls {
             let program = Path::new("/nonexistent/helper");
             let available: Result<(), Missing> = system::available_with(program).and_then(|()| system::available());
             let calls = async move {
-                let options = PodOptions { hostname: "p".to_owned(), address: Ipv4Addr::new(10, 0, 0, 2), dns: None };
+                let options = PodOptions {
+                    hostname: "p".to_owned(),
+                    address: Ipv4Addr::new(10, 0, 0, 2),
+                    dns: None,
+                    redirected_loopback_port: None,
+                };
                 let pod: system::Pod = system::Pod::start(program, options).await?;
                 let _: TcpStream = is_send(pod.connect(80)).await?;
                 let _: TcpStream = is_send(pod.connect_from(Some(Ipv4Addr::LOCALHOST), 80)).await?;
+                let _: TcpStream = is_send(pod.connect_loopback(80)).await?;
                 let _: (TcpStream, SocketAddrV4) = is_send(pod.accept()).await?;
                 let _: Option<&UdpSocket> = pod.dns();
                 let _: Vec<u16> = pod.listening()?;

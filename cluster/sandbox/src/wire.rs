@@ -29,6 +29,7 @@ pub(crate) struct StartPod {
     pub(crate) hostname: String,
     pub(crate) address: Ipv4Addr,
     pub(crate) dns: Option<Ipv4Addr>,
+    pub(crate) redirected_loopback_port: Option<u16>,
 }
 
 /// A request for one socket of the pod's network.

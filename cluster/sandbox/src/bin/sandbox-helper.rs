@@ -39,6 +39,7 @@ async fn run(command: Vec<OsString>) -> std::io::Result<u8> {
         hostname: "pod".to_owned(),
         address: Ipv4Addr::new(10, 1, 0, 1),
         dns: None,
+        redirected_loopback_port: None,
     };
     let pod = Pod::start(Path::new("/proc/self/exe"), options).await?;
     let pod_ready = begin.elapsed();

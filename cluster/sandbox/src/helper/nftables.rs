@@ -1,11 +1,12 @@
 //! The rules of a pod's network: connections to other addresses arrive at one listener, questions to the DNS address at
 //! one socket. Written as netlink messages, so that no `nft` program is needed.
 //!
-//! In the words of `nft`, for the pod 10.1.0.5 with the DNS server 10.96.0.10:
+//! In the words of `nft`, for the pod 10.1.0.5 with the DNS server 10.96.0.10 and the redirected loopback port 6443:
 //! ```text
 //! table ip sandbox {
 //!   chain output {
 //!     type nat hook output priority -100
+//!     ip saddr 127.0.0.1 ip daddr 127.0.0.1 tcp dport 6443 redirect to :1
 //!     ip daddr 127.0.0.0/8 accept
 //!     ip daddr 10.1.0.5 accept
 //!     ip daddr 10.96.0.10 udp dport 53 redirect to :1
@@ -13,12 +14,16 @@
 //!   }
 //! }
 //! ```
+//! A connection to 127.0.0.1 has that as its source, unless its socket was bound to another address: as the parent does it to
+//! reach a program that listens on the redirected port itself.
+//!
 //! Numbers are those of `linux/netfilter/nf_tables.h`.
 
 use std::io;
 use std::net::Ipv4Addr;
 
 use super::netlink::{ACKNOWLEDGE, APPEND, CREATE, Message, request};
+use crate::wire::StartPod;
 
 const TABLE: &str = "sandbox";
 const CHAIN: &str = "output";
@@ -45,27 +50,38 @@ const META_L4PROTO: u32 = 16;
 const VERDICT_ACCEPT: u32 = 1;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+/// Where the source stands in an IPv4 header; the destination follows.
+const SOURCE_OFFSET: u32 = 12;
 /// Where the destination stands in an IPv4 header.
 const DESTINATION_OFFSET: u32 = 16;
+/// Where the destination stands in a header of TCP or UDP.
+const PORT_OFFSET: u32 = 2;
 const DNS_PORT: u16 = 53;
 
 /// Sends what programs dial to the local port `port`, except what is for the pod itself.
-pub(super) fn redirect(pod: Ipv4Addr, dns: Option<Ipv4Addr>, port: u16) -> io::Result<()> {
-    let messages = ruleset(pod, dns, port);
+pub(super) fn redirect(start: &StartPod, port: u16) -> io::Result<()> {
+    let messages = ruleset(start.address, start.dns, start.redirected_loopback_port, port);
     let acknowledged = messages.len() - 2;
     request(Some(rustix::net::netlink::NETFILTER), messages, acknowledged)
 }
 
-fn ruleset(pod: Ipv4Addr, dns: Option<Ipv4Addr>, port: u16) -> Vec<Message> {
+fn ruleset(pod: Ipv4Addr, dns: Option<Ipv4Addr>, loopback_port: Option<u16>, port: u16) -> Vec<Message> {
     let mut messages = vec![batch(BATCH_BEGIN), table(), chain()];
+    if let Some(loopback_port) = loopback_port {
+        let ends = [Ipv4Addr::LOCALHOST.octets(), Ipv4Addr::LOCALHOST.octets()].concat();
+        messages.push(rule(|list| {
+            let list = equals(payload(list, BASE_NETWORK, SOURCE_OFFSET, 8), &ends);
+            let list = equals(protocol(list), &[TCP]);
+            redirect_to(destination_port(list, loopback_port), port)
+        }));
+    }
     messages.push(rule(|list| accept(equals(destination(list, 1), &[127]))));
     messages.push(rule(|list| accept(equals(destination(list, 4), &pod.octets()))));
     if let Some(dns) = dns {
         messages.push(rule(|list| {
             let list = equals(destination(list, 4), &dns.octets());
             let list = equals(protocol(list), &[UDP]);
-            let list = equals(payload(list, BASE_TRANSPORT, 2, 2), &DNS_PORT.to_be_bytes());
-            redirect_to(list, port)
+            redirect_to(destination_port(list, DNS_PORT), port)
         }));
     }
     messages.push(rule(|list| redirect_to(equals(protocol(list), &[TCP]), port)));
@@ -130,6 +146,10 @@ fn destination(list: Message, length: u32) -> Message {
     payload(list, BASE_NETWORK, DESTINATION_OFFSET, length)
 }
 
+fn destination_port(list: Message, port: u16) -> Message {
+    equals(payload(list, BASE_TRANSPORT, PORT_OFFSET, 2), &port.to_be_bytes())
+}
+
 fn protocol(list: Message) -> Message {
     expression(list, "meta", |data| data.number(1, REGISTER_1).number(2, META_L4PROTO))
 }
@@ -163,10 +183,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_of_dns_is_there_only_with_a_dns_address() {
+    fn rules_of_dns_and_of_a_loopback_port_are_there_only_where_they_are_asked_for() {
         let pod = Ipv4Addr::new(10, 1, 0, 5);
-        assert_eq!(ruleset(pod, None, 1).len(), 7);
-        assert_eq!(ruleset(pod, Some(Ipv4Addr::new(10, 96, 0, 10)), 1).len(), 8);
+        let dns = Some(Ipv4Addr::new(10, 96, 0, 10));
+        assert_eq!(ruleset(pod, None, None, 1).len(), 7);
+        assert_eq!(ruleset(pod, dns, None, 1).len(), 8);
+        assert_eq!(ruleset(pod, dns, Some(6443), 1).len(), 9);
     }
 
     #[test]

@@ -51,7 +51,7 @@ fn set_up(start: &StartPod) -> Done<Vec<OwnedFd>> {
     netlink::set_up_loopback(start.address).during(Step::Loopback)?;
     // Containers have no rights over the pod's network, and still may listen on port 80.
     fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0").during(Step::Loopback)?;
-    nftables::redirect(start.address, start.dns, REDIRECT_PORT).during(Step::Redirect)?;
+    nftables::redirect(start, REDIRECT_PORT).during(Step::Redirect)?;
     let place = SocketAddrV4::new(Ipv4Addr::LOCALHOST, REDIRECT_PORT);
     let mut sockets = vec![OwnedFd::from(TcpListener::bind(place).during(Step::Listen)?)];
     if start.dns.is_some() {

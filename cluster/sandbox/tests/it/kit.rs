@@ -8,6 +8,8 @@ use cluster_sandbox::{Container, ContainerOptions, Ended, Mount, Pod, PodOptions
 use tokio::io::AsyncReadExt;
 
 pub(crate) const DNS: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 10);
+/// The port of a pod's 127.0.0.1 that leads out of it.
+pub(crate) const REDIRECTED: u16 = 6443;
 
 /// The helper program: in another place when the tests run as a user who cannot enter the build folder.
 pub(crate) fn program() -> PathBuf {
@@ -19,6 +21,7 @@ pub(crate) async fn pod(last: u8) -> Pod {
         hostname: format!("pod-{last}"),
         address: Ipv4Addr::new(10, 1, 0, last),
         dns: Some(DNS),
+        redirected_loopback_port: Some(REDIRECTED),
     };
     Pod::start(&program(), options).await.unwrap()
 }

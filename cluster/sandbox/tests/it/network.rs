@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use cluster_sandbox::{Ended, Pod};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::kit::{finish, line, pod, python, run};
+use crate::kit::{REDIRECTED, finish, line, pod, python, run};
 
 /// Listens on a port and answers with its name and the address of the caller.
 fn server(address: &str, port: u16) -> String {
@@ -68,6 +68,42 @@ async fn what_a_program_dials_arrives_with_its_original_destination() {
     }
     let expected = "b'pong' 10.96.0.1\nb'pong' 8.8.8.8\n10.1.0.1\n";
     assert_eq!(finish(container).await, (expected.to_owned(), Ended::Exited(0)));
+}
+
+#[tokio::test]
+async fn a_redirected_port_of_loopback_leads_out_of_the_pod() {
+    let pod = pod(1).await;
+    let script = format!(
+        "import socket\nfor a in ('127.0.0.1', 'localhost'):\n  s = socket.create_connection((a, {REDIRECTED}))\n  s.sendall(b'ping')\n\
+         \x20 print(s.recv(9), s.getpeername())\n"
+    );
+    let container = pod.start_container(python(&script)).await.unwrap();
+    for _ in 0..2 {
+        let (mut stream, dialled) = pod.accept().await.unwrap();
+        assert_eq!(dialled, SocketAddrV4::new(Ipv4Addr::LOCALHOST, REDIRECTED));
+        let error = pod.connect_loopback(REDIRECTED).await.unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
+        let mut bytes = [0; 4];
+        stream.read_exact(&mut bytes).await.unwrap();
+        stream.write_all(&bytes).await.unwrap();
+    }
+    let answer = format!("b'ping' ('127.0.0.1', {REDIRECTED})\n");
+    assert_eq!(finish(container).await, (answer.repeat(2), Ended::Exited(0)));
+}
+
+#[tokio::test]
+async fn a_program_that_listens_on_a_redirected_port_is_reached_from_outside() {
+    for address in ["127.0.0.1", "0.0.0.0"] {
+        let pod = pod(1).await;
+        let mut container = pod.start_container(python(&server(address, REDIRECTED))).await.unwrap();
+        let (mut output, _errors) = container.output().unwrap();
+        assert_eq!(line(&mut output).await, "ready");
+        assert_eq!(answer(&pod, None, REDIRECTED).await, "pod-1 10.1.0.1");
+        let mut text = String::new();
+        let mut stream = pod.connect_loopback(REDIRECTED).await.unwrap();
+        stream.read_to_string(&mut text).await.unwrap();
+        assert_eq!(text, "pod-1 10.1.0.1");
+    }
 }
 
 #[tokio::test]
