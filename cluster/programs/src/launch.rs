@@ -52,7 +52,9 @@ impl Inner {
             _ => None,
         };
         let found = if helper.is_some() {
-            Found::Mounted
+            Found::Mounted {
+                shared_port: self.shared.servers.port(),
+            }
         } else {
             Found::Linked
         };

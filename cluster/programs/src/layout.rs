@@ -40,8 +40,8 @@ impl Drop for Borrowed {
 /// How a program finds its mounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// At their paths.
-    Mounted,
+    /// At their paths. The port is the one of the pod's own loopback that leads to the API servers of this process.
+    Mounted { shared_port: Option<u16> },
     /// Elsewhere: paths are led there.
     Linked,
 }
@@ -139,14 +139,11 @@ impl Layout {
         Ok(())
     }
 
-    /// Servers at loopback are the machine's: a pod with a network of its own reaches them elsewhere.
     fn server(&self, url: &str) -> Option<String> {
-        let (scheme, rest) = url.split_once("://").filter(|_| self.found == Found::Mounted)?;
-        let behind = rest
-            .strip_prefix("127.0.0.1")
-            .or_else(|| rest.strip_prefix("localhost"))?;
-        let whole = behind.is_empty() || behind.starts_with([':', '/']);
-        whole.then(|| format!("{scheme}://{MACHINE}{behind}"))
+        match self.found {
+            Found::Mounted { shared_port } => elsewhere(url, shared_port),
+            Found::Linked => None,
+        }
     }
 
     fn write_volume(&self, name: &str, path: PathBuf, content: Content) -> io::Result<()> {
@@ -173,6 +170,20 @@ impl Layout {
         }
         Ok(())
     }
+}
+
+/// Servers at loopback are the machine's: a pod with a network of its own reaches them elsewhere, but for those at
+/// `shared_port`.
+fn elsewhere(url: &str, shared_port: Option<u16>) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    let behind = rest
+        .strip_prefix("127.0.0.1")
+        .or_else(|| rest.strip_prefix("localhost"))?;
+    let whole = behind.is_empty() || behind.starts_with([':', '/']);
+    let port = behind.strip_prefix(':').unwrap_or_default();
+    let port = port.split('/').next().and_then(|port| port.parse().ok());
+    let led = whole && (shared_port.is_none() || port != shared_port);
+    led.then(|| format!("{scheme}://{MACHINE}{behind}"))
 }
 
 fn source(pod: &Pod, mount: &Mount) -> PathBuf {
@@ -236,4 +247,28 @@ fn lay_out(root: &Path, scratch: Scratch<'_>) -> io::Result<()> {
         fs::write(file, bytes)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_at_loopback_are_led_to_the_machine_but_for_the_shared_port() {
+        let led = |url| elsewhere(url, Some(6443));
+        assert_eq!(
+            led("https://127.0.0.1:8443/x").as_deref(),
+            Some("https://169.254.20.1:8443/x")
+        );
+        assert_eq!(led("http://localhost").as_deref(), Some("http://169.254.20.1"));
+        for same in [
+            "https://127.0.0.1:6443",
+            "https://localhost:6443/clusters/a",
+            "https://127.0.0.1.example.org:8443",
+            "https://10.0.0.1:8443",
+        ] {
+            assert_eq!(led(same), None, "{same}");
+        }
+        assert!(elsewhere("https://127.0.0.1", None).is_some());
+    }
 }

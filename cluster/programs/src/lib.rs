@@ -23,6 +23,7 @@ mod program;
 mod programs;
 mod reload;
 mod sandbox;
+mod shared_port;
 mod termination;
 mod volume_folder;
 

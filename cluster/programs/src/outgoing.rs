@@ -15,6 +15,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use crate::sandbox::MACHINE;
+use crate::shared_port;
 
 /// Connections of one pod at once; a program that opens more waits.
 const CONNECTIONS_MAX: usize = 4096;
@@ -24,7 +25,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// A connection that a program made to a Service.
-#[derive(Debug)]
 pub struct ToService {
     /// The Service's namespace.
     pub namespace: String,
@@ -35,7 +35,7 @@ pub struct ToService {
     /// The pod's address.
     pub from: IpAddr,
     /// The connection.
-    pub stream: TcpStream,
+    pub stream: Connection,
 }
 
 /// The API servers of this process that are reached behind Services. They answer in TLS, under their own certificates.
@@ -45,7 +45,17 @@ pub trait ApiServers: Send + Sync {
 
     /// Serves a connection to one of them, to its end.
     fn serve(&self, connection: ToService) -> BoxFuture<'static, ()>;
+
+    /// The port of this machine's 127.0.0.1 at which all of them answer, each to its own server name.
+    fn port(&self) -> Option<u16>;
+
+    /// The namespace and the name of the Service whose API server answers at that port to a server name, or to clients that
+    /// send none. `None`: there is no Service before it in the pods' cluster.
+    fn service_of(&self, server_name: Option<&str>) -> Option<(String, String)>;
 }
+
+/// The Service of every cluster's own API server.
+const OWN: (&str, &str) = ("default", "kubernetes");
 
 /// The API server of the cluster alone, at an address of this machine where it answers to clients that name no server.
 #[derive(Clone, Copy, Debug)]
@@ -53,21 +63,28 @@ pub struct AtAddress(pub SocketAddr);
 
 impl ApiServers for AtAddress {
     fn has(&self, namespace: &str, service: &str) -> bool {
-        (namespace, service) == ("default", "kubernetes")
+        (namespace, service) == OWN
     }
 
     fn serve(&self, connection: ToService) -> BoxFuture<'static, ()> {
         let address = self.0;
         Box::pin(async move {
             let carried = async {
-                let server = TcpStream::connect(address).await?;
-                server.set_nodelay(true)?;
+                let server = connect(address).await?;
                 splice(connection.stream, Box::new(server)).await
             };
             if let Err(error) = carried.await {
                 tracing::debug!(%address, %error, "a connection to the API server broke");
             }
         })
+    }
+
+    fn port(&self) -> Option<u16> {
+        (self.0.ip() == Ipv4Addr::LOCALHOST).then_some(self.0.port())
+    }
+
+    fn service_of(&self, _server_name: Option<&str>) -> Option<(String, String)> {
+        Some((OWN.0.to_owned(), OWN.1.to_owned()))
     }
 }
 
@@ -78,7 +95,7 @@ pub(crate) async fn carry(pod: Arc<Pod>, network: PodNetwork, servers: Arc<dyn A
         tokio::select! {
             accepted = pod.accept(), if connections.len() < CONNECTIONS_MAX => match accepted {
                 Ok((stream, to)) => {
-                    let one = one(stream, to, network.clone(), servers.clone());
+                    let one = one(stream, to, pod.clone(), network.clone(), servers.clone());
                     connections.spawn(async move {
                         if let Err(error) = one.await {
                             tracing::debug!(%to, %error, "a connection of a program was not carried on");
@@ -95,19 +112,34 @@ pub(crate) async fn carry(pod: Arc<Pod>, network: PodNetwork, servers: Arc<dyn A
     }
 }
 
-async fn one(stream: TcpStream, to: SocketAddrV4, network: PodNetwork, servers: Arc<dyn ApiServers>) -> io::Result<()> {
+async fn one(
+    mut stream: TcpStream,
+    to: SocketAddrV4,
+    pod: Arc<Pod>,
+    network: PodNetwork,
+    servers: Arc<dyn ApiServers>,
+) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let reached = reach(to, &network, servers.as_ref()).await;
+    let reached = match shared_port::is_meant(to, servers.as_ref()) {
+        true => match shared_port::own(to, &pod).await {
+            Ok(Some(own)) => Ok((Reached::There(Box::new(own)), Vec::new())),
+            Ok(None) => shared_port::reach(&mut stream, to.port(), &network, servers.as_ref()).await,
+            Err(error) => Err(error),
+        },
+        false => reach(to, &network, servers.as_ref())
+            .await
+            .map(|reached| (reached, Vec::new())),
+    };
     match reached {
-        Ok(Reached::There(connection)) => splice(stream, connection).await,
-        Ok(Reached::Server { namespace, name }) => {
+        Ok((Reached::There(connection), begun)) => splice(shared_port::replayed(stream, begun), connection).await,
+        Ok((Reached::Server { namespace, name }, begun)) => {
             let (port, from) = (to.port(), network.pod_ip());
             let connection = ToService {
                 namespace,
                 name,
                 port,
                 from,
-                stream,
+                stream: shared_port::replayed(stream, begun),
             };
             servers.serve(connection).await;
             Ok(())
@@ -121,7 +153,7 @@ async fn one(stream: TcpStream, to: SocketAddrV4, network: PodNetwork, servers: 
 }
 
 /// Where a connection leads.
-enum Reached {
+pub(crate) enum Reached {
     There(Connection),
     Server { namespace: String, name: String },
 }
@@ -145,13 +177,18 @@ async fn reach(to: SocketAddrV4, network: &PodNetwork, servers: &dyn ApiServers)
         MACHINE => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
         ip => SocketAddr::from((ip, port)),
     };
+    Ok(Reached::There(Box::new(connect(address).await?)))
+}
+
+/// A connection to an address of the machine's network.
+pub(crate) async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await??;
     stream.set_nodelay(true)?;
-    Ok(Reached::There(Box::new(stream)))
+    Ok(stream)
 }
 
 /// Whether policies let the pod reach an API server behind a Service: at its pod, or at its address where it has none.
-async fn allowed(network: &PodNetwork, namespace: &str, name: &str, to: SocketAddrV4) -> io::Result<()> {
+pub(crate) async fn allowed(network: &PodNetwork, namespace: &str, name: &str, to: SocketAddrV4) -> io::Result<()> {
     match network.dial(&format!("{name}.{namespace}:{}", to.port())).await {
         Ok(_) => Ok(()),
         Err(refused @ (Refused::Policy { .. } | Refused::PoliciesUnknown(_))) => Err(io::Error::other(refused)),
@@ -172,7 +209,7 @@ async fn bytes(endpoint: Endpoint) -> io::Result<Reached> {
     }
 }
 
-async fn splice(mut stream: TcpStream, mut connection: Connection) -> io::Result<()> {
+async fn splice(mut stream: Connection, mut connection: Connection) -> io::Result<()> {
     tokio::io::copy_bidirectional(&mut stream, &mut connection)
         .await
         .map(drop)

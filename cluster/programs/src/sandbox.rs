@@ -47,6 +47,7 @@ impl Sandbox {
             hostname,
             address,
             dns: Some(NAME_SERVER),
+            redirected_loopback_port: servers.port(),
         };
         let pod = Arc::new(cluster_sandbox::Pod::start(helper, options).await?);
         let dialled = pod.clone();

@@ -5,7 +5,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
-use kube::api::PostParams;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::api::{ListParams, PostParams};
+use kube::config::Kubeconfig;
+use kube::{Api, Client, Config, ResourceExt};
 
 fn main() {
     // It is the helper of the tests' pods as well.
@@ -16,7 +19,11 @@ fn main() {
         ["serve", port] => serve(port),
         ["get", address, path] => get(address, path),
         ["whoami"] => whoami(),
-        _ => Err(std::io::Error::other("serve PORT, get ADDRESS PATH or whoami")),
+        ["namespaces-by-file", path] => block_on(namespaces(Kubeconfig::read_from(path))),
+        ["namespaces-by-secret", name] => block_on(async { namespaces(secret(name).await).await }),
+        _ => Err(std::io::Error::other(
+            "serve PORT, get ADDRESS PATH, whoami, namespaces-by-file PATH or namespaces-by-secret NAME",
+        )),
     };
     if let Err(error) = done {
         println!("{error}");
@@ -60,21 +67,51 @@ fn get(address: &str, path: &str) -> std::io::Result<()> {
 
 /// Asks the API server that a client finds by itself who it is.
 fn whoami() -> std::io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let name = runtime.block_on(async {
-        let client = kube::Client::try_default().await?;
-        let reviews: kube::Api<SelfSubjectReview> = kube::Api::all(client);
+    let review = block_on(async {
+        let reviews: Api<SelfSubjectReview> = Api::all(default_client().await?);
         reviews
             .create(&PostParams::default(), &SelfSubjectReview::default())
             .await
-    });
-    let review = name.map_err(std::io::Error::other)?;
-    println!(
-        "{}",
-        review
-            .status
-            .and_then(|status| status.user_info?.username)
-            .unwrap_or_default()
-    );
+            .map_err(std::io::Error::other)
+    })?;
+    let user = review.status.and_then(|status| status.user_info?.username);
+    println!("{}", user.unwrap_or_default());
     Ok(())
+}
+
+/// The kubeconfig in a Secret of the own namespace, read as extensions read it.
+async fn secret(name: &str) -> Result<Kubeconfig, kube::config::KubeconfigError> {
+    let read = async {
+        let client = default_client().await?;
+        let secret = Api::<Secret>::default_namespaced(client).get(name).await;
+        let data = secret.map_err(std::io::Error::other)?.data.unwrap_or_default();
+        let bytes = data.get("kubeconfig").map(|bytes| bytes.0.clone()).unwrap_or_default();
+        String::from_utf8(bytes).map_err(std::io::Error::other)
+    };
+    let text = read
+        .await
+        .map_err(|error| kube::config::KubeconfigError::ReadConfig(error, name.into()))?;
+    Kubeconfig::from_yaml(&text)
+}
+
+/// Lists the namespaces of the cluster that a kubeconfig names.
+async fn namespaces(kubeconfig: Result<Kubeconfig, kube::config::KubeconfigError>) -> std::io::Result<()> {
+    let listed = async {
+        let config = Config::from_custom_kubeconfig(kubeconfig?, &Default::default()).await?;
+        let client = Client::try_from(config)?;
+        let listed = Api::<Namespace>::all(client).list(&ListParams::default()).await?;
+        let names: Vec<String> = listed.iter().map(ResourceExt::name_any).collect();
+        println!("namespaces: {}", names.join(" "));
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+    };
+    listed.await.map_err(std::io::Error::other)
+}
+
+async fn default_client() -> std::io::Result<Client> {
+    Client::try_default().await.map_err(std::io::Error::other)
+}
+
+fn block_on<T>(work: impl Future<Output = std::io::Result<T>>) -> std::io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(work)
 }

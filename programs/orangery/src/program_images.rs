@@ -57,13 +57,16 @@ pub(crate) struct InLandscape {
     front: Front,
     /// The name of the seed's own.
     own: String,
+    port: Option<u16>,
 }
 
 impl InLandscape {
-    pub(crate) fn new(front: Front, own: &str) -> Self {
+    /// `own`: the server name of the seed's own. `url`: `https://127.0.0.1:PORT`, which all of them share.
+    pub(crate) fn new(front: Front, own: &str, url: &str) -> Self {
         InLandscape {
             front,
             own: own.to_owned(),
+            port: url.rsplit_once(':').and_then(|(_, port)| port.parse().ok()),
         }
     }
 
@@ -94,6 +97,19 @@ impl ApiServers for InLandscape {
             }
         })
     }
+
+    fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    fn service_of(&self, server_name: Option<&str>) -> Option<(String, String)> {
+        let server_name = server_name?;
+        if server_name.eq_ignore_ascii_case(&self.own) {
+            return Some((OWN.0.to_owned(), OWN.1.to_owned()));
+        }
+        let (service, namespace) = server_name.strip_suffix(".svc")?.split_once('.')?;
+        (!namespace.contains('.')).then(|| (namespace.to_owned(), service.to_owned()))
+    }
 }
 
 #[cfg(test)]
@@ -102,9 +118,32 @@ mod tests {
 
     use super::*;
 
+    fn servers() -> InLandscape {
+        let front = Front::new(Clock::real());
+        InLandscape::new(front, "seed.orangery.internal", "https://127.0.0.1:6443")
+    }
+
+    #[test]
+    fn server_names_of_the_seed_and_of_services_stand_for_services() {
+        let servers = servers();
+        assert_eq!(servers.port(), Some(6443));
+        for (name, service) in [
+            ("seed.orangery.internal", Some("default/kubernetes")),
+            ("kube-apiserver.shoot--a--b.svc", Some("shoot--a--b/kube-apiserver")),
+            ("garden.orangery.internal", None),
+            ("api.b.a.internal.example", None),
+            ("a.b.c.svc", None),
+        ] {
+            let found = servers.service_of(Some(name));
+            let found = found.map(|(namespace, service)| format!("{namespace}/{service}"));
+            assert_eq!(found.as_deref(), service, "{name}");
+        }
+        assert_eq!(servers.service_of(None), None);
+    }
+
     #[test]
     fn only_services_of_api_servers_lead_to_the_front() {
-        let servers = InLandscape::new(Front::new(Clock::real()), "seed.orangery.internal");
+        let servers = servers();
         assert_eq!(
             servers.name("default", "kubernetes").as_deref(),
             Some("seed.orangery.internal")

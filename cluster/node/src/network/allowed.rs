@@ -125,7 +125,15 @@ impl PodNetwork {
     /// [`Refused::Policy`], and [`Refused::PoliciesUnknown`] when they could not be read within some seconds.
     pub async fn check(&self, ip: IpAddr, port: u16, protocol: Protocol) -> Result<(), Refused> {
         let address = SocketAddr::new(ip, port).to_string();
-        self.check_target(&address, (ip, port), protocol, None).await
+        self.check_as(&address, (ip, port), protocol).await
+    }
+
+    /// As [`PodNetwork::check`]; a refusal names the target as `address`, which is how the pod's program knows it.
+    ///
+    /// # Errors
+    /// As [`PodNetwork::check`].
+    pub async fn check_as(&self, address: &str, to: (IpAddr, u16), protocol: Protocol) -> Result<(), Refused> {
+        self.check_target(address, to, protocol, None).await
     }
 
     /// The Service and its port, if it was dialled by that, serve suggestions.

@@ -13,6 +13,7 @@ mod exec;
 mod exec_client;
 mod files;
 mod isolated;
+mod kubeconfigs;
 mod limits;
 mod reach;
 mod start;

@@ -163,7 +163,7 @@ fn start_cluster(around: &Surroundings<'_>) -> Result<(), Fault> {
     let name = format!("seed-{}-0", seed.name);
     let catalogue = match &settings.images {
         Some(file) => {
-            let servers = InLandscape::new(front.clone(), api.server_name());
+            let servers = InLandscape::new(front.clone(), api.server_name(), api.url());
             let programs = program_images::programs(file, &settings.data_dir, &seed.name, Arc::new(servers))?;
             programs.add_to(images::catalogue(host.clone()))
         }
