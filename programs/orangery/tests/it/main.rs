@@ -20,6 +20,7 @@ mod provider_chart;
 mod restart;
 mod said_before;
 mod separate_process;
+mod shoot_access;
 mod stopping;
 mod surroundings;
 mod why;
