@@ -103,9 +103,12 @@ impl Mapping {
                 "write another pattern",
             )
         })?;
-        let command = words(fields, "command", &place)?;
-        let command = command.filter(|command| command.first().is_some_and(|first| !first.is_empty()));
-        let command = command.ok_or_else(|| missing(&at("command"), "[\"./bin/manager\"]"))?;
+        let example = "[\"./bin/manager\"]";
+        let command = words(fields, "command", &place)?.ok_or_else(|| missing(&at("command"), example))?;
+        if command.first().is_none_or(String::is_empty) {
+            let what = format!("{} names no program", at("command"));
+            return Err(Wrong::new(what, format!("begin it with a program, as in {example}")));
+        }
         let working_dir = text(fields, "workingDir", &place)?;
         if working_dir.as_deref() == Some("") {
             return Err(Wrong::new(
@@ -329,7 +332,14 @@ mod tests {
                 "images: [{image: a}]",
                 "images[0].command is missing; set it, as in [\"./bin/manager\"]",
             ),
-            ("images: [{image: a, command: []}]", "images[0].command is missing"),
+            (
+                "images: [{image: a, command: []}]",
+                "images[0].command names no program; begin it with a program, as in [\"./bin/manager\"]",
+            ),
+            (
+                "images: [{image: a, command: ['']}]",
+                "images[0].command names no program",
+            ),
             (
                 "images: [{image: a, command: a}]",
                 "images[0].command is \"a\"; images[0].command must be a list of texts",

@@ -22,7 +22,7 @@ use crate::programs::Isolation;
 use crate::reload::Watched;
 use crate::sandbox::{NAME_SERVER, Sandbox};
 use crate::volume_folder::make_folder;
-use crate::{etc, kubeconfig, termination};
+use crate::{dispositions, etc, kubeconfig, termination};
 
 /// Where the program of a container without a mount namespace finds its mounts.
 const ROOT_VARIABLE: &str = "ORANGERY_ROOT";
@@ -45,6 +45,7 @@ pub(crate) type Listening = Vec<(Held, Binding)>;
 impl Inner {
     /// Starts a container.
     pub(crate) async fn launch(&self, context: &ContainerContext) -> io::Result<Launched> {
+        dispositions::not_inherited();
         let uid = context.pod.metadata.uid.clone().unwrap_or_default();
         let pod = context.values.get_or_init(|| Pod::new(self.shared.folder.join(uid)));
         let helper = match &self.shared.isolation {

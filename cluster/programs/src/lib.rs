@@ -4,6 +4,7 @@
 
 mod command_line;
 mod commands;
+mod dispositions;
 mod etc;
 mod executable;
 mod image_file;

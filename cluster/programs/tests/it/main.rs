@@ -8,6 +8,7 @@
 
 mod cluster;
 mod connections;
+mod dispositions;
 mod ends;
 mod exec;
 mod exec_client;
