@@ -4,6 +4,7 @@
 
 mod cause;
 mod compare;
+mod fuzzed;
 mod normal;
 mod replay;
 

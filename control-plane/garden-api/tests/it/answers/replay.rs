@@ -15,10 +15,10 @@ const USER: &str = "admin";
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Step {
-    method: String,
-    path: String,
+    pub(super) method: String,
+    pub(super) path: String,
     #[serde(default)]
-    body: Value,
+    pub(super) body: Value,
     /// The body is the answer to that step, changed by `changes`.
     from: Option<usize>,
     /// Fields by path, its keys separated by `|`, with what is written there or `{"$delete": true}`.
@@ -28,7 +28,7 @@ pub(super) struct Step {
     accept: Option<String>,
     /// The user who sends it; without it, the administrator.
     #[serde(rename = "as")]
-    user: Option<String>,
+    pub(super) user: Option<String>,
     /// The maintenance window is random.
     #[serde(default)]
     random_window: bool,
@@ -116,6 +116,22 @@ impl Replay {
             answers.push(comparable);
         }
         answers
+    }
+
+    /// Sends one request as the administrator.
+    pub(super) async fn call(&self, method: http::Method, path: &str, body: &Value) -> (u16, Value) {
+        let step = Step {
+            method: method.to_string(),
+            path: path.to_owned(),
+            body: Value::Null,
+            from: None,
+            changes: Vec::new(),
+            content_type: None,
+            accept: None,
+            user: None,
+            random_window: false,
+        };
+        self.send(&step, body).await
     }
 
     async fn send(&self, step: &Step, body: &Value) -> (u16, Value) {
