@@ -26,5 +26,7 @@ pub use node::{NodeVerdict, Relation, judge, names, node_name, node_of};
 pub use policy::{BootstrapPolicy, bootstrap_policy};
 pub use rbac::{Authorizer, Change, RbacIndex};
 pub use rules::not_held;
-pub use token::{BoundObject, IssuedToken, ServiceAccountTokens, TOKEN_VALIDITY_MAX, TOKEN_VALIDITY_MIN, TokenSpec};
+pub use token::{
+    BoundObject, ForeignTokenSpec, IssuedToken, ServiceAccountTokens, TOKEN_VALIDITY_MAX, TOKEN_VALIDITY_MIN, TokenSpec,
+};
 pub use user::{PeerAddress, PeerCertificates, User, group};

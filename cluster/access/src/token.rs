@@ -12,6 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::error::TokenFault;
@@ -22,6 +23,9 @@ pub const TOKEN_VALIDITY_MIN: Duration = Duration::from_secs(10 * 60);
 
 /// Longest life of a token that can be asked for (the same place: 2^32 seconds).
 pub const TOKEN_VALIDITY_MAX: Duration = Duration::from_secs(1 << 32);
+
+/// Name of the claims that make a token one of a service account.
+const PRIVATE_CLAIMS: &str = "kubernetes.io";
 
 /// Longer tokens are not even parsed: a service account token is below 2 KiB.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
@@ -43,6 +47,19 @@ pub struct TokenSpec {
     pub bound: Option<BoundObject>,
     /// Node of the pod it is bound to: name and UID.
     pub node: Option<(String, String)>,
+}
+
+/// A token to be issued for an identity that is no service account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignTokenSpec {
+    /// Who the token's holder is.
+    pub subject: String,
+    /// Who may accept the token.
+    pub audiences: Vec<String>,
+    /// How long it is valid.
+    pub validity: Duration,
+    /// Further claims; registered ones (RFC 7519, 4.1) are overwritten.
+    pub claims: Map<String, Value>,
 }
 
 /// The object a token dies with.
@@ -205,17 +222,32 @@ impl ServiceAccountTokens {
                 spec.name
             ),
         };
-        let header = Header {
-            alg: "ES256".to_owned(),
-            kid: Some(signer.public().key_id()),
-        };
-        let signed = format!("{}.{}", encode(&header), encode(&claims));
-        let signature = URL_SAFE_NO_PAD.encode(signer.sign_es256(signed.as_bytes()));
-        let expires = Timestamp::from_second(exp).unwrap_or(Timestamp::MAX);
-        Some(IssuedToken {
-            token: SecretText::new(format!("{signed}.{signature}")),
-            expires,
-        })
+        Some(sign(signer, &claims, exp))
+    }
+
+    /// Issues a token of an identity that is no service account: other parties accept it by this issuer's keys, this API
+    /// server never does. `None` when there is no key to sign with, and for subjects of service accounts.
+    pub fn issue_foreign(&self, spec: &ForeignTokenSpec, entropy: &Entropy) -> Option<IssuedToken> {
+        let signer = self.signer.as_ref()?;
+        if spec.subject.starts_with(crate::group::SERVICE_ACCOUNT_PREFIX) {
+            return None;
+        }
+        let now = self.clock.now().as_second();
+        let exp = now.saturating_add(i64::try_from(spec.validity.as_secs()).unwrap_or(i64::MAX));
+        let mut claims = spec.claims.clone();
+        // The claims of service accounts are what this API server reads.
+        claims.remove(PRIVATE_CLAIMS);
+        let registered = [
+            ("aud", json!(spec.audiences)),
+            ("exp", json!(exp)),
+            ("iat", json!(now)),
+            ("iss", json!(self.issuer)),
+            ("jti", json!(entropy.uid())),
+            ("nbf", json!(now)),
+            ("sub", json!(spec.subject)),
+        ];
+        claims.extend(registered.map(|(claim, value)| (claim.to_owned(), value)));
+        Some(sign(signer, &claims, exp))
     }
 
     /// Whether the text claims to be a token of this issuer. Says nothing about its signature.
@@ -296,6 +328,19 @@ impl ServiceAccountTokens {
     }
 }
 
+fn sign(signer: &PrivateKey, claims: &impl Serialize, exp: i64) -> IssuedToken {
+    let header = Header {
+        alg: "ES256".to_owned(),
+        kid: Some(signer.public().key_id()),
+    };
+    let signed = format!("{}.{}", encode(&header), encode(claims));
+    let signature = URL_SAFE_NO_PAD.encode(signer.sign_es256(signed.as_bytes()));
+    IssuedToken {
+        token: SecretText::new(format!("{signed}.{signature}")),
+        expires: Timestamp::from_second(exp).unwrap_or(Timestamp::MAX),
+    }
+}
+
 fn parts(token: &str) -> Option<(&str, &str, &str)> {
     if token.len() > TOKEN_BYTES_MAX {
         return None;
@@ -352,6 +397,33 @@ mod tests {
             node: None,
         };
         tokens.issue(&spec, entropy).unwrap().token.expose().to_owned()
+    }
+
+    #[test]
+    fn foreign_token_is_never_accepted_by_its_own_issuer() {
+        let (tokens, _clock, entropy) = tokens();
+        let spec = |subject: &str| ForeignTokenSpec {
+            subject: subject.to_owned(),
+            audiences: tokens.audiences().to_vec(),
+            validity: TOKEN_VALIDITY_MIN,
+            claims: serde_json::from_value(json!({"example.com": {"a": 1}, "iss": "forged",
+                "kubernetes.io": {"namespace": "ns", "serviceaccount": {"name": "robot", "uid": "u"}}}))
+            .unwrap(),
+        };
+        assert_eq!(
+            tokens.issue_foreign(&spec("system:serviceaccount:ns:robot"), &entropy),
+            None
+        );
+        let issued = tokens.issue_foreign(&spec("example.com:a"), &entropy).unwrap();
+        let token = issued.token.expose();
+        assert!(matches!(tokens.verify(token, &[]), Err(TokenFault::Form)));
+        let (header, claims, signature) = parts(token).unwrap();
+        tokens.verify_signature(token, header, signature).unwrap();
+        let claims: Value = decode(claims).unwrap();
+        assert_eq!(claims["iss"], "https://issuer.example");
+        assert_eq!(claims["example.com"], json!({"a": 1}));
+        assert_eq!(claims.get(PRIVATE_CLAIMS), None);
+        assert_eq!(claims["exp"], issued.expires.as_second());
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::decode::{decode, encoding, read_body};
 use crate::objects::Reader;
 use crate::read;
-use crate::resource::{Action, ActionCall};
+use crate::resource::{Action, ActionCall, TokenIssuer};
 use crate::status::Status;
 
 pub(crate) async fn run(context: &Context, action: &dyn Action, body: Body) -> Result<Answer, Status> {
@@ -26,6 +26,10 @@ pub(crate) async fn run(context: &Context, action: &dyn Action, body: Body) -> R
         now: context.now,
         dry_run: context.query.dry_run(),
         objects: &reader,
+        tokens: TokenIssuer {
+            tokens: context.server.access.tokens.as_deref(),
+            entropy: &context.server.entropy,
+        },
     };
     Ok(Answer::value(StatusCode::CREATED, &action.run(call).await?))
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 /// A column that `kubectl get` prints, found by a path as in a CRD's `additionalPrinterColumns`.
 pub use cluster_table::CustomColumn as Column;
 
-pub use crate::resource::{Action, ActionCall, Form, ResourceInfo, ScalePaths, Subresource, Version};
+pub use crate::resource::{Action, ActionCall, Form, ResourceInfo, ScalePaths, Subresource, TokenIssuer, Version};
 use crate::status::Status;
 
 /// What is being done to an object.

@@ -94,7 +94,7 @@ pub use access::{Authorities, FrontProxies, TokenAuthority};
 pub use audit::{AUDIT_RECORDS_MAX, AuditLog, AuditRecord};
 pub use audit_event::AuditSink;
 pub use audit_policy::{AuditLevel, AuditPolicy, AuditStage};
-pub use cluster_access::{KEYS_PATH, PeerCertificates, User};
+pub use cluster_access::{ForeignTokenSpec, IssuedToken, KEYS_PATH, PeerCertificates, User};
 /// Field trees and field errors: what [`Kind`] is asked for.
 pub use cluster_schema as schema;
 pub use connect::Connect;

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use crate::User;
 use crate::connect::Connect;
+use base_clock::Entropy;
+use cluster_access::{ForeignTokenSpec, IssuedToken, ServiceAccountTokens};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -135,6 +137,27 @@ pub struct ActionCall<'a> {
     pub dry_run: bool,
     /// The other objects of this server.
     pub objects: &'a dyn Objects,
+    /// Signs tokens with this server's own key.
+    pub tokens: TokenIssuer<'a>,
+}
+
+/// Issues tokens of identities that are no service accounts, signed with the key that signs those of service accounts: one
+/// issuer, whose documents show others how to check either.
+#[derive(Clone, Copy)]
+pub struct TokenIssuer<'a> {
+    pub(crate) tokens: Option<&'a ServiceAccountTokens>,
+    pub(crate) entropy: &'a Entropy,
+}
+
+impl TokenIssuer<'_> {
+    /// Issues a token.
+    ///
+    /// # Errors
+    /// 501 where the server has no key to sign with.
+    pub fn issue(&self, spec: &ForeignTokenSpec) -> Result<IssuedToken, Status> {
+        let issued = self.tokens.and_then(|tokens| tokens.issue_foreign(spec, self.entropy));
+        issued.ok_or_else(|| Status::not_implemented("a TokenRequest without a signing key"))
+    }
 }
 
 impl ResourceInfo {
