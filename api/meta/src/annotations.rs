@@ -77,6 +77,8 @@ pub mod operation {
     pub const RECONCILE: &str = "reconcile";
     /// Retry a failed shoot.
     pub const RETRY: &str = "retry";
+    /// Bastion: it is still in use.
+    pub const KEEPALIVE: &str = "keepalive";
     /// Run maintenance now.
     pub const MAINTAIN: &str = "maintain";
     /// Extension: prepare to leave this seed.

@@ -2,6 +2,7 @@
 //! It never reads anything by itself: other objects, the time and random numbers are arguments.
 
 mod backup;
+mod bastion;
 mod bindings;
 mod capabilities;
 mod checks;
@@ -41,12 +42,14 @@ mod shoot_values;
 mod shoot_workers;
 #[cfg(test)]
 mod single_rules;
+mod ssh_key;
 mod versions;
 mod workload_identity;
 
 pub use backup::{
     validate_backup_bucket, validate_backup_bucket_update, validate_backup_entry, validate_backup_entry_update,
 };
+pub use bastion::{validate_bastion, validate_bastion_status, validate_bastion_update};
 pub use bindings::{
     default_credentials_binding, default_secret_binding, validate_credentials_binding,
     validate_credentials_binding_update, validate_secret_binding, validate_secret_binding_update,

@@ -13,7 +13,7 @@ use cluster_apiserver::{Kind, ResourceInfo};
 use schemars::JsonSchema;
 
 use crate::admission::{
-    CustomVerbs, DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, InUse, ManageMembers,
+    self, CustomVerbs, DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, InUse, ManageMembers,
     OfOwnShoot, OneProject, Plugin, ProjectNamespace, ProjectOwner, References, SecretInUse, SeedInUse, SinglePrimary,
     TolerationsWhitelist, Unserved, VersionsInUse,
 };
@@ -317,9 +317,18 @@ fn others() -> [Arc<dyn Kind>; 3] {
     let info = ResourceInfo::namespaced(OPERATIONS, ALPHA, "Bastion", "bastions");
     let bastion = Typed::<Bastion>::new(info.category(&["all"]).with_status()).with(|kind| {
         kind.strategy.updates_unconditionally = false;
+        kind.rules = Rules {
+            validate: api_rules::validate_bastion,
+            validate_update: api_rules::validate_bastion_update,
+            validate_status_at: api_rules::validate_bastion_status,
+            ..Rules::default()
+        };
+        kind.strategy.refuse_name = cluster_apiserver::schema::names::dns_label;
+        kind.strategy.prepare = prepare::bastion;
+        kind.strategy.changes_generation = prepare::changes_generation_of_bastion;
         kind.fields = fields(&["spec.seedName", "spec.shootRef.name"]);
         kind.print = columns::bastions();
-        kind.plugins = plugins([Arc::new(Unserved::BASTION)]);
+        kind.plugins = plugins([Arc::new(admission::Bastion), Arc::new(Unserved::BASTION)]);
     });
     [Arc::new(internal_secret), Arc::new(quota), Arc::new(bastion)]
 }

@@ -2,8 +2,10 @@
 //! pkg/apiserver/registry/*/*/strategy.go, `PrepareForCreate` and `Canonicalize`). It never refuses anything.
 
 use api_core::v1beta1::CloudProfileSpec;
-use api_meta::annotations::{OPERATION, operation};
+use api_meta::annotations::{CONFIRMATION_FORCE_DELETION, OPERATION, operation};
 use cluster_apiserver::kind::{Call, spec_differs};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -69,6 +71,44 @@ pub(crate) fn changes_generation_of_seed(_call: &Call<'_>, object: &mut Value, o
         remove_annotation(object, OPERATION);
     }
     raises || spec_differs(object, old)
+}
+
+/// How long a Bastion is kept after its last sign of use, in seconds.
+const BASTION_LIFETIME_S: i64 = 60 * 60;
+
+/// A Bastion is in use when it is made and when its user asks to keep it; how long it stays is the server's to say.
+pub(crate) fn bastion(call: &Call<'_>, object: &mut Value, old: Option<&Value>) {
+    const HEARTBEAT: &str = "lastHeartbeatTimestamp";
+    const END: &str = "expirationTimestamp";
+    let end_of = |heartbeat: Timestamp| heartbeat.saturating_add(SignedDuration::from_secs(BASTION_LIFETIME_S));
+    if call.subresource == Some("status") {
+        let heartbeat = text(object, "/status/lastHeartbeatTimestamp").parse::<Timestamp>();
+        if let Some(end) = heartbeat.ok().and_then(|heartbeat| end_of(heartbeat).ok()) {
+            object["status"][END] = json!(Time(end));
+        }
+        return;
+    }
+    let keeps = annotation(object, OPERATION) == operation::KEEPALIVE;
+    if old.is_some() && !keeps {
+        return;
+    }
+    if !object["status"].is_object() {
+        object["status"] = Value::Object(Map::new());
+    }
+    let now = Timestamp::from_second(call.now.as_second()).unwrap_or(call.now);
+    object["status"][HEARTBEAT] = json!(Time(now));
+    object["status"][END] = json!(end_of(now).ok().map(Time));
+    if keeps {
+        remove_annotation(object, OPERATION);
+    }
+}
+
+/// Two annotations raise the generation of a Bastion: `reconcile` at each update that leaves it there.
+pub(crate) fn changes_generation_of_bastion(_call: &Call<'_>, object: &mut Value, old: &Value) -> bool {
+    let given_up = |object: &Value| annotation(object, CONFIRMATION_FORCE_DELETION) == "true";
+    spec_differs(object, old)
+        || annotation(object, OPERATION) == operation::RECONCILE
+        || (given_up(object) && !given_up(old))
 }
 
 /// Every update raises the generation, whatever it changes.

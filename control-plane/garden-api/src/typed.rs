@@ -7,6 +7,7 @@ use cluster_apiserver::kind::{Call, Column, Guard, Operation, Review, Selectable
 use cluster_apiserver::schema::{FieldError, Schema};
 use cluster_apiserver::{Kind, ResourceInfo, Status};
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,6 +24,8 @@ pub(crate) struct Rules<T> {
     pub(crate) validate: fn(&T) -> RuleErrors,
     pub(crate) validate_update: fn(&T, &T) -> RuleErrors,
     pub(crate) validate_status: fn(&T, &T) -> RuleErrors,
+    /// What of a status depends on the time at which it is written.
+    pub(crate) validate_status_at: fn(&T, Timestamp) -> RuleErrors,
     /// By name of the part.
     pub(crate) validate_part: fn(&str, &T, &T) -> RuleErrors,
 }
@@ -34,6 +37,7 @@ impl<T> Default for Rules<T> {
             validate: |_| Vec::new(),
             validate_update: |_, _| Vec::new(),
             validate_status: |_, _| Vec::new(),
+            validate_status_at: |_, _| Vec::new(),
             validate_part: |_, _, _| Vec::new(),
         }
     }
@@ -245,7 +249,11 @@ pub(crate) fn judge<T: DeserializeOwned>(
         (Operation::Delete, _, _) => Vec::new(),
         (_, _, None) => (rules.validate)(&typed),
         (_, None, Some(old)) => (rules.validate_update)(&typed, old),
-        (_, Some("status"), Some(old)) => (rules.validate_status)(&typed, old),
+        (_, Some("status"), Some(old)) => {
+            let mut errors = (rules.validate_status)(&typed, old);
+            errors.extend((rules.validate_status_at)(&typed, call.now));
+            errors
+        }
         (_, Some(part), Some(old)) => (rules.validate_part)(part, &typed, old),
     };
     field_errors(errors)

@@ -2,6 +2,7 @@
 //! writes another object, and it never repeats a rule that `api/rules` can judge from the object alone.
 
 mod backup_entry;
+mod bastion;
 mod custom_verbs;
 mod deletion_confirmation;
 mod extension_labels;
@@ -33,6 +34,7 @@ use serde_json::Value;
 use crate::convert::{CORE, decode_stored, text};
 
 pub(crate) use backup_entry::OfOwnShoot;
+pub(crate) use bastion::Bastion;
 pub(crate) use custom_verbs::CustomVerbs;
 pub(crate) use deletion_confirmation::DeletionConfirmation;
 pub(crate) use extension_labels::ExtensionLabels;

@@ -51,6 +51,7 @@ pub(crate) fn kind(settings: &GardenSettings) -> Arc<dyn Kind> {
             validate_update: api_rules::validate_shoot_update,
             validate_status: api_rules::validate_shoot_status_update,
             validate_part: |_, new, old| api_rules::validate_shoot_binding(new, old),
+            ..Rules::default()
         };
         kind.strategy = Strategy {
             changes_generation: strategy::changes_generation,

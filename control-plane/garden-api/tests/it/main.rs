@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 
 mod answers;
+mod bastions;
 mod garden;
 mod races;
 mod refusals;
