@@ -13,6 +13,7 @@ mod deployment;
 #[cfg(test)]
 mod drawn;
 mod dual_approval;
+mod exposure_class;
 mod feature_gates;
 mod field_error;
 mod force_deletion;
@@ -62,6 +63,7 @@ pub use deployment::{
     validate_controller_deployment_v1beta1,
 };
 pub use dual_approval::needs_second_person;
+pub use exposure_class::unite_with_exposure_class;
 pub use field_error::{FieldError, FieldErrorKind, Path};
 pub use force_deletion::validate_force_deletion;
 pub use installation::{validate_controller_installation, validate_controller_installation_update};

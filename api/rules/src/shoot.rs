@@ -8,7 +8,7 @@ use api_core::v1beta1::{
 use api_meta::finalizers::GARDENER;
 use api_meta::names::{DNS_UNMANAGED, GARDEN_NAMESPACE};
 
-use crate::checks::{distinct, dns_label, dns_name, known, name, named, named_resources, not_empty};
+use crate::checks::{distinct, dns_label, dns_name, is_dns_name, known, name, named, named_resources, not_empty};
 use crate::node_ranges::validate_node_ranges;
 use crate::old_spellings::both_on_and_off;
 use crate::shoot_addons::{validate_addons, validate_rewriting, validate_rotation};
@@ -85,6 +85,12 @@ pub(crate) fn validate_always(shoot: &Shoot) -> Vec<FieldError> {
     distinct(&mut errors, spec.tolerations.iter().map(|t| t.key.as_str()), |index| {
         tolerations.index(index).child("key")
     });
+    if let Some(class) = spec.exposure_class_name.as_deref().filter(|class| !is_dns_name(class)) {
+        errors.push(
+            path.child("exposureClassName")
+                .invalid(class, "must be the name of an ExposureClass: a lower case DNS name"),
+        );
+    }
     validate_purpose(&mut errors, &path.child("purpose"), shoot);
     if let Some(tolerance) = spec.control_plane.as_ref().and_then(|c| c.high_availability.as_ref()) {
         let word = &tolerance.failure_tolerance.type_;
@@ -439,10 +445,13 @@ pub(crate) mod tests {
     #[test]
     fn each_rule_names_the_field() {
         type Change = fn(&mut Shoot);
-        let cases: [(&str, Change); 16] = [
+        let cases: [(&str, Change); 17] = [
             ("metadata.name", |s| s.metadata.name = Some("a--b".into())),
             ("spec.region", |s| s.spec.region = String::new()),
             ("spec.cloudProfile.name", |s| s.spec.cloud_profile = None),
+            ("spec.exposureClassName", |s| {
+                s.spec.exposure_class_name = Some("A".into())
+            }),
             ("spec.kubernetes.version", |s| {
                 s.spec.kubernetes.version = Some("1.35".into())
             }),

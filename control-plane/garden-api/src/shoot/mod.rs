@@ -17,7 +17,8 @@ use cluster_apiserver::Kind;
 use cluster_apiserver::kind::SelectableField;
 
 use crate::admission::{
-    DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, NotYet, References, Tolerations,
+    DeletionConfirmation, ExposureClass, ExtensionLabels, ExtensionTypes, FinalizerRemoval, NotYet, References,
+    Tolerations,
 };
 use crate::typed::{Rules, Strategy};
 use crate::{GardenSettings, columns, kinds};
@@ -74,6 +75,7 @@ pub(crate) fn kind(settings: &GardenSettings) -> Arc<dyn Kind> {
             Arc::new(against::Against::new(settings)),
             Arc::new(default_domain::DefaultDomain),
             Arc::new(Tolerations),
+            Arc::new(ExposureClass),
             Arc::new(tasks::DeployTasks),
             Arc::new(ExtensionLabels),
             Arc::new(ExtensionTypes),

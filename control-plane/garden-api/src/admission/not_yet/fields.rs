@@ -73,11 +73,6 @@ const TO_COME: &[ToCome] = &[
         "changes cannot wait for the maintenance window",
     ),
     refused(
-        "spec.exposureClassName",
-        given,
-        "API servers are exposed in one way only",
-    ),
-    refused(
         "spec.kubernetes.kubeAPIServer.auditConfig",
         given,
         "API servers follow no audit policy",
@@ -110,6 +105,11 @@ const TO_COME: &[ToCome] = &[
     warned("spec.addons.kubernetesDashboard", on, ADDONS),
     warned("spec.addons.nginxIngress", on, ADDONS),
     warned("spec.controlPlane.zones", given, "the seed chooses the zones"),
+    warned(
+        "spec.exposureClassName",
+        given,
+        "beyond the choice of a seed, API servers are exposed in one way only",
+    ),
     warned("spec.monitoring", given, "nobody is alerted"),
     warned(
         "spec.systemComponents.coreDNS",
@@ -483,10 +483,8 @@ mod tests {
                 "spec.kubernetes.kubelet: kubelets run with settings of their own yet: the value is kept and does nothing",
             ]
         );
-        assert_eq!(
-            refused(json!({"exposureClassName": "intranet"})),
-            ["spec.exposureClassName"]
-        );
+        let exposed = of(json!({"exposureClassName": "intranet"}));
+        assert!(exposed.refused.is_empty() && warned(exposed)[0].starts_with("spec.exposureClassName: "));
         let pools = json!([{"name": "a", "minimum": 2, "maximum": 2}, {"name": "b", "minimum": 1, "maximum": 2}]);
         assert_eq!(
             warned(of(json!({"provider": {"workers": pools}}))),
