@@ -44,6 +44,7 @@ mod shoot_workers;
 #[cfg(test)]
 mod single_rules;
 mod ssh_key;
+mod token_request;
 mod versions;
 mod workload_identity;
 
@@ -90,6 +91,7 @@ pub use shoot_kubernetes_defaults::default_shoot_kubernetes;
 pub use shoot_networks::validate_shoot_networks;
 pub use shoot_settle::settle_shoot;
 pub use shoot_update::{validate_shoot_binding, validate_shoot_status_update, validate_shoot_update};
+pub use token_request::{default_token_request, granted_token_validity, validate_token_request};
 pub use workload_identity::{
     subject_of_workload_identity, validate_workload_identity, validate_workload_identity_update,
 };

@@ -19,6 +19,7 @@ use crate::admission::{
 };
 use crate::convert::CORE;
 use crate::typed::{Rules, Strategy, Typed};
+use crate::workload_token::TokenRequests;
 use crate::{GardenSettings, columns, deployment, prepare, shoot};
 
 const BETA: &str = "v1beta1";
@@ -277,7 +278,9 @@ fn credentials() -> [Arc<dyn Kind>; 3] {
         ]);
     });
     let info = ResourceInfo::namespaced(SECURITY, ALPHA, "WorkloadIdentity", "workloadidentities");
-    let workload_identity = Typed::<WorkloadIdentity>::new(info.short(&["wi"])).with(|kind| {
+    let token = (SECURITY, ALPHA, "TokenRequest");
+    let info = info.short(&["wi"]).action("token", token, Arc::new(TokenRequests));
+    let workload_identity = Typed::<WorkloadIdentity>::new(info).with(|kind| {
         kind.strategy.has_generation = false;
         kind.strategy.updates_unconditionally = false;
         kind.rules = Rules {

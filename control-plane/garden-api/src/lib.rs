@@ -10,6 +10,7 @@ mod kinds;
 mod prepare;
 mod shoot;
 mod typed;
+mod workload_token;
 
 use std::sync::Arc;
 

@@ -32,7 +32,7 @@ impl Unserved {
         path: "credentialsRef.kind",
         asks: |binding| text(binding, "/credentialsRef/kind") == "WorkloadIdentity",
         refused: true,
-        words: "nobody issues tokens for WorkloadIdentities yet; name a Secret",
+        words: "gardenlets request no tokens of WorkloadIdentities yet; name a Secret",
     };
     /// It is of no use to Shoots.
     pub(crate) const NAMESPACED_CLOUD_PROFILE: Self = Self {
@@ -48,12 +48,12 @@ impl Unserved {
         refused: false,
         words: "Quotas are not enforced yet: Shoots are not counted against them",
     };
-    /// It gives access to nothing.
+    /// No Shoot uses it; whoever may requests tokens of it.
     pub(crate) const WORKLOAD_IDENTITY: Self = Self {
         path: "",
         asks: |_| true,
         refused: false,
-        words: "nobody issues tokens for WorkloadIdentities yet: bindings need a Secret",
+        words: "gardenlets request no tokens of WorkloadIdentities yet: bindings need a Secret",
     };
 }
 
@@ -90,7 +90,7 @@ mod tests {
         let plugin = &Unserved::BINDING_OF_WORKLOAD_IDENTITY;
         let refusal = judge(plugin, Operation::Create, binding("WorkloadIdentity")).unwrap_err();
         assert!(
-            refusal.contains("credentialsRef.kind: Forbidden: nobody issues tokens"),
+            refusal.contains("credentialsRef.kind: Forbidden: gardenlets request no tokens"),
             "{refusal}"
         );
         assert_eq!(

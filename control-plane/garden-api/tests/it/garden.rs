@@ -102,6 +102,14 @@ impl Garden {
         garden
     }
 
+    /// The same garden, for another user.
+    pub(crate) fn as_user(&self, user: &str, groups: &[&str]) -> Self {
+        Self {
+            client: self.embedded.client(user, groups),
+            embedded: self.embedded.clone(),
+        }
+    }
+
     /// Code and body.
     pub(crate) async fn call(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
         let media = if method == Method::PATCH {
@@ -160,7 +168,11 @@ impl Garden {
     }
 
     pub(crate) async fn table(&self, path: &str) -> Value {
-        let accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        self.read_as(path, "application/json;as=Table;v=v1;g=meta.k8s.io").await
+    }
+
+    /// An answer of a media type.
+    pub(crate) async fn read_as(&self, path: &str, accept: &str) -> Value {
         self.send(Method::GET, path, JSON, accept, &Value::Null).await.1
     }
 

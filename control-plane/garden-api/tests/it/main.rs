@@ -7,6 +7,7 @@ mod bastions;
 mod garden;
 mod races;
 mod refusals;
+mod workload_tokens;
 
 use garden::{Garden, profile, registration, shoot};
 use http::Method;
