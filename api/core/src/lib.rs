@@ -1,9 +1,10 @@
-//! The garden's kinds: `core.gardener.cloud` (v1beta1, v1), `security`, `operations`, `authentication`.
+//! The garden's kinds: `core.gardener.cloud` (v1beta1, v1), `security`, `operations`, `seedmanagement`, `authentication`.
 //! It only describes what can be asked for: no defaults, no validation, no I/O.
 
 pub mod authentication;
 pub mod operations;
 pub mod security;
+pub mod seedmanagement;
 pub mod v1;
 pub mod v1beta1;
 
@@ -12,7 +13,7 @@ mod tests {
     use api_meta::schema::round_trip;
     use serde_json::json;
 
-    use super::{authentication, operations, security, v1, v1beta1};
+    use super::{authentication, operations, security, seedmanagement, v1, v1beta1};
 
     macro_rules! all_round_trip {
         ($($kind:ty),+ $(,)?) => { [$(round_trip::<$kind>()),+] };
@@ -41,6 +42,8 @@ mod tests {
             security::TokenRequest,
             security::WorkloadIdentity,
             operations::Bastion,
+            seedmanagement::Gardenlet,
+            seedmanagement::ManagedSeed,
             authentication::AdminKubeconfigRequest,
             authentication::ViewerKubeconfigRequest,
         ];

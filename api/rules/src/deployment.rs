@@ -258,7 +258,7 @@ fn validate_helm(errors: &mut Vec<FieldError>, path: &Path, helm: &v1::HelmContr
     }
 }
 
-fn validate_repository(errors: &mut Vec<FieldError>, path: &Path, repository: &v1::OCIRepository) {
+pub(crate) fn validate_repository(errors: &mut Vec<FieldError>, path: &Path, repository: &v1::OCIRepository) {
     let v1::OCIRepository {
         reference,
         repository,

@@ -17,6 +17,8 @@ mod exposure_class;
 mod feature_gates;
 mod field_error;
 mod force_deletion;
+mod gardenlet;
+mod gardenlet_config;
 mod installation;
 mod node_ranges;
 mod old_spellings;
@@ -67,6 +69,10 @@ pub use dual_approval::needs_second_person;
 pub use exposure_class::unite_with_exposure_class;
 pub use field_error::{FieldError, FieldErrorKind, Path};
 pub use force_deletion::validate_force_deletion;
+pub use gardenlet::{
+    default_gardenlet, default_managed_seed, validate_gardenlet, validate_gardenlet_update, validate_managed_seed,
+    validate_managed_seed_update, validate_observed_generation,
+};
 pub use installation::{validate_controller_installation, validate_controller_installation_update};
 pub use node_ranges::validate_node_ranges;
 pub use old_spellings::accept_old_spellings;

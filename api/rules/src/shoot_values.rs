@@ -167,7 +167,7 @@ pub(crate) fn wrong_key(path: &Path, key: &str) -> Option<FieldError> {
     })
 }
 
-fn is_label_word(text: &str) -> bool {
+pub(crate) fn is_label_word(text: &str) -> bool {
     let bytes = text.as_bytes();
     let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     bytes.len() <= LABEL_BYTES_MAX

@@ -366,6 +366,40 @@ pub(crate) fn bastions() -> Print {
     ])
 }
 
+/// Managed seeds: STATUS SHOOT AGE.
+pub(crate) fn managed_seeds() -> Print {
+    with_age([
+        name("Status", |seed| {
+            json!(match condition(seed, "SeedRegistered").as_str() {
+                Some("True") => "Registered",
+                Some("<unknown>" | "Unknown") | None => "Unknown",
+                Some(_) => "NotRegistered",
+            })
+        }),
+        name("Shoot", |seed| json!(text(seed, "/spec/shoot/name"))),
+    ])
+}
+
+/// Gardenlets: OCI REPOSITORY RECONCILED AGE.
+pub(crate) fn gardenlets() -> Print {
+    with_age([
+        name("OCI Repository", |gardenlet| json!(artefact(gardenlet))),
+        name("Reconciled", |gardenlet| condition(gardenlet, "GardenletReconciled")),
+    ])
+}
+
+/// The reference of a gardenlet's chart; a digest goes before a tag.
+fn artefact(gardenlet: &Value) -> String {
+    let part = |field: &str| text(gardenlet, &format!("/spec/deployment/helm/ociRepository/{field}"));
+    let reference = match (part("ref"), part("digest"), part("tag")) {
+        ("", "", "") => String::new(),
+        ("", "", tag) => format!("{}:{tag}", part("repository")),
+        ("", digest, _) => format!("{}@{digest}", part("repository")),
+        (reference, _, _) => reference.to_owned(),
+    };
+    reference.strip_prefix("oci://").unwrap_or(&reference).to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -394,6 +428,32 @@ mod tests {
         shoot["spec"]["hibernation"] = json!({"enabled": true});
         assert_eq!(cells(&shoots(), &shoot)[5], "Hibernating");
         assert_eq!(cells(&shoots(), &json!({}))[6], "<pending>");
+    }
+
+    #[test]
+    fn a_managed_seed_prints_its_registration_and_a_gardenlet_its_chart() {
+        let registered = |status: &str| {
+            let seed = json!({"spec": {"shoot": {"name": "s"}},
+                "status": {"conditions": [{"type": "SeedRegistered", "status": status}]}});
+            cells(&managed_seeds(), &seed)[0].clone()
+        };
+        assert_eq!(registered("True"), "Registered");
+        assert_eq!(registered("Unknown"), "Unknown");
+        assert_eq!(registered("False"), "NotRegistered");
+        assert_eq!(
+            cells(&managed_seeds(), &json!({}))[..2],
+            ["Unknown", ""].map(|cell| json!(cell))
+        );
+        let chart = |repository: Value| {
+            let gardenlet = json!({"spec": {"deployment": {"helm": {"ociRepository": repository}}}});
+            cells(&gardenlets(), &gardenlet)[0].clone()
+        };
+        assert_eq!(chart(json!({"ref": "oci://r:1"})), "r:1");
+        assert_eq!(chart(json!({"repository": "r", "tag": "1"})), "r:1");
+        assert_eq!(
+            chart(json!({"repository": "r", "tag": "1", "digest": "sha256:a"})),
+            "r@sha256:a"
+        );
     }
 
     #[test]

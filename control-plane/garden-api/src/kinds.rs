@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use api_core::operations::Bastion;
 use api_core::security::{CredentialsBinding, WorkloadIdentity};
+use api_core::seedmanagement::{Gardenlet, ManagedSeed, ManagedSeedStatus};
 use api_core::v1beta1::{
     BackupBucket, BackupEntry, CloudProfile, ControllerInstallation, ControllerRegistration, ExposureClass,
     InternalSecret, NamespacedCloudProfile, Project, Quota, SecretBinding, Seed, ShootState,
@@ -25,6 +26,7 @@ use crate::{GardenSettings, columns, deployment, prepare, shoot};
 const BETA: &str = "v1beta1";
 const SECURITY: &str = "security.gardener.cloud";
 const OPERATIONS: &str = "operations.gardener.cloud";
+const SEED_MANAGEMENT: &str = "seedmanagement.gardener.cloud";
 const ALPHA: &str = "v1alpha1";
 
 pub(crate) fn all(settings: &GardenSettings) -> Vec<Arc<dyn Kind>> {
@@ -38,6 +40,7 @@ pub(crate) fn all(settings: &GardenSettings) -> Vec<Arc<dyn Kind>> {
     kinds.extend(registrations());
     kinds.extend(backups());
     kinds.extend(credentials());
+    kinds.extend(seed_management());
     kinds.extend(others());
     kinds
 }
@@ -297,6 +300,51 @@ fn credentials() -> [Arc<dyn Kind>; 3] {
         Arc::new(credentials_binding),
         Arc::new(workload_identity),
     ]
+}
+
+fn seed_management() -> [Arc<dyn Kind>; 2] {
+    let info = ResourceInfo::namespaced(SEED_MANAGEMENT, ALPHA, "ManagedSeed", "managedseeds");
+    let managed_seed = Typed::<ManagedSeed>::new(info.short(&["ms"]).with_status()).with(|kind| {
+        kind.rules = Rules {
+            default: api_rules::default_managed_seed,
+            validate: api_rules::validate_managed_seed,
+            validate_update: api_rules::validate_managed_seed_update,
+            validate_status: |new, _| validate_observed(new.status.as_ref()),
+            ..Rules::default()
+        };
+        kind.strategy = of_gardenlets();
+        kind.fields = fields(&["spec.shoot.name"]);
+        kind.print = columns::managed_seeds();
+        kind.plugins = plugins([Arc::new(Unserved::MANAGED_SEED)]);
+    });
+    let info = ResourceInfo::namespaced(SEED_MANAGEMENT, ALPHA, "Gardenlet", "gardenlets");
+    let gardenlet = Typed::<Gardenlet>::new(info.short(&["gl", "glet"]).with_status()).with(|kind| {
+        kind.rules = Rules {
+            default: api_rules::default_gardenlet,
+            validate: api_rules::validate_gardenlet,
+            validate_update: api_rules::validate_gardenlet_update,
+            validate_status: |new, _| validate_observed(new.status.as_ref()),
+            ..Rules::default()
+        };
+        kind.strategy = of_gardenlets();
+        kind.print = columns::gardenlets();
+        kind.plugins = plugins([Arc::new(Unserved::GARDENLET)]);
+    });
+    [Arc::new(managed_seed), Arc::new(gardenlet)]
+}
+
+fn of_gardenlets() -> Strategy {
+    Strategy {
+        refuse_name: cluster_apiserver::schema::names::dns_label,
+        prepare: prepare::gardenlet,
+        changes_generation: prepare::changes_generation_of_gardenlet,
+        updates_unconditionally: false,
+        ..Strategy::default()
+    }
+}
+
+fn validate_observed(status: Option<&ManagedSeedStatus>) -> Vec<api_rules::FieldError> {
+    api_rules::validate_observed_generation(status.and_then(|status| status.observed_generation))
 }
 
 fn others() -> [Arc<dyn Kind>; 3] {

@@ -27,7 +27,7 @@ pub struct GardenSettings {
     pub gateway: Option<String>,
 }
 
-/// Every kind of the groups core, security and operations, ready to be given to `ApiServer::builder(..).kinds(..)`.
+/// Every kind of the groups core, security, operations and seedmanagement, ready to be given to `ApiServer::builder(..).kinds(..)`.
 pub fn kinds(settings: &GardenSettings) -> Vec<Arc<dyn Kind>> {
     kinds::all(settings)
 }

@@ -111,6 +111,28 @@ pub(crate) fn changes_generation_of_bastion(_call: &Call<'_>, object: &mut Value
         || (given_up(object) && !given_up(old))
 }
 
+/// Clients in Go read the status of managed seeds and gardenlets without looking whether it is there.
+pub(crate) fn gardenlet(_call: &Call<'_>, object: &mut Value, _old: Option<&Value>) {
+    if !object["status"].is_object() {
+        object["status"] = Value::Object(Map::new());
+    }
+}
+
+/// Operations raise the generation of a managed seed or gardenlet at each update that leaves them there; `reconcile` is used
+/// up by that.
+pub(crate) fn changes_generation_of_gardenlet(_call: &Call<'_>, object: &mut Value, old: &Value) -> bool {
+    if spec_differs(object, old) {
+        return true;
+    }
+    match annotation(object, OPERATION) {
+        operation::RECONCILE => {
+            remove_annotation(object, OPERATION);
+            true
+        }
+        asked => ["renew-kubeconfig", "force-redeploy"].contains(&asked),
+    }
+}
+
 /// Every update raises the generation, whatever it changes.
 pub(crate) fn always(_call: &Call<'_>, _object: &mut Value, _old: &Value) -> bool {
     true

@@ -34,6 +34,20 @@ impl Unserved {
         refused: true,
         words: "gardenlets request no tokens of WorkloadIdentities yet; name a Secret",
     };
+    /// No gardenlet is deployed.
+    pub(crate) const GARDENLET: Self = Self {
+        path: "",
+        asks: |_| true,
+        refused: false,
+        words: "Gardenlets are not deployed yet: nothing acts on them",
+    };
+    /// Its Shoot stays a Shoot.
+    pub(crate) const MANAGED_SEED: Self = Self {
+        path: "",
+        asks: |_| true,
+        refused: false,
+        words: "ManagedSeeds are not deployed yet: nothing acts on them, and their Shoots become no seeds",
+    };
     /// It is of no use to Shoots.
     pub(crate) const NAMESPACED_CLOUD_PROFILE: Self = Self {
         path: "",

@@ -5,6 +5,7 @@
 mod answers;
 mod bastions;
 mod garden;
+mod gardenlets;
 mod races;
 mod refusals;
 mod workload_tokens;
