@@ -44,6 +44,7 @@ mod tests {
             operations::Bastion,
             seedmanagement::Gardenlet,
             seedmanagement::ManagedSeed,
+            seedmanagement::ManagedSeedSet,
             authentication::AdminKubeconfigRequest,
             authentication::ViewerKubeconfigRequest,
         ];

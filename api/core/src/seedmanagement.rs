@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use api_meta::{Condition, LocalObjectReference, RawJson, kind, or_empty};
-use k8s_openapi::api::core::v1::{EnvVar, ResourceRequirements, Toleration, Volume, VolumeMount};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use schemars::JsonSchema;
+use k8s_openapi::api::core::v1::{EnvVar, ResourceRequirements, Toleration, VolumeMount};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, Time};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::v1::OCIRepository;
 
@@ -93,9 +94,10 @@ pub struct GardenletDeployment {
     /// Annotations of the pods.
     #[serde(default, deserialize_with = "or_empty", skip_serializing_if = "BTreeMap::is_empty")]
     pub pod_annotations: BTreeMap<String, String>,
-    /// Further volumes of the pods.
+    /// Further volumes of the pods, as they are written: the schema of volumes would be larger than all else here.
     #[serde(default, deserialize_with = "or_empty", skip_serializing_if = "Vec::is_empty")]
-    pub additional_volumes: Vec<Volume>,
+    #[schemars(schema_with = "any_objects")]
+    pub additional_volumes: Vec<Value>,
     /// Further volumes that the container mounts.
     #[serde(default, deserialize_with = "or_empty", skip_serializing_if = "Vec::is_empty")]
     pub additional_volume_mounts: Vec<VolumeMount>,
@@ -108,6 +110,10 @@ pub struct GardenletDeployment {
     /// Whether Kubernetes probes the container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enable_health_probes: Option<bool>,
+}
+
+fn any_objects(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}})
 }
 
 /// A gardenlet's container image: `ref`, or `repository` and `tag`.
@@ -200,4 +206,143 @@ pub struct GardenletHelm {
     /// Where it is.
     #[serde(rename = "ociRepository")]
     pub oci_repository: OCIRepository,
+}
+
+/// Managed seeds with Shoots of their own, all after one template.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
+pub struct ManagedSeedSet {
+    /// Kubernetes' metadata.
+    pub metadata: ObjectMeta,
+    /// What is wanted.
+    pub spec: ManagedSeedSetSpec,
+    /// What is known.
+    pub status: Option<ManagedSeedSetStatus>,
+}
+
+kind!(ManagedSeedSet, "seedmanagement.gardener.cloud", "v1alpha1", "managedseedsets", Namespaced, { metadata, spec } optional { status });
+
+/// Which managed seeds there shall be.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
+pub struct ManagedSeedSetSpec {
+    /// How many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<i32>,
+    /// Labels of the managed seeds and Shoots of the set. Immutable.
+    pub selector: LabelSelector,
+    /// The managed seeds.
+    pub template: ManagedSeedTemplate,
+    /// Their Shoots.
+    pub shoot_template: ManagedShootTemplate,
+    /// How changes reach those that are there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update_strategy: Option<ManagedSeedSetUpdateStrategy>,
+    /// Old revisions that are retained. Immutable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision_history_limit: Option<i32>,
+}
+
+/// A managed seed to be made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
+pub struct ManagedSeedTemplate {
+    /// Kubernetes' metadata.
+    pub metadata: ObjectMeta,
+    /// What is wanted.
+    pub spec: ManagedSeedSpec,
+}
+
+/// A Shoot to be made for a managed seed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
+pub struct ManagedShootTemplate {
+    /// Kubernetes' metadata.
+    pub metadata: ObjectMeta,
+    /// What is wanted, a `ShootSpec`. The schema of Shoots stands in their own kind.
+    #[schemars(schema_with = "api_meta::schema::any")]
+    pub spec: RawJson,
+}
+
+/// How changes reach managed seeds that are there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
+pub struct ManagedSeedSetUpdateStrategy {
+    /// `RollingUpdate`.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_: Option<String>,
+    /// One after the other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rolling_update: Option<ManagedSeedSetRollingUpdate>,
+}
+
+/// One after the other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
+pub struct ManagedSeedSetRollingUpdate {
+    /// The first number that is updated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partition: Option<i32>,
+}
+
+/// What is known about the managed seeds of a set.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
+pub struct ManagedSeedSetStatus {
+    /// The generation that the status is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// How many there are.
+    pub replicas: i32,
+    /// How many of them are ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready_replicas: Option<i32>,
+    /// The number that the next one gets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_replica_number: Option<i32>,
+    /// How many are of the current revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current_replicas: Option<i32>,
+    /// How many are of the new revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updated_replicas: Option<i32>,
+    /// The current revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current_revision: Option<String>,
+    /// The new revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update_revision: Option<String>,
+    /// Names of revisions that were taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collision_count: Option<i32>,
+    /// What is known about the set.
+    #[serde(default, deserialize_with = "or_empty", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+    /// The one that is waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending_replica: Option<PendingReplica>,
+}
+
+/// A managed seed that its set waits for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(!default)]
+pub struct PendingReplica {
+    /// Its name.
+    pub name: String,
+    /// Why it is waited for.
+    pub reason: String,
+    /// Since when.
+    pub since: Option<Time>,
+    /// How often the operation on its Shoot was retried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<i32>,
 }

@@ -2,7 +2,9 @@
 //! pkg/api/seedmanagement/validation). Of a GardenletConfiguration only what is written here is checked: the Shoot of a
 //! managed seed completes the rest.
 
-use api_core::seedmanagement::{Gardenlet, GardenletDeployment, GardenletImage, ManagedSeed};
+use api_core::seedmanagement::{
+    Gardenlet, GardenletConfig, GardenletDeployment, GardenletImage, ManagedSeed, ManagedSeedSpec,
+};
 use api_meta::RawJson;
 use api_meta::annotations::OPERATION;
 use api_meta::names::GARDEN_NAMESPACE;
@@ -39,7 +41,8 @@ pub fn default_gardenlet(gardenlet: &mut Gardenlet) {
     gardenlet_config::default(&mut gardenlet.spec.config);
 }
 
-fn default_deployment(deployment: &mut GardenletDeployment) {
+/// Writes today's defaults into a Deployment.
+pub(crate) fn default_deployment(deployment: &mut GardenletDeployment) {
     deployment.replica_count.get_or_insert(REPLICAS_DEFAULT);
     deployment.revision_history_limit.get_or_insert(HISTORY_DEFAULT);
     deployment.enable_health_probes.get_or_insert(true);
@@ -65,7 +68,16 @@ pub fn validate_managed_seed(seed: &ManagedSeed) -> Vec<FieldError> {
         None => errors.push(spec.child("shoot").required("name a Shoot of this namespace")),
         Some(shoot) => not_empty(&mut errors, &spec.child("shoot.name"), &shoot.name),
     }
-    let (gardenlet, path) = (&seed.spec.gardenlet, spec.child("gardenlet"));
+    errors.extend(validate_managed_gardenlet(
+        &spec.child("gardenlet"),
+        &seed.spec.gardenlet,
+    ));
+    errors
+}
+
+/// Everything that is wrong with the gardenlet of a managed seed.
+pub(crate) fn validate_managed_gardenlet(path: &Path, gardenlet: &GardenletConfig) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     if let Some(deployment) = &gardenlet.deployment {
         validate_deployment(&mut errors, &path.child("deployment"), deployment);
     }
@@ -89,11 +101,19 @@ fn access(bootstrap: &str, merged: bool) -> Option<Access> {
 
 /// Everything that is wrong with a change of a managed seed.
 pub fn validate_managed_seed_update(new: &ManagedSeed, old: &ManagedSeed) -> Vec<FieldError> {
-    let path = Path::new("spec.gardenlet");
-    let (now, before) = (&new.spec.gardenlet, &old.spec.gardenlet);
+    let mut errors: Vec<FieldError> = operation_change(&new.metadata, &old.metadata).into_iter().collect();
+    errors.extend(managed_seed_change(&Path::new("spec"), &new.spec, &old.spec));
+    errors.extend(validate_managed_seed(new));
+    errors
+}
+
+/// What must stay of a managed seed or of a template of one.
+pub(crate) fn managed_seed_change(path: &Path, new: &ManagedSeedSpec, old: &ManagedSeedSpec) -> Vec<FieldError> {
+    let (now, before) = (&new.gardenlet, &old.gardenlet);
+    let shoot = path.child("shoot").immutable(&new.shoot, &old.shoot);
+    let path = path.child("gardenlet");
     let mut errors: Vec<FieldError> = [
-        operation_change(&new.metadata, &old.metadata),
-        Path::new("spec.shoot").immutable(&new.spec.shoot, &old.spec.shoot),
+        shoot,
         path.child("bootstrap").immutable(&now.bootstrap, &before.bootstrap),
         path.child("mergeWithParent")
             .immutable(&now.merge_with_parent, &before.merge_with_parent),
@@ -106,7 +126,6 @@ pub fn validate_managed_seed_update(new: &ManagedSeed, old: &ManagedSeed) -> Vec
         now.config.as_ref(),
         before.config.as_ref(),
     ));
-    errors.extend(validate_managed_seed(new));
     errors
 }
 

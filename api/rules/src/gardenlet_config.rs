@@ -2,6 +2,8 @@
 //! pkg/apis/seedmanagement/v1alpha1/defaults_managedseed.go, pkg/api/config/gardenlet/v1alpha1/validation). Fields that are
 //! not named here pass as they are.
 
+use std::collections::BTreeMap;
+
 use api_core::v1beta1::{Seed, SeedTemplate};
 use api_meta::RawJson;
 use serde_json::{Map, Value, json};
@@ -134,6 +136,12 @@ pub(crate) fn validate_update(path: &Path, new: &RawJson, old: &RawJson) -> Vec<
     let errors = validate_seed_update(&new, &old).into_iter();
     let changed = errors.filter(|error| !alone.contains(error));
     changed.map(|error| below(&path, error)).collect()
+}
+
+/// Labels of the seed; nothing where there is no seed.
+pub(crate) fn seed_labels(config: &RawJson) -> Option<BTreeMap<String, String>> {
+    let template = template(&Path::new("seedConfig"), &config.value())?.ok()?;
+    Some(template.metadata.labels.unwrap_or_default())
 }
 
 /// The template of the seed, if there is one.

@@ -20,6 +20,7 @@ mod force_deletion;
 mod gardenlet;
 mod gardenlet_config;
 mod installation;
+mod managed_seed_set;
 mod node_ranges;
 mod old_spellings;
 mod other_kinds;
@@ -74,6 +75,10 @@ pub use gardenlet::{
     validate_managed_seed_update, validate_observed_generation,
 };
 pub use installation::{validate_controller_installation, validate_controller_installation_update};
+pub use managed_seed_set::{
+    default_managed_seed_set, validate_managed_seed_set, validate_managed_seed_set_status,
+    validate_managed_seed_set_update,
+};
 pub use node_ranges::validate_node_ranges;
 pub use old_spellings::accept_old_spellings;
 pub use other_kinds::{

@@ -210,7 +210,7 @@ fn validate_deployment(errors: &mut Vec<FieldError>, path: &Path, registration: 
 }
 
 /// Operators of expressions, and what each takes (apimachinery v0.35 pkg/apis/meta/v1/validation).
-fn validate_selector(errors: &mut Vec<FieldError>, path: &Path, selector: &LabelSelector) {
+pub(crate) fn validate_selector(errors: &mut Vec<FieldError>, path: &Path, selector: &LabelSelector) {
     for (index, expression) in selector.match_expressions.iter().flatten().enumerate() {
         let path = path.child("matchExpressions").index(index);
         let is_empty = expression.values.as_ref().is_none_or(Vec::is_empty);

@@ -380,6 +380,27 @@ pub(crate) fn managed_seeds() -> Print {
     ])
 }
 
+/// Sets of managed seeds: READY PENDING AGE.
+pub(crate) fn managed_seed_sets() -> Print {
+    with_age([
+        name("Ready", |set| {
+            let number = |pointer: &str| set.pointer(pointer).and_then(Value::as_i64).unwrap_or_default();
+            json!(format!(
+                "{}/{}",
+                number("/status/readyReplicas"),
+                number("/spec/replicas")
+            ))
+        }),
+        name("Pending", |set| {
+            let part = |field: &str| text(set, &format!("/status/pendingReplica/{field}"));
+            match part("name") {
+                "" => json!(""),
+                name => json!(format!("{name}:{}", part("reason"))),
+            }
+        }),
+    ])
+}
+
 /// Gardenlets: OCI REPOSITORY RECONCILED AGE.
 pub(crate) fn gardenlets() -> Print {
     with_age([
@@ -444,6 +465,13 @@ mod tests {
             cells(&managed_seeds(), &json!({}))[..2],
             ["Unknown", ""].map(|cell| json!(cell))
         );
+        let set = json!({"spec": {"replicas": 2}, "status": {"readyReplicas": 1,
+            "pendingReplica": {"name": "s-1", "reason": "SeedNotReady"}}});
+        assert_eq!(
+            cells(&managed_seed_sets(), &set)[..2],
+            ["1/2", "s-1:SeedNotReady"].map(|cell| json!(cell))
+        );
+        assert_eq!(cells(&managed_seed_sets(), &json!({}))[1], "");
         let chart = |repository: Value| {
             let gardenlet = json!({"spec": {"deployment": {"helm": {"ociRepository": repository}}}});
             cells(&gardenlets(), &gardenlet)[0].clone()

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use api_core::operations::Bastion;
 use api_core::security::{CredentialsBinding, WorkloadIdentity};
-use api_core::seedmanagement::{Gardenlet, ManagedSeed, ManagedSeedStatus};
+use api_core::seedmanagement::{Gardenlet, ManagedSeed, ManagedSeedSet, ManagedSeedStatus};
 use api_core::v1beta1::{
     BackupBucket, BackupEntry, CloudProfile, ControllerInstallation, ControllerRegistration, ExposureClass,
     InternalSecret, NamespacedCloudProfile, Project, Quota, SecretBinding, Seed, ShootState,
 };
-use cluster_apiserver::kind::SelectableField;
+use cluster_apiserver::kind::{Form, ScalePaths, SelectableField};
 use cluster_apiserver::{Kind, ResourceInfo};
 use schemars::JsonSchema;
 
@@ -302,7 +302,7 @@ fn credentials() -> [Arc<dyn Kind>; 3] {
     ]
 }
 
-fn seed_management() -> [Arc<dyn Kind>; 2] {
+fn seed_management() -> [Arc<dyn Kind>; 3] {
     let info = ResourceInfo::namespaced(SEED_MANAGEMENT, ALPHA, "ManagedSeed", "managedseeds");
     let managed_seed = Typed::<ManagedSeed>::new(info.short(&["ms"]).with_status()).with(|kind| {
         kind.rules = Rules {
@@ -330,7 +330,32 @@ fn seed_management() -> [Arc<dyn Kind>; 2] {
         kind.print = columns::gardenlets();
         kind.plugins = plugins([Arc::new(Unserved::GARDENLET)]);
     });
-    [Arc::new(managed_seed), Arc::new(gardenlet)]
+    let scale = ScalePaths {
+        spec_replicas: ".spec.replicas".to_owned(),
+        status_replicas: ".status.replicas".to_owned(),
+        selector: Some(".spec.selector".to_owned()),
+    };
+    let info = ResourceInfo::namespaced(SEED_MANAGEMENT, ALPHA, "ManagedSeedSet", "managedseedsets");
+    let info = info.short(&["mss"]).with_status();
+    let info = info.subresource("scale", Some(("autoscaling", "v1", "Scale")), Form::Scale(scale));
+    let set = Typed::<ManagedSeedSet>::new(info).with(|kind| {
+        kind.rules = Rules {
+            default: api_rules::default_managed_seed_set,
+            validate: api_rules::validate_managed_seed_set,
+            validate_update: api_rules::validate_managed_seed_set_update,
+            validate_status: api_rules::validate_managed_seed_set_status,
+            validate_part: |_, new, old| api_rules::validate_managed_seed_set_update(new, old),
+            ..Rules::default()
+        };
+        kind.strategy = Strategy {
+            prepare: prepare::managed_seed_set,
+            changes_generation: prepare::changes_generation_of_managed_seed_set,
+            ..of_gardenlets()
+        };
+        kind.print = columns::managed_seed_sets();
+        kind.plugins = plugins([Arc::new(Unserved::MANAGED_SEED_SET)]);
+    });
+    [Arc::new(managed_seed), Arc::new(gardenlet), Arc::new(set)]
 }
 
 fn of_gardenlets() -> Strategy {

@@ -118,19 +118,30 @@ pub(crate) fn gardenlet(_call: &Call<'_>, object: &mut Value, _old: Option<&Valu
     }
 }
 
-/// Operations raise the generation of a managed seed or gardenlet at each update that leaves them there; `reconcile` is used
-/// up by that.
-pub(crate) fn changes_generation_of_gardenlet(_call: &Call<'_>, object: &mut Value, old: &Value) -> bool {
+/// As [`gardenlet`], with the number that a set's status always has.
+pub(crate) fn managed_seed_set(call: &Call<'_>, object: &mut Value, old: Option<&Value>) {
+    gardenlet(call, object, old);
+    if let Some(status) = object["status"].as_object_mut() {
+        status.entry("replicas").or_insert(json!(0));
+    }
+}
+
+/// Operations raise the generation of a managed seed or gardenlet at each update that leaves them there.
+pub(crate) fn changes_generation_of_gardenlet(call: &Call<'_>, object: &mut Value, old: &Value) -> bool {
+    changes_generation_of_managed_seed_set(call, object, old)
+        || ["renew-kubeconfig", "force-redeploy"].contains(&annotation(object, OPERATION))
+}
+
+/// `reconcile` raises the generation and is used up by that.
+pub(crate) fn changes_generation_of_managed_seed_set(_call: &Call<'_>, object: &mut Value, old: &Value) -> bool {
     if spec_differs(object, old) {
         return true;
     }
-    match annotation(object, OPERATION) {
-        operation::RECONCILE => {
-            remove_annotation(object, OPERATION);
-            true
-        }
-        asked => ["renew-kubeconfig", "force-redeploy"].contains(&asked),
+    let reconciles = annotation(object, OPERATION) == operation::RECONCILE;
+    if reconciles {
+        remove_annotation(object, OPERATION);
     }
+    reconciles
 }
 
 /// Every update raises the generation, whatever it changes.

@@ -48,6 +48,13 @@ impl Unserved {
         refused: false,
         words: "ManagedSeeds are not deployed yet: nothing acts on them, and their Shoots become no seeds",
     };
+    /// It gets no members.
+    pub(crate) const MANAGED_SEED_SET: Self = Self {
+        path: "",
+        asks: |_| true,
+        refused: false,
+        words: "ManagedSeedSets are not acted on yet: they get no Shoots and no ManagedSeeds",
+    };
     /// It is of no use to Shoots.
     pub(crate) const NAMESPACED_CLOUD_PROFILE: Self = Self {
         path: "",

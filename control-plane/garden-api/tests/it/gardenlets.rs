@@ -1,9 +1,9 @@
-//! ManagedSeeds and Gardenlets: defaults, validation, what raises their generation. Nothing acts on them yet.
+//! ManagedSeeds, their sets and Gardenlets: defaults, validation, what raises their generation. Nothing acts on them yet.
 
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::garden::Garden;
+use crate::garden::{Garden, shoot};
 
 const GROUP: &str = "/apis/seedmanagement.gardener.cloud/v1alpha1/namespaces/garden";
 
@@ -107,4 +107,41 @@ async fn operations_raise_the_generation_and_reconcile_is_used_up() {
         let (code, answer) = garden.call(Method::PATCH, &format!("{path}/status"), &observed).await;
         assert_eq!(code, 422, "{answer}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_of_managed_seeds_can_be_scaled() {
+    let garden = garden().await;
+    let labels = json!({"labels": {"a": "b"}});
+    let mut shoot = shoot("s")["spec"].clone();
+    shoot["kubernetes"]["version"] = json!("1.35.0");
+    let set = json!({"metadata": {"name": "s"}, "spec": {"selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": labels, "spec": {"gardenlet": {}}}, "shootTemplate": {"metadata": labels, "spec": shoot}}});
+    let made = garden.ok(Method::POST, &format!("{GROUP}/managedseedsets"), &set).await;
+    assert_eq!(
+        made["spec"]["shootTemplate"]["spec"]["provider"], shoot["provider"],
+        "the template stays as it is"
+    );
+    assert_eq!(made["status"], json!({"replicas": 0}));
+    let path = format!("{GROUP}/managedseedsets/s");
+    let scale = garden.ok(Method::GET, &format!("{path}/scale"), &Value::Null).await;
+    assert_eq!(scale["spec"]["replicas"], 1);
+    assert_eq!(scale["status"]["selector"], "a=b");
+    let scaled = garden
+        .ok(
+            Method::PATCH,
+            &format!("{path}/scale"),
+            &json!({"spec": {"replicas": 3}}),
+        )
+        .await;
+    assert_eq!(scaled["spec"]["replicas"], 3);
+    let stored = garden.ok(Method::GET, &path, &Value::Null).await;
+    assert_eq!(
+        (&stored["spec"]["replicas"], &stored["metadata"]["generation"]),
+        (&json!(3), &json!(2))
+    );
+    let (code, answer) = garden
+        .call(Method::PATCH, &path, &json!({"spec": {"replicas": -1}}))
+        .await;
+    assert_eq!(code, 422, "{answer}");
 }
