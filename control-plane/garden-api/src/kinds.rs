@@ -232,7 +232,6 @@ fn backups() -> [Arc<dyn Kind>; 3] {
         kind.info = kind.info.clone().category(&["all"]);
         kind.rules.validate = api_rules::validate_shoot_state;
         kind.rules.validate_update = |new, _| api_rules::validate_shoot_state(new);
-        kind.strategy.changes_generation = prepare::always;
         kind.print = columns::shoot_states();
         kind.plugins = plugins([Arc::new(DeletionConfirmation)]);
     });

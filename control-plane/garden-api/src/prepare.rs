@@ -144,11 +144,6 @@ pub(crate) fn changes_generation_of_managed_seed_set(_call: &Call<'_>, object: &
     reconciles
 }
 
-/// Every update raises the generation, whatever it changes.
-pub(crate) fn always(_call: &Call<'_>, _object: &mut Value, _old: &Value) -> bool {
-    true
-}
-
 /// Removes an annotation, and the list of annotations with the last one.
 pub(crate) fn remove_annotation(object: &mut Value, key: &str) {
     let Some(metadata) = object["metadata"].as_object_mut() else {

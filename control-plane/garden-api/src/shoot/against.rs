@@ -236,6 +236,10 @@ async fn profile_missing(shoot: &Shoot, objects: &dyn Objects) -> Result<FieldEr
         let words = format!("{what}; name a CloudProfile instead, {words}");
         return Ok(FieldError::invalid("spec.cloudProfile", kind, words));
     }
+    if !matches!(kind, "" | "CloudProfile") {
+        let words = "take CloudProfile or NamespacedCloudProfile";
+        return Ok(FieldError::invalid("spec.cloudProfile.kind", kind, words));
+    }
     Ok(FieldError::new(
         "spec.cloudProfile.name",
         FieldErrorKind::NotFound,

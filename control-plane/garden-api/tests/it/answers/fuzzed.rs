@@ -7,9 +7,12 @@ use serde_json::{Value, json};
 use super::CASES;
 use super::replay::{Recorded, Replay, Step};
 
-const REQUESTS: usize = 1_500;
+const REQUESTS: usize = 3_000;
 /// Places of one object that are spoilt at most.
-const PLACES_MAX: u64 = 3;
+const PLACES_MAX: usize = 2;
+
+/// A refusal that upstream gives as an internal error. Its plain errors are 500 as well, without a reason.
+const PLAIN_REFUSAL: &str = "could not find referenced cloud profile";
 
 /// Random numbers (SplitMix64, Steele and others 2014).
 struct Random(u64);
@@ -91,7 +94,12 @@ fn creations(recorded: &Recorded) -> Vec<&Step> {
     });
     first
         .map(|case| &case.steps[0])
-        .filter(|step| step.method == "POST" && step.user.is_none() && step.body.pointer("/metadata/name").is_some())
+        .filter(|step| {
+            step.method == "POST"
+                && step.user.is_none()
+                && !step.path.contains('?')
+                && step.body.pointer("/metadata/name").is_some()
+        })
         .collect()
 }
 
@@ -105,11 +113,13 @@ async fn spoilt_objects_are_refused_or_stored_as_they_are_answered() {
         let creation = creations[random.below(creations.len())];
         let mut body = creation.body.clone();
         body["metadata"]["name"] = json!(format!("f{number}"));
-        for _ in 0..=random.below(usize::try_from(PLACES_MAX).unwrap()) {
+        for _ in 0..=random.below(PLACES_MAX) {
             spoil(&mut body, &mut random);
         }
         let (code, answer) = replay.call(Method::POST, &creation.path, &body).await;
-        assert!(code < 500, "{code} {answer}\n{body}");
+        let is_as_upstream =
+            answer.get("reason").is_none() || answer["message"].as_str().unwrap().contains(PLAIN_REFUSAL);
+        assert!(code < 500 || code == 500 && is_as_upstream, "{code} {answer}\n{body}");
         if code != 201 {
             continue;
         }
@@ -121,5 +131,5 @@ async fn spoilt_objects_are_refused_or_stored_as_they_are_answered() {
         assert_eq!((code, &again), (200, &read), "{body}");
         replay.call(Method::DELETE, &path, &Value::Null).await;
     }
-    assert!(stored > REQUESTS / 10, "only {stored} were accepted");
+    assert!(stored > REQUESTS / 20, "only {stored} were accepted");
 }
