@@ -86,6 +86,12 @@ pub(crate) fn distinct<'a>(
     }
 }
 
+/// Which of the keys stand at an earlier place already.
+pub(crate) fn repeats<K: Ord>(keys: impl IntoIterator<Item = K>) -> impl Iterator<Item = bool> {
+    let mut seen = BTreeSet::new();
+    keys.into_iter().map(move |key| !seen.insert(key))
+}
+
 /// The object's name.
 pub(crate) fn name(meta: &ObjectMeta) -> &str {
     meta.name.as_deref().unwrap_or_default()

@@ -3,7 +3,7 @@
 
 use api_core::v1beta1::{ExposureClass, InternalSecret, NamespacedCloudProfile, Quota, ShootState};
 
-use crate::checks::{distinct, is_dns_label, not_empty};
+use crate::checks::{distinct, is_dns_label, not_empty, repeats};
 use crate::{FieldError, Path, quantity};
 
 /// Longest handler of an exposure class: names of namespaces contain it.
@@ -24,9 +24,14 @@ pub fn validate_exposure_class(class: &ExposureClass) -> Vec<FieldError> {
         .as_ref()
         .map_or(&[][..], |scheduling| &scheduling.tolerations);
     let path = Path::new("scheduling.tolerations");
-    for (index, toleration) in tolerations.iter().enumerate() {
+    let repeated = repeats(
+        tolerations
+            .iter()
+            .map(|toleration| (&toleration.key, &toleration.value)),
+    );
+    for ((index, toleration), repeated) in tolerations.iter().enumerate().zip(repeated) {
         not_empty(&mut errors, &path.index(index).child("key"), &toleration.key);
-        if tolerations[..index].contains(toleration) {
+        if repeated {
             errors.push(path.index(index).duplicate(&toleration.key));
         }
     }

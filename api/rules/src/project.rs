@@ -7,7 +7,7 @@ use api_core::v1beta1::{Project, ProjectMember, ProjectSpec, Toleration};
 use api_meta::names::{GARDEN_NAMESPACE, PROJECT_NAMESPACE_PREFIX, SEED_TAINT_PROTECTED};
 use k8s_openapi::api::rbac::v1::Subject;
 
-use crate::checks::{distinct, dns_label, name, not_empty};
+use crate::checks::{distinct, dns_label, name, not_empty, repeats};
 use crate::{FieldError, Path};
 
 /// Longest project name: with the shoot's name it must fit into names of cloud resources.
@@ -169,9 +169,10 @@ pub fn validate_project(project: &Project) -> Vec<FieldError> {
         ];
         for (field, list) in lists {
             let path = spec.child("tolerations").child(field);
-            for (index, toleration) in list.iter().enumerate() {
+            let repeated = repeats(list.iter().map(|toleration| (&toleration.key, &toleration.value)));
+            for ((index, toleration), repeated) in list.iter().enumerate().zip(repeated) {
                 not_empty(&mut errors, &path.index(index).child("key"), &toleration.key);
-                if list[..index].contains(toleration) {
+                if repeated {
                     errors.push(path.index(index).duplicate(&toleration.key));
                 }
             }

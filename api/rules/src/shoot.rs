@@ -8,7 +8,9 @@ use api_core::v1beta1::{
 use api_meta::finalizers::GARDENER;
 use api_meta::names::{DNS_UNMANAGED, GARDEN_NAMESPACE};
 
-use crate::checks::{distinct, dns_label, dns_name, is_dns_name, known, name, named, named_resources, not_empty};
+use crate::checks::{
+    distinct, dns_label, dns_name, is_dns_name, known, name, named, named_resources, not_empty, repeats,
+};
 use crate::node_ranges::validate_node_ranges;
 use crate::old_spellings::both_on_and_off;
 use crate::shoot_addons::{validate_addons, validate_rewriting, validate_rotation};
@@ -333,18 +335,12 @@ fn validate_dns(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
 }
 
 fn validate_hibernation(errors: &mut Vec<FieldError>, path: &Path, hibernation: &Hibernation) {
-    let lines = |line: fn(&HibernationSchedule) -> &Option<String>| {
-        hibernation
-            .schedules
-            .iter()
-            .map(move |schedule| line(schedule).as_deref())
-    };
-    for (field, lines) in [
-        ("start", lines(|schedule| &schedule.start).collect::<Vec<_>>()),
-        ("end", lines(|schedule| &schedule.end).collect()),
-    ] {
-        for (index, line) in lines.iter().enumerate() {
-            if let Some(line) = line.filter(|line| lines[..index].contains(&Some(*line))) {
+    type Line = fn(&HibernationSchedule) -> &Option<String>;
+    let lines: [(&str, Line); 2] = [("start", |schedule| &schedule.start), ("end", |schedule| &schedule.end)];
+    for (field, line) in lines {
+        let lines: Vec<&Option<String>> = hibernation.schedules.iter().map(line).collect();
+        for ((index, line), repeated) in lines.iter().enumerate().zip(repeats(&lines)) {
+            if let Some(line) = line.as_ref().filter(|_| repeated) {
                 errors.push(path.index(index).child(field).duplicate(line));
             }
         }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use crate::capabilities::runs_on;
 use crate::shoot_defaults::image_classification;
+use crate::shoot_workers::pools_by_name;
 use crate::{FieldError, Path, versions};
 
 /// The kind and name of the shoot's cloud profile, whichever field says it.
@@ -43,8 +44,9 @@ pub fn validate_shoot_against(
     if old.is_none_or(|old| old.spec.kubernetes.version != spec.kubernetes.version) {
         validate_version(&mut errors, &path.child("kubernetes.version"), shoot, profile, now);
     }
+    let pools_before = pools_by_name(old.map_or(&[], |old| &old.spec.provider.workers));
     for (index, pool) in spec.provider.workers.iter().enumerate() {
-        let before = old.and_then(|old| old.spec.provider.workers.iter().find(|other| other.name == pool.name));
+        let before = pools_before.get(pool.name.as_str()).copied();
         validate_pool(
             &mut errors,
             &path.child("provider.workers").index(index),

@@ -7,6 +7,7 @@ use crate::force_deletion::validate_force_deletion;
 use crate::node_ranges::{needs_more, validate_node_ranges};
 use crate::shoot::{is_workerless, validate_always};
 use crate::shoot_ranges::validate_ranges;
+use crate::shoot_workers::pools_by_name;
 use crate::{FieldError, Path, versions};
 
 /// Everything that is wrong with a change of a shoot's spec through the main resource.
@@ -38,8 +39,9 @@ pub fn validate_shoot_update(new: &Shoot, old: &Shoot) -> Vec<FieldError> {
     let (now, before) = (&new.spec, &old.spec);
     immutable_fields(&mut errors, &path, now, before);
     errors.extend(version_change(&path.child("kubernetes.version"), now, before));
+    let pools_before = pools_by_name(&before.provider.workers);
     for (index, pool) in now.provider.workers.iter().enumerate() {
-        if let Some(old) = before.provider.workers.iter().find(|old| old.name == pool.name) {
+        if let Some(old) = pools_before.get(pool.name.as_str()) {
             let path = path.child("provider.workers").index(index).child("kubernetes.version");
             errors.extend(pool_downgrade(&path, (pool, now), (old, before)));
         }

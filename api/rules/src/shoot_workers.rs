@@ -1,10 +1,12 @@
 //! Rules of worker pools, and of shoots with and without them (gardener/gardener v1.150
 //! pkg/api/core/validation/shoot.go).
 
+use std::collections::BTreeMap;
+
 use api_core::v1beta1::{CRIName, MachineUpdateStrategy, ShootSpec, Worker};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::checks::{distinct, is_dns_label, known, named, not_empty};
+use crate::checks::{distinct, is_dns_label, known, named, not_empty, repeats};
 use crate::cloud_profile::ARCHITECTURES;
 use crate::shoot::NO_OLD_REFERENCES_FROM;
 use crate::shoot_values::{validate_pool_values, wrong_key};
@@ -87,6 +89,11 @@ pub(crate) fn require_for_workers(errors: &mut Vec<FieldError>, path: &Path, spe
             "Kubernetes 1.{NO_OLD_REFERENCES_FROM} and newer do not have this field; use credentialsBindingName"
         )));
     }
+}
+
+/// Pools by their names; the first of a name.
+pub(crate) fn pools_by_name(pools: &[Worker]) -> BTreeMap<&str, &Worker> {
+    pools.iter().rev().map(|pool| (pool.name.as_str(), pool)).collect()
 }
 
 /// Rules of all pools together and of each.
@@ -198,7 +205,8 @@ fn validate_disks(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
 }
 
 fn validate_taints(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
-    for (at, taint) in pool.taints.iter().enumerate() {
+    let repeated = repeats(pool.taints.iter().map(|taint| (&taint.key, &taint.effect)));
+    for ((at, taint), repeated) in pool.taints.iter().enumerate().zip(repeated) {
         const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
         let path = path.index(at);
         if taint.key.is_empty() {
@@ -220,8 +228,7 @@ fn validate_taints(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
                 &EFFECTS,
             );
         }
-        let mut earlier = pool.taints[..at].iter();
-        if earlier.any(|other| (&other.key, &other.effect) == (&taint.key, &taint.effect)) {
+        if repeated {
             errors.push(path.duplicate(format!("{}:{}", taint.key, taint.effect)));
         }
     }
