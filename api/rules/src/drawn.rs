@@ -246,7 +246,9 @@ fn shoots() {
         cloud_profile: None,
         now: now(),
         entropy: 7,
-        created: true,
+        rotates_key: true,
+        scales_vertically: true,
+        reserves: true,
     };
     each(1, |drawn: Shoot| {
         let mut defaulted = drawn.clone();

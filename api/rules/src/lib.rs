@@ -26,6 +26,7 @@ mod old_spellings;
 mod other_kinds;
 mod project;
 mod quantity;
+mod quota_usage;
 mod registration;
 mod required_types;
 mod seed;
@@ -86,6 +87,7 @@ pub use other_kinds::{
     validate_namespaced_cloud_profile_update, validate_quota, validate_shoot_state,
 };
 pub use project::{default_project, project_of_namespace, validate_project, validate_project_update};
+pub use quota_usage::{QuotaUsage, exceeded_metrics, may_count_more};
 pub use registration::{
     competing_primaries, default_controller_registration, is_primary, validate_controller_registration,
     validate_controller_registration_update,

@@ -263,7 +263,9 @@ fn shoot_of(path: &Path, template: &ManagedShootTemplate) -> Result<Shoot, Field
         cloud_profile: None,
         now: Timestamp::UNIX_EPOCH,
         entropy: 0,
-        created: true,
+        rotates_key: true,
+        scales_vertically: true,
+        reserves: true,
     };
     default_shoot(&mut shoot, with);
     Ok(shoot)

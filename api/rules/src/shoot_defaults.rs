@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::shoot::is_workerless;
-use crate::shoot_kubernetes_defaults::default_shoot_kubernetes;
+use crate::shoot_kubernetes_defaults::{default_reservation, default_settings};
 use crate::shoot_values::NODE_MASKS;
 use crate::versions;
 
@@ -41,8 +41,12 @@ pub struct ShootDefaults<'a> {
     pub now: Timestamp,
     /// A random number: it picks the maintenance window.
     pub entropy: u64,
-    /// Whether the shoot is being created: some defaults only new shoots get.
-    pub created: bool,
+    /// Whether the key that encrypts etcd's content gets a period of rotation: a new shoot's does.
+    pub rotates_key: bool,
+    /// Whether pods are scaled vertically where the shoot does not say: a new shoot's are.
+    pub scales_vertically: bool,
+    /// Whether the kubelet gets reserved resources where the shoot does not say.
+    pub reserves: bool,
 }
 
 /// Writes today's defaults into a shoot.
@@ -52,7 +56,9 @@ pub fn default_shoot(shoot: &mut Shoot, with: ShootDefaults<'_>) {
         cloud_profile,
         now,
         entropy,
-        created,
+        rotates_key,
+        scales_vertically,
+        reserves,
     } = with;
     let workerless = is_workerless(shoot);
     let in_garden = shoot.metadata.namespace.as_deref() == Some(GARDEN_NAMESPACE);
@@ -71,15 +77,21 @@ pub fn default_shoot(shoot: &mut Shoot, with: ShootDefaults<'_>) {
         });
     }
     default_maintenance(shoot, workerless, entropy);
-    if created {
-        default_new_shoot(shoot, workerless);
+    if rotates_key {
+        default_key_rotation(shoot);
+    }
+    if scales_vertically && !workerless {
+        default_vertical_scaling(shoot);
     }
     if let Some(profile) = cloud_profile {
         default_versions(shoot, profile, now);
         default_architectures(shoot, profile);
     }
     default_profile_reference(shoot);
-    default_shoot_kubernetes(shoot);
+    default_settings(shoot);
+    if reserves {
+        default_reservation(shoot);
+    }
     let spec = &mut shoot.spec;
     spec.networking.get_or_insert_default();
     if !workerless {
@@ -156,10 +168,10 @@ fn default_profile_reference(shoot: &mut Shoot) {
     }
 }
 
-/// What only new shoots get: a rotation of the key that encrypts etcd's content, and vertical autoscaling of pods.
-fn default_new_shoot(shoot: &mut Shoot, workerless: bool) {
-    let spec = &mut shoot.spec;
-    spec.maintenance
+fn default_key_rotation(shoot: &mut Shoot) {
+    shoot
+        .spec
+        .maintenance
         .get_or_insert_default()
         .auto_rotation
         .get_or_insert_default()
@@ -169,14 +181,17 @@ fn default_new_shoot(shoot: &mut Shoot, workerless: bool) {
         .get_or_insert(MaintenanceRotationConfig {
             rotation_period: Some(KEY_ROTATION_PERIOD),
         });
-    if !workerless {
-        spec.kubernetes
-            .vertical_pod_autoscaler
-            .get_or_insert_with(|| VerticalPodAutoscaler {
-                enabled: true,
-                ..VerticalPodAutoscaler::default()
-            });
-    }
+}
+
+fn default_vertical_scaling(shoot: &mut Shoot) {
+    shoot
+        .spec
+        .kubernetes
+        .vertical_pod_autoscaler
+        .get_or_insert_with(|| VerticalPodAutoscaler {
+            enabled: true,
+            ..VerticalPodAutoscaler::default()
+        });
 }
 
 /// A pool has the one architecture of its machine type.
@@ -353,7 +368,9 @@ mod tests {
             cloud_profile: profile,
             now: Timestamp::UNIX_EPOCH,
             entropy: 47,
-            created: true,
+            rotates_key: true,
+            scales_vertically: true,
+            reserves: true,
         }
     }
 

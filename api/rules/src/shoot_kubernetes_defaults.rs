@@ -25,6 +25,12 @@ type Reserved = fn(&mut KubeletConfigReserved) -> &mut Option<Quantity>;
 
 /// Fills in what the Shoot leaves open of these settings. Done twice it changes nothing.
 pub fn default_shoot_kubernetes(shoot: &mut Shoot) {
+    default_settings(shoot);
+    default_reservation(shoot);
+}
+
+/// The same but for what kubelets reserve.
+pub(crate) fn default_settings(shoot: &mut Shoot) {
     let workerless = is_workerless(shoot);
     let spec = &mut shoot.spec;
     let api_server = spec.kubernetes.kube_api_server.get_or_insert_default();
@@ -115,7 +121,15 @@ fn default_kubelet(config: &mut KubeletConfig) {
     config.image_gc_low_threshold_percent.get_or_insert(40);
     let parallel = config.max_parallel_image_pulls.is_some_and(|pulls| pulls > 1);
     config.serialize_image_pulls.get_or_insert(!parallel);
-    let reserved = config.kube_reserved.get_or_insert_default();
+}
+
+/// What the kubelets of a Shoot with workers reserve (gardener/gardener v1.150 plugin/pkg/shoot/resourcereservation).
+pub(crate) fn default_reservation(shoot: &mut Shoot) {
+    if is_workerless(shoot) {
+        return;
+    }
+    let kubelet = shoot.spec.kubernetes.kubelet.get_or_insert_default();
+    let reserved = kubelet.kube_reserved.get_or_insert_default();
     for (quantity, field) in RESERVED {
         field(reserved).get_or_insert_with(|| Quantity(quantity.to_owned()));
     }

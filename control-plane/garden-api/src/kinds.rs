@@ -14,14 +14,14 @@ use cluster_apiserver::{Kind, ResourceInfo};
 use schemars::JsonSchema;
 
 use crate::admission::{
-    self, CustomVerbs, DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, InUse, ManageMembers,
-    OfOwnShoot, OneProject, Plugin, ProjectNamespace, ProjectOwner, References, SecretInUse, SeedInUse, SinglePrimary,
-    TolerationsWhitelist, Unserved, VersionsInUse,
+    self, BackupIdentity, CustomVerbs, DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, InUse,
+    ManageMembers, OfOwnShoot, OneProject, ParentProfile, ProjectNamespace, ProjectOwner, References, SecretInUse,
+    SeedInUse, SeedLabel, SinglePrimary, TolerationsWhitelist, Unserved, VersionsInUse,
 };
 use crate::convert::CORE;
 use crate::typed::{Rules, Strategy, Typed};
 use crate::workload_token::TokenRequests;
-use crate::{GardenSettings, columns, deployment, prepare, shoot};
+use crate::{AdmissionPlugins, GardenSettings, columns, deployment, prepare, shoot};
 
 const BETA: &str = "v1beta1";
 const SECURITY: &str = "security.gardener.cloud";
@@ -30,18 +30,19 @@ const SEED_MANAGEMENT: &str = "seedmanagement.gardener.cloud";
 const ALPHA: &str = "v1alpha1";
 
 pub(crate) fn all(settings: &GardenSettings) -> Vec<Arc<dyn Kind>> {
+    let on = &settings.plugins;
     let mut kinds = vec![
         shoot::kind(settings),
-        seed(),
-        project(),
+        seed(on),
+        project(on),
         Arc::new(deployment::Deployments::new()) as Arc<dyn Kind>,
     ];
-    kinds.extend(profiles());
-    kinds.extend(registrations());
-    kinds.extend(backups());
-    kinds.extend(credentials());
-    kinds.extend(seed_management());
-    kinds.extend(others());
+    kinds.extend(profiles(on));
+    kinds.extend(registrations(on));
+    kinds.extend(backups(on));
+    kinds.extend(credentials(on));
+    kinds.extend(seed_management(on));
+    kinds.extend(others(on));
     kinds
 }
 
@@ -57,11 +58,7 @@ fn fields(names: &[&str]) -> Vec<SelectableField> {
     names.iter().map(|name| SelectableField::new(name)).collect()
 }
 
-fn plugins<const N: usize>(plugins: [Arc<dyn Plugin>; N]) -> Vec<Arc<dyn Plugin>> {
-    plugins.into()
-}
-
-fn seed() -> Arc<dyn Kind> {
+fn seed(on: &AdmissionPlugins) -> Arc<dyn Kind> {
     Arc::new(cluster::<Seed>("seeds").with(|kind| {
         kind.info = kind.info.clone().with_status();
         kind.rules = Rules {
@@ -74,11 +71,17 @@ fn seed() -> Arc<dyn Kind> {
         kind.strategy.prepare = prepare::seed;
         kind.strategy.changes_generation = prepare::changes_generation_of_seed;
         kind.print = columns::seeds();
-        kind.plugins = plugins([Arc::new(ExtensionLabels), Arc::new(ExtensionTypes), Arc::new(SeedInUse)]);
+        kind.plugins = on.filter([
+            Arc::new(SeedLabel),
+            Arc::new(ExtensionLabels),
+            Arc::new(ExtensionTypes),
+            Arc::new(SeedInUse),
+            Arc::new(BackupIdentity::SEED),
+        ]);
     }))
 }
 
-fn project() -> Arc<dyn Kind> {
+fn project(on: &AdmissionPlugins) -> Arc<dyn Kind> {
     Arc::new(cluster::<Project>("projects").with(|kind| {
         kind.info = kind.info.clone().with_status();
         kind.rules = Rules {
@@ -92,8 +95,8 @@ fn project() -> Arc<dyn Kind> {
         };
         kind.fields = fields(&["spec.namespace"]);
         kind.print = columns::projects();
-        kind.plugins = plugins([
-            Arc::new(ProjectOwner),
+        kind.plugins = on.filter([
+            Arc::new(ProjectOwner::new(on)),
             Arc::new(OneProject),
             Arc::new(ManageMembers),
             Arc::new(TolerationsWhitelist),
@@ -103,7 +106,7 @@ fn project() -> Arc<dyn Kind> {
     }))
 }
 
-fn profiles() -> [Arc<dyn Kind>; 3] {
+fn profiles(on: &AdmissionPlugins) -> [Arc<dyn Kind>; 3] {
     let cloud_profile = cluster::<CloudProfile>("cloudprofiles").with(|kind| {
         kind.strategy.has_generation = false;
         kind.info = kind.info.clone().short(&["cprofile", "cpfl"]).with_status();
@@ -115,7 +118,7 @@ fn profiles() -> [Arc<dyn Kind>; 3] {
             ..Rules::default()
         };
         kind.print = columns::cloud_profiles();
-        kind.plugins = plugins([
+        kind.plugins = on.filter([
             Arc::new(ExtensionLabels),
             Arc::new(InUse::CLOUD_PROFILE),
             Arc::new(VersionsInUse),
@@ -131,9 +134,10 @@ fn profiles() -> [Arc<dyn Kind>; 3] {
         };
         kind.strategy.prepare = prepare::namespaced_cloud_profile;
         kind.print = columns::namespaced_cloud_profiles();
-        kind.plugins = plugins([
+        kind.plugins = on.filter([
             Arc::new(ExtensionLabels),
             Arc::new(CustomVerbs),
+            Arc::new(ParentProfile),
             Arc::new(InUse::NAMESPACED_CLOUD_PROFILE),
             Arc::new(Unserved::NAMESPACED_CLOUD_PROFILE),
         ]);
@@ -160,7 +164,7 @@ fn profiles() -> [Arc<dyn Kind>; 3] {
     ]
 }
 
-fn registrations() -> [Arc<dyn Kind>; 2] {
+fn registrations(on: &AdmissionPlugins) -> [Arc<dyn Kind>; 2] {
     let registration = cluster::<ControllerRegistration>("controllerregistrations").with(|kind| {
         kind.strategy.updates_unconditionally = false;
         kind.info = kind.info.clone().category(&["all"]).short(&["ctrlreg"]);
@@ -171,7 +175,7 @@ fn registrations() -> [Arc<dyn Kind>; 2] {
             ..Rules::default()
         };
         kind.print = columns::registrations();
-        kind.plugins = plugins([Arc::new(SinglePrimary)]);
+        kind.plugins = on.filter([Arc::new(SinglePrimary)]);
     });
     let installation = cluster::<ControllerInstallation>("controllerinstallations").with(|kind| {
         kind.strategy.updates_unconditionally = false;
@@ -192,7 +196,7 @@ fn registrations() -> [Arc<dyn Kind>; 2] {
     [Arc::new(registration), Arc::new(installation)]
 }
 
-fn backups() -> [Arc<dyn Kind>; 3] {
+fn backups(on: &AdmissionPlugins) -> [Arc<dyn Kind>; 3] {
     let bucket = cluster::<BackupBucket>("backupbuckets").with(|kind| {
         kind.strategy.updates_unconditionally = false;
         kind.info = kind.info.clone().category(&["all"]).short(&["bbc"]).with_status();
@@ -203,10 +207,11 @@ fn backups() -> [Arc<dyn Kind>; 3] {
         };
         kind.fields = fields(&["spec.seedName"]);
         kind.print = columns::backup_buckets();
-        kind.plugins = plugins([
+        kind.plugins = on.filter([
             Arc::new(ExtensionLabels),
             Arc::new(ExtensionTypes),
             Arc::new(References::BACKUP_BUCKET),
+            Arc::new(BackupIdentity::BACKUP_BUCKET),
         ]);
     });
     let entry = namespaced::<BackupEntry>("backupentries").with(|kind| {
@@ -220,7 +225,7 @@ fn backups() -> [Arc<dyn Kind>; 3] {
         kind.fields = fields(&["spec.bucketName", "spec.seedName"]);
         kind.strategy.prepare = prepare::backup_entry;
         kind.print = columns::backup_entries();
-        kind.plugins = plugins([
+        kind.plugins = on.filter([
             Arc::new(ExtensionLabels),
             Arc::new(ExtensionTypes),
             Arc::new(OfOwnShoot),
@@ -233,12 +238,12 @@ fn backups() -> [Arc<dyn Kind>; 3] {
         kind.rules.validate = api_rules::validate_shoot_state;
         kind.rules.validate_update = |new, _| api_rules::validate_shoot_state(new);
         kind.print = columns::shoot_states();
-        kind.plugins = plugins([Arc::new(DeletionConfirmation)]);
+        kind.plugins = on.filter([Arc::new(DeletionConfirmation)]);
     });
     [Arc::new(bucket), Arc::new(entry), Arc::new(state)]
 }
 
-fn credentials() -> [Arc<dyn Kind>; 3] {
+fn credentials(on: &AdmissionPlugins) -> [Arc<dyn Kind>; 3] {
     let secret_binding = namespaced::<SecretBinding>("secretbindings").with(|kind| {
         kind.strategy.has_generation = false;
         kind.info = kind.info.clone().short(&["sb"]);
@@ -250,7 +255,7 @@ fn credentials() -> [Arc<dyn Kind>; 3] {
         };
         kind.fields = fields(&["provider.type"]);
         kind.print = columns::secret_bindings();
-        kind.plugins = plugins([
+        kind.plugins = on.filter([
             Arc::new(ExtensionLabels),
             Arc::new(FinalizerRemoval),
             Arc::new(InUse::SECRET_BINDING),
@@ -271,7 +276,7 @@ fn credentials() -> [Arc<dyn Kind>; 3] {
         };
         kind.fields = fields(&["provider.type"]);
         kind.print = columns::credentials_bindings();
-        kind.plugins = plugins([
+        kind.plugins = on.filter([
             Arc::new(ExtensionLabels),
             Arc::new(FinalizerRemoval),
             Arc::new(InUse::CREDENTIALS_BINDING),
@@ -292,7 +297,7 @@ fn credentials() -> [Arc<dyn Kind>; 3] {
         };
         kind.strategy.prepare = prepare::workload_identity;
         kind.print = columns::workload_identities();
-        kind.plugins = plugins([Arc::new(ExtensionLabels), Arc::new(Unserved::WORKLOAD_IDENTITY)]);
+        kind.plugins = on.filter([Arc::new(ExtensionLabels), Arc::new(Unserved::WORKLOAD_IDENTITY)]);
     });
     [
         Arc::new(secret_binding),
@@ -301,7 +306,7 @@ fn credentials() -> [Arc<dyn Kind>; 3] {
     ]
 }
 
-fn seed_management() -> [Arc<dyn Kind>; 3] {
+fn seed_management(on: &AdmissionPlugins) -> [Arc<dyn Kind>; 3] {
     let info = ResourceInfo::namespaced(SEED_MANAGEMENT, ALPHA, "ManagedSeed", "managedseeds");
     let managed_seed = Typed::<ManagedSeed>::new(info.short(&["ms"]).with_status()).with(|kind| {
         kind.rules = Rules {
@@ -314,7 +319,7 @@ fn seed_management() -> [Arc<dyn Kind>; 3] {
         kind.strategy = of_gardenlets();
         kind.fields = fields(&["spec.shoot.name"]);
         kind.print = columns::managed_seeds();
-        kind.plugins = plugins([Arc::new(Unserved::MANAGED_SEED)]);
+        kind.plugins = on.filter([Arc::new(Unserved::MANAGED_SEED)]);
     });
     let info = ResourceInfo::namespaced(SEED_MANAGEMENT, ALPHA, "Gardenlet", "gardenlets");
     let gardenlet = Typed::<Gardenlet>::new(info.short(&["gl", "glet"]).with_status()).with(|kind| {
@@ -327,7 +332,7 @@ fn seed_management() -> [Arc<dyn Kind>; 3] {
         };
         kind.strategy = of_gardenlets();
         kind.print = columns::gardenlets();
-        kind.plugins = plugins([Arc::new(Unserved::GARDENLET)]);
+        kind.plugins = on.filter([Arc::new(Unserved::GARDENLET)]);
     });
     let scale = ScalePaths {
         spec_replicas: ".spec.replicas".to_owned(),
@@ -352,7 +357,7 @@ fn seed_management() -> [Arc<dyn Kind>; 3] {
             ..of_gardenlets()
         };
         kind.print = columns::managed_seed_sets();
-        kind.plugins = plugins([Arc::new(Unserved::MANAGED_SEED_SET)]);
+        kind.plugins = on.filter([Arc::new(Unserved::MANAGED_SEED_SET)]);
     });
     [Arc::new(managed_seed), Arc::new(gardenlet), Arc::new(set)]
 }
@@ -371,7 +376,7 @@ fn validate_observed(status: Option<&ManagedSeedStatus>) -> Vec<api_rules::Field
     api_rules::validate_observed_generation(status.and_then(|status| status.observed_generation))
 }
 
-fn others() -> [Arc<dyn Kind>; 3] {
+fn others(on: &AdmissionPlugins) -> [Arc<dyn Kind>; 3] {
     let internal_secret = namespaced::<InternalSecret>("internalsecrets").with(|kind| {
         kind.strategy.has_generation = false;
         kind.info = kind.info.clone().short(&["ins"]);
@@ -387,7 +392,7 @@ fn others() -> [Arc<dyn Kind>; 3] {
         kind.rules.validate = api_rules::validate_quota;
         kind.rules.validate_update = |new, _| api_rules::validate_quota(new);
         kind.print = columns::quotas();
-        kind.plugins = plugins([Arc::new(Unserved::QUOTA)]);
+        kind.plugins = on.filter([Arc::new(Unserved::QUOTA)]);
     });
     let info = ResourceInfo::namespaced(OPERATIONS, ALPHA, "Bastion", "bastions");
     let bastion = Typed::<Bastion>::new(info.category(&["all"]).with_status()).with(|kind| {
@@ -403,7 +408,7 @@ fn others() -> [Arc<dyn Kind>; 3] {
         kind.strategy.changes_generation = prepare::changes_generation_of_bastion;
         kind.fields = fields(&["spec.seedName", "spec.shootRef.name"]);
         kind.print = columns::bastions();
-        kind.plugins = plugins([Arc::new(admission::Bastion), Arc::new(Unserved::BASTION)]);
+        kind.plugins = on.filter([Arc::new(admission::Bastion), Arc::new(Unserved::BASTION)]);
     });
     [Arc::new(internal_secret), Arc::new(quota), Arc::new(bastion)]
 }

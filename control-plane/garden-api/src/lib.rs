@@ -3,6 +3,7 @@
 //! stores anything, never runs a controller and never knows a provider.
 
 mod admission;
+mod admission_plugins;
 mod columns;
 mod convert;
 mod deployment;
@@ -17,6 +18,8 @@ use std::sync::Arc;
 use base_clock::Entropy;
 use cluster_apiserver::Kind;
 
+pub use admission_plugins::{AdmissionPlugin, AdmissionPlugins, UnknownPlugin, Work};
+
 /// What the garden's kinds need from whoever wires them.
 #[derive(Clone)]
 pub struct GardenSettings {
@@ -25,6 +28,8 @@ pub struct GardenSettings {
     /// `https://host:port` of a port that serves all clusters by server name, where there is one: kubeconfigs for
     /// shoots then name it with the path `/clusters/HOST`, and the shoot's own host as `tls-server-name`. `None`: the shoot's address itself.
     pub gateway: Option<String>,
+    /// The admission plug-ins that are on.
+    pub plugins: AdmissionPlugins,
 }
 
 /// Every kind of the groups core, security, operations and seedmanagement, ready to be given to `ApiServer::builder(..).kinds(..)`.

@@ -25,18 +25,12 @@ pub(crate) fn label(object: &mut Value, label: &str, value: &str) {
     labels[label] = json!(value);
 }
 
-/// Labels by which seeds are found.
+/// Labels by which seeds are found, beside the one that a plug-in writes.
 pub(crate) fn seed(call: &Call<'_>, object: &mut Value, _old: Option<&Value>) {
     if call.subresource.is_some() {
         return;
     }
     let values = ["/spec/provider/type", "/spec/provider/region"].map(|pointer| text(object, pointer).to_owned());
-    if let Some(labels) = object["metadata"]["labels"].as_object_mut() {
-        labels.retain(|label, _| !label.starts_with(SEED_LABELS));
-    }
-    if !call.name.is_empty() {
-        label(object, &format!("{SEED_LABELS}{}", call.name), "true");
-    }
     label(object, SEED_PROVIDER, &values[0]);
     label(object, SEED_REGION, &values[1]);
 }

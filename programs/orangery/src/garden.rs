@@ -52,6 +52,7 @@ pub async fn run(arguments: &cli::Garden, stop: impl Future<Output = ()>, consol
         .kinds(control_plane_garden_api::kinds(&GardenSettings {
             entropy: Entropy::os(),
             gateway: None,
+            plugins: control_plane_garden_api::AdmissionPlugins::default(),
         }));
     let ended = run_on(builder, &place, &controllers, &state, stop, console).await;
     state.close().await;

@@ -275,6 +275,7 @@ mod tests {
         let settings = GardenSettings {
             entropy: Entropy::seeded(1),
             gateway: None,
+            plugins: control_plane_garden_api::AdmissionPlugins::default(),
         };
         let kinds = control_plane_garden_api::kinds(&settings);
         let garden = tests_kit::embedded_with("garden", kinds, |builder| builder).await;

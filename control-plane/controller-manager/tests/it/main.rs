@@ -34,6 +34,7 @@ impl Garden {
         let settings = GardenSettings {
             entropy: base_clock::Entropy::seeded(7),
             gateway: None,
+            plugins: control_plane_garden_api::AdmissionPlugins::default(),
         };
         let embedded = embedded_with("garden", kinds(&settings), |builder| builder).await;
         let garden = Self {

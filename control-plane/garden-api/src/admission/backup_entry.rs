@@ -8,6 +8,7 @@ use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
 
 use super::{Plugin, Verdict, project_of, writes_object};
+use crate::AdmissionPlugin;
 use crate::convert::{CORE, refuse, text};
 
 /// How technical IDs of Shoots begin.
@@ -17,6 +18,11 @@ const TECHNICAL_ID: &str = "shoot--";
 pub(crate) struct OfOwnShoot;
 
 impl Plugin for OfOwnShoot {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        // Gardener has no such rule.
+        None
+    }
+
     fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
         Box::pin(async move {
             let new = writes_object(&review.call) && review.call.operation == Operation::Create;

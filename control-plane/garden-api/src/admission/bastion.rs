@@ -10,6 +10,7 @@ use cluster_apiserver::schema::{FieldError, FieldErrorKind};
 use serde_json::{Map, Value, json};
 
 use super::{Plugin, Verdict, writes_object};
+use crate::AdmissionPlugin;
 use crate::convert::{CORE, decode_stored, is_leaving, text};
 
 const PATH: &str = "spec.shootRef.name";
@@ -18,6 +19,10 @@ const PATH: &str = "spec.shootRef.name";
 pub(crate) struct Bastion;
 
 impl Plugin for Bastion {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        Some(AdmissionPlugin::Bastion)
+    }
+
     fn admit<'a>(
         &'a self,
         call: Call<'a>,

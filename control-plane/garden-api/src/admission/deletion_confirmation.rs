@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Plugin, Verdict, project_of, writes_object};
+use crate::AdmissionPlugin;
 use crate::convert::{CORE, annotation, decode_stored, is_leaving, text};
 use crate::prepare::remove_annotation;
 
@@ -19,6 +20,10 @@ use crate::prepare::remove_annotation;
 pub(crate) struct DeletionConfirmation;
 
 impl Plugin for DeletionConfirmation {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        Some(AdmissionPlugin::DeletionConfirmation)
+    }
+
     fn admit<'a>(
         &'a self,
         call: Call<'a>,

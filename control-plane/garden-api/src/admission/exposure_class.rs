@@ -7,12 +7,17 @@ use cluster_apiserver::kind::{Call, Objects};
 use serde_json::Value;
 
 use super::{Plugin, Verdict, writes_object};
+use crate::AdmissionPlugin;
 use crate::convert::{CORE, decode, decode_stored, encode_over, field_errors, forbid, text};
 
 /// The plug-in `ShootExposureClass`.
 pub(crate) struct ExposureClass;
 
 impl Plugin for ExposureClass {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        Some(AdmissionPlugin::ShootExposureClass)
+    }
+
     fn admit<'a>(
         &'a self,
         call: Call<'a>,

@@ -10,6 +10,7 @@ use cluster_apiserver::kind::{Call, Objects};
 use serde_json::{Map, Value};
 
 use super::{Plugin, Verdict, registrations, writes_object};
+use crate::AdmissionPlugin;
 use crate::convert::{CORE, decode, decode_stored, text};
 
 /// Prefixes of the labels this plug-in owns, before `/<type>`.
@@ -28,6 +29,10 @@ mod prefix {
 pub(crate) struct ExtensionLabels;
 
 impl Plugin for ExtensionLabels {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        Some(AdmissionPlugin::ExtensionLabels)
+    }
+
     fn admit<'a>(
         &'a self,
         call: Call<'a>,

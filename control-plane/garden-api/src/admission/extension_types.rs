@@ -9,12 +9,17 @@ use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
 
 use super::{Plugin, Verdict, registrations, writes_object};
+use crate::AdmissionPlugin;
 use crate::convert::{CORE, decode_stored, field_errors, forbid, text};
 
 /// The plug-in `ExtensionValidator`.
 pub(crate) struct ExtensionTypes;
 
 impl Plugin for ExtensionTypes {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        Some(AdmissionPlugin::ExtensionValidator)
+    }
+
     fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
         Box::pin(async move {
             let Some(object) = review.object.filter(|_| writes_object(&review.call)) else {

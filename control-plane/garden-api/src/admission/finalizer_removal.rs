@@ -7,12 +7,17 @@ use cluster_apiserver::kind::{Operation, Review};
 use serde_json::Value;
 
 use super::{Plugin, Verdict};
+use crate::AdmissionPlugin;
 use crate::convert::{CORE, text};
 
 /// The plug-in `FinalizerRemoval`.
 pub(crate) struct FinalizerRemoval;
 
 impl Plugin for FinalizerRemoval {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        Some(AdmissionPlugin::FinalizerRemoval)
+    }
+
     fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
         Box::pin(async move {
             let (Some(object), Some(old)) = (review.object, review.old) else {

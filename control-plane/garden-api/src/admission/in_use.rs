@@ -7,6 +7,7 @@ use cluster_apiserver::kind::{Operation, Review};
 use serde_json::Value;
 
 use super::{Plugin, Verdict};
+use crate::AdmissionPlugin;
 use crate::convert::{CORE, text};
 
 /// Looks for Shoots that name the object about to be deleted.
@@ -53,6 +54,11 @@ impl InUse {
 }
 
 impl Plugin for InUse {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        // Gardener's controllers hold these objects; no plug-in does.
+        None
+    }
+
     fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
         Box::pin(async move {
             let Some(object) = review.old.filter(|_| review.call.operation == Operation::Delete) else {

@@ -1,17 +1,20 @@
-//! Who changes whom a Project belongs to, or which people are its members, needs the verb `manage-members` on it
+//! Who changes whom a Project belongs to, or which people are its members, owns it or needs the verb `manage-members` on it
 //! (gardener/gardener v1.150 plugin/pkg/global/customverbauthorizer). Service accounts are the admins' to add, but not
 //! with roles that admins do not have: that would be a way around.
 
 use std::collections::BTreeSet;
 
-use cluster_apiserver::Status;
 use cluster_apiserver::kind::Review;
+use cluster_apiserver::{Status, User};
 use serde_json::Value;
 
 use super::{Plugin, Verdict, writes_object};
+use crate::AdmissionPlugin;
 use crate::convert::{CORE, text};
 
 const VERB: &str = "manage-members";
+/// How the user names of service accounts begin.
+const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 /// Roles that give what an admin does not have.
 const BEYOND_ADMIN: [&str; 3] = ["owner", "uam", "serviceaccountmanager"];
 
@@ -19,15 +22,23 @@ const BEYOND_ADMIN: [&str; 3] = ["owner", "uam", "serviceaccountmanager"];
 pub(crate) struct ManageMembers;
 
 impl Plugin for ManageMembers {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        Some(AdmissionPlugin::CustomVerbAuthorizer)
+    }
+
     fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
         Box::pin(async move {
             let Review { call, objects, .. } = review;
-            let (Some(project), Some(old)) = (review.object.filter(|_| writes_object(&call)), review.old) else {
+            let Some(project) = review.object.filter(|_| writes_object(&call)) else {
                 return Ok(Vec::new());
             };
-            let field = if project.pointer("/spec/owner") != old.pointer("/spec/owner") {
+            let owner = owner_of(project);
+            let before = review.old.and_then(owner_of);
+            let field = if before.is_some() && owner != before && !is_subject(call.user, before) {
                 "spec.owner"
-            } else if held(project) != held(old) {
+            } else if !is_subject(call.user, owner)
+                && held(project, owner) != review.old.map(|old| held(old, owner)).unwrap_or_default()
+            {
                 "spec.members"
             } else {
                 return Ok(Vec::new());
@@ -47,20 +58,39 @@ impl Plugin for ManageMembers {
     }
 }
 
-/// Who holds which role, as far as that needs the verb: kind, namespace, name, role.
-fn held(project: &Value) -> BTreeSet<[&str; 4]> {
+fn owner_of(project: &Value) -> Option<&Value> {
+    project.pointer("/spec/owner").filter(|owner| !owner.is_null())
+}
+
+/// Whether the user is this subject. A project without an owner is its creator's, who is whoever writes it first.
+fn is_subject(user: &User, subject: Option<&Value>) -> bool {
+    let Some(subject) = subject else { return true };
+    let name = text(subject, "/name");
+    match text(subject, "/kind") {
+        "ServiceAccount" => user.name == format!("{SERVICE_ACCOUNT}{}:{name}", text(subject, "/namespace")),
+        "Group" => user.groups.iter().any(|group| group == name),
+        _ => user.name == name,
+    }
+}
+
+/// Who holds which role, as far as that needs the verb: kind, namespace, name, role. What the owner holds does not.
+fn held<'v>(project: &'v Value, owner: Option<&Value>) -> BTreeSet<[&'v str; 4]> {
     let members = project.pointer("/spec/members").and_then(Value::as_array);
     let mut held = BTreeSet::new();
     for member in members.into_iter().flatten() {
+        let [kind, namespace, name] = ["/kind", "/namespace", "/name"].map(|field| text(member, field));
+        let owns = owner.is_some_and(|owner| {
+            (kind, namespace, name) == (text(owner, "/kind"), text(owner, "/namespace"), text(owner, "/name"))
+        });
+        let is_account = kind == "ServiceAccount" || kind == "User" && name.starts_with(SERVICE_ACCOUNT);
         let further = member["roles"]
             .as_array()
             .into_iter()
             .flatten()
             .filter_map(Value::as_str);
         for role in std::iter::once(text(member, "/role")).chain(further) {
-            let kind = text(member, "/kind");
-            if kind != "ServiceAccount" || BEYOND_ADMIN.contains(&role) {
-                held.insert([kind, text(member, "/namespace"), text(member, "/name"), role]);
+            if !owns && !role.is_empty() && (!is_account || BEYOND_ADMIN.contains(&role)) {
+                held.insert([kind, namespace, name, role]);
             }
         }
     }
@@ -93,7 +123,7 @@ mod tests {
                 "spec.members",
                 project("zoe", &[user("ann", "owner"), user("zoe", "owner")]),
             ),
-            ("spec.members", project("zoe", &[user("ann", "admin")])),
+            ("spec.members", project("zoe", &[user("zoe", "owner")])),
             (
                 "spec.members",
                 project(
@@ -119,6 +149,27 @@ mod tests {
             &[user("zoe", "owner"), user("ann", "admin"), account(&["admin"])],
         );
         assert!(judged(&denied, &moved).is_ok());
-        assert!(review(&ManageMembers, Operation::Create, Some(&moved), None, &denied).is_ok());
+        let create = |new: &Value| review(&ManageMembers, Operation::Create, Some(new), None, &denied);
+        assert!(
+            create(&moved).unwrap_err().contains("spec.members"),
+            "people in a project of another"
+        );
+        assert!(create(&project("zoe", &[user("zoe", "owner")])).is_ok());
+        assert!(create(&project("alice", &[user("ann", "admin"), user("zoe", "uam")])).is_ok());
+        let robot = user("system:serviceaccount:n:r", "admin");
+        let with_robot = project("zoe", &[user("ann", "admin"), user("zoe", "owner"), robot]);
+        assert!(judged(&denied, &with_robot).is_ok());
+        let own = project("alice", &[user("ann", "admin")]);
+        let given_away = project("ann", &[user("ann", "admin")]);
+        assert!(
+            review(
+                &ManageMembers,
+                Operation::Update,
+                Some(&given_away),
+                Some(&own),
+                &denied
+            )
+            .is_ok()
+        );
     }
 }

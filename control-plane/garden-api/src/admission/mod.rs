@@ -2,6 +2,7 @@
 //! writes another object, and it never repeats a rule that `api/rules` can judge from the object alone.
 
 mod backup_entry;
+mod backup_identity;
 mod bastion;
 mod custom_verbs;
 mod deletion_confirmation;
@@ -13,11 +14,13 @@ mod in_use;
 mod manage_members;
 mod not_yet;
 mod one_project;
+mod parent_profile;
 mod project_namespace;
 mod project_owner;
 mod references;
 mod secret_in_use;
 mod seed_in_use;
+mod seed_label;
 mod single_primary;
 mod tolerations;
 mod unserved;
@@ -32,11 +35,13 @@ use cluster_apiserver::kind::{Call, Objects, Operation, Review};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
+use crate::AdmissionPlugin;
 use crate::convert::{CORE, decode_stored, text};
 
 pub(crate) use backup_entry::OfOwnShoot;
+pub(crate) use backup_identity::BackupIdentity;
 pub(crate) use bastion::Bastion;
-pub(crate) use custom_verbs::CustomVerbs;
+pub(crate) use custom_verbs::{CustomVerbs, MarkSelfHosted};
 pub(crate) use deletion_confirmation::DeletionConfirmation;
 pub(crate) use exposure_class::ExposureClass;
 pub(crate) use extension_labels::ExtensionLabels;
@@ -46,11 +51,13 @@ pub(crate) use in_use::InUse;
 pub(crate) use manage_members::ManageMembers;
 pub(crate) use not_yet::NotYet;
 pub(crate) use one_project::OneProject;
+pub(crate) use parent_profile::ParentProfile;
 pub(crate) use project_namespace::ProjectNamespace;
 pub(crate) use project_owner::ProjectOwner;
 pub(crate) use references::References;
 pub(crate) use secret_in_use::SecretInUse;
 pub(crate) use seed_in_use::SeedInUse;
+pub(crate) use seed_label::SeedLabel;
 pub(crate) use single_primary::SinglePrimary;
 pub(crate) use tolerations::{Tolerations, TolerationsWhitelist};
 pub(crate) use unserved::Unserved;
@@ -64,6 +71,10 @@ pub(crate) type Verdict<'a> = BoxFuture<'a, Result<Vec<String>, Status>>;
 
 /// One concern of admission.
 pub(crate) trait Plugin: Send + Sync {
+    /// The plug-in of Gardener whose work this is: switched off, it is never called. None for what stays on, and for
+    /// what does the work of several and looks itself which of them are on.
+    fn name(&self) -> Option<AdmissionPlugin>;
+
     /// May change the object before it is judged; not called on delete.
     fn admit<'a>(
         &'a self,

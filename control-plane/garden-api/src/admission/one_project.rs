@@ -9,12 +9,17 @@ use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
 
 use super::{Plugin, Verdict, writes_object};
+use crate::AdmissionPlugin;
 use crate::convert::{CORE, is_leaving, refuse, text};
 
 /// Judges the namespace of a Project.
 pub(crate) struct OneProject;
 
 impl Plugin for OneProject {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        Some(AdmissionPlugin::ResourceReferenceManager)
+    }
+
     fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
         Box::pin(async move {
             let Some(project) = review.object.filter(|_| writes_object(&review.call)) else {

@@ -9,11 +9,27 @@ use serde_json::Value;
 
 use super::{Plugin, Verdict, writes_object};
 use crate::convert::{decode, encode_over, refuse, text};
+use crate::{AdmissionPlugin, AdmissionPlugins};
 
-/// The plug-in `ProjectMutator`.
-pub(crate) struct ProjectOwner;
+/// The plug-in `ProjectMutator`, and the defaults that need no plug-in.
+pub(crate) struct ProjectOwner {
+    notes_creator: bool,
+}
+
+impl ProjectOwner {
+    pub(crate) fn new(on: &AdmissionPlugins) -> Self {
+        Self {
+            notes_creator: on.has(AdmissionPlugin::ProjectMutator),
+        }
+    }
+}
 
 impl Plugin for ProjectOwner {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        // It also completes what Gardener completes without a plug-in.
+        None
+    }
+
     fn admit<'a>(
         &'a self,
         call: Call<'a>,
@@ -26,7 +42,8 @@ impl Plugin for ProjectOwner {
                 let mut project: Project = decode(object).or_else(|error| {
                     refuse("Project", text(object, "/metadata/name"), &[error]).map(|()| Project::default())
                 })?;
-                let creator = (call.operation == Operation::Create && old.is_none()).then(|| subject(call.user));
+                let is_new = call.operation == Operation::Create && old.is_none();
+                let creator = (is_new && self.notes_creator).then(|| subject(call.user));
                 api_rules::default_project(&mut project, creator.as_ref());
                 encode_over(&project, object);
             }
@@ -54,12 +71,13 @@ mod tests {
 
     #[test]
     fn the_creator_is_remembered_and_owns() {
+        let plugin = ProjectOwner::new(&AdmissionPlugins::default());
         let project = json!({"metadata": {"name": "p"}, "spec": {}});
-        let made = admitted(&ProjectOwner, None, project, None, &Fixture::default()).expect("admitted");
+        let made = admitted(&plugin, None, project, None, &Fixture::default()).expect("admitted");
         assert_eq!(made["spec"]["createdBy"]["name"], "alice");
         assert_eq!(made["spec"]["owner"]["name"], "alice");
         let forged = json!({"metadata": {"name": "p"}, "spec": {"createdBy": {"kind": "User", "name": "bob"}}});
-        let made = admitted(&ProjectOwner, None, forged, None, &Fixture::default()).expect("admitted");
+        let made = admitted(&plugin, None, forged, None, &Fixture::default()).expect("admitted");
         assert_eq!(made["spec"]["createdBy"]["name"], "alice");
     }
 }

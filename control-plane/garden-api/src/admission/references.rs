@@ -8,6 +8,7 @@ use cluster_apiserver::schema::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
 use super::{Plugin, Verdict, writes_object};
+use crate::AdmissionPlugin;
 use crate::convert::{CORE, forbid, is_leaving, text};
 
 const SECURITY: &str = "security.gardener.cloud";
@@ -80,6 +81,10 @@ impl References {
 }
 
 impl Plugin for References {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        Some(AdmissionPlugin::ResourceReferenceManager)
+    }
+
     fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
         Box::pin(async move {
             let Some(object) = review.object.filter(|_| writes_object(&review.call)) else {

@@ -7,12 +7,17 @@ use cluster_apiserver::Status;
 use cluster_apiserver::kind::Review;
 
 use super::{Plugin, Verdict, registrations, writes_object};
+use crate::AdmissionPlugin;
 use crate::convert::{CORE, decode_stored};
 
 /// The plug-in `ControllerRegistrationResources`.
 pub(crate) struct SinglePrimary;
 
 impl Plugin for SinglePrimary {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        Some(AdmissionPlugin::ControllerRegistrationResources)
+    }
+
     fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
         Box::pin(async move {
             let Some(object) = review.object.filter(|_| writes_object(&review.call)) else {

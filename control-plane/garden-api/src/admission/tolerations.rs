@@ -9,6 +9,7 @@ use cluster_apiserver::schema::FieldError;
 use serde_json::{Value, json};
 
 use super::{Plugin, Verdict, project_of, some_of, writes_object};
+use crate::AdmissionPlugin;
 use crate::convert::{CORE, forbid, is_leaving, text};
 
 /// The verb that a change of the whitelist needs.
@@ -18,6 +19,10 @@ const VERB: &str = "modify-spec-tolerations-whitelist";
 pub(crate) struct Tolerations;
 
 impl Plugin for Tolerations {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        Some(AdmissionPlugin::ShootTolerationRestriction)
+    }
+
     fn admit<'a>(
         &'a self,
         call: Call<'a>,
@@ -116,6 +121,10 @@ fn list<'v>(object: Option<&'v Value>, pointer: &str) -> &'v [Value] {
 pub(crate) struct TolerationsWhitelist;
 
 impl Plugin for TolerationsWhitelist {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        Some(AdmissionPlugin::CustomVerbAuthorizer)
+    }
+
     fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
         Box::pin(async move {
             const WHITELIST: &str = "/spec/tolerations/whitelist";

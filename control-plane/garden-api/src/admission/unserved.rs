@@ -6,6 +6,7 @@ use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
 
 use super::{Plugin, Verdict, writes_object};
+use crate::AdmissionPlugin;
 use crate::convert::{refuse, text};
 
 /// Answers the creation of one kind.
@@ -62,12 +63,12 @@ impl Unserved {
         refused: false,
         words: "NamespacedCloudProfiles are not merged with their parents yet: Shoots cannot use them",
     };
-    /// It limits nothing.
+    /// Nothing ends in time.
     pub(crate) const QUOTA: Self = Self {
-        path: "",
-        asks: |_| true,
+        path: "spec.clusterLifetimeDays",
+        asks: |quota| !quota["spec"]["clusterLifetimeDays"].is_null(),
         refused: false,
-        words: "Quotas are not enforced yet: Shoots are not counted against them",
+        words: "spec.clusterLifetimeDays: Shoots are not deleted yet when their time is over",
     };
     /// No Shoot uses it; whoever may requests tokens of it.
     pub(crate) const WORKLOAD_IDENTITY: Self = Self {
@@ -79,6 +80,11 @@ impl Unserved {
 }
 
 impl Plugin for Unserved {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        // What nothing acts on cannot be switched on.
+        None
+    }
+
     fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
         Box::pin(async move {
             let created = review.call.operation == Operation::Create && writes_object(&review.call);
@@ -119,7 +125,13 @@ mod tests {
             Vec::<String>::new()
         );
         assert!(judge(plugin, Operation::Update, binding("WorkloadIdentity")).is_ok());
-        let told = judge(&Unserved::QUOTA, Operation::Create, json!({"kind": "Quota"})).unwrap();
-        assert_eq!(told, [Unserved::QUOTA.words]);
+        let quota = |days: Value| json!({"kind": "Quota", "spec": {"clusterLifetimeDays": days}});
+        let warned = judge(&Unserved::QUOTA, Operation::Create, quota(json!(3))).unwrap();
+        assert_eq!(warned, [Unserved::QUOTA.words]);
+        assert!(
+            judge(&Unserved::QUOTA, Operation::Create, quota(Value::Null))
+                .unwrap()
+                .is_empty()
+        );
     }
 }

@@ -7,12 +7,17 @@ use cluster_apiserver::kind::{Operation, Review};
 use serde_json::Value;
 
 use super::{Plugin, Verdict};
+use crate::AdmissionPlugin;
 use crate::convert::{CORE, text};
 
 /// Judges updates of CloudProfiles.
 pub(crate) struct VersionsInUse;
 
 impl Plugin for VersionsInUse {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        Some(AdmissionPlugin::ResourceReferenceManager)
+    }
+
     fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
         Box::pin(async move {
             let updates = review.call.operation == Operation::Update && review.call.subresource.is_none();

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use api_core::v1beta1::{CloudProfileSpec, Seed, Shoot};
+use api_core::v1beta1::{CloudProfileSpec, NodeLocalDNS, Seed, Shoot};
 use api_meta::annotations::CREATED_BY;
 use api_meta::labels::PROJECT_NAME;
 use api_rules::ShootDefaults;
@@ -14,29 +14,37 @@ use cluster_apiserver::kind::{Call, Objects, Operation, Review};
 use cluster_apiserver::schema::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
-use super::{scheduling, strategy};
-use crate::GardenSettings;
+use super::{credentials, scheduling, strategy};
 use crate::admission::{Plugin, Verdict, some_of, writes_object};
 use crate::convert::{
     CORE, decode, decode_stored, encode_over, field_errors, forbid, is_leaving, refuse, text, uncoded,
 };
+use crate::{AdmissionPlugin, AdmissionPlugins, GardenSettings};
 
 const SECURITY: &str = "security.gardener.cloud";
 
-/// The plug-ins `ShootMutator` and `ShootValidator`.
-pub(crate) struct Against {
+/// The plug-in `ShootMutator`, and those that give a new Shoot one default each; and what needs no plug-in: the other
+/// defaults, and what the part `binding` may change.
+pub(super) struct Complete {
     entropy: Entropy,
+    on: AdmissionPlugins,
 }
 
-impl Against {
-    pub(crate) fn new(settings: &GardenSettings) -> Self {
+impl Complete {
+    pub(super) fn new(settings: &GardenSettings) -> Self {
         Self {
             entropy: settings.entropy.clone(),
+            on: settings.plugins.clone(),
         }
     }
 }
 
-impl Plugin for Against {
+impl Plugin for Complete {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        // It does the work of several.
+        None
+    }
+
     fn admit<'a>(
         &'a self,
         call: Call<'a>,
@@ -50,18 +58,30 @@ impl Plugin for Against {
                 Some("binding") => {
                     if let Some(old) = old {
                         strategy::keep_all_but_the_seed(object, old);
-                        if text(object, "/spec/seedName") == text(old, "/spec/seedName") {
+                        let same = text(object, "/spec/seedName") == text(old, "/spec/seedName");
+                        if same && self.on.has(AdmissionPlugin::ShootValidator) {
                             return Err(uncoded(
                                 "update of binding rejected: the Shoot names this seed already; leave it",
                             ));
                         }
                     }
-                    complete_networks(object, objects).await?;
+                    if self.on.has(AdmissionPlugin::ShootMutator) {
+                        complete_networks(object, objects).await?;
+                    }
                 }
                 Some(_) => {}
             }
             Ok(Vec::new())
         })
+    }
+}
+
+/// The plug-in `ShootValidator`.
+pub(super) struct Validate;
+
+impl Plugin for Validate {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        Some(AdmissionPlugin::ShootValidator)
     }
 
     fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
@@ -84,7 +104,7 @@ impl Plugin for Against {
     }
 }
 
-impl Against {
+impl Complete {
     /// Defaults of the shoot, with its profile and seed where they are known.
     async fn complete(
         &self,
@@ -100,35 +120,31 @@ impl Against {
         let Ok(mut shoot) = decode::<Shoot>(object) else {
             return Ok(());
         };
-        let profile = profile(&shoot, objects).await?;
-        let seed = seed(&shoot, objects).await?;
+        let mutates = self.on.has(AdmissionPlugin::ShootMutator);
+        let (profile, seed) = match mutates {
+            true => (profile(&shoot, objects).await?, seed(&shoot, objects).await?),
+            false => (None, None),
+        };
+        let created = call.operation == Operation::Create && old.is_none();
         let with = ShootDefaults {
             seed: seed.as_ref(),
             cloud_profile: profile.as_ref(),
             now: call.now,
             entropy: self.entropy.next_u64(),
-            created: call.operation == Operation::Create && old.is_none(),
+            rotates_key: created && mutates,
+            scales_vertically: created && self.on.has(AdmissionPlugin::ShootVPAEnabledByDefault),
+            reserves: self.on.has(AdmissionPlugin::ShootResourceReservation),
         };
         api_rules::default_shoot(&mut shoot, with);
+        if created && self.on.has(AdmissionPlugin::ShootNodeLocalDNSEnabledByDefault) {
+            enable_node_local_dns(&mut shoot);
+        }
         encode_over(&shoot, object);
-        let unresolved = match &profile {
-            Some(profile) => api_rules::unresolved_version(&shoot, profile, call.now),
-            // Without it, the first thing missed would be the rest of the version.
-            None if api_rules::cloud_profile_name(&shoot).is_some_and(|(_, name)| !name.is_empty()) => {
-                let missing = profile_missing(&shoot, objects).await?;
-                return Err(Status::internal(format!(
-                    "could not find referenced cloud profile: {missing}"
-                )));
-            }
-            None => None,
-        };
-        forbid(
-            CORE,
-            "shoots",
-            call.name,
-            &field_errors(unresolved.into_iter().collect()),
-        )?;
-        if call.operation == Operation::Create && old.is_none() {
+        if !mutates {
+            return Ok(());
+        }
+        refuse_incomplete(&call, &shoot, profile.as_ref(), objects).await?;
+        if created {
             let metadata = &mut object["metadata"];
             if !metadata["annotations"].is_object() {
                 metadata["annotations"] = Value::Object(serde_json::Map::new());
@@ -137,6 +153,40 @@ impl Against {
         }
         Ok(())
     }
+}
+
+/// As gardener/gardener v1.150 plugin/pkg/shoot/nodelocaldns.
+fn enable_node_local_dns(shoot: &mut Shoot) {
+    if shoot.spec.provider.workers.is_empty() {
+        return;
+    }
+    let components = shoot.spec.system_components.get_or_insert_default();
+    components.node_local_dns.get_or_insert_with(|| NodeLocalDNS {
+        enabled: true,
+        ..NodeLocalDNS::default()
+    });
+}
+
+/// Refuses a Shoot whose versions are not complete with its cloud profile, or whose cloud profile is missing.
+async fn refuse_incomplete(
+    call: &Call<'_>,
+    shoot: &Shoot,
+    profile: Option<&CloudProfileSpec>,
+    objects: &dyn Objects,
+) -> Result<(), Status> {
+    let unresolved = match profile {
+        Some(profile) => api_rules::unresolved_version(shoot, profile, call.now),
+        // Without it, the first thing missed would be the rest of the version.
+        None if api_rules::cloud_profile_name(shoot).is_some_and(|(_, name)| !name.is_empty()) => {
+            let missing = profile_missing(shoot, objects).await?;
+            return Err(Status::internal(format!(
+                "could not find referenced cloud profile: {missing}"
+            )));
+        }
+        None => None,
+    };
+    let errors = field_errors(unresolved.into_iter().collect());
+    forbid(CORE, "shoots", call.name, &errors)
 }
 
 /// A shoot that just got its seed gets the networks the seed offers to shoots.
@@ -174,6 +224,9 @@ async fn judge(review: &Review<'_>, shoot: &Shoot, old: Option<&Shoot>) -> Resul
         None => {}
     }
     check_credentials(review, shoot, old, &mut errors).await?;
+    if let Some(old) = old {
+        credentials::check_change(review, shoot, old).await?;
+    }
     let (seed_before, seed_now) = (
         old.and_then(|old| old.spec.seed_name.as_deref()),
         shoot.spec.seed_name.as_deref(),
@@ -194,7 +247,8 @@ async fn judge(review: &Review<'_>, shoot: &Shoot, old: Option<&Shoot>) -> Resul
     Ok(errors)
 }
 
-async fn profile(shoot: &Shoot, objects: &dyn Objects) -> Result<Option<CloudProfileSpec>, Status> {
+/// The merged profile that the shoot names; none where it is missing.
+pub(super) async fn profile(shoot: &Shoot, objects: &dyn Objects) -> Result<Option<CloudProfileSpec>, Status> {
     let Some((kind, name)) = api_rules::cloud_profile_name(shoot) else {
         return Ok(None);
     };
@@ -403,9 +457,10 @@ mod tests {
     use super::*;
     use crate::admission::tests::{Fixture, admitted, review};
 
-    fn plugin() -> Against {
-        Against {
+    fn plugin() -> Complete {
+        Complete {
             entropy: Entropy::seeded(7),
+            on: AdmissionPlugins::default(),
         }
     }
 
@@ -439,7 +494,7 @@ mod tests {
 
     fn create(shoot: Value, fixture: &Fixture) -> Result<Value, String> {
         let shoot = admitted(&plugin(), None, shoot, None, fixture)?;
-        review(&plugin(), Operation::Create, Some(&shoot), None, fixture).map(|_| shoot)
+        review(&Validate, Operation::Create, Some(&shoot), None, fixture).map(|_| shoot)
     }
 
     #[test]

@@ -8,6 +8,7 @@ use cluster_apiserver::kind::{Call, Objects, Operation};
 use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
 
+use crate::AdmissionPlugin;
 use crate::admission::{Plugin, Verdict, project_of};
 use crate::convert::{CORE, decode, decode_stored, encode_over, is_leaving, refuse, text, uncoded};
 
@@ -15,6 +16,10 @@ use crate::convert::{CORE, decode, decode_stored, encode_over, is_leaving, refus
 pub(crate) struct DefaultDomain;
 
 impl Plugin for DefaultDomain {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        Some(AdmissionPlugin::ShootDNS)
+    }
+
     fn admit<'a>(
         &'a self,
         call: Call<'a>,

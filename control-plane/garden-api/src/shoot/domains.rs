@@ -10,15 +10,29 @@ use serde_json::Value;
 
 use crate::admission::{Plugin, Verdict, project_of, writes_object};
 use crate::convert::{CORE, is_leaving, refuse, text};
+use crate::{AdmissionPlugin, AdmissionPlugins};
 
 const DOMAIN: &str = "/spec/dns/domain";
 /// How the host of an API server begins; the rest is a domain.
 const HOST_PREFIX: &str = "api.";
 
 /// Judges the domain of a Shoot when it is named first. It never changes afterwards.
-pub(crate) struct Domains;
+pub(crate) struct Domains {
+    on: AdmissionPlugins,
+}
+
+impl Domains {
+    pub(super) fn new(on: &AdmissionPlugins) -> Self {
+        Self { on: on.clone() }
+    }
+}
 
 impl Plugin for Domains {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        // The landscape's own domains are protected in any case; Gardener has no such rule.
+        None
+    }
+
     fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
         Box::pin(async move {
             let Some(shoot) = review.object.filter(|_| writes_object(&review.call)) else {
@@ -29,10 +43,13 @@ impl Plugin for Domains {
             if domain.is_empty() || known || is_leaving(shoot) {
                 return Ok(Vec::new());
             }
-            let why = match against_seeds(&review, shoot, domain).await? {
-                Some(why) => Some(why),
-                None => against_shoots(&review, shoot, domain).await?,
-            };
+            let mut why = against_landscape(&review, domain).await?;
+            if why.is_none() && self.on.has(AdmissionPlugin::ShootDNS) {
+                why = against_defaults(&review, shoot, domain).await?;
+            }
+            if why.is_none() && self.on.has(AdmissionPlugin::ShootValidator) {
+                why = against_shoots(&review, shoot, domain).await?;
+            }
             let errors: Vec<FieldError> = why
                 .map(|why| FieldError::invalid("spec.dns.domain", domain, why))
                 .into_iter()
@@ -43,8 +60,8 @@ impl Plugin for Domains {
     }
 }
 
-/// Below a seed's default domain each Shoot has one name of its own; all else of the seeds' domains is theirs.
-async fn against_seeds(review: &Review<'_>, shoot: &Value, domain: &str) -> Result<Option<String>, Status> {
+/// Internal domains and those of ingresses are the seeds' own.
+async fn against_landscape(review: &Review<'_>, domain: &str) -> Result<Option<String>, Status> {
     let seeds = review.objects.list(CORE, "seeds", None).await?;
     for pointer in ["/spec/dns/internal/domain", "/spec/ingress/domain"] {
         let mut theirs = seeds.iter().map(|seed| text(seed, pointer));
@@ -54,6 +71,12 @@ async fn against_seeds(review: &Review<'_>, shoot: &Value, domain: &str) -> Resu
             )));
         }
     }
+    Ok(None)
+}
+
+/// Below a seed's default domain each Shoot has one name of its own; all else is the landscape's.
+async fn against_defaults(review: &Review<'_>, shoot: &Value, domain: &str) -> Result<Option<String>, Status> {
+    let seeds = review.objects.list(CORE, "seeds", None).await?;
     let defaults: Vec<&str> = seeds
         .iter()
         .filter_map(|seed| seed.pointer("/spec/dns/defaults")?.as_array())
@@ -163,7 +186,14 @@ mod tests {
 
     fn named(domain: &str, fixture: &Fixture) -> Result<(), String> {
         let asked = shoot("garden-b", "s", Some(domain));
-        review(&Domains, Operation::Create, Some(&asked), None, fixture).map(drop)
+        review(
+            &Domains::new(&AdmissionPlugins::default()),
+            Operation::Create,
+            Some(&asked),
+            None,
+            fixture,
+        )
+        .map(drop)
     }
 
     #[test]
@@ -216,7 +246,15 @@ mod tests {
 
     #[test]
     fn a_domain_is_judged_when_it_is_named_first() {
-        let judged = |new: &Value, old: &Value| review(&Domains, Operation::Update, Some(new), Some(old), &landscape());
+        let judged = |new: &Value, old: &Value| {
+            review(
+                &Domains::new(&AdmissionPlugins::default()),
+                Operation::Update,
+                Some(new),
+                Some(old),
+                &landscape(),
+            )
+        };
         let (taken, none) = (shoot("garden-b", "s", Some("own.org")), shoot("garden-b", "s", None));
         assert!(judged(&taken, &none).is_err());
         assert!(
@@ -224,6 +262,15 @@ mod tests {
             "nothing else about it could be changed then"
         );
         let itself = shoot("garden-a", "own", Some("own.org"));
-        assert!(review(&Domains, Operation::Create, Some(&itself), None, &landscape()).is_ok());
+        assert!(
+            review(
+                &Domains::new(&AdmissionPlugins::default()),
+                Operation::Create,
+                Some(&itself),
+                None,
+                &landscape()
+            )
+            .is_ok()
+        );
     }
 }

@@ -63,7 +63,7 @@ pub(crate) struct KubeconfigRequests {
 
 impl KubeconfigRequests {
     pub(crate) fn new(access: Access, settings: &GardenSettings) -> Self {
-        let GardenSettings { entropy, gateway } = settings.clone();
+        let GardenSettings { entropy, gateway, .. } = settings.clone();
         Self {
             access,
             entropy,

@@ -2,10 +2,12 @@
 //! plug-ins that look at other objects. Its rules stand in `api/rules`.
 
 mod against;
+mod credentials;
 mod default_domain;
 mod domains;
 mod kubeconfig;
 mod prepare;
+mod quota;
 mod scheduling;
 mod strategy;
 mod tasks;
@@ -17,8 +19,8 @@ use cluster_apiserver::Kind;
 use cluster_apiserver::kind::SelectableField;
 
 use crate::admission::{
-    DeletionConfirmation, ExposureClass, ExtensionLabels, ExtensionTypes, FinalizerRemoval, NotYet, References,
-    Tolerations,
+    DeletionConfirmation, ExposureClass, ExtensionLabels, ExtensionTypes, FinalizerRemoval, MarkSelfHosted, NotYet,
+    References, Tolerations,
 };
 use crate::typed::{Rules, Strategy};
 use crate::{GardenSettings, columns, kinds};
@@ -71,8 +73,9 @@ pub(crate) fn kind(settings: &GardenSettings) -> Arc<dyn Kind> {
         .map(SelectableField::new)
         .to_vec();
         kind.print = columns::shoots();
-        kind.plugins = vec![
-            Arc::new(against::Against::new(settings)),
+        kind.plugins = settings.plugins.filter([
+            Arc::new(against::Complete::new(settings)),
+            Arc::new(against::Validate),
             Arc::new(default_domain::DefaultDomain),
             Arc::new(Tolerations),
             Arc::new(ExposureClass),
@@ -80,10 +83,12 @@ pub(crate) fn kind(settings: &GardenSettings) -> Arc<dyn Kind> {
             Arc::new(ExtensionLabels),
             Arc::new(ExtensionTypes),
             Arc::new(References::SHOOT),
+            Arc::new(MarkSelfHosted),
             Arc::new(NotYet),
-            Arc::new(domains::Domains),
+            Arc::new(quota::Quotas),
+            Arc::new(domains::Domains::new(&settings.plugins)),
             Arc::new(DeletionConfirmation),
             Arc::new(FinalizerRemoval),
-        ];
+        ]);
     }))
 }

@@ -9,6 +9,7 @@ use cluster_apiserver::kind::{Call, Objects, Operation};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
+use crate::AdmissionPlugin;
 use crate::admission::Plugin;
 use crate::convert::annotation;
 
@@ -22,6 +23,10 @@ const DNS: [&str; 3] = [
 pub(crate) struct DeployTasks;
 
 impl Plugin for DeployTasks {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        Some(AdmissionPlugin::ShootMutator)
+    }
+
     fn admit<'a>(
         &'a self,
         call: Call<'a>,

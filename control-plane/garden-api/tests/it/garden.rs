@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use base_secrets::{Authority, Certificate};
-use control_plane_garden_api::{GardenSettings, kinds};
+use control_plane_garden_api::{AdmissionPlugins, GardenSettings, kinds};
 use http::{Method, Request};
 use kube::Client;
 use serde_json::{Value, json};
@@ -54,9 +54,15 @@ pub(crate) fn shoot(name: &str) -> Value {
 impl Garden {
     /// A project, a profile, a seed, a binding, and a registration for all that they need.
     pub(crate) async fn with_landscape() -> Self {
+        Self::with_plugins(AdmissionPlugins::default()).await
+    }
+
+    /// The same with these admission plug-ins.
+    pub(crate) async fn with_plugins(plugins: AdmissionPlugins) -> Self {
         let settings = GardenSettings {
             entropy: base_clock::Entropy::seeded(3),
             gateway: Some("https://127.0.0.1:6443".to_owned()),
+            plugins,
         };
         let embedded = embedded_with("garden", kinds(&settings), |builder| builder).await;
         let garden = Self {
@@ -118,6 +124,14 @@ impl Garden {
             JSON
         };
         self.send(method, path, media, JSON, body).await
+    }
+
+    /// The same garden, asked by this user, who is in no group.
+    pub(crate) fn by(&self, user: &str) -> Self {
+        Self {
+            client: self.embedded.client(user, &[]),
+            ..self.clone()
+        }
     }
 
     /// The body of a request that must succeed.

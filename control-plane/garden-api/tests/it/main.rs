@@ -6,6 +6,7 @@ mod answers;
 mod bastions;
 mod garden;
 mod gardenlets;
+mod plugins;
 mod races;
 mod refusals;
 mod workload_tokens;

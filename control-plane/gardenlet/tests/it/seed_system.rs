@@ -93,6 +93,7 @@ async fn definitions_of_others_stay_and_old_priorities_are_replaced() {
     let settings = control_plane_garden_api::GardenSettings {
         entropy: base_clock::Entropy::seeded(7),
         gateway: None,
+        plugins: control_plane_garden_api::AdmissionPlugins::default(),
     };
     let garden = embedded_with("garden", control_plane_garden_api::kinds(&settings), |builder| builder).await;
     let seed = embedded().await;

@@ -78,6 +78,7 @@ impl World {
         let settings = control_plane_garden_api::GardenSettings {
             entropy: base_clock::Entropy::seeded(7),
             gateway: None,
+            plugins: control_plane_garden_api::AdmissionPlugins::default(),
         };
         let garden = embedded_with("garden", control_plane_garden_api::kinds(&settings), |builder| builder).await;
         let (seed, shoot) = (embedded().await, embedded().await);

@@ -85,6 +85,7 @@ async fn a_shoot_waits_with_reasons_and_is_bound_when_a_seed_fits() {
     let settings = GardenSettings {
         entropy: base_clock::Entropy::seeded(7),
         gateway: None,
+        plugins: control_plane_garden_api::AdmissionPlugins::default(),
     };
     let garden = embedded_with("garden", kinds(&settings), |builder| builder).await;
     let client = garden.admin();

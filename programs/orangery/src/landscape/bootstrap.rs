@@ -288,6 +288,7 @@ mod tests {
         let settings = control_plane_garden_api::GardenSettings {
             entropy: base_clock::Entropy::seeded(1),
             gateway: None,
+            plugins: control_plane_garden_api::AdmissionPlugins::default(),
         };
         let kinds = control_plane_garden_api::kinds(&settings);
         let garden = tests_kit::embedded_with("garden", kinds, |builder| builder).await;

@@ -26,6 +26,7 @@ pub(super) async fn start_api(settings: &Settings, state: &State, front: &Front,
         kinds: control_plane_garden_api::kinds(&GardenSettings {
             entropy: settings.entropy.clone(),
             gateway: Some(url.to_owned()),
+            plugins: control_plane_garden_api::AdmissionPlugins::default(),
         }),
         services: None,
         protection: None,

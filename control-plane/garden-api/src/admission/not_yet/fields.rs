@@ -272,7 +272,9 @@ fn defaults() -> Value {
         cloud_profile: None,
         now: Timestamp::UNIX_EPOCH,
         entropy: 0,
-        created: true,
+        rotates_key: true,
+        scales_vertically: true,
+        reserves: true,
     };
     default_shoot(&mut shoot, with);
     serde_json::to_value(shoot).unwrap_or_default()

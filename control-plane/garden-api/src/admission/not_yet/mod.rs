@@ -9,6 +9,7 @@ use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
 
 use super::{Plugin, Verdict, writes_object};
+use crate::AdmissionPlugin;
 use crate::convert::{annotation, refuse, text};
 
 /// Operations that a Shoot may be asked for.
@@ -28,6 +29,11 @@ const MAINTENANCE_OPERATION: &str = "maintenance.gardener.cloud/operation";
 pub(crate) struct NotYet;
 
 impl Plugin for NotYet {
+    fn name(&self) -> Option<AdmissionPlugin> {
+        // What nothing acts on cannot be switched on.
+        None
+    }
+
     fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
         Box::pin(async move {
             if let Some(object) = review.object.filter(|_| writes_object(&review.call)) {

@@ -80,6 +80,7 @@ impl Replay {
         let settings = GardenSettings {
             entropy: base_clock::Entropy::seeded(3),
             gateway: None,
+            plugins: control_plane_garden_api::AdmissionPlugins::default(),
         };
         let garden = embedded_with("garden", kinds(&settings), |builder| builder).await;
         let replay = Self {
