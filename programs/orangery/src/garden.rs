@@ -32,6 +32,10 @@ pub async fn run(arguments: &cli::Garden, stop: impl Future<Output = ()>, consol
         etcd,
         ..
     } = arguments;
+    let plugins = arguments.plugins()?;
+    for sentence in arguments.ineffective_plugins() {
+        tracing::warn!("{sentence}");
+    }
     let claimed = server_state::claim(Owner::Garden, "garden", data_dir, *port).await?;
     let place = Place {
         owner: Owner::Garden,
@@ -52,7 +56,7 @@ pub async fn run(arguments: &cli::Garden, stop: impl Future<Output = ()>, consol
         .kinds(control_plane_garden_api::kinds(&GardenSettings {
             entropy: Entropy::os(),
             gateway: None,
-            plugins: control_plane_garden_api::AdmissionPlugins::default(),
+            plugins,
         }));
     let ended = run_on(builder, &place, &controllers, &state, stop, console).await;
     state.close().await;

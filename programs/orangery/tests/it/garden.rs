@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use api_core::v1beta1::{CloudProfile, Project, Seed, Shoot};
 use base_client::{Judgement, wait_until};
+use control_plane_garden_api::{AdmissionPlugin, Work};
 use k8s_openapi::api::core::v1::{Namespace, Node};
-use kube::api::{ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::config::Kubeconfig;
 use kube::{Api, Client};
 use serde_json::json;
@@ -119,6 +120,56 @@ async fn without_controllers_only_requests_write() {
             .is_none()
     );
     last.stop();
+}
+
+#[tokio::test]
+async fn admission_plugins_are_switched_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    // A Project is deleted without a confirmation where the plug-in that demands one is off.
+    for (flags, deleted) in [
+        ("", false),
+        ("--disable-admission-plugins=DeletionConfirmation,ManagedSeed", true),
+    ] {
+        let (running, _) = Running::garden(
+            folder.path(),
+            &format!("--data-dir d --memory --port 0 --controllers= {flags}"),
+        );
+        let garden = client_of(&folder.path().join("d/garden.kubeconfig"));
+        create_project(&garden, "a").await;
+        let projects: Api<Project> = Api::all(garden);
+        let answer = projects.delete("a", &DeleteParams::default()).await;
+        assert_eq!(answer.is_ok(), deleted, "{answer:?}");
+        running.stop();
+    }
+    // A name that is none ends the parser, with its own exit code.
+    let unknown = std::process::Command::new(env!("CARGO_BIN_EXE_orangery"))
+        .args(["garden", "--memory", "--disable-admission-plugins=ShootDns"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(unknown.stderr).unwrap();
+    assert_eq!(unknown.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("no admission plug-in is called \"ShootDns\" (did you mean ShootDNS?); there are"),
+        "{said}"
+    );
+    let flags = "--enable-admission-plugins=ShootDNS --disable-admission-plugins=ShootDNS";
+    let said = refusal(folder.path(), &format!("garden --memory {flags}"));
+    assert!(said.contains("ShootDNS cannot be both switched on and off"), "{said}");
+}
+
+#[test]
+fn the_guide_lists_every_admission_plugin() {
+    let guide = include_str!("../../../../docs/garden.md");
+    for plugin in AdmissionPlugin::ALL {
+        let default = if plugin.is_on_by_default() { "on" } else { "off" };
+        let more = match plugin.work() {
+            Work::Here => String::new(),
+            Work::Always => " It stays on.".to_owned(),
+            Work::Nowhere(why) => format!(" Nothing here does so: {why}."),
+        };
+        let row = format!("| `{plugin}` | {default} | {}{more} |\n", plugin.does());
+        assert!(guide.contains(&row), "docs/garden.md lacks:\n{row}");
+    }
 }
 
 #[test]
