@@ -36,6 +36,8 @@ page. [Extensions from charts](../extensions-from-charts.md#shell-functions) def
 pub struct Cluster {
     shell: String,
     client: Client,
+    /// Whom the client's user impersonates.
+    user: Option<String>,
 }
 
 impl Cluster {
@@ -45,6 +47,17 @@ impl Cluster {
         Self {
             shell: shell.to_owned(),
             client: client.clone(),
+            user: None,
+        }
+    }
+
+    /// The same API server for another user: `kubectl --as`.
+    #[must_use]
+    pub fn for_user(&self, user: &str) -> Self {
+        Self {
+            shell: format!("{} --as {user}", self.shell),
+            client: self.client.clone(),
+            user: Some(user.to_owned()),
         }
     }
 }
@@ -146,6 +159,12 @@ impl Transcript {
         self.command(cluster, &format!("apply --server-side -f {name}"), &answers);
     }
 
+    /// Applies a manifest that the page has shown already.
+    pub async fn apply_again(&mut self, cluster: &Cluster, name: &str, yaml: &str) {
+        let answers = self.applied(cluster, yaml).await;
+        self.command(cluster, &format!("apply --server-side -f {name}"), &answers);
+    }
+
     /// Applies a manifest that is a changed file: `sed` is the expression that changes it.
     pub async fn apply_changed(&mut self, cluster: &Cluster, sed: &str, name: &str, yaml: &str) {
         let answers = self.applied(cluster, yaml).await;
@@ -178,6 +197,29 @@ impl Transcript {
         };
         let line = format!(
             "{}patch {resource} {name} --type merge --patch '{patch}'",
+            within(namespace)
+        );
+        self.command(cluster, &line, &answer);
+    }
+
+    /// `kubectl patch --type merge --subresource status`.
+    pub async fn patch_status(
+        &mut self,
+        cluster: &Cluster,
+        (namespace, resource, name): (&str, &str, &str),
+        patch: &Value,
+    ) {
+        let path = format!(
+            "{}/{name}/status?fieldManager=kubectl-patch",
+            collection(namespace, resource)
+        );
+        let (code, answer) = send(cluster, Method::PATCH, &path, MERGE, patch).await;
+        let answer = match code.is_success() {
+            true => format!("{} patched\n", reference(&answer)),
+            false => refusal(&answer),
+        };
+        let line = format!(
+            "{}patch {resource} {name} --type merge --subresource status --patch '{patch}'",
             within(namespace)
         );
         self.command(cluster, &line, &answer);
@@ -284,13 +326,13 @@ impl Transcript {
         self.command(cluster, &format!("get {resource} -A"), &answer);
     }
 
-    /// One value of an object, as text: `kubectl get -o jsonpath`. The path has dots and indices alone.
+    /// One value of an object, as text: `kubectl get -o jsonpath`. The path has dots, indices and escaped dots alone.
     pub async fn value(&mut self, cluster: &Cluster, (namespace, resource, name): (&str, &str, &str), path: &str) {
         self.learn_names().await;
         let url = format!("{}/{name}", collection(namespace, resource));
         let (code, object) = fetch(cluster, &url, "application/json").await;
         let answer = match code.is_success() {
-            true => match object.pointer(&path.replace(['.', '['], "/").replace(']', "")) {
+            true => match object.pointer(&pointer_of(path)) {
                 Some(Value::String(text)) => format!("{}\n", text.trim_end()),
                 Some(other) => format!("{other}\n"),
                 None => "\n".to_owned(),
@@ -380,4 +422,11 @@ impl Transcript {
         let replace = |text: String, (shown, real): &(String, String)| text.replace(shown, real);
         self.stand_ins.iter().fold(text.to_owned(), replace)
     }
+}
+
+/// `.a.b\.c/d[0]` as a JSON pointer.
+fn pointer_of(path: &str) -> String {
+    const DOT: &str = "\u{0}";
+    let keys = path.replace('/', "~1").replace("\\.", DOT);
+    keys.replace(['.', '['], "/").replace(']', "").replace(DOT, ".")
 }

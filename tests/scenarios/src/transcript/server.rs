@@ -120,9 +120,13 @@ pub(super) fn collection(namespace: &str, resource: &str) -> String {
 pub(super) fn group_of(resource: &str) -> &'static str {
     match resource {
         "deployments" => ".apps",
-        "controllerdeployments" | "controllerinstallations" | "controllerregistrations" | "seeds" | "shoots" => {
-            ".core.gardener.cloud"
-        }
+        "controllerdeployments"
+        | "controllerinstallations"
+        | "controllerregistrations"
+        | "namespacedcloudprofiles"
+        | "projects"
+        | "seeds"
+        | "shoots" => ".core.gardener.cloud",
         "extensions" | "operatingsystemconfigs" => ".extensions.gardener.cloud",
         "managedresources" => ".resources.gardener.cloud",
         "clusterroles" | "clusterrolebindings" => ".rbac.authorization.k8s.io",
@@ -161,7 +165,10 @@ pub(super) async fn send(
     answer(cluster, request).await
 }
 
-async fn answer(cluster: &Cluster, request: Request<Body>) -> (StatusCode, Value) {
+async fn answer(cluster: &Cluster, mut request: Request<Body>) -> (StatusCode, Value) {
+    if let Some(user) = &cluster.user {
+        request.headers_mut().insert("impersonate-user", user.parse().unwrap());
+    }
     let response = cluster.client.send(request).await.unwrap();
     let code = response.status();
     let bytes = response.into_body().collect_bytes().await.unwrap();

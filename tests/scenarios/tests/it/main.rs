@@ -18,6 +18,7 @@ mod kubectl;
 mod kubectl_apply;
 mod kubectl_versions;
 mod network_policies;
+mod people;
 mod real;
 mod scene;
 mod seeds;
