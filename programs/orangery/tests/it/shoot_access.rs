@@ -1,7 +1,6 @@
 //! Programs of `orangery up --images` that work in a Shoot as Gardener's extensions do: by the kubeconfigs in Secrets that
 //! gardenlet writes, read through the API or mounted, with the real kubectl. Where a machine's users have no namespaces, the test
 //! prints why and proves nothing.
-#![expect(clippy::print_stdout, reason = "a test that was left out says so")]
 
 use std::fmt::Debug;
 use std::fs;

@@ -80,7 +80,7 @@ const TO_COME: &[ToCome] = &[
     refused(
         "spec.kubernetes.kubeAPIServer.encryptionConfig",
         given,
-        "etcd's content is not encrypted",
+        "etcd's content is not encrypted; the provider aescbc that each Shoot shows is Gardener's default and changes nothing",
     ),
     refused(
         "spec.kubernetes.kubeAPIServer.structuredAuthentication",
