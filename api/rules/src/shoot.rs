@@ -77,7 +77,7 @@ pub(crate) fn validate_always(shoot: &Shoot) -> Vec<FieldError> {
         shoot_workers::forbid_for_workerless(&mut errors, &path, spec);
     } else {
         shoot_workers::require_for_workers(&mut errors, &path, spec);
-        shoot_workers::validate_pools(&mut errors, &path.child("provider.workers"), &spec.provider.workers);
+        shoot_workers::validate_pools(&mut errors, &path.child("provider.workers"), spec);
     }
     validate_networking(&mut errors, &path.child("networking"), spec);
     validate_dns(&mut errors, &path.child("dns"), spec);

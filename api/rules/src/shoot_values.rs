@@ -94,8 +94,8 @@ pub(crate) fn validate_kubernetes_values(errors: &mut Vec<FieldError>, path: &Pa
     }
 }
 
-/// What a pool's nodes and disks are given.
-pub(crate) fn validate_pool_values(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
+/// What a pool's nodes and disks are given; `version` is the Shoot's, which pools without their own have.
+pub(crate) fn validate_pool_values(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker, version: &str) {
     for (key, value) in &pool.labels {
         let path = path.child("labels");
         errors.extend(wrong_key(&path, key));
@@ -132,7 +132,7 @@ pub(crate) fn validate_pool_values(errors: &mut Vec<FieldError>, path: &Path, po
     }
     let kubernetes = pool.kubernetes.as_ref();
     if let Some(kubelet) = kubernetes.and_then(|kubernetes| kubernetes.kubelet.as_ref()) {
-        let version = kubernetes.and_then(|own| own.version.as_deref()).unwrap_or_default();
+        let version = kubernetes.and_then(|own| own.version.as_deref()).unwrap_or(version);
         validate_kubelet(errors, &path.child("kubernetes.kubelet"), kubelet, version);
     }
 }

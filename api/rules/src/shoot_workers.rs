@@ -97,12 +97,15 @@ pub(crate) fn pools_by_name(pools: &[Worker]) -> BTreeMap<&str, &Worker> {
 }
 
 /// Rules of all pools together and of each.
-pub(crate) fn validate_pools(errors: &mut Vec<FieldError>, path: &Path, pools: &[Worker]) {
+pub(crate) fn validate_pools(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
+    let pools = &spec.provider.workers;
+    let version = spec.kubernetes.version.as_deref().unwrap_or_default();
     distinct(errors, pools.iter().map(|pool| pool.name.as_str()), |index| {
         path.index(index).child("name")
     });
     for (index, pool) in pools.iter().enumerate() {
         validate_pool(errors, &path.index(index), pool);
+        validate_pool_values(errors, &path.index(index), pool, version);
     }
     let hosts_system = |pool: &Worker| {
         let allowed = pool.system_components.as_ref().is_none_or(|system| system.allow);
@@ -182,7 +185,6 @@ fn validate_pool(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {
     });
     validate_disks(errors, path, pool);
     validate_taints(errors, &path.child("taints"), pool);
-    validate_pool_values(errors, path, pool);
 }
 
 fn validate_disks(errors: &mut Vec<FieldError>, path: &Path, pool: &Worker) {

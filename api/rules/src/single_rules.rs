@@ -132,6 +132,18 @@ fn fields_of_pools_and_of_shoots_without_any() {
             "spec.provider.workers[1].maximum",
         )],
     );
+    // A pool without a version has the Shoot's.
+    let verified = json!({"imagePullCredentialsVerificationPolicy": "NeverVerify"});
+    let pool = "/spec/provider/workers/0/kubernetes/kubelet";
+    refused_when_changed::<Shoot>(
+        &shoot_of(&[(pool, verified)]),
+        validate_shoot,
+        vec![(
+            "/spec/provider/workers/0/kubernetes/version",
+            json!("1.34.0"),
+            "spec.provider.workers[0].kubernetes.kubelet.imagePullCredentialsVerificationPolicy",
+        )],
+    );
     let workerless = shoot_of(&[
         ("/spec/provider/workers", json!([])),
         ("/spec/networking", json!({"services": "10.3.0.0/16"})),

@@ -4,11 +4,10 @@
 use std::collections::BTreeMap;
 
 use api_meta::{or_empty, string_enum};
+use k8s_openapi::api::core::v1::Toleration;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::Toleration;
 
 /// What the seed offers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
