@@ -1,6 +1,8 @@
 //! Rules of CloudProfiles (gardener/gardener v1.150 pkg/api/core/validation/cloudprofile.go). The provider's own
 //! configuration is never looked at.
 
+use std::collections::BTreeMap;
+
 use api_core::v1beta1::{
     CloudProfile, CloudProfileSpec, ExpirableVersion, MachineImage, MachineImageUpdateStrategy, MachineType,
     VersionClassification,
@@ -132,18 +134,22 @@ fn validate_versions(errors: &mut Vec<FieldError>, path: &Path, versions: &[Expi
 fn validate_choice(errors: &mut Vec<FieldError>, path: &Path, versions: &[ExpirableVersion]) {
     let minor = |version: &ExpirableVersion| versions::parse(&version.version).map(|v| (v.major, v.minor));
     let is_supported = |version: &&ExpirableVersion| version.classification == Some(VersionClassification::Supported);
+    let mut supported: BTreeMap<(u64, u64), Vec<usize>> = BTreeMap::new();
     for (index, version) in versions.iter().enumerate().filter(|(_, version)| is_supported(version)) {
-        let same = versions
-            .iter()
-            .filter(is_supported)
-            .filter(|other| minor(other) == minor(version))
-            .count();
-        if same > 1 && minor(version).is_some() {
-            errors.push(path.index(index).forbidden(format!(
-                "{} is one of {same} supported versions of its minor version; make the others deprecated",
-                version.version
-            )));
+        if let Some(minor) = minor(version) {
+            supported.entry(minor).or_default().push(index);
         }
+    }
+    let too_many: BTreeMap<usize, usize> = supported
+        .values()
+        .filter(|same| same.len() > 1)
+        .flat_map(|same| same.iter().map(|index| (*index, same.len())))
+        .collect();
+    for (index, same) in too_many {
+        errors.push(path.index(index).forbidden(format!(
+            "{} is one of {same} supported versions of its minor version; make the others deprecated",
+            versions[index].version
+        )));
     }
     let newest = versions.iter().filter(|version| versions::is_full(&version.version));
     let newest = newest.max_by_key(|version| versions::parse(&version.version));

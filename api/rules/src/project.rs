@@ -1,6 +1,7 @@
 //! Defaults and rules of Projects (gardener/gardener v1.150 pkg/apis/core/v1beta1/defaults_project.go,
 //! pkg/api/core/validation/project.go).
 
+use std::collections::BTreeSet;
 use std::ops::Deref;
 
 use api_core::v1beta1::{Project, ProjectMember, ProjectSpec, Toleration};
@@ -177,8 +178,12 @@ pub fn validate_project(project: &Project) -> Vec<FieldError> {
                 }
             }
         }
+        let whitelist = tolerations.whitelist.iter();
+        let whitelist: BTreeSet<_> = whitelist
+            .map(|toleration| (&toleration.key, &toleration.value))
+            .collect();
         for (index, toleration) in tolerations.defaults.iter().enumerate() {
-            if !tolerations.whitelist.contains(toleration) {
+            if !whitelist.contains(&(&toleration.key, &toleration.value)) {
                 let path = spec.child("tolerations.defaults").index(index);
                 errors.push(path.forbidden("only tolerations of the whitelist are allowed; add it there"));
             }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use api_core::v1beta1::{CloudProfileSpec, MachineType, Quota, Shoot, Worker};
 
 use crate::quantity;
+use crate::shoot_workers::pools_by_name;
 
 /// Sums of fractions are this inexact.
 const TOLERANCE: f64 = 1e-9;
@@ -87,11 +88,10 @@ pub fn exceeded_metrics(quota: &Quota, usage: &QuotaUsage) -> Vec<&'static str> 
 /// Whether an update may count more than before: another pool, a pool of another size, an ingress.
 pub fn may_count_more(shoot: &Shoot, old: &Shoot) -> bool {
     let counts = |pool: &Worker| (pool.machine.type_.clone(), pool.maximum, pool.volume.clone());
+    let before = pools_by_name(&old.spec.provider.workers);
     let grows = |pool: &Worker| {
-        let mut before = old.spec.provider.workers.iter();
-        before
-            .find(|before| before.name == pool.name)
-            .is_none_or(|before| counts(before) != counts(pool))
+        let before = before.get(pool.name.as_str());
+        before.is_none_or(|before| counts(before) != counts(pool))
     };
     has_ingress(shoot) && !has_ingress(old) || shoot.spec.provider.workers.iter().any(grows)
 }

@@ -88,7 +88,12 @@ fn immutable_fields(errors: &mut Vec<FieldError>, path: &Path, now: &ShootSpec, 
         errors.extend(path.immutable(&now, &Some(before.as_str().to_owned())));
     }
     let moved_to_credentials = now.secret_binding_name.is_none() && now.credentials_binding_name.is_some();
-    if before.secret_binding_name.is_some() && !moved_to_credentials {
+    if before.credentials_binding_name.is_some() && now.credentials_binding_name.as_ref().is_none_or(String::is_empty) {
+        let words = "cannot be removed once it is set; name a CredentialsBinding";
+        errors.push(path.child("credentialsBindingName").forbidden(words));
+    }
+    let moved_to_credentials = before.secret_binding_name.is_some() && moved_to_credentials;
+    if !moved_to_credentials {
         errors.extend(
             path.child("secretBindingName")
                 .immutable(&now.secret_binding_name, &before.secret_binding_name),
@@ -221,12 +226,14 @@ mod tests {
             ("spec.kubernetes.version", |s| {
                 s.spec.kubernetes.version = Some("1.37.0".into())
             }),
-            ("spec.secretBindingName", |s| s.spec.credentials_binding_name = None),
+            ("spec.secretBindingName spec.credentialsBindingName", |s| {
+                s.spec.credentials_binding_name = None;
+            }),
         ];
         for (path, change) in cases {
             let mut new = shoot();
             change(&mut new);
-            assert_eq!(paths(validate_shoot_update(&new, &shoot())), [path]);
+            assert_eq!(paths(validate_shoot_update(&new, &shoot())).join(" "), path);
         }
         let mut new = shoot();
         new.spec.kubernetes.version = Some("1.36.0".into());

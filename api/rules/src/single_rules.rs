@@ -217,6 +217,14 @@ fn changes_of_shoots() {
         validate_shoot_update,
         vec![("/spec/secretBindingName", json!("t"), "spec.secretBindingName")],
     );
+    let with_credentials = shoot_of(&[("/spec/kubernetes/version", json!("1.33.1"))]);
+    let older: Shoot = read(with_credentials.clone());
+    let back = changed(&with_credentials, "/spec/credentialsBindingName", Value::Null);
+    let back = read(changed(&back, "/spec/secretBindingName", json!("s")));
+    assert_eq!(
+        paths(validate_shoot_update(&back, &older)),
+        ["spec.credentialsBindingName", "spec.secretBindingName"]
+    );
     let deleted = shoot_of(&[("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z"))]);
     refused_as_update::<Shoot>(
         &deleted,

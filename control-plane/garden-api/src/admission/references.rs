@@ -2,6 +2,8 @@
 //! (gardener/gardener v1.150 plugin/pkg/global/resourcereferencemanager). What was named before is not judged again, and
 //! whether something exists is told only to those who may read it.
 
+use std::collections::BTreeSet;
+
 use cluster_apiserver::Status;
 use cluster_apiserver::kind::Review;
 use cluster_apiserver::schema::{FieldError, FieldErrorKind};
@@ -34,9 +36,8 @@ impl Reference {
         matches!(self.kind, "ExposureClass" | "Seed")
     }
 
-    fn same(&self, other: &Self) -> bool {
-        (self.group, self.resource, &self.namespace, &self.name)
-            == (other.group, other.resource, &other.namespace, &other.name)
+    fn key(&self) -> [&str; 4] {
+        [self.group, self.resource, &self.namespace, &self.name]
     }
 }
 
@@ -93,11 +94,12 @@ impl Plugin for References {
             if is_leaving(object) {
                 return Ok(Vec::new());
             }
-            let before = review.old.map(self.of).unwrap_or_default();
+            let named_before = review.old.map(self.of).unwrap_or_default();
+            let before: BTreeSet<_> = named_before.iter().map(Reference::key).collect();
             let Review { call, objects, .. } = review;
             let mut missing = Vec::new();
             for named in (self.of)(object) {
-                if before.iter().any(|old| old.same(&named)) {
+                if before.contains(&named.key()) {
                     continue;
                 }
                 let Reference {

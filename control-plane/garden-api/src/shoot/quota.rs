@@ -48,7 +48,11 @@ impl Plugin for Quotas {
             let Some(binding) = binding_of(&review, object).await? else {
                 return Ok(Vec::new());
             };
+            let mut seen = BTreeSet::new();
             for reference in list(&binding, "/quotas") {
+                if !seen.insert((text(reference, "/namespace"), text(reference, "/name"))) {
+                    continue;
+                }
                 let quota = quota(review.objects, reference).await?;
                 if grows {
                     check_usage(&review, &shoot, &quota).await?;
@@ -166,7 +170,8 @@ fn check_lifetime(review: &Review<'_>, expiration: &str, quota: &Quota) -> Resul
             "annotation {EXPIRATION} is no time: {error}; write it as RFC 3339"
         ))
     })?;
-    let latest = review.call.now + SignedDuration::from_hours(24 * i64::from(days));
+    let lifetime = SignedDuration::from_hours(24 * i64::from(days));
+    let latest = review.call.now.checked_add(lifetime).unwrap_or(Timestamp::MAX);
     if planned <= latest {
         return Ok(());
     }

@@ -1,6 +1,8 @@
 //! What the server itself decides about Shoots: what the part `binding` may change, and what raises the generation,
 //! which is what makes gardenlet act at once (gardener/gardener v1.150 pkg/apiserver/registry/core/shoot/strategy.go).
 
+use std::collections::BTreeSet;
+
 use api_meta::annotations::{CONFIRMATION_FORCE_DELETION, OPERATION, operation};
 use cluster_apiserver::kind::{Call, spec_differs};
 use serde_json::Value;
@@ -76,6 +78,7 @@ fn by_operation(object: &mut Value, old: &Value) -> bool {
         return false;
     }
     let failed = state == "Failed";
+    let before: BTreeSet<&str> = annotation(old, OPERATION).split(';').map(str::trim).collect();
     let (mut raises, mut kept) = (false, Vec::new());
     for part in asked.split(';').map(str::trim).filter(|part| !part.is_empty()) {
         let used_up = if failed {
@@ -84,9 +87,7 @@ fn by_operation(object: &mut Value, old: &Value) -> bool {
             part == operation::RECONCILE
         };
         // What gardenlet takes away itself raises once, when it comes, and not with every later write.
-        let comes = !annotation(old, OPERATION)
-            .split(';')
-            .any(|before| before.trim() == part);
+        let comes = !before.contains(part);
         let lasting = part.starts_with(operation::ROTATE_PREFIX)
             || part.starts_with(operation::ROLLOUT_WORKERS_PREFIX)
             || part == operation::FORCE_IN_PLACE_UPDATE;

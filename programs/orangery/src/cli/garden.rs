@@ -206,13 +206,13 @@ mod tests {
         assert_eq!(default, AdmissionPlugins::default());
         let words = [
             "--enable-admission-plugins=ShootNodeLocalDNSEnabledByDefault,ShootDNS",
-            "--disable-admission-plugins=ExtensionValidator,Bastion,ResourceQuota",
+            "--disable-admission-plugins=ExtensionValidator,ManagedSeed,ResourceQuota",
         ];
         let switched = garden(&words).unwrap();
         let expected = AdmissionPlugins::default()
             .with(AdmissionPlugin::ShootNodeLocalDNSEnabledByDefault)
             .without(AdmissionPlugin::ExtensionValidator)
-            .without(AdmissionPlugin::Bastion)
+            .without(AdmissionPlugin::ManagedSeed)
             .without(AdmissionPlugin::ResourceQuota);
         assert_eq!(switched.plugins().unwrap(), expected);
         let sentences = switched.ineffective_plugins();

@@ -3,12 +3,14 @@
 
 mod fields;
 
+use std::collections::BTreeSet;
+
 use api_meta::annotations::{CONFIRMATION_FORCE_DELETION, OPERATION, operation};
 use cluster_apiserver::kind::Review;
 use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
 
-use super::{Plugin, Verdict, writes_object};
+use super::{Plugin, Verdict, some_of, writes_object};
 use crate::AdmissionPlugin;
 use crate::convert::{annotation, refuse, text};
 
@@ -40,15 +42,14 @@ impl Plugin for NotYet {
                 // What was asked for before is not judged again: nothing else about the Shoot could be changed then.
                 let mut asked = fields::asked(object);
                 if let Some(before) = review.old.map(fields::asked) {
-                    let is_new = |place: &String, before: &[String]| !before.contains(place);
                     let (refused, warned) = (places(&before.refused), places(&before.warned));
-                    asked.refused.retain(|said| is_new(&said.place, &refused));
-                    asked.warned.retain(|said| is_new(&said.place, &warned));
+                    asked.refused.retain(|said| !refused.contains(&said.place));
+                    asked.warned.retain(|said| !warned.contains(&said.place));
                 }
                 let mut refused: Vec<FieldError> = asked.refused.into_iter().map(|said| said.what).collect();
                 let before = |key| review.old.map_or("", |old| annotation(old, key));
                 let gone = unknown_pools(object, annotation(object, OPERATION), before(OPERATION));
-                if gone.is_empty() {
+                if gone.is_none() {
                     refused.extend(operations(annotation(object, OPERATION), before(OPERATION)));
                 }
                 refused.extend(gone);
@@ -66,12 +67,12 @@ impl Plugin for NotYet {
     }
 }
 
-fn places<T>(said: &[fields::Said<T>]) -> Vec<String> {
+fn places<T>(said: &[fields::Said<T>]) -> BTreeSet<String> {
     said.iter().map(|said| said.place.clone()).collect()
 }
 
 fn operations(asked: &str, before: &str) -> Vec<FieldError> {
-    let parts = |all: &'_ str| -> Vec<String> { all.split(';').map(|part| part.trim().to_owned()).collect() };
+    let parts = |all: &'_ str| -> BTreeSet<String> { all.split(';').map(|part| part.trim().to_owned()).collect() };
     let before = parts(before);
     let path = format!("metadata.annotations[{OPERATION}]");
     let judge = |part: String| {
@@ -98,21 +99,24 @@ fn operations(asked: &str, before: &str) -> Vec<FieldError> {
 }
 
 /// Pools that an operation names and that the Shoot does not have; `*` is all of them.
-fn unknown_pools(shoot: &Value, asked: &str, before: &str) -> Vec<FieldError> {
+fn unknown_pools(shoot: &Value, asked: &str, before: &str) -> Option<FieldError> {
     let pools = shoot.pointer("/spec/provider/workers").and_then(Value::as_array);
-    let pools: Vec<&str> = pools.into_iter().flatten().map(|pool| text(pool, "/name")).collect();
-    let parts = asked
-        .split(';')
-        .filter(|part| !before.split(';').any(|before| before == *part));
+    let pools: BTreeSet<&str> = pools.into_iter().flatten().map(|pool| text(pool, "/name")).collect();
+    let before: BTreeSet<&str> = before.split(';').collect();
+    let parts = asked.split(';').filter(|part| !before.contains(part));
     let named = parts.filter_map(|part| part.trim().strip_prefix(operation::ROLLOUT_WORKERS_PREFIX));
     let names = named.flat_map(|names| names.trim_start_matches('=').split(','));
-    let unknown = names.filter(|name| *name != "*" && !pools.contains(name));
-    unknown
-        .map(|name| {
-            let words = format!("the Shoot has no worker pool of this name; it has {}", pools.join(", "));
-            FieldError::invalid(format!("metadata.annotations[{OPERATION}]"), name, words)
-        })
-        .collect()
+    let unknown: BTreeSet<&str> = names.filter(|name| *name != "*" && !pools.contains(name)).collect();
+    if unknown.is_empty() {
+        return None;
+    }
+    let [unknown, pools] = [unknown, pools].map(|names| some_of(&Vec::from_iter(names)));
+    let words = format!("the Shoot has no worker pool of this name; it has {pools}");
+    Some(FieldError::invalid(
+        format!("metadata.annotations[{OPERATION}]"),
+        unknown,
+        words,
+    ))
 }
 
 /// What is asked for in the maintenance window is at least one of Gardener's operations.
