@@ -76,7 +76,7 @@ plugins! {
     ShootManagedSeed: true, NO_MANAGED_SEEDS,
         "Protects Shoots that are seeds.";
     ShootNodeLocalDNSEnabledByDefault: false, Work::Here,
-        "Enables the DNS cache of nodes for new Shoots.";
+        "Sets `spec.systemComponents.nodeLocalDNS.enabled` of new Shoots.";
     ShootDNSRewriting: false, Work::Nowhere("it has the suffixes from a configuration file, which is not read"),
         "Adds suffixes that DNS rewriting leaves alone.";
     ShootQuotaValidator: true, Work::Here,
