@@ -1,13 +1,14 @@
 //! Capabilities of machine types and images in CloudProfiles: what a profile defines, and what its machine types and
-//! image versions may say of themselves (gardener/gardener v1.150 pkg/api/core/validation). Without definitions there
-//! are the fields `architecture` and `architectures` alone.
+//! image versions may say of themselves (gardener/gardener v1.150 pkg/api/core/validation). Without definitions
+//! only the fields `architecture` and `architectures` are allowed.
 
 use std::collections::BTreeMap;
 
 use api_core::v1beta1::{Capabilities, CapabilityDefinition, MachineImageVersion, MachineType};
 
-use crate::checks::{DNS_LABEL_BYTES_MAX, distinct, known};
+use crate::checks::{distinct, known};
 use crate::cloud_profile::ARCHITECTURES;
+use crate::shoot_values::is_label_word;
 use crate::{FieldError, Path};
 
 /// The capability that stands for the fields `architecture` and `architectures`.
@@ -244,17 +245,9 @@ fn forbidden_without_definition(errors: &mut Vec<FieldError>, path: &Path, is_em
 
 /// A name without prefix as labels have them (apimachinery v0.35 `IsQualifiedName`).
 fn validate_word(errors: &mut Vec<FieldError>, path: &Path, word: &str) {
-    let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    let bytes = word.as_bytes();
     if word.is_empty() {
         errors.push(path.required("must not be empty; set it"));
-    } else if word.len() > DNS_LABEL_BYTES_MAX
-        || !edge(bytes.first())
-        || !edge(bytes.last())
-        || !bytes
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
-    {
+    } else if !is_label_word(word) {
         errors.push(path.invalid(
             word,
             "must be at most 63 letters, digits, '-', '_' and '.', and start and end with a letter or digit",

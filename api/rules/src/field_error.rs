@@ -184,6 +184,17 @@ pub struct FieldError {
     pub detail: String,
 }
 
+impl FieldError {
+    /// The same error of a field below `path`.
+    #[must_use]
+    pub fn below(self, path: &Path) -> Self {
+        Self {
+            path: path.child(&self.path).to_string(),
+            ..self
+        }
+    }
+}
+
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path, self.kind.as_str())?;

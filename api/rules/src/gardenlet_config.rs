@@ -135,7 +135,7 @@ pub(crate) fn validate_update(path: &Path, new: &RawJson, old: &RawJson) -> Vec<
     let alone = validate_seed(&new);
     let errors = validate_seed_update(&new, &old).into_iter();
     let changed = errors.filter(|error| !alone.contains(error));
-    changed.map(|error| below(&path, error)).collect()
+    changed.map(|error| error.below(&path)).collect()
 }
 
 /// Labels of the seed; nothing where there is no seed.
@@ -171,16 +171,8 @@ fn validate_template(path: &Path, template: SeedTemplate) -> Vec<FieldError> {
     let is_missing = |value: &Value| value.is_null() || value == "";
     let is_completed = |error: &FieldError| COMPLETED.contains(&error.path.as_str()) && is_missing(&error.value);
     let of_seed = validate_seed(&seed).into_iter().filter(|error| !is_completed(error));
-    errors.extend(of_seed.map(|error| below(path, error)));
+    errors.extend(of_seed.map(|error| error.below(path)));
     errors
-}
-
-/// An error of a seed, where the seed is a part of something.
-fn below(path: &Path, error: FieldError) -> FieldError {
-    FieldError {
-        path: path.child(&error.path).to_string(),
-        ..error
-    }
 }
 
 fn validate_resources(errors: &mut Vec<FieldError>, path: &Path, resources: &Value) {

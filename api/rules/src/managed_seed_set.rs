@@ -119,7 +119,7 @@ pub fn validate_managed_seed_set_update(new: &ManagedSeedSet, old: &ManagedSeedS
         let alone = validate_shoot(&new);
         let changed = validate_shoot_update(&new, &old).into_iter();
         let changed = changed.filter(|error| !alone.contains(error));
-        errors.extend(changed.map(|error| below(&path, error)));
+        errors.extend(changed.map(|error| error.below(&path)));
     }
     errors.extend(validate_managed_seed_set(new));
     errors
@@ -242,7 +242,7 @@ fn validate_shoot_template(errors: &mut Vec<FieldError>, path: &Path, spec: &Man
         );
         return;
     }
-    errors.extend(validate_shoot(&shoot).into_iter().map(|error| below(path, error)));
+    errors.extend(validate_shoot(&shoot).into_iter().map(|error| error.below(path)));
 }
 
 /// A Shoot of the template, with the defaults that it will have.
@@ -269,14 +269,6 @@ fn shoot_of(path: &Path, template: &ManagedShootTemplate) -> Result<Shoot, Field
     };
     default_shoot(&mut shoot, with);
     Ok(shoot)
-}
-
-/// An error of a Shoot, where the Shoot is a part of something.
-fn below(path: &Path, error: FieldError) -> FieldError {
-    FieldError {
-        path: path.child(&error.path).to_string(),
-        ..error
-    }
 }
 
 fn validate_labels(errors: &mut Vec<FieldError>, path: &Path, metadata: &ObjectMeta, selector: &LabelSelector) {

@@ -205,7 +205,7 @@ fn validate_cache_sizes(errors: &mut Vec<FieldError>, path: &Path, sizes: &Watch
                 "Kubernetes 1.{NO_DEFAULT_CACHE_FROM} and newer do not have this setting; remove it"
             )));
         } else {
-            not_negative(errors, &path, Some(size.into()));
+            not_negative(errors, &path, Some(size));
         }
     }
     for (index, size) in sizes.resources.iter().enumerate() {
@@ -219,7 +219,7 @@ fn validate_cache_sizes(errors: &mut Vec<FieldError>, path: &Path, sizes: &Watch
             size.api_group.as_deref().unwrap_or_default(),
             ", #",
         );
-        not_negative(errors, &path.child("size"), Some(size.size.into()));
+        not_negative(errors, &path.child("size"), Some(size.size));
     }
 }
 
@@ -389,8 +389,8 @@ pub(crate) fn validate_resources(
     }
 }
 
-pub(crate) fn not_negative(errors: &mut Vec<FieldError>, path: &Path, number: Option<i64>) {
-    if let Some(number) = number.filter(|number| *number < 0) {
+pub(crate) fn not_negative(errors: &mut Vec<FieldError>, path: &Path, number: Option<impl Into<i64>>) {
+    if let Some(number) = number.map(Into::into).filter(|number| *number < 0) {
         errors.push(path.invalid(number, "must not be negative; leave it out for the default"));
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn validate_kubelet(errors: &mut Vec<FieldError>, path: &Path, kubele
         ("registryBurst", kubelet.registry_burst),
     ];
     for (field, number) in numbers {
-        not_negative(errors, &path.child(field), number.map(i64::from));
+        not_negative(errors, &path.child(field), number);
     }
     let zero = GoDuration::default();
     let durations = [

@@ -48,7 +48,7 @@ pub(crate) fn validate_cluster_autoscaler(
         ("maxEmptyBulkDelete", config.max_empty_bulk_delete),
     ];
     for (field, number) in numbers {
-        not_negative(errors, &path.child(field), number.map(i64::from));
+        not_negative(errors, &path.child(field), number);
     }
     let threshold = config.scale_down_utilization_threshold;
     if let Some(threshold) = threshold.filter(|threshold| !(0.0..=1.0).contains(threshold)) {

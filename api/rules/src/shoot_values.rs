@@ -4,6 +4,7 @@
 use api_core::v1beta1::{KubeletConfig, ShootSpec, Worker};
 
 use crate::checks::{distinct, is_dns_name};
+use crate::shoot_components::not_negative;
 use crate::{FieldError, Path, shoot_kubelet};
 
 /// Longest name of a label or annotation, and longest value of a label.
@@ -144,12 +145,6 @@ fn validate_kubelet(errors: &mut Vec<FieldError>, path: &Path, kubelet: &Kubelet
             max_pods,
             format!("must be between 1 and {PODS_MAX}; leave it out for 110"),
         ));
-    }
-}
-
-fn not_negative(errors: &mut Vec<FieldError>, path: &Path, number: Option<i32>) {
-    if let Some(number) = number.filter(|number| *number < 0) {
-        errors.push(path.invalid(number, "must not be negative; leave it out for the default"));
     }
 }
 

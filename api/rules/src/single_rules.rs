@@ -179,7 +179,7 @@ fn fields_of_shoots_of_older_versions() {
                 "/spec/kubernetes/kubeAPIServer",
                 json!({"structuredAuthorization": {"configMapName": "c", "kubeconfigs": [{"authorizerName": "a", "secretName": "s"}]},
                     "featureGates": {"StructuredAuthorizationConfiguration": false}}),
-                // The gate is locked from 1.32 on, which is told as well.
+                // The feature gate is locked since 1.32, which is a second error.
                 "spec.kubernetes.kubeAPIServer.structuredAuthorization spec.kubernetes.kubeAPIServer.featureGates.StructuredAuthorizationConfiguration",
             ),
         ],

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 /// API group of most of the garden's kinds.
 pub(crate) const CORE: &str = "core.gardener.cloud";
+pub(crate) const SECURITY: &str = "security.gardener.cloud";
 
 /// Reads an object as its type; the error is the client's.
 pub(crate) fn decode<T: DeserializeOwned>(object: &Value) -> Result<T, FieldError> {
@@ -108,6 +109,12 @@ pub(crate) fn internal(doing: &str, fault: impl Into<Fault>) -> Status {
 /// A text somewhere below; empty when it is missing.
 pub(crate) fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The list at a pointer; empty if there is none, or no object.
+pub(crate) fn list<'v>(object: impl Into<Option<&'v Value>>, pointer: &str) -> &'v [Value] {
+    let found = object.into().and_then(|object| object.pointer(pointer));
+    found.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// An annotation; empty when it is missing.

@@ -18,13 +18,12 @@ use crate::admission::{
     ManageMembers, OfOwnShoot, OneProject, ParentProfile, ProjectNamespace, ProjectOwner, References, SecretInUse,
     SeedInUse, SeedLabel, SinglePrimary, TolerationsWhitelist, Unserved, VersionsInUse,
 };
-use crate::convert::CORE;
+use crate::convert::{CORE, SECURITY};
 use crate::typed::{Rules, Strategy, Typed};
 use crate::workload_token::TokenRequests;
 use crate::{AdmissionPlugins, GardenSettings, columns, deployment, prepare, shoot};
 
 const BETA: &str = "v1beta1";
-const SECURITY: &str = "security.gardener.cloud";
 const OPERATIONS: &str = "operations.gardener.cloud";
 const SEED_MANAGEMENT: &str = "seedmanagement.gardener.cloud";
 const ALPHA: &str = "v1alpha1";
@@ -247,6 +246,8 @@ fn credentials(on: &AdmissionPlugins) -> [Arc<dyn Kind>; 3] {
     let secret_binding = namespaced::<SecretBinding>("secretbindings").with(|kind| {
         kind.strategy.has_generation = false;
         kind.info = kind.info.clone().short(&["sb"]);
+        kind.strategy.prepare =
+            |_, object, old| prepare::references_of_new(object, old, api_rules::default_secret_binding);
         kind.rules = Rules {
             default: api_rules::default_secret_binding,
             validate: api_rules::validate_secret_binding,
@@ -268,6 +269,8 @@ fn credentials(on: &AdmissionPlugins) -> [Arc<dyn Kind>; 3] {
     let credentials_binding = Typed::<CredentialsBinding>::new(info.short(&["cb"])).with(|kind| {
         kind.strategy.has_generation = false;
         kind.strategy.updates_unconditionally = false;
+        kind.strategy.prepare =
+            |_, object, old| prepare::references_of_new(object, old, api_rules::default_credentials_binding);
         kind.rules = Rules {
             default: api_rules::default_credentials_binding,
             validate: api_rules::validate_credentials_binding,

@@ -6,10 +6,11 @@ use api_meta::annotations::{CONFIRMATION_FORCE_DELETION, OPERATION, operation};
 use cluster_apiserver::kind::{Call, spec_differs};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::convert::{annotation, text};
+use crate::convert::{annotation, decode, encode_over, text};
 
 /// Prefix of the labels that name the seeds of an object.
 pub(crate) const SEED_LABELS: &str = "name.seed.gardener.cloud/";
@@ -23,6 +24,27 @@ pub(crate) fn label(object: &mut Value, label: &str, value: &str) {
         *labels = Value::Object(Map::new());
     }
     labels[label] = json!(value);
+}
+
+/// Writes an annotation.
+pub(crate) fn annotate(object: &mut Value, annotation: &str, value: &str) {
+    let annotations = &mut object["metadata"]["annotations"];
+    if !annotations.is_object() {
+        *annotations = Value::Object(Map::new());
+    }
+    annotations[annotation] = json!(value);
+}
+
+/// References of a new object that stay in its namespace. Defaults cannot write them if only the path of the request has
+/// the namespace: they come before the server writes it.
+pub(crate) fn references_of_new<T>(object: &mut Value, old: Option<&Value>, default: fn(&mut T))
+where
+    T: DeserializeOwned + Serialize,
+{
+    if let (None, Ok(mut typed)) = (old, decode::<T>(object)) {
+        default(&mut typed);
+        encode_over(&typed, object);
+    }
 }
 
 /// Labels by which seeds are found, beside the one that a plug-in writes.

@@ -166,10 +166,6 @@ impl<T: DeserializeOwned + Serialize + Send + Sync + 'static> Kind for Typed<T> 
     }
 
     fn prepare(&self, call: &Call<'_>, object: &mut Value, old: Option<&Value>) {
-        if old.is_none() {
-            // Defaults that name the object's namespace, which only the path of the request may have told.
-            self.default(call.version, object);
-        }
         (self.strategy.prepare)(call, object, old);
     }
 

@@ -13,11 +13,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
 
 use crate::admission::project_of;
-use crate::convert::{CORE, decode_stored, field_errors, text, uncoded};
+use crate::convert::{CORE, SECURITY, decode_stored, field_errors, text, uncoded};
 
-const GROUP: &str = "security.gardener.cloud";
 const KIND: &str = "TokenRequest";
-/// Only gardenlets say in which context an identity is used: a claim of anybody else would be worth nothing.
+/// Only gardenlets may name a context object: claims of other users could not be trusted.
 const SEEDS: &str = "gardener.cloud:system:seeds";
 /// What parts the technical ID from the UID in the name of a BackupEntry.
 const UID_SEPARATOR: &str = "--";
@@ -41,7 +40,7 @@ async fn answer(call: ActionCall<'_>) -> Result<Value, Status> {
     api_rules::default_token_request(&mut request);
     let errors = field_errors(api_rules::validate_token_request(&request));
     if !errors.is_empty() {
-        return Err(Status::invalid(GROUP, KIND, "", &errors));
+        return Err(Status::invalid(SECURITY, KIND, "", &errors));
     }
     let identity: WorkloadIdentity = decode_stored("WorkloadIdentity", call.object)?;
     let mut claims = Map::from_iter([("workloadIdentity".to_owned(), reference(call.object))]);
@@ -80,7 +79,7 @@ fn identify(request: &mut TokenRequest, namespace: &str, name: &str, now: Timest
             own,
             format!("must be the name of the WorkloadIdentity, {name:?}; leave it out"),
         );
-        return Err(Status::invalid(GROUP, KIND, own, &field_errors(vec![error])));
+        return Err(Status::invalid(SECURITY, KIND, own, &field_errors(vec![error])));
     }
     metadata.name = Some(name.to_owned());
     metadata.namespace = Some(namespace.to_owned());
@@ -90,7 +89,7 @@ fn identify(request: &mut TokenRequest, namespace: &str, name: &str, now: Timest
     Ok(())
 }
 
-/// What a token says of an object.
+/// The claims about an object.
 fn reference(object: &Value) -> Value {
     let mut reference = json!({"name": text(object, "/metadata/name"), "uid": text(object, "/metadata/uid")});
     let namespace = text(object, "/metadata/namespace");

@@ -7,9 +7,7 @@ use serde_json::Value;
 
 use super::{Plugin, Verdict, writes_object};
 use crate::AdmissionPlugin;
-use crate::convert::{CORE, text};
-
-const SECURITY: &str = "security.gardener.cloud";
+use crate::convert::{CORE, SECURITY, text};
 
 /// Validates where an object of one kind names its identity.
 pub(crate) struct BackupIdentity {

@@ -7,11 +7,12 @@ use api_meta::annotations::CREATED_BY;
 use cluster_apiserver::Status;
 use cluster_apiserver::kind::{Call, Objects, Operation};
 use cluster_apiserver::schema::{FieldError, FieldErrorKind};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{Plugin, Verdict, writes_object};
 use crate::AdmissionPlugin;
 use crate::convert::{CORE, decode_stored, is_leaving, text};
+use crate::prepare::annotate;
 
 const PATH: &str = "spec.shootRef.name";
 
@@ -40,7 +41,7 @@ impl Plugin for Bastion {
                 return Err(invalid(call.name, error));
             }
             let Some(shoot) = objects.get(CORE, "shoots", call.namespace, &name).await? else {
-                // Whoever finishes a deletion need not wait for a Shoot that is gone.
+                // A deletion is finished without the Shoot if that is gone.
                 if is_leaving(object) {
                     return Ok(Vec::new());
                 }
@@ -56,11 +57,7 @@ impl Plugin for Bastion {
             object["spec"]["seedName"] = json!(typed.spec.seed_name);
             object["spec"]["providerType"] = json!(typed.spec.provider.type_);
             if creates {
-                let annotations = &mut object["metadata"]["annotations"];
-                if !annotations.is_object() {
-                    *annotations = Value::Object(Map::new());
-                }
-                annotations[CREATED_BY] = json!(call.user.name);
+                annotate(object, CREATED_BY, &call.user.name);
             }
             own(object, &name, text(&shoot, "/metadata/uid"));
             Ok(Vec::new())

@@ -63,7 +63,7 @@ fn is_confirmed(object: &Value) -> bool {
     annotation(object, CONFIRMATION_DELETION) == "true"
 }
 
-/// Writes who confirmed the deletion: who sets the confirmation, and nobody else until it is taken back.
+/// Writes who confirmed the deletion: the user who sets the confirmation; later writes keep the name until it is removed.
 fn note_confirmation(call: &Call<'_>, object: &mut Value, old: Option<&Value>) {
     if !is_confirmed(object) {
         remove_annotation(object, DELETION_CONFIRMED_BY);

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Plugin, Verdict};
 use crate::AdmissionPlugin;
-use crate::convert::{CORE, text};
+use crate::convert::{CORE, SECURITY, text};
 
 /// Looks for Shoots that name the object about to be deleted.
 pub(crate) struct InUse {
@@ -41,7 +41,7 @@ impl InUse {
     };
     /// For CredentialsBindings.
     pub(crate) const CREDENTIALS_BINDING: Self = Self {
-        group: "security.gardener.cloud",
+        group: SECURITY,
         resource: "credentialsbindings",
         names: |shoot, name| text(shoot, "/spec/credentialsBindingName") == name,
     };

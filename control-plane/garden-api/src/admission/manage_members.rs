@@ -62,7 +62,7 @@ fn owner_of(project: &Value) -> Option<&Value> {
     project.pointer("/spec/owner").filter(|owner| !owner.is_null())
 }
 
-/// Whether the user is this subject. A project without an owner is its creator's, who is whoever writes it first.
+/// Whether the user is this subject. A project without an owner gets its creator as owner.
 fn is_subject(user: &User, subject: Option<&Value>) -> bool {
     let Some(subject) = subject else { return true };
     let name = text(subject, "/name");

@@ -108,17 +108,32 @@ pub(crate) fn some_of(names: &[&str]) -> String {
     }
 }
 
-/// The Project whose the namespace is: the one that its label says, without a label the one that names it.
+/// The Project of a namespace: the one that its label says, without a label the one that names it.
 pub(crate) async fn project_of(objects: &dyn Objects, namespace: &str) -> Result<Option<Arc<Value>>, Status> {
+    let label = project_label(objects, namespace).await?;
+    let projects = objects.list(CORE, "projects", None).await?;
+    Ok(project_among(&projects, namespace, label.as_deref()).cloned())
+}
+
+/// The Project that a namespace's label names.
+pub(crate) async fn project_label(objects: &dyn Objects, namespace: &str) -> Result<Option<String>, Status> {
     let found = objects.get("", "namespaces", None, namespace).await?;
     let label = found
         .as_ref()
         .and_then(|found| found["metadata"]["labels"][PROJECT_NAME].as_str());
-    let projects = objects.list(CORE, "projects", None).await?;
-    Ok(projects.into_iter().find(|project| {
+    Ok(label.map(str::to_owned))
+}
+
+/// Of all Projects the one of a namespace with this label.
+pub(crate) fn project_among<'p>(
+    projects: &'p [Arc<Value>],
+    namespace: &str,
+    label: Option<&str>,
+) -> Option<&'p Arc<Value>> {
+    projects.iter().find(|project| {
         text(project, "/spec/namespace") == namespace
             && label.is_none_or(|owner| owner == text(project, "/metadata/name"))
-    }))
+    })
 }
 
 /// Every ControllerRegistration of the garden.

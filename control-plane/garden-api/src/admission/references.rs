@@ -11,9 +11,7 @@ use serde_json::Value;
 
 use super::{Plugin, Verdict, writes_object};
 use crate::AdmissionPlugin;
-use crate::convert::{CORE, forbid, is_leaving, text};
-
-const SECURITY: &str = "security.gardener.cloud";
+use crate::convert::{CORE, SECURITY, forbid, is_leaving, list, text};
 
 /// One field that names another object.
 struct Reference {
@@ -27,7 +25,7 @@ struct Reference {
 }
 
 impl Reference {
-    /// Only of these is the content anybody's secret.
+    /// Whether the content is secret, so that naming it needs the right to read it.
     fn is_secret(&self) -> bool {
         matches!(self.kind, "Secret" | "WorkloadIdentity")
     }
@@ -153,13 +151,6 @@ fn reference(path: String, kind: &str, namespace: &str, name: &str) -> Option<Re
         namespace: namespace.to_owned(),
         name: name.to_owned(),
     })
-}
-
-fn list<'v>(object: &'v Value, pointer: &str) -> &'v [Value] {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
 }
 
 fn of_binding(binding: &Value) -> Vec<Reference> {

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::some_of;
-use crate::convert::{CORE, is_leaving, text};
+use crate::convert::{CORE, SECURITY, is_leaving, text};
 
 /// Guards the deletion of Secrets.
 pub(crate) struct SecretInUse;
@@ -25,9 +25,7 @@ impl Guard for SecretInUse {
             };
             let objects = review.objects;
             let old = objects.list(CORE, "secretbindings", None).await?;
-            let new = objects
-                .list("security.gardener.cloud", "credentialsbindings", None)
-                .await?;
+            let new = objects.list(SECURITY, "credentialsbindings", None).await?;
             let named = |binding: &&Value| names(binding, secret) && !is_leaving(binding);
             let bindings = old.iter().chain(&new).map(|binding| &**binding).filter(named);
             let bindings: Vec<String> = bindings.map(said).collect();

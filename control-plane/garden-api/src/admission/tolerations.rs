@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Plugin, Verdict, project_of, some_of, writes_object};
 use crate::AdmissionPlugin;
-use crate::convert::{CORE, forbid, is_leaving, text};
+use crate::convert::{CORE, forbid, is_leaving, list, text};
 
 /// The verb that a change of the whitelist needs.
 const VERB: &str = "modify-spec-tolerations-whitelist";
@@ -39,7 +39,7 @@ impl Plugin for Tolerations {
             let missing: Vec<Value> = defaults
                 .iter()
                 .filter(|default| {
-                    let own = list(Some(object), "/spec/tolerations");
+                    let own = list(&*object, "/spec/tolerations");
                     !own.iter().any(|own| text(own, "/key") == text(default, "/key"))
                 })
                 .cloned()
@@ -60,7 +60,7 @@ impl Plugin for Tolerations {
                 return Ok(Vec::new());
             };
             let before = list(review.old, "/spec/tolerations");
-            let asked = list(Some(shoot), "/spec/tolerations").iter().enumerate();
+            let asked = list(shoot, "/spec/tolerations").iter().enumerate();
             let asked: Vec<(usize, &Value)> = asked.filter(|(_, one)| !before.contains(one)).collect();
             if asked.is_empty() || is_leaving(shoot) {
                 return Ok(Vec::new());
@@ -112,11 +112,6 @@ fn covers(allowed: &Value, asked: &Value) -> bool {
     text(allowed, "/key") == text(asked, "/key") && (value.is_empty() || value == text(asked, "/value"))
 }
 
-fn list<'v>(object: Option<&'v Value>, pointer: &str) -> &'v [Value] {
-    let found = object.and_then(|object| object.pointer(pointer));
-    found.and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
 /// Who changes the whitelist of a Project needs a verb that no member has.
 pub(crate) struct TolerationsWhitelist;
 
@@ -132,7 +127,7 @@ impl Plugin for TolerationsWhitelist {
             let Some(project) = review.object.filter(|_| writes_object(&call)) else {
                 return Ok(Vec::new());
             };
-            if list(Some(project), WHITELIST) == list(review.old, WHITELIST)
+            if list(project, WHITELIST) == list(review.old, WHITELIST)
                 || objects
                     .allowed(call.user, VERB, CORE, "projects", None, call.name)
                     .await?

@@ -70,7 +70,7 @@ impl Unserved {
         refused: false,
         words: "spec.clusterLifetimeDays: Shoots are not deleted yet when their time is over",
     };
-    /// No Shoot uses it; whoever may requests tokens of it.
+    /// No Shoot uses it; tokens of it can be requested by users with that right.
     pub(crate) const WORKLOAD_IDENTITY: Self = Self {
         path: "",
         asks: |_| true,

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Plugin, Verdict};
 use crate::AdmissionPlugin;
-use crate::convert::{CORE, text};
+use crate::convert::{CORE, list, text};
 
 /// Judges updates of CloudProfiles.
 pub(crate) struct VersionsInUse;
@@ -45,10 +45,6 @@ impl Plugin for VersionsInUse {
     }
 }
 
-fn list<'v>(object: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> {
-    object.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
-}
-
 fn kubernetes(version: &str) -> String {
     format!("Kubernetes version {version}")
 }
@@ -59,10 +55,14 @@ fn image(name: &str, version: &str) -> String {
 
 /// Every version of the profile.
 fn offered(profile: &Value) -> BTreeSet<String> {
-    let versions = list(profile, "/spec/kubernetes/versions").map(|version| kubernetes(text(version, "/version")));
-    let images = list(profile, "/spec/machineImages").flat_map(|offered| {
+    let versions = list(profile, "/spec/kubernetes/versions")
+        .iter()
+        .map(|version| kubernetes(text(version, "/version")));
+    let images = list(profile, "/spec/machineImages").iter().flat_map(|offered| {
         let name = text(offered, "/name");
-        list(offered, "/versions").map(move |version| image(name, text(version, "/version")))
+        list(offered, "/versions")
+            .iter()
+            .map(move |version| image(name, text(version, "/version")))
     });
     versions.chain(images).collect()
 }

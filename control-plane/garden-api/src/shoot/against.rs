@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use api_core::v1beta1::{CloudProfileSpec, NodeLocalDNS, Seed, Shoot};
 use api_meta::annotations::CREATED_BY;
-use api_meta::labels::PROJECT_NAME;
 use api_rules::ShootDefaults;
 use base_clock::Entropy;
 use cluster_apiserver::Status;
@@ -15,13 +14,12 @@ use cluster_apiserver::schema::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
 use super::{credentials, scheduling, strategy};
-use crate::admission::{Plugin, Verdict, some_of, writes_object};
+use crate::admission::{Plugin, Verdict, project_among, project_label, some_of, writes_object};
 use crate::convert::{
-    CORE, decode, decode_stored, encode_over, field_errors, forbid, is_leaving, refuse, text, uncoded,
+    CORE, SECURITY, decode, decode_stored, encode_over, field_errors, forbid, is_leaving, refuse, text, uncoded,
 };
+use crate::prepare::annotate;
 use crate::{AdmissionPlugin, AdmissionPlugins, GardenSettings};
-
-const SECURITY: &str = "security.gardener.cloud";
 
 /// The plug-in `ShootMutator`, and those that give a new Shoot one default each; and what needs no plug-in: the other
 /// defaults, and what the part `binding` may change.
@@ -145,11 +143,7 @@ impl Complete {
         }
         refuse_incomplete(&call, &shoot, profile.as_ref(), objects).await?;
         if created {
-            let metadata = &mut object["metadata"];
-            if !metadata["annotations"].is_object() {
-                metadata["annotations"] = Value::Object(serde_json::Map::new());
-            }
-            metadata["annotations"][CREATED_BY] = call.user.name.clone().into();
+            annotate(object, CREATED_BY, &call.user.name);
         }
         Ok(())
     }
@@ -314,14 +308,8 @@ async fn seed(shoot: &Shoot, objects: &dyn Objects) -> Result<Option<Seed>, Stat
 async fn check_project(review: &Review<'_>, shoot: &Shoot) -> Result<(), Status> {
     let namespace = review.call.namespace.unwrap_or_default();
     let projects = review.objects.list(CORE, "projects", None).await?;
-    let found = review.objects.get("", "namespaces", None, namespace).await?;
-    let label = found
-        .as_ref()
-        .and_then(|found| found["metadata"]["labels"][PROJECT_NAME].as_str());
-    let project = projects.iter().find(|project| {
-        text(project, "/spec/namespace") == namespace
-            && label.is_none_or(|owner| owner == text(project, "/metadata/name"))
-    });
+    let label = project_label(review.objects, namespace).await?;
+    let project = project_among(&projects, namespace, label.as_deref());
     let name = match project {
         Some(project) if is_leaving(project) => {
             let why = format!(
@@ -336,7 +324,7 @@ async fn check_project(review: &Review<'_>, shoot: &Shoot) -> Result<(), Status>
                 let why = no_project(review, namespace, &projects).await?;
                 return Err(Status::forbidden(CORE, "shoots", review.call.name, &why));
             };
-            name.to_owned()
+            name
         }
     };
     let too_long = api_rules::validate_technical_id(&name, shoot).into_iter().collect();

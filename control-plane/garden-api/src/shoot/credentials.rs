@@ -9,9 +9,7 @@ use cluster_apiserver::Status;
 use cluster_apiserver::kind::Review;
 use serde_json::Value;
 
-use crate::convert::{CORE, text};
-
-const SECURITY: &str = "security.gardener.cloud";
+use crate::convert::{CORE, SECURITY, text};
 
 /// Refuses a change of the binding, or from a SecretBinding to another Secret.
 pub(super) async fn check_change(review: &Review<'_>, shoot: &Shoot, old: &Shoot) -> Result<(), Status> {

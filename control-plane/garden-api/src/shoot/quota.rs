@@ -1,10 +1,11 @@
 //! Shoots count against the Quotas that their bindings name (gardener/gardener v1.150 plugin/pkg/shoot/quotavalidator).
 //! Nothing is deleted when its time is over: an expiration is only kept within its limit.
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api_core::v1beta1::{Quota, Shoot};
+use api_core::v1beta1::{CloudProfileSpec, Quota, Shoot};
 use api_rules::QuotaUsage;
 use cluster_apiserver::Status;
 use cluster_apiserver::kind::{Objects, Review};
@@ -14,9 +15,8 @@ use serde_json::Value;
 use super::against;
 use crate::AdmissionPlugin;
 use crate::admission::{Plugin, Verdict, writes_object};
-use crate::convert::{CORE, annotation, decode_stored, is_leaving, text};
+use crate::convert::{CORE, SECURITY, annotation, decode_stored, is_leaving, list, text};
 
-const SECURITY: &str = "security.gardener.cloud";
 /// When a Shoot's time is over.
 const EXPIRATION: &str = "shoot.gardener.cloud/expiration-timestamp";
 
@@ -49,7 +49,7 @@ impl Plugin for Quotas {
                 return Ok(Vec::new());
             };
             let mut seen = BTreeSet::new();
-            for reference in list(&binding, "/quotas") {
+            for reference in list(&*binding, "/quotas") {
                 if !seen.insert((text(reference, "/namespace"), text(reference, "/name"))) {
                     continue;
                 }
@@ -64,11 +64,6 @@ impl Plugin for Quotas {
             Ok(Vec::new())
         })
     }
-}
-
-fn list<'v>(object: &'v Value, pointer: &str) -> &'v [Value] {
-    let found = object.pointer(pointer).and_then(Value::as_array);
-    found.map_or(&[], Vec::as_slice)
 }
 
 /// Group, resource, and where a Shoot names them, of both kinds of bindings.
@@ -99,13 +94,14 @@ async fn quota(objects: &dyn Objects, reference: &Value) -> Result<Quota, Status
 }
 
 async fn check_usage(review: &Review<'_>, shoot: &Shoot, quota: &Quota) -> Result<(), Status> {
-    let mut usage = usage_of(review.objects, shoot).await?;
+    let mut profiles = Profiles::new();
+    let mut usage = usage_of(review.objects, shoot, &mut profiles).await?;
     for other in counted(review, quota).await? {
         let is_itself = (text(&other, "/metadata/namespace"), text(&other, "/metadata/name"))
             == (review.call.namespace.unwrap_or_default(), review.call.name);
         if !is_itself {
             let other: Shoot = decode_stored("Shoot", &other)?;
-            usage.add(&usage_of(review.objects, &other).await?);
+            usage.add(&usage_of(review.objects, &other, &mut profiles).await?);
         }
     }
     let exceeded = api_rules::exceeded_metrics(quota, &usage);
@@ -121,9 +117,17 @@ async fn check_usage(review: &Review<'_>, shoot: &Shoot, quota: &Quota) -> Resul
     Err(Status::forbidden(CORE, "shoots", review.call.name, &why))
 }
 
-async fn usage_of(objects: &dyn Objects, shoot: &Shoot) -> Result<QuotaUsage, Status> {
-    let profile = against::profile(shoot, objects).await?.unwrap_or_default();
-    Ok(QuotaUsage::of(shoot, &profile))
+/// Profiles that were read, by the namespace of a Shoot, and the kind and the name that it gives: most Shoots share one.
+type Profiles = BTreeMap<[String; 3], CloudProfileSpec>;
+
+async fn usage_of(objects: &dyn Objects, shoot: &Shoot, profiles: &mut Profiles) -> Result<QuotaUsage, Status> {
+    let (kind, name) = api_rules::cloud_profile_name(shoot).unwrap_or_default();
+    let namespace = shoot.metadata.namespace.as_deref().unwrap_or_default();
+    let profile = match profiles.entry([namespace, kind, name].map(str::to_owned)) {
+        Entry::Occupied(read) => read.into_mut(),
+        Entry::Vacant(place) => place.insert(against::profile(shoot, objects).await?.unwrap_or_default()),
+    };
+    Ok(QuotaUsage::of(shoot, profile))
 }
 
 /// The Shoots whose bindings name the Quota: those of one project for a Quota of projects.
@@ -134,7 +138,7 @@ async fn counted(review: &Review<'_>, quota: &Quota) -> Result<Vec<Arc<Value>>, 
         let is = |field: &Option<String>, reference: &Value, pointer: &str| {
             field.as_deref() == Some(text(reference, pointer))
         };
-        list(binding, "/quotas").iter().any(|reference| {
+        list(&**binding, "/quotas").iter().any(|reference| {
             is(&quota.metadata.name, reference, "/name") && is(&quota.metadata.namespace, reference, "/namespace")
         })
     };

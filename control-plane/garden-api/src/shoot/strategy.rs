@@ -74,7 +74,7 @@ fn by_operation(object: &mut Value, old: &Value) -> bool {
     }
     let state = text(object, "/status/lastOperation/state");
     if state.is_empty() {
-        // Nobody has worked on the Shoot yet, so there is nothing to repeat; the annotation waits.
+        // The Shoot was never reconciled, so there is nothing to repeat; the annotation stays.
         return false;
     }
     let failed = state == "Failed";

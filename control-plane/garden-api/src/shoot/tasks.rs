@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::AdmissionPlugin;
 use crate::admission::Plugin;
 use crate::convert::annotation;
+use crate::prepare::annotate;
 
 const DNS: [&str; 3] = [
     task::DEPLOY_DNS_RECORD_INTERNAL,
@@ -98,10 +99,7 @@ fn add(object: &mut Value, tasks: &[&str]) {
             all.push((*task).to_owned());
         }
     }
-    if !object["metadata"]["annotations"].is_object() {
-        object["metadata"]["annotations"] = Value::Object(serde_json::Map::new());
-    }
-    object["metadata"]["annotations"][SHOOT_TASKS] = all.join(",").into();
+    annotate(object, SHOOT_TASKS, &all.join(","));
 }
 
 #[cfg(test)]

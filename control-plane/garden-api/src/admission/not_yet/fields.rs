@@ -263,7 +263,7 @@ pub(super) fn asked(shoot: &Value) -> Asked {
     asked
 }
 
-/// What is filled in for whoever says nothing. A new Shoot with workers has all of it.
+/// The defaults of a new Shoot with workers, which has all of them.
 fn defaults() -> Value {
     let mut shoot = Shoot::default();
     shoot.spec.provider.workers = vec![Worker::default()];
