@@ -63,16 +63,8 @@ async fn reach_named(
     network: &PodNetwork,
     servers: &dyn ApiServers,
 ) -> io::Result<Reached> {
-    if let Some((namespace, name)) = servers.service_of(server_name)
-        && let Resolved::Addresses(addresses) = network.resolve(&format!("{name}.{namespace}.svc")).await
-        && let Some(IpAddr::V4(address)) = addresses.first()
-    {
-        if !servers.has(&namespace, &name) {
-            let why = format!("no API server is behind the service {namespace}/{name}");
-            return Err(io::Error::new(io::ErrorKind::ConnectionRefused, why));
-        }
-        allowed(network, &namespace, &name, SocketAddrV4::new(*address, HTTPS)).await?;
-        return Ok(Reached::Server { namespace, name });
+    if let Some((namespace, name)) = servers.service_of(server_name) {
+        return reach_service(namespace, name, network, servers).await;
     }
     // The garden, the domain of a Shoot, a server of another cluster: as addresses outside of the pod's cluster are.
     let named = format!("{}:{port}", server_name.unwrap_or("127.0.0.1"));
@@ -82,6 +74,31 @@ async fn reach_named(
     checked.map_err(io::Error::other)?;
     let stream = connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
     Ok(Reached::There(Box::new(stream)))
+}
+
+/// The API server behind a Service. A Service that cannot be resolved is refused: were it an address outside of the cluster, a pod that
+/// may reach those would get around the Service's policies.
+async fn reach_service(
+    namespace: String,
+    name: String,
+    network: &PodNetwork,
+    servers: &dyn ApiServers,
+) -> io::Result<Reached> {
+    let resolved = network.resolve(&format!("{name}.{namespace}.svc")).await;
+    let Resolved::Addresses(addresses) = resolved else {
+        let why = format!("the cluster has no service {namespace}/{name}");
+        return Err(io::Error::new(io::ErrorKind::ConnectionRefused, why));
+    };
+    let Some(IpAddr::V4(address)) = addresses.first() else {
+        let why = format!("the service {namespace}/{name} has no IPv4 address");
+        return Err(io::Error::new(io::ErrorKind::ConnectionRefused, why));
+    };
+    if !servers.has(&namespace, &name) {
+        let why = format!("no API server is behind the service {namespace}/{name}");
+        return Err(io::Error::new(io::ErrorKind::ConnectionRefused, why));
+    }
+    allowed(network, &namespace, &name, SocketAddrV4::new(*address, HTTPS)).await?;
+    Ok(Reached::Server { namespace, name })
 }
 
 /// The server name that a connection begins with, if it begins as TLS and names one; and all bytes that were read.
