@@ -133,7 +133,14 @@ pub(crate) fn credentials_ref(errors: &mut Vec<FieldError>, path: &Path, referen
     );
 }
 
-/// Demands distinct names and complete references.
+/// What Shoots and Seeds may name in `resources`.
+const REFERABLE: [&str; 3] = [
+    "v1, Kind=Secret",
+    "v1, Kind=ConfigMap",
+    "security.gardener.cloud/v1alpha1, Kind=WorkloadIdentity",
+];
+
+/// Demands distinct names and complete references to Secrets, ConfigMaps and WorkloadIdentities.
 pub(crate) fn named_resources(errors: &mut Vec<FieldError>, path: &Path, resources: &[NamedResourceReference]) {
     distinct(errors, resources.iter().map(|r| r.name.as_str()), |index| {
         path.index(index).child("name")
@@ -147,6 +154,15 @@ pub(crate) fn named_resources(errors: &mut Vec<FieldError>, path: &Path, resourc
             errors,
             &path.child("resourceRef.apiVersion"),
             resource_ref.api_version.as_deref().unwrap_or_default(),
+        );
+        let version = resource_ref.api_version.as_deref().unwrap_or_default();
+        let kind = format!("{version}, Kind={}", resource_ref.kind);
+        known(
+            errors,
+            &path.child("resourceRef"),
+            REFERABLE.contains(&kind.as_str()),
+            &kind,
+            &REFERABLE,
         );
     }
 }

@@ -79,6 +79,16 @@ fn fields_of_shoots() {
                 "spec.dns.providers",
             ),
             (
+                "/spec/resources",
+                json!([{"name": "r", "resourceRef": {"apiVersion": "v1", "kind": "Pod", "name": "p"}}]),
+                "spec.resources[0].resourceRef",
+            ),
+            (
+                "/spec/resources",
+                json!([{"name": "r", "resourceRef": {"apiVersion": "v2", "kind": "Secret", "name": "s"}}]),
+                "spec.resources[0].resourceRef",
+            ),
+            (
                 "/spec/hibernation/schedules",
                 json!([{"location": "Europe/Berlin"}]),
                 "spec.hibernation.schedules[0]",
