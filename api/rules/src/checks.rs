@@ -92,6 +92,16 @@ pub(crate) fn repeats<K: Ord>(keys: impl IntoIterator<Item = K>) -> impl Iterato
     keys.into_iter().map(move |key| !seen.insert(key))
 }
 
+/// The errors that are not among those of before.
+pub(crate) fn added(errors: Vec<FieldError>, before: &[FieldError]) -> Vec<FieldError> {
+    let key = |error: &FieldError| (error.path.clone(), error.to_string());
+    let before: BTreeSet<(String, String)> = before.iter().map(key).collect();
+    errors
+        .into_iter()
+        .filter(|error| !before.contains(&key(error)))
+        .collect()
+}
+
 /// The object's name.
 pub(crate) fn name(meta: &ObjectMeta) -> &str {
     meta.name.as_deref().unwrap_or_default()

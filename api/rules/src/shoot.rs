@@ -2,8 +2,8 @@
 //! stands in `shoot_against` and `required_types`.
 
 use api_core::v1beta1::{
-    FailureToleranceType, Hibernation, HibernationSchedule, IPFamily, MachineUpdateStrategy, Maintenance,
-    MaintenanceTimeWindow, ProxyMode, Shoot, ShootPurpose, ShootSpec,
+    FailureToleranceType, Hibernation, HibernationSchedule, IPFamily, Maintenance, MaintenanceTimeWindow, ProxyMode,
+    Shoot, ShootPurpose, ShootSpec,
 };
 use api_meta::finalizers::GARDENER;
 use api_meta::names::{DNS_UNMANAGED, GARDEN_NAMESPACE};
@@ -139,18 +139,7 @@ pub fn validate_shoot_creation(shoot: &Shoot) -> Vec<FieldError> {
     }
     let pools = Path::new("spec.provider.workers");
     for (index, pool) in shoot.spec.provider.workers.iter().enumerate() {
-        let in_place = pool.update_strategy.as_ref().filter(|strategy| {
-            matches!(
-                strategy,
-                MachineUpdateStrategy::AutoInPlaceUpdate | MachineUpdateStrategy::ManualInPlaceUpdate
-            )
-        });
-        if let Some(strategy) = in_place {
-            errors.push(pools.index(index).child("updateStrategy").invalid(
-                strategy.as_str(),
-                "machines are not updated in place, the feature gate InPlaceNodeUpdates is off; take \"AutoRollingUpdate\"",
-            ));
-        }
+        errors.extend(shoot_workers::refuse_new_in_place(&pools.index(index), pool));
     }
     errors
 }

@@ -15,6 +15,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use crate::shoot::is_workerless;
 use crate::shoot_kubernetes_defaults::{default_reservation, default_settings};
 use crate::shoot_values::NODE_MASKS;
+use crate::shoot_workers::is_in_place;
 use crate::versions;
 
 /// Pod network when neither shoot nor seed chooses one.
@@ -236,10 +237,6 @@ fn default_worker(worker: &mut Worker) {
     let strategy = worker
         .update_strategy
         .get_or_insert(MachineUpdateStrategy::AutoRollingUpdate);
-    let in_place = matches!(
-        strategy,
-        MachineUpdateStrategy::AutoInPlaceUpdate | MachineUpdateStrategy::ManualInPlaceUpdate
-    );
     let (surge, unavailable) = match strategy {
         MachineUpdateStrategy::AutoInPlaceUpdate => (0, 1),
         MachineUpdateStrategy::ManualInPlaceUpdate => (0, 0),
@@ -250,7 +247,7 @@ fn default_worker(worker: &mut Worker) {
     worker
         .system_components
         .get_or_insert(WorkerSystemComponents { allow: true });
-    if in_place {
+    if is_in_place(worker) {
         // A machine that is updated in place is not ready for as long as that takes.
         let settings = worker.machine_controller_manager.get_or_insert_default();
         settings.disable_health_timeout.get_or_insert(true);
@@ -259,7 +256,7 @@ fn default_worker(worker: &mut Worker) {
 }
 
 /// The smallest node network that holds twice the pods of the largest node.
-fn default_node_mask(shoot: &mut Shoot) {
+pub(crate) fn default_node_mask(shoot: &mut Shoot) {
     let kubernetes = &mut shoot.spec.kubernetes;
     let general = kubernetes.kubelet.as_ref().and_then(|kubelet| kubelet.max_pods);
     let pools = shoot.spec.provider.workers.iter();

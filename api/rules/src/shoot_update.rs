@@ -1,13 +1,14 @@
 //! Rules of changes of Shoots (gardener/gardener v1.150 pkg/api/core/validation/shoot.go).
 
-use api_core::v1beta1::{Shoot, ShootSpec, Worker};
+use api_core::v1beta1::{DNSProvider, Shoot, ShootSpec, Worker};
 
-use crate::checks::frozen;
+use crate::checks::{added, frozen};
 use crate::force_deletion::validate_force_deletion;
 use crate::node_ranges::{needs_more, validate_node_ranges};
 use crate::shoot::{is_workerless, validate_always};
+use crate::shoot_defaults::default_node_mask;
 use crate::shoot_ranges::validate_ranges;
-use crate::shoot_workers::pools_by_name;
+use crate::shoot_workers::{is_in_place, pools_by_name, refuse_new_in_place};
 use crate::{FieldError, Path, versions};
 
 /// Everything that is wrong with a change of a shoot's spec through the main resource.
@@ -30,21 +31,29 @@ pub fn validate_shoot_update(new: &Shoot, old: &Shoot) -> Vec<FieldError> {
     }
     let mut errors = validate_always(new);
     // These came later than Shoots that break them, which must stay changeable.
-    let before = validate_ranges(old);
-    errors.extend(validate_ranges(new).into_iter().filter(|error| !before.contains(error)));
+    errors.extend(added(validate_ranges(new), &validate_ranges(old)));
     if needs_more(new, old) {
         errors.extend(validate_node_ranges(new));
     }
     errors.extend(forced);
     let (now, before) = (&new.spec, &old.spec);
     immutable_fields(&mut errors, &path, now, before);
+    dns_change(&mut errors, &path.child("dns"), now, before);
+    node_mask_change(&mut errors, &path.child("kubernetes.kubeControllerManager"), new, old);
     errors.extend(version_change(&path.child("kubernetes.version"), now, before));
     let pools_before = pools_by_name(&before.provider.workers);
     for (index, pool) in now.provider.workers.iter().enumerate() {
-        if let Some(old) = pools_before.get(pool.name.as_str()) {
-            let path = path.child("provider.workers").index(index).child("kubernetes.version");
-            errors.extend(pool_downgrade(&path, (pool, now), (old, before)));
-        }
+        let path = path.child("provider.workers").index(index);
+        let Some(old) = pools_before.get(pool.name.as_str()) else {
+            errors.extend(refuse_new_in_place(&path, pool));
+            continue;
+        };
+        errors.extend(strategy_change(&path.child("updateStrategy"), pool, old));
+        errors.extend(pool_downgrade(
+            &path.child("kubernetes.version"),
+            (pool, now),
+            (old, before),
+        ));
     }
     if before.scheduler_name.is_some() {
         errors.extend(
@@ -74,10 +83,6 @@ fn immutable_fields(errors: &mut Vec<FieldError>, path: &Path, now: &ShootSpec, 
             errors.extend(path.child(field).immutable(now, before));
         }
     }
-    let domain = |spec: &ShootSpec| spec.dns.as_ref().and_then(|dns| dns.domain.clone());
-    if domain(before).is_some() {
-        errors.extend(path.child("dns.domain").immutable(&domain(now), &domain(before)));
-    }
     let tolerance = |spec: &ShootSpec| {
         let availability = spec.control_plane.as_ref()?.high_availability.as_ref()?;
         Some(availability.failure_tolerance.type_.clone())
@@ -99,12 +104,78 @@ fn immutable_fields(errors: &mut Vec<FieldError>, path: &Path, now: &ShootSpec, 
                 .immutable(&now.secret_binding_name, &before.secret_binding_name),
         );
     }
-    if before.exposure_class_name.is_some() {
-        errors.extend(
-            path.child("exposureClassName")
-                .immutable(&now.exposure_class_name, &before.exposure_class_name),
-        );
+}
+
+/// The domain stays, and on a seed the type of the primary provider, whose records exist already.
+fn dns_change(errors: &mut Vec<FieldError>, path: &Path, now: &ShootSpec, before: &ShootSpec) {
+    let Some(dns_before) = &before.dns else { return };
+    let Some(dns) = &now.dns else {
+        errors.extend(path.immutable(&now.dns, &before.dns));
+        return;
+    };
+    if dns_before.domain.is_some() {
+        errors.extend(path.child("domain").immutable(&dns.domain, &dns_before.domain));
     }
+    let primary = |providers: &'_ [DNSProvider]| {
+        let found = providers.iter().find(|provider| provider.primary == Some(true));
+        found.map(|provider| provider.type_.clone())
+    };
+    let Some(before) = primary(&dns_before.providers).filter(|_| now.seed_name.is_some()) else {
+        return;
+    };
+    let path = path.child("providers");
+    match (before, primary(&dns.providers)) {
+        (before, None) => {
+            let type_ = before.map(|type_| format!(" of type {type_:?}")).unwrap_or_default();
+            errors.push(path.forbidden(format!(
+                "the primary provider{type_} cannot be removed once the Shoot has a seed; keep it"
+            )));
+        }
+        (Some(before), Some(now)) if now.as_ref() != Some(&before) => errors.push(path.forbidden(format!(
+            "the primary provider's type cannot change from {before:?} to {:?} once the Shoot has a seed; keep {before:?}",
+            now.unwrap_or_default()
+        ))),
+        _ => {}
+    }
+}
+
+/// Nodes keep the size of their pod networks; that of IPv6 may be set once, for a Shoot that becomes dual-stack.
+fn node_mask_change(errors: &mut Vec<FieldError>, path: &Path, new: &Shoot, old: &Shoot) {
+    let masks = |shoot: &Shoot| {
+        let manager = shoot.spec.kubernetes.kube_controller_manager.as_ref();
+        manager.map_or((None, None), |manager| {
+            (manager.node_cidr_mask_size, manager.node_cidr_mask_size_ipv6)
+        })
+    };
+    if masks(new) == masks(old) {
+        return;
+    }
+    // A Shoot stored without the field has the default, which the update wrote into it.
+    let mut old = old.clone();
+    if !is_workerless(&old) {
+        default_node_mask(&mut old);
+    }
+    let ((now, now_ipv6), (before, before_ipv6)) = (masks(new), masks(&old));
+    errors.extend(path.child("nodeCIDRMaskSize").immutable(&now, &before));
+    if before_ipv6.is_some() {
+        errors.extend(path.child("nodeCIDRMaskSizeIPv6").immutable(&now_ipv6, &before_ipv6));
+    }
+}
+
+/// Machines are replaced, or updated in place, as long as their pool lives.
+fn strategy_change(path: &Path, now: &Worker, before: &Worker) -> Option<FieldError> {
+    (is_in_place(now) != is_in_place(before)).then(|| {
+        let word = |pool: &Worker| {
+            pool.update_strategy
+                .as_ref()
+                .map(|strategy| strategy.as_str().to_owned())
+        };
+        let words = format!(
+            "cannot change between AutoRollingUpdate and updates in place; keep {:?}, or add another pool",
+            word(before).unwrap_or_else(|| "AutoRollingUpdate".to_owned())
+        );
+        path.invalid(word(now), words)
+    })
 }
 
 /// No step back, and one minor version at a time.

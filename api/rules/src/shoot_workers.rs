@@ -96,6 +96,23 @@ pub(crate) fn pools_by_name(pools: &[Worker]) -> BTreeMap<&str, &Worker> {
     pools.iter().rev().map(|pool| (pool.name.as_str(), pool)).collect()
 }
 
+/// Whether a pool's machines are updated where they are, not replaced.
+pub(crate) fn is_in_place(pool: &Worker) -> bool {
+    matches!(
+        pool.update_strategy,
+        Some(MachineUpdateStrategy::AutoInPlaceUpdate | MachineUpdateStrategy::ManualInPlaceUpdate)
+    )
+}
+
+/// The error for a new pool whose machines would be updated in place.
+pub(crate) fn refuse_new_in_place(path: &Path, pool: &Worker) -> Option<FieldError> {
+    let strategy = pool.update_strategy.as_ref().filter(|_| is_in_place(pool))?;
+    Some(path.child("updateStrategy").invalid(
+        strategy.as_str(),
+        "machines are not updated in place, the feature gate InPlaceNodeUpdates is off; take \"AutoRollingUpdate\"",
+    ))
+}
+
 /// Rules of all pools together and of each.
 pub(crate) fn validate_pools(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
     let pools = &spec.provider.workers;

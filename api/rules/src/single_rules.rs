@@ -197,9 +197,23 @@ fn fields_of_shoots_of_older_versions() {
 }
 
 #[test]
-fn changes_of_shoots() {
+fn changes_of_settled_shoots() {
+    let in_place = changed(
+        &shoot_of(&[])["spec"]["provider"]["workers"][0],
+        "/updateStrategy",
+        json!("AutoInPlaceUpdate"),
+    );
     let settled = shoot_of(&[
-        ("/spec/exposureClassName", json!("internet")),
+        (
+            "/spec/dns",
+            json!({"domain": "a.example.com", "providers": [{"type": "a", "primary": true}]}),
+        ),
+        ("/spec/seedName", json!("north")),
+        ("/spec/provider/workers/1", changed(&in_place, "/name", json!("still"))),
+        (
+            "/spec/kubernetes/kubeControllerManager",
+            json!({"nodeCIDRMaskSize": 24, "nodeCIDRMaskSizeIPv6": 64}),
+        ),
         (
             "/spec/controlPlane/highAvailability/failureTolerance/type",
             json!("node"),
@@ -209,7 +223,35 @@ fn changes_of_shoots() {
         &settled,
         validate_shoot_update,
         vec![
-            ("/spec/exposureClassName", json!("intranet"), "spec.exposureClassName"),
+            ("/spec/dns", Value::Null, "spec.dns"),
+            ("/spec/dns/providers", json!([{"type": "a"}]), "spec.dns.providers"),
+            ("/spec/dns/providers/0/type", Value::Null, "spec.dns.providers"),
+            ("/spec/dns/providers/0/type", json!("b"), "spec.dns.providers"),
+            (
+                "/spec/kubernetes/kubeControllerManager/nodeCIDRMaskSize",
+                json!(23),
+                "spec.kubernetes.kubeControllerManager.nodeCIDRMaskSize",
+            ),
+            (
+                "/spec/kubernetes/kubeControllerManager/nodeCIDRMaskSizeIPv6",
+                json!(80),
+                "spec.kubernetes.kubeControllerManager.nodeCIDRMaskSizeIPv6",
+            ),
+            (
+                "/spec/provider/workers/0/updateStrategy",
+                json!("AutoInPlaceUpdate"),
+                "spec.provider.workers[0].updateStrategy",
+            ),
+            (
+                "/spec/provider/workers/1/updateStrategy",
+                json!("AutoRollingUpdate"),
+                "spec.provider.workers[1].updateStrategy",
+            ),
+            (
+                "/spec/provider/workers/2",
+                changed(&in_place, "/name", json!("new")),
+                "spec.provider.workers[2].updateStrategy",
+            ),
             (
                 "/spec/controlPlane/highAvailability/failureTolerance/type",
                 json!("zone"),
@@ -217,6 +259,10 @@ fn changes_of_shoots() {
             ),
         ],
     );
+}
+
+#[test]
+fn changes_of_bindings_seeds_and_statuses_of_shoots() {
     let with_secret = shoot_of(&[
         ("/spec/kubernetes/version", json!("1.33.1")),
         ("/spec/credentialsBindingName", Value::Null),
