@@ -86,7 +86,9 @@ pub use other_kinds::{
     validate_exposure_class, validate_internal_secret, validate_namespaced_cloud_profile,
     validate_namespaced_cloud_profile_update, validate_quota, validate_shoot_state,
 };
-pub use project::{default_project, project_of_namespace, validate_project, validate_project_update};
+pub use project::{
+    SeveralProjects, default_project, project_among, project_of_namespace, validate_project, validate_project_update,
+};
 pub use quota_usage::{QuotaUsage, exceeded_metrics, may_count_more};
 pub use registration::{
     competing_primaries, default_controller_registration, is_primary, validate_controller_registration,

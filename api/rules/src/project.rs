@@ -93,21 +93,47 @@ fn default_subjects(spec: &mut ProjectSpec) {
     }
 }
 
-/// Whose a namespace is: the project that its label `project.gardener.cloud/name` says, if that names it, too; without
-/// the label the only project that names it. The first of several would be anybody's choice.
+/// Several projects name a namespace and no label decides between them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "several Projects name namespace {0}, and it has no label project.gardener.cloud/name; set the label to one of them"
+)]
+pub struct SeveralProjects(String);
+
+/// The project of a namespace: the one in its label `project.gardener.cloud/name`, if that project names the namespace,
+/// too; without the label the only project that names it. Gardener has no label here and takes any of several
+/// (gardener/gardener v1.150 plugin/pkg/utils/project.go).
+///
+/// # Errors
+/// Several projects name the namespace, and no label decides.
 pub fn project_of_namespace<P: Deref<Target = Project>>(
     namespace: &str,
     label: Option<&str>,
     projects: impl IntoIterator<Item = P>,
-) -> Option<P> {
-    let names_it = |project: &P| project.spec.namespace.as_deref() == Some(namespace);
-    let mut naming = projects.into_iter().filter(names_it);
-    match label {
-        Some(owner) => naming.find(|project| project.metadata.name.as_deref() == Some(owner)),
-        None => {
-            let first = naming.next()?;
-            naming.next().is_none().then_some(first)
-        }
+) -> Result<Option<P>, SeveralProjects> {
+    project_among(namespace, label, projects, |project| {
+        let owned = project.spec.namespace.as_deref();
+        (name(&project.metadata), owned.unwrap_or_default())
+    })
+}
+
+/// The same for projects of any form, whose name and namespace `identify` returns.
+///
+/// # Errors
+/// As [`project_of_namespace`].
+pub fn project_among<P>(
+    namespace: &str,
+    label: Option<&str>,
+    projects: impl IntoIterator<Item = P>,
+    identify: impl Fn(&P) -> (&str, &str),
+) -> Result<Option<P>, SeveralProjects> {
+    let mut naming = projects.into_iter().filter(|project| identify(project).1 == namespace);
+    if let Some(owner) = label.filter(|label| !label.is_empty()) {
+        return Ok(naming.find(|project| identify(project).0 == owner));
+    }
+    match (naming.next(), naming.next()) {
+        (Some(_), Some(_)) => Err(SeveralProjects(namespace.to_owned())),
+        (only, _) => Ok(only),
     }
 }
 
@@ -277,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_is_the_labelled_projects_and_never_the_first_of_several() {
+    fn a_namespace_belongs_to_the_labelled_project_and_never_to_the_first_of_several() {
         let project = |name: &str, namespace: &str| {
             let mut project = Project::default();
             project.metadata.name = Some(name.into());
@@ -286,13 +312,17 @@ mod tests {
         };
         let projects = [project("a", "x"), project("b", "x"), project("c", "y")];
         let owner = |namespace: &str, label: Option<&str>| {
-            let found = project_of_namespace(namespace, label, &projects)?;
-            found.metadata.name.clone()
+            let found = project_of_namespace(namespace, label, &projects);
+            found.map(|found| found.and_then(|project| project.metadata.name.clone()))
         };
-        assert_eq!(owner("x", Some("b")).as_deref(), Some("b"));
-        assert_eq!(owner("x", None), None, "two name it");
-        assert_eq!(owner("y", None).as_deref(), Some("c"));
-        assert_eq!(owner("y", Some("a")), None, "a has another");
+        let is = |name: &str| Ok(Some(name.to_owned()));
+        assert_eq!(owner("x", Some("b")), is("b"));
+        let several = owner("x", None).unwrap_err().to_string();
+        assert!(several.contains("several Projects name namespace x"), "{several}");
+        assert_eq!(owner("x", Some("")), owner("x", None));
+        assert_eq!(owner("y", None), is("c"));
+        assert_eq!(owner("y", Some("a")), Ok(None), "a has another");
+        assert_eq!(owner("z", None), Ok(None));
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
             .as_ref()
             .and_then(|found| found.labels().get(labels::PROJECT_NAME));
         let owner = project_of_namespace(&namespace, label.map(String::as_str), projects.list());
+        let owner = owner.ok().flatten();
         owner.map(|project| ObjectKey::of(&*project)).into_iter().collect()
     };
     Controller::new("projects", caches.projects.clone())

@@ -108,32 +108,15 @@ pub(crate) fn some_of(names: &[&str]) -> String {
     }
 }
 
-/// The Project of a namespace: the one that its label says, without a label the one that names it.
+/// The Project of a namespace, as [`api_rules::project_of_namespace`] finds it.
 pub(crate) async fn project_of(objects: &dyn Objects, namespace: &str) -> Result<Option<Arc<Value>>, Status> {
-    let label = project_label(objects, namespace).await?;
-    let projects = objects.list(CORE, "projects", None).await?;
-    Ok(project_among(&projects, namespace, label.as_deref()).cloned())
-}
-
-/// The Project that a namespace's label names.
-pub(crate) async fn project_label(objects: &dyn Objects, namespace: &str) -> Result<Option<String>, Status> {
     let found = objects.get("", "namespaces", None, namespace).await?;
-    let label = found
-        .as_ref()
-        .and_then(|found| found["metadata"]["labels"][PROJECT_NAME].as_str());
-    Ok(label.map(str::to_owned))
-}
-
-/// Of all Projects the one of a namespace with this label.
-pub(crate) fn project_among<'p>(
-    projects: &'p [Arc<Value>],
-    namespace: &str,
-    label: Option<&str>,
-) -> Option<&'p Arc<Value>> {
-    projects.iter().find(|project| {
-        text(project, "/spec/namespace") == namespace
-            && label.is_none_or(|owner| owner == text(project, "/metadata/name"))
+    let label = found.as_ref().map(|found| &found["metadata"]["labels"][PROJECT_NAME]);
+    let projects = objects.list(CORE, "projects", None).await?;
+    api_rules::project_among(namespace, label.and_then(Value::as_str), projects, |project| {
+        (text(project, "/metadata/name"), text(project, "/spec/namespace"))
     })
+    .map_err(|several| Status::internal(several.to_string()))
 }
 
 /// Every ControllerRegistration of the garden.
@@ -156,9 +139,9 @@ pub(crate) mod tests {
     use cluster_apiserver::{Status, User};
     use futures::future::BoxFuture;
     use jiff::Timestamp;
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
-    use super::Plugin;
+    use super::{Plugin, project_of};
 
     /// Objects by resource, namespace and name; everybody may do everything that `denied` does not name.
     #[derive(Default)]
@@ -271,5 +254,30 @@ pub(crate) mod tests {
         futures::executor::block_on(plugin.admit(call, &mut object, old, objects))
             .map_err(|status| status.to_string())?;
         Ok(object)
+    }
+
+    #[test]
+    fn a_namespace_that_several_projects_name_is_refused_without_a_label() {
+        let project = |name: &str| json!({"metadata": {"name": name}, "spec": {"namespace": "garden-p"}});
+        let fixture = |label: Option<&str>| {
+            let labels = json!({"project.gardener.cloud/name": label});
+            Fixture::default()
+                .with("projects", project("a"))
+                .with("projects", project("b"))
+                .with(
+                    "namespaces",
+                    json!({"metadata": {"name": "garden-p", "labels": labels}}),
+                )
+        };
+        let found = |label| futures::executor::block_on(project_of(&fixture(label), "garden-p"));
+        assert_eq!(
+            found(Some("b")).unwrap().map(|project| (*project).clone()),
+            Some(project("b"))
+        );
+        let refusal = found(None).unwrap_err().to_string();
+        assert!(
+            refusal.contains("several Projects name namespace garden-p"),
+            "{refusal}"
+        );
     }
 }

@@ -2,8 +2,6 @@
 //! (gardener/gardener v1.150 plugin/pkg/shoot/{mutator,validator}). It completes what the profile and the seed decide,
 //! then judges. What did not change on an update is not judged again.
 
-use std::sync::Arc;
-
 use api_core::v1beta1::{CloudProfileSpec, NodeLocalDNS, Seed, Shoot};
 use api_meta::annotations::CREATED_BY;
 use api_rules::ShootDefaults;
@@ -14,7 +12,7 @@ use cluster_apiserver::schema::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
 use super::{credentials, scheduling, strategy};
-use crate::admission::{Plugin, Verdict, project_among, project_label, some_of, writes_object};
+use crate::admission::{Plugin, Verdict, project_of, some_of, writes_object};
 use crate::convert::{
     CORE, SECURITY, decode, decode_stored, encode_over, field_errors, forbid, is_leaving, refuse, text, uncoded,
 };
@@ -307,32 +305,22 @@ async fn seed(shoot: &Shoot, objects: &dyn Objects) -> Result<Option<Seed>, Stat
 /// The namespace belongs to a project that is not going away, and the names are short enough together.
 async fn check_project(review: &Review<'_>, shoot: &Shoot) -> Result<(), Status> {
     let namespace = review.call.namespace.unwrap_or_default();
-    let projects = review.objects.list(CORE, "projects", None).await?;
-    let label = project_label(review.objects, namespace).await?;
-    let project = project_among(&projects, namespace, label.as_deref());
-    let name = match project {
-        Some(project) if is_leaving(project) => {
-            let why = format!(
-                "project {} is being deleted; create the Shoot in another",
-                text(project, "/metadata/name")
-            );
-            return Err(Status::forbidden(CORE, "shoots", review.call.name, &why));
-        }
-        Some(project) => text(project, "/metadata/name").to_owned(),
-        None => {
-            let Some(name) = label else {
-                let why = no_project(review, namespace, &projects).await?;
-                return Err(Status::forbidden(CORE, "shoots", review.call.name, &why));
-            };
-            name
-        }
+    let Some(project) = project_of(review.objects, namespace).await? else {
+        let why = no_project(review, namespace).await?;
+        return Err(Status::forbidden(CORE, "shoots", review.call.name, &why));
     };
-    let too_long = api_rules::validate_technical_id(&name, shoot).into_iter().collect();
+    let name = text(&project, "/metadata/name");
+    if is_leaving(&project) {
+        let why = format!("project {name} is being deleted; create the Shoot in another");
+        return Err(Status::forbidden(CORE, "shoots", review.call.name, &why));
+    }
+    let too_long = api_rules::validate_technical_id(name, shoot).into_iter().collect();
     refuse("Shoot", review.call.name, &field_errors(too_long))
 }
 
 /// A namespace that exists becomes no project's any more, so there is only another to go to.
-async fn no_project(review: &Review<'_>, namespace: &str, projects: &[Arc<Value>]) -> Result<String, Status> {
+async fn no_project(review: &Review<'_>, namespace: &str) -> Result<String, Status> {
+    let projects = review.objects.list(CORE, "projects", None).await?;
     let mut open = Vec::new();
     for project in projects.iter().filter(|project| !is_leaving(project)) {
         let (name, theirs) = (text(project, "/metadata/name"), text(project, "/spec/namespace"));

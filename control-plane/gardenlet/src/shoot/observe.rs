@@ -59,6 +59,7 @@ async fn project_of(context: &Context, namespace: &str) -> Result<Arc<core::Proj
         label.map(String::as_str),
         context.garden_caches.projects.list(),
     )
+    .map_err(|several| Fault::dependency(several.to_string()))?
     .ok_or_else(|| {
         Fault::dependency(format!("namespace {namespace} belongs to no Project that is known"))
             .hint("create a Project with this namespace, or wait until it is known")
