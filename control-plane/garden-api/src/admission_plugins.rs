@@ -62,7 +62,7 @@ plugins! {
     NamespaceLifecycle: true, Work::Always,
         "Refuses objects in namespaces that are missing or being deleted.";
     ResourceReferenceManager: true, Work::Here,
-        "Refuses references to what is missing or what the user may not read, a Project in the namespace of another, and the removal of versions that Shoots use.";
+        "Refuses references to what is missing or what the user may not read, two Quotas of one scope, a Gardenlet named as a ManagedSeed, a Project in the namespace of another, and the removal of versions that Shoots use.";
     ExtensionValidator: true, Work::Here,
         "Refuses kinds and types of extensions that no ControllerRegistration controls.";
     ExtensionLabels: true, Work::Here,

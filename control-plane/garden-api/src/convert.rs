@@ -12,6 +12,7 @@ use serde_json::Value;
 /// API group of most of the garden's kinds.
 pub(crate) const CORE: &str = "core.gardener.cloud";
 pub(crate) const SECURITY: &str = "security.gardener.cloud";
+pub(crate) const SEED_MANAGEMENT: &str = "seedmanagement.gardener.cloud";
 
 /// Reads an object as its type; the error is the client's.
 pub(crate) fn decode<T: DeserializeOwned>(object: &Value) -> Result<T, FieldError> {

@@ -15,17 +15,16 @@ use schemars::JsonSchema;
 
 use crate::admission::{
     self, BackupIdentity, CustomVerbs, DeletionConfirmation, ExtensionLabels, ExtensionTypes, FinalizerRemoval, InUse,
-    ManageMembers, OfOwnShoot, OneProject, ParentProfile, ProjectNamespace, ProjectOwner, References, SecretInUse,
-    SeedInUse, SeedLabel, SinglePrimary, TolerationsWhitelist, Unserved, VersionsInUse,
+    ManageMembers, OfOwnShoot, OneGardenlet, OneProject, ParentProfile, ProjectNamespace, ProjectOwner, QuotaScopes,
+    References, SecretInUse, SeedInUse, SeedLabel, SinglePrimary, TolerationsWhitelist, Unserved, VersionsInUse,
 };
-use crate::convert::{CORE, SECURITY};
+use crate::convert::{CORE, SECURITY, SEED_MANAGEMENT};
 use crate::typed::{Rules, Strategy, Typed};
 use crate::workload_token::TokenRequests;
 use crate::{AdmissionPlugins, GardenSettings, columns, deployment, prepare, shoot};
 
 const BETA: &str = "v1beta1";
 const OPERATIONS: &str = "operations.gardener.cloud";
-const SEED_MANAGEMENT: &str = "seedmanagement.gardener.cloud";
 const ALPHA: &str = "v1alpha1";
 
 pub(crate) fn all(settings: &GardenSettings) -> Vec<Arc<dyn Kind>> {
@@ -174,7 +173,7 @@ fn registrations(on: &AdmissionPlugins) -> [Arc<dyn Kind>; 2] {
             ..Rules::default()
         };
         kind.print = columns::registrations();
-        kind.plugins = on.filter([Arc::new(SinglePrimary)]);
+        kind.plugins = on.filter([Arc::new(SinglePrimary), Arc::new(References::CONTROLLER_REGISTRATION)]);
     });
     let installation = cluster::<ControllerInstallation>("controllerinstallations").with(|kind| {
         kind.strategy.updates_unconditionally = false;
@@ -261,6 +260,7 @@ fn credentials(on: &AdmissionPlugins) -> [Arc<dyn Kind>; 3] {
             Arc::new(FinalizerRemoval),
             Arc::new(InUse::SECRET_BINDING),
             Arc::new(References::SECRET_BINDING),
+            Arc::new(QuotaScopes::SECRET_BINDING),
         ]);
         // For both kinds of bindings.
         kind.guards = vec![Arc::new(SecretInUse)];
@@ -284,6 +284,7 @@ fn credentials(on: &AdmissionPlugins) -> [Arc<dyn Kind>; 3] {
             Arc::new(FinalizerRemoval),
             Arc::new(InUse::CREDENTIALS_BINDING),
             Arc::new(References::CREDENTIALS_BINDING),
+            Arc::new(QuotaScopes::CREDENTIALS_BINDING),
             Arc::new(Unserved::BINDING_OF_WORKLOAD_IDENTITY),
         ]);
     });
@@ -322,7 +323,7 @@ fn seed_management(on: &AdmissionPlugins) -> [Arc<dyn Kind>; 3] {
         kind.strategy = of_gardenlets();
         kind.fields = fields(&["spec.shoot.name"]);
         kind.print = columns::managed_seeds();
-        kind.plugins = on.filter([Arc::new(Unserved::MANAGED_SEED)]);
+        kind.plugins = on.filter([Arc::new(OneGardenlet), Arc::new(Unserved::MANAGED_SEED)]);
     });
     let info = ResourceInfo::namespaced(SEED_MANAGEMENT, ALPHA, "Gardenlet", "gardenlets");
     let gardenlet = Typed::<Gardenlet>::new(info.short(&["gl", "glet"]).with_status()).with(|kind| {
@@ -335,7 +336,7 @@ fn seed_management(on: &AdmissionPlugins) -> [Arc<dyn Kind>; 3] {
         };
         kind.strategy = of_gardenlets();
         kind.print = columns::gardenlets();
-        kind.plugins = on.filter([Arc::new(Unserved::GARDENLET)]);
+        kind.plugins = on.filter([Arc::new(OneGardenlet), Arc::new(Unserved::GARDENLET)]);
     });
     let scale = ScalePaths {
         spec_replicas: ".spec.replicas".to_owned(),

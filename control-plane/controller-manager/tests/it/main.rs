@@ -11,7 +11,7 @@ use api_core::v1beta1::{
     ControllerInstallation, ControllerRegistration, Project, ProjectPhase, SecretBinding, Seed, Shoot,
 };
 use api_meta::{Condition, ConditionStatus};
-use control_plane_garden_api::{GardenSettings, kinds};
+use control_plane_garden_api::{AdmissionPlugins, GardenSettings, kinds};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -31,10 +31,15 @@ struct Garden {
 impl Garden {
     /// A garden whose controller-manager runs, with lease namespace, project `p` and nothing else.
     async fn start() -> Self {
+        Self::start_with(AdmissionPlugins::default()).await
+    }
+
+    /// The same with these admission plug-ins.
+    async fn start_with(plugins: AdmissionPlugins) -> Self {
         let settings = GardenSettings {
             entropy: base_clock::Entropy::seeded(7),
             gateway: None,
-            plugins: control_plane_garden_api::AdmissionPlugins::default(),
+            plugins,
         };
         let embedded = embedded_with("garden", kinds(&settings), |builder| builder).await;
         let garden = Self {

@@ -1,6 +1,7 @@
-//! Who names a Secret must be allowed to read it: what a binding or a Shoot names ends up where its members can read it
-//! (gardener/gardener v1.150 plugin/pkg/global/resourcereferencemanager). What was named before is not judged again, and
-//! whether something exists is told only to those who may read it.
+//! Whoever names a Secret must be allowed to read it: what a binding or a Shoot names ends up where its members can read it
+//! (gardener/gardener v1.150 plugin/pkg/global/resourcereferencemanager). The same holds for the Quotas of bindings and the
+//! resources of Shoots. What was named before is not checked again, and only users who may read an object learn whether it
+//! exists.
 
 use std::collections::BTreeSet;
 
@@ -22,16 +23,29 @@ struct Reference {
     resource: &'static str,
     namespace: String,
     name: String,
+    /// Whether naming it needs the right to read it.
+    is_guarded: bool,
 }
 
 impl Reference {
-    /// Whether the content is secret, so that naming it needs the right to read it.
-    fn is_secret(&self) -> bool {
-        matches!(self.kind, "Secret" | "WorkloadIdentity")
+    fn guarded(self) -> Self {
+        Self {
+            is_guarded: true,
+            ..self
+        }
     }
 
     fn is_cluster_wide(&self) -> bool {
-        matches!(self.kind, "ExposureClass" | "Seed")
+        matches!(self.kind, "ControllerDeployment" | "ExposureClass" | "Seed")
+    }
+
+    /// `garden-p/name`, or the name of what has no namespace.
+    fn shown(&self) -> String {
+        if self.is_cluster_wide() {
+            self.name.clone()
+        } else {
+            format!("{}/{}", self.namespace, self.name)
+        }
     }
 
     fn key(&self) -> [&str; 4] {
@@ -71,6 +85,12 @@ impl References {
         resource: "backupentries",
         of: of_entry,
     };
+    /// For ControllerRegistrations.
+    pub(crate) const CONTROLLER_REGISTRATION: Self = Self {
+        group: CORE,
+        resource: "controllerregistrations",
+        of: of_registration,
+    };
     /// For Shoots.
     pub(crate) const SHOOT: Self = Self {
         group: CORE,
@@ -107,17 +127,19 @@ impl Plugin for References {
                     resource,
                     namespace,
                     name,
+                    is_guarded,
                 } = &named;
+                let shown = named.shown();
                 let place = (!named.is_cluster_wide()).then_some(namespace.as_str());
-                if named.is_secret() && !objects.allowed(call.user, "get", group, resource, place, name).await? {
+                if *is_guarded && !objects.allowed(call.user, "get", group, resource, place, name).await? {
                     let why = format!(
-                        "{path}: user {:?} is not allowed to read {kind} {namespace}/{name}; name one that you may read",
+                        "{path}: user {:?} is not allowed to read {kind} {shown}; name one that you may read",
                         call.user.name
                     );
                     return Err(Status::forbidden(self.group, self.resource, call.name, &why));
                 }
                 if objects.get(group, resource, place, name).await?.is_none() {
-                    let words = format!("there is no {kind} {namespace}/{name}; create it first, or name another");
+                    let words = format!("there is no {kind} {shown}; create it first, or name another");
                     missing.push(FieldError::new(
                         path,
                         FieldErrorKind::NotFound,
@@ -132,7 +154,7 @@ impl Plugin for References {
     }
 }
 
-/// None where the kind is nobody's here, or the name is missing: validation says so.
+/// None for another kind, and without a name: validation refuses both.
 fn reference(path: String, kind: &str, namespace: &str, name: &str) -> Option<Reference> {
     let (kind, group, resource) = match kind {
         "Secret" => ("Secret", "", "secrets"),
@@ -141,8 +163,11 @@ fn reference(path: String, kind: &str, namespace: &str, name: &str) -> Option<Re
         "Quota" => ("Quota", CORE, "quotas"),
         "ExposureClass" => ("ExposureClass", CORE, "exposureclasses"),
         "Seed" => ("Seed", CORE, "seeds"),
+        "ControllerDeployment" => ("ControllerDeployment", CORE, "controllerdeployments"),
         _ => return None,
     };
+    // Their content is secret.
+    let is_guarded = matches!(kind, "Secret" | "WorkloadIdentity");
     (!name.is_empty()).then(|| Reference {
         path,
         kind,
@@ -150,6 +175,7 @@ fn reference(path: String, kind: &str, namespace: &str, name: &str) -> Option<Re
         resource,
         namespace: namespace.to_owned(),
         name: name.to_owned(),
+        is_guarded,
     })
 }
 
@@ -166,6 +192,7 @@ fn of_binding(binding: &Value) -> Vec<Reference> {
     let credentials = from("credentialsRef".to_owned(), text(credentials, "/kind"), credentials);
     let quotas = list(binding, "/quotas").iter().enumerate();
     let quotas = quotas.filter_map(|(at, quota)| from(format!("quotas[{at}]"), "Quota", quota));
+    let quotas = quotas.map(Reference::guarded);
     secret.into_iter().chain(credentials).chain(quotas).collect()
 }
 
@@ -181,6 +208,15 @@ fn of_entry(entry: &Value) -> Vec<Reference> {
     reference("spec.seedName".to_owned(), "Seed", "", seed)
         .into_iter()
         .collect()
+}
+
+fn of_registration(registration: &Value) -> Vec<Reference> {
+    let deployments = list(registration, "/spec/deployment/deploymentRefs").iter().enumerate();
+    let named = deployments.filter_map(|(at, to)| {
+        let path = format!("spec.deployment.deploymentRefs[{at}].name");
+        reference(path, "ControllerDeployment", "", text(to, "/name"))
+    });
+    named.collect()
 }
 
 /// What the API server of a shoot is configured by.
@@ -222,7 +258,8 @@ fn of_shoot(shoot: &Value) -> Vec<Reference> {
     for (at, resource) in list(shoot, "/spec/resources").iter().enumerate() {
         let to = &resource["resourceRef"];
         let path = format!("spec.resources[{at}].resourceRef.name");
-        found.extend(reference(path, text(to, "/kind"), namespace, text(to, "/name")));
+        let named = reference(path, text(to, "/kind"), namespace, text(to, "/name"));
+        found.extend(named.map(Reference::guarded));
     }
     for (at, provider) in list(shoot, "/spec/dns/providers").iter().enumerate() {
         let path = |field: &str| format!("spec.dns.providers[{at}].{field}");
@@ -300,6 +337,59 @@ mod tests {
             "{refusal}"
         );
         assert!(judged("nowhere", Some(&binding("nowhere"))).is_ok(), "it went later");
+    }
+
+    #[test]
+    fn quotas_and_resources_are_named_by_users_who_may_read_them() {
+        let quota = json!({"metadata": {"name": "q", "namespace": "garden-q"}});
+        let config = json!({"metadata": {"name": "config", "namespace": "garden-q"}});
+        let mut limited = binding("there");
+        limited["quotas"] = json!([{"name": "q", "namespace": "garden-q"}]);
+        let resource = json!({"name": "a", "resourceRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "config"}});
+        let shoot =
+            json!({"metadata": {"name": "s", "namespace": "garden-q"}, "spec": {"resources": [resource.clone()]}});
+        let mut fixture = there().with("quotas", quota).with("configmaps", config);
+        let create = |plugin: &References, object: &Value, fixture: &Fixture| {
+            review(plugin, Operation::Create, Some(object), None, fixture)
+        };
+        assert!(create(&References::CREDENTIALS_BINDING, &limited, &fixture).is_ok());
+        assert!(create(&References::SHOOT, &shoot, &fixture).is_ok());
+        fixture.denied.extend(["quotas", "configmaps"]);
+        let refusal = create(&References::CREDENTIALS_BINDING, &limited, &fixture).expect_err("denied");
+        assert!(
+            refusal.contains("quotas[0]: user \"alice\" is not allowed to read Quota garden-q/q;"),
+            "{refusal}"
+        );
+        let refusal = create(&References::SHOOT, &shoot, &fixture).expect_err("denied");
+        assert!(
+            refusal.contains("spec.resources[0].resourceRef.name: user \"alice\" is not allowed to read ConfigMap"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn a_registration_names_a_deployment_that_exists() {
+        let registration = |name: &str| json!({"metadata": {"name": "r"}, "spec": {"deployment": {"deploymentRefs": [{"name": name}]}}});
+        let fixture = Fixture::default().with("controllerdeployments", json!({"metadata": {"name": "there"}}));
+        let update = |name: &str, old: &str| {
+            let (new, old) = (registration(name), registration(old));
+            review(
+                &References::CONTROLLER_REGISTRATION,
+                Operation::Update,
+                Some(&new),
+                Some(&old),
+                &fixture,
+            )
+        };
+        assert!(update("there", "gone").is_ok());
+        assert!(update("gone", "gone").is_ok());
+        let refusal = update("gone", "there").expect_err("missing");
+        assert!(
+            refusal.contains(
+                "spec.deployment.deploymentRefs[0].name: Not found: \"gone\": there is no ControllerDeployment gone;"
+            ),
+            "{refusal}"
+        );
     }
 
     #[test]

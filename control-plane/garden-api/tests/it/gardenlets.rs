@@ -18,8 +18,9 @@ fn managed_seed() -> Value {
     json!({"metadata": {"name": "s"}, "spec": {"shoot": {"name": "s"}}})
 }
 
+/// Its name is not that of the ManagedSeed.
 fn gardenlet() -> Value {
-    json!({"metadata": {"name": "s"}, "spec": {"deployment": {"podLabels": {"a": "b"},
+    json!({"metadata": {"name": "g"}, "spec": {"deployment": {"podLabels": {"a": "b"},
         "additionalVolumes": [{"name": "v", "emptyDir": {}}], "helm": {"ociRepository": {"ref": "r:1"}}}}})
 }
 
@@ -85,7 +86,7 @@ async fn operations_raise_the_generation_and_reconcile_is_used_up() {
         ("gardenlets", gardenlet(), "force-redeploy"),
     ] {
         garden.ok(Method::POST, &format!("{GROUP}/{resource}"), &body).await;
-        let path = format!("{GROUP}/{resource}/s");
+        let path = format!("{GROUP}/{resource}/{}", body["metadata"]["name"].as_str().unwrap());
         let annotate = |key: &'static str, value: &'static str| {
             let patch = json!({"metadata": {"annotations": {key: value}}});
             let (garden, path) = (garden.clone(), path.clone());

@@ -103,7 +103,7 @@ async fn a_users_broken_extension_is_reported_and_does_not_keep_the_landscape_fr
     assert_eq!(first.ready(PATIENCE).await.unwrap(), []);
     let (garden, _) = clients(&first);
     let registration = json!({"metadata": {"name": "moon"}, "spec": {
-        "deployment": {"policy": "Always", "deploymentRefs": [{"name": "lander"}]},
+        "deployment": {"policy": "Always"},
         "resources": [{"kind": "Extension", "type": "moon"}],
     }});
     let registration: ControllerRegistration = serde_json::from_value(registration).unwrap();
@@ -130,7 +130,7 @@ async fn a_users_broken_extension_is_reported_and_does_not_keep_the_landscape_fr
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     assert_eq!(broken.len(), 1, "{broken:?}");
     assert!(broken[0].installation.starts_with("moon-"), "{broken:?}");
-    let why = "ControllerDeployment lander, which ControllerRegistration moon names, does not exist";
+    let why = "ControllerRegistration moon does not say what installs it: name a ControllerDeployment";
     assert!(broken[0].why.starts_with(why), "{broken:?}");
     second.stop(PATIENCE).await;
 }
