@@ -36,6 +36,12 @@ impl Plugin for Quotas {
             if is_leaving(object) {
                 return Ok(Vec::new());
             }
+            // Most Shoots have no quota: without one, no Shoot is decoded or listed.
+            let binding = binding_of(&review, object).await?;
+            let quotas = list(binding.as_deref(), "/quotas");
+            if quotas.is_empty() {
+                return Ok(Vec::new());
+            }
             let shoot: Shoot = decode_stored("Shoot", object)?;
             let old: Option<Shoot> = review.old.map(|old| decode_stored("Shoot", old)).transpose()?;
             let grows = old.as_ref().is_none_or(|old| api_rules::may_count_more(&shoot, old));
@@ -45,11 +51,8 @@ impl Plugin for Quotas {
             if !grows && !lasts {
                 return Ok(Vec::new());
             }
-            let Some(binding) = binding_of(&review, object).await? else {
-                return Ok(Vec::new());
-            };
             let mut seen = BTreeSet::new();
-            for reference in list(&*binding, "/quotas") {
+            for reference in quotas {
                 if !seen.insert((text(reference, "/namespace"), text(reference, "/name"))) {
                     continue;
                 }
