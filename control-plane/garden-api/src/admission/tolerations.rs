@@ -2,6 +2,8 @@
 //! to all, and nothing beyond its whitelist (gardener/gardener v1.150 plugin/pkg/shoot/tolerationrestriction); and the
 //! whitelist is written by who may (plugin/pkg/global/customverbauthorizer).
 
+use std::collections::BTreeSet;
+
 use api_meta::names::{GARDEN_NAMESPACE, SEED_TAINT_PROTECTED};
 use cluster_apiserver::Status;
 use cluster_apiserver::kind::{Call, Objects, Review};
@@ -36,14 +38,10 @@ impl Plugin for Tolerations {
             }
             let project = project_of(objects, call.namespace.unwrap_or_default()).await?;
             let defaults = list(project.as_deref(), "/spec/tolerations/defaults");
-            let missing: Vec<Value> = defaults
-                .iter()
-                .filter(|default| {
-                    let own = list(&*object, "/spec/tolerations");
-                    !own.iter().any(|own| text(own, "/key") == text(default, "/key"))
-                })
-                .cloned()
-                .collect();
+            let own = list(&*object, "/spec/tolerations").iter();
+            let own: BTreeSet<&str> = own.map(|own| text(own, "/key")).collect();
+            let missing = defaults.iter().filter(|default| !own.contains(text(default, "/key")));
+            let missing: Vec<Value> = missing.cloned().collect();
             if let Some(spec) = object["spec"].as_object_mut().filter(|_| !missing.is_empty()) {
                 // What is no list is refused by validation, which names the field.
                 if let Some(own) = spec.entry("tolerations").or_insert_with(|| json!([])).as_array_mut() {
@@ -59,57 +57,66 @@ impl Plugin for Tolerations {
             let Some(shoot) = review.object.filter(|_| writes_object(&review.call)) else {
                 return Ok(Vec::new());
             };
-            let before = list(review.old, "/spec/tolerations");
-            let asked = list(shoot, "/spec/tolerations").iter().enumerate();
-            let asked: Vec<(usize, &Value)> = asked.filter(|(_, one)| !before.contains(one)).collect();
+            let before = keys_and_values(list(review.old, "/spec/tolerations"));
+            let asked = list(shoot, "/spec/tolerations").iter().map(key_and_value).enumerate();
+            let asked: Vec<(usize, KeyAndValue<'_>)> = asked.filter(|(_, one)| !before.contains(one)).collect();
             if asked.is_empty() || is_leaving(shoot) {
                 return Ok(Vec::new());
             }
             let namespace = text(shoot, "/metadata/namespace");
             let project = project_of(review.objects, namespace).await?;
             let whitelist = list(project.as_deref(), "/spec/tolerations/whitelist");
+            let allowed = keys_and_values(whitelist);
             let own = namespace == GARDEN_NAMESPACE;
-            let forbidden = |(index, asked): &(usize, &Value)| {
-                let allowed = own && text(asked, "/key") == SEED_TAINT_PROTECTED
-                    || whitelist.iter().any(|allowed| covers(allowed, asked));
-                (!allowed).then(|| {
-                    let path = format!("spec.tolerations[{index}]");
-                    FieldError::forbidden(path, refusal(project.as_deref(), whitelist, asked))
-                })
+            let is_allowed = |asked: &KeyAndValue<'_>| {
+                let (key, _) = *asked;
+                // A toleration without a value allows every value of its key.
+                own && key == SEED_TAINT_PROTECTED || allowed.contains(&(key, "")) || allowed.contains(asked)
             };
-            let errors: Vec<FieldError> = asked.iter().filter_map(forbidden).collect();
+            let why = why_forbidden(project.as_deref(), whitelist);
+            let forbidden = asked.iter().filter(|(_, asked)| !is_allowed(asked));
+            let errors: Vec<FieldError> = forbidden
+                .map(|(index, asked)| {
+                    FieldError::forbidden(format!("spec.tolerations[{index}]"), format!("{} {why}", shown(asked)))
+                })
+                .collect();
             forbid(CORE, "shoots", review.call.name, &errors)?;
             Ok(Vec::new())
         })
     }
 }
 
-fn refusal(project: Option<&Value>, whitelist: &[Value], asked: &Value) -> String {
+/// What a toleration is compared by; without a value, the value is empty.
+type KeyAndValue<'v> = (&'v str, &'v str);
+
+fn key_and_value(toleration: &Value) -> KeyAndValue<'_> {
+    (text(toleration, "/key"), text(toleration, "/value"))
+}
+
+fn keys_and_values(tolerations: &[Value]) -> BTreeSet<KeyAndValue<'_>> {
+    tolerations.iter().map(key_and_value).collect()
+}
+
+/// The words that follow a toleration outside of the whitelist.
+fn why_forbidden(project: Option<&Value>, whitelist: &[Value]) -> String {
     let project = project.map_or("of its namespace", |project| text(project, "/metadata/name"));
-    let allowed: Vec<String> = whitelist.iter().map(said).collect();
+    let allowed: Vec<String> = whitelist.iter().map(|one| shown(&key_and_value(one))).collect();
     let allowed: Vec<&str> = allowed.iter().map(String::as_str).collect();
     let allowed = match allowed.as_slice() {
         [] => "nothing".to_owned(),
         some => some_of(some),
     };
     format!(
-        "{} is not in the whitelist of project {project}, which has {allowed}; leave it out, or ask who runs the landscape",
-        said(asked)
+        "is not in the whitelist of project {project}, which has {allowed}; leave it out, or ask who runs the landscape"
     )
 }
 
 /// `key`, or `key=value`.
-fn said(toleration: &Value) -> String {
-    match text(toleration, "/value") {
-        "" => text(toleration, "/key").to_owned(),
-        value => format!("{}={value}", text(toleration, "/key")),
+fn shown(toleration: &KeyAndValue<'_>) -> String {
+    match toleration {
+        (key, "") => (*key).to_owned(),
+        (key, value) => format!("{key}={value}"),
     }
-}
-
-/// One without a value is about any.
-fn covers(allowed: &Value, asked: &Value) -> bool {
-    let value = text(allowed, "/value");
-    text(allowed, "/key") == text(asked, "/key") && (value.is_empty() || value == text(asked, "/value"))
 }
 
 /// Who changes the whitelist of a Project needs a verb that no member has.
