@@ -1,5 +1,10 @@
 //! Annotation keys and values of the wire contract (gardener/gardener v1.150 pkg/apis/core/v1beta1/constants).
-//! It only names them; what they do stands where they are read.
+//! It names them and reads values that mean true; what they do stands where they are read.
+
+/// Whether a value means true, as Go's `strconv.ParseBool` reads it.
+pub fn is_true(value: &str) -> bool {
+    matches!(value, "1" | "t" | "T" | "TRUE" | "true" | "True")
+}
 
 /// Asks for an operation: see [`operation`]. Several are separated by `;`.
 pub const OPERATION: &str = "gardener.cloud/operation";

@@ -3,7 +3,7 @@
 
 use api_core::v1beta1::Shoot;
 use api_meta::ErrorCode;
-use api_meta::annotations::CONFIRMATION_FORCE_DELETION;
+use api_meta::annotations::{CONFIRMATION_FORCE_DELETION, is_true};
 
 use crate::{FieldError, Path};
 
@@ -39,7 +39,7 @@ fn confirmed(shoot: &Shoot) -> bool {
     let annotations = shoot.metadata.annotations.as_ref();
     annotations
         .and_then(|all| all.get(CONFIRMATION_FORCE_DELETION))
-        .is_some_and(|value| value == "true")
+        .is_some_and(|value| is_true(value))
 }
 
 fn may_be_given_up(shoot: &Shoot) -> bool {

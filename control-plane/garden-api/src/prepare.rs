@@ -2,7 +2,7 @@
 //! pkg/apiserver/registry/*/*/strategy.go, `PrepareForCreate` and `Canonicalize`). It never refuses anything.
 
 use api_core::v1beta1::CloudProfileSpec;
-use api_meta::annotations::{CONFIRMATION_FORCE_DELETION, OPERATION, operation};
+use api_meta::annotations::{CONFIRMATION_FORCE_DELETION, OPERATION, is_true, operation};
 use cluster_apiserver::kind::{Call, spec_differs};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -121,7 +121,7 @@ pub(crate) fn bastion(call: &Call<'_>, object: &mut Value, old: Option<&Value>) 
 
 /// Two annotations raise the generation of a Bastion: `reconcile` at each update that leaves it there.
 pub(crate) fn changes_generation_of_bastion(_call: &Call<'_>, object: &mut Value, old: &Value) -> bool {
-    let given_up = |object: &Value| annotation(object, CONFIRMATION_FORCE_DELETION) == "true";
+    let given_up = |object: &Value| is_true(annotation(object, CONFIRMATION_FORCE_DELETION));
     spec_differs(object, old)
         || annotation(object, OPERATION) == operation::RECONCILE
         || (given_up(object) && !given_up(old))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api_meta::{finalizers, labels};
+use api_meta::{annotations, finalizers, labels};
 use api_resources::{ManagedResource, ObjectReference};
 use base_controller::ObjectKey;
 use kube::core::{DynamicObject, GroupVersion};
@@ -89,7 +89,7 @@ pub(crate) fn resource_of_origin(cluster_id: &str, origin: &str) -> Option<Objec
 /// them.
 pub(crate) fn is_true(entries: Option<&BTreeMap<String, String>>, key: &str) -> bool {
     let value = entries.and_then(|entries| entries.get(key));
-    value.is_some_and(|value| matches!(value.as_str(), "1" | "t" | "T" | "true" | "TRUE" | "True"))
+    value.is_some_and(|value| annotations::is_true(value))
 }
 
 /// Whether the object is a Secret or ConfigMap that goes when nothing refers to it any more.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use api_core::v1beta1::Project;
-use api_meta::annotations::{CONFIRMATION_DELETION, DELETION_CONFIRMED_BY};
+use api_meta::annotations::{CONFIRMATION_DELETION, DELETION_CONFIRMED_BY, is_true};
 use cluster_apiserver::Status;
 use cluster_apiserver::kind::{Call, Objects, Operation, Review};
 use serde::Deserialize;
@@ -60,7 +60,7 @@ impl Plugin for DeletionConfirmation {
 }
 
 fn is_confirmed(object: &Value) -> bool {
-    annotation(object, CONFIRMATION_DELETION) == "true"
+    is_true(annotation(object, CONFIRMATION_DELETION))
 }
 
 /// Writes who confirmed the deletion: the user who sets the confirmation; later writes keep the name until it is removed.
@@ -111,7 +111,7 @@ mod tests {
     use crate::admission::tests::{Fixture, admitted, review};
 
     #[test]
-    fn deletion_needs_a_confirmation_that_says_true() {
+    fn deletion_needs_a_confirmation_with_a_value_that_go_reads_as_true() {
         let delete = |annotations| {
             let shoot =
                 json!({"kind": "Shoot", "metadata": {"name": "s", "namespace": "n", "annotations": annotations}});
@@ -123,9 +123,13 @@ mod tests {
                 &Fixture::default(),
             )
         };
-        assert!(delete(json!({"confirmation.gardener.cloud/deletion": "true"})).is_ok());
-        let refusal = delete(json!({"confirmation.gardener.cloud/deletion": "yes"})).expect_err("not true");
-        assert!(refusal.contains("kubectl annotate -n n shoots s"), "{refusal}");
+        for word in ["1", "t", "T", "TRUE", "true", "True"] {
+            assert!(delete(json!({ CONFIRMATION_DELETION: word })).is_ok(), "{word}");
+        }
+        for word in ["yes", "tRUE", "0", "false", ""] {
+            let refusal = delete(json!({ CONFIRMATION_DELETION: word })).expect_err(word);
+            assert!(refusal.contains("kubectl annotate -n n shoots s"), "{refusal}");
+        }
         assert!(delete(json!({})).is_err());
     }
 

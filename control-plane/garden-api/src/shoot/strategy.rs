@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use api_meta::annotations::{CONFIRMATION_FORCE_DELETION, OPERATION, operation};
+use api_meta::annotations::{CONFIRMATION_FORCE_DELETION, OPERATION, is_true, operation};
 use cluster_apiserver::kind::{Call, spec_differs};
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ pub(crate) fn changes_generation(call: &Call<'_>, object: &mut Value, old: &Valu
     if call.subresource == Some("binding") {
         return spec_differs(object, old);
     }
-    let confirmed = |shoot: &Value| annotation(shoot, CONFIRMATION_FORCE_DELETION) == "true";
+    let confirmed = |shoot: &Value| is_true(annotation(shoot, CONFIRMATION_FORCE_DELETION));
     let by_spec = spec_change_counts(object, old);
     let by_force = confirmed(object) && !confirmed(old);
     by_spec | by_force | by_operation(object, old)

@@ -105,7 +105,7 @@ pub(crate) fn decide(
         if shoot
             .annotations()
             .get(annotations::CONFIRMATION_DELETION)
-            .is_none_or(|value| value != "true")
+            .is_none_or(|value| !annotations::is_true(value))
         {
             return Err(Fault::user(format!(
                 "deletion is not confirmed: annotation {} is missing",
