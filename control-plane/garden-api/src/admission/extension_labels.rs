@@ -92,10 +92,13 @@ async fn labels_of(object: &Value, objects: &dyn Objects) -> Result<Option<Label
                     .type_,
             ),
             None => {
-                let bucket = text(object, "/spec/bucketName");
-                return Err(Status::internal(format!(
-                    "there is no BackupBucket {bucket:?}; create it first, or name another"
-                )));
+                let why = match text(object, "/spec/bucketName") {
+                    "" => "spec.bucketName is empty; name a BackupBucket".to_owned(),
+                    bucket => {
+                        format!("spec.bucketName: there is no BackupBucket {bucket:?}; create it, or name another")
+                    }
+                };
+                return Err(Status::internal(why));
             }
         },
         "NamespacedCloudProfile" => {
@@ -180,11 +183,8 @@ fn extensions(
     workerless: bool,
     registrations: &[ControllerRegistration],
 ) -> Labels {
-    let disabled = |type_: &str| {
-        asked
-            .iter()
-            .any(|asked| asked.type_.eq_ignore_ascii_case(type_) && asked.disabled == Some(true))
-    };
+    let disabled = asked.iter().filter(|asked| asked.disabled == Some(true));
+    let disabled: BTreeSet<String> = disabled.map(|asked| asked.type_.to_ascii_lowercase()).collect();
     let resources = registrations
         .iter()
         .flat_map(|registration| &registration.spec.resources);
@@ -195,7 +195,7 @@ fn extensions(
     let asked = asked.iter().map(|asked| &asked.type_);
     asked
         .chain(automatic)
-        .filter(|type_| !disabled(type_))
+        .filter(|type_| !disabled.contains(&type_.to_ascii_lowercase()))
         .map(|type_| (prefix::EXTENSION, type_.clone()))
         .collect()
 }
