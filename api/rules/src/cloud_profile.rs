@@ -28,7 +28,10 @@ pub fn validate_cloud_profile(profile: &CloudProfile) -> Vec<FieldError> {
         &spec.kubernetes.versions,
     );
     if spec.regions.is_empty() {
-        errors.push(path.child("regions").required("must provide at least one region"));
+        errors.push(
+            path.child("regions")
+                .required("must provide at least one region; add one"),
+        );
     }
     let regions = path.child("regions");
     distinct(&mut errors, spec.regions.iter().map(|r| r.name.as_str()), |index| {
@@ -48,7 +51,7 @@ pub fn validate_cloud_profile(profile: &CloudProfile) -> Vec<FieldError> {
     if spec.machine_types.is_empty() {
         errors.push(
             path.child("machineTypes")
-                .required("must provide at least one machine type"),
+                .required("must provide at least one machine type; add one"),
         );
     }
     let defined = capabilities::validate_definitions(
@@ -90,17 +93,17 @@ fn validate_rest(errors: &mut Vec<FieldError>, path: &Path, spec: &CloudProfileS
         not_empty(errors, &path.child("class"), &volume_type.class);
     }
     if spec.ca_bundle.as_deref().is_some_and(|bundle| !is_bundle(bundle)) {
-        errors.push(
-            path.child("caBundle")
-                .invalid(&spec.ca_bundle, "must be certificates in PEM"),
-        );
+        errors.push(path.child("caBundle").invalid(
+            &spec.ca_bundle,
+            "must be certificates in PEM; paste them with their BEGIN and END lines",
+        ));
     }
     let bastion = spec.bastion.as_ref();
     if bastion.is_some_and(|bastion| bastion.machine_image.is_none() && bastion.machine_type.is_none()) {
-        errors.push(
-            path.child("bastion")
-                .invalid(&spec.bastion, "must name a machine type, a machine image or both"),
-        );
+        errors.push(path.child("bastion").invalid(
+            &spec.bastion,
+            "must name a machine type, a machine image or both; set one, or leave the field out",
+        ));
     }
     if spec
         .limits
@@ -109,13 +112,16 @@ fn validate_rest(errors: &mut Vec<FieldError>, path: &Path, spec: &CloudProfileS
         .is_some_and(|max| max <= 0)
     {
         let max = spec.limits.as_ref().and_then(|limits| limits.max_nodes_total);
-        errors.push(path.child("limits.maxNodesTotal").invalid(max, "must be above zero"));
+        errors.push(
+            path.child("limits.maxNodesTotal")
+                .invalid(max, "must be above zero; leave it out for no limit"),
+        );
     }
 }
 
 fn validate_versions(errors: &mut Vec<FieldError>, path: &Path, versions: &[ExpirableVersion]) {
     if versions.is_empty() {
-        errors.push(path.required("must provide at least one Kubernetes version"));
+        errors.push(path.required("must provide at least one Kubernetes version; add one"));
     }
     distinct(errors, versions.iter().map(|v| v.version.as_str()), |index| {
         path.index(index).child("version")
@@ -123,7 +129,7 @@ fn validate_versions(errors: &mut Vec<FieldError>, path: &Path, versions: &[Expi
     for (index, version) in versions.iter().enumerate() {
         let path = path.index(index);
         if !versions::is_full(&version.version) {
-            errors.push(path.invalid(&version.version, "must be a full version such as \"1.35.2\""));
+            errors.push(path.invalid(&version.version, "must be a full version; write it as \"1.35.2\""));
         }
         validate_classification(errors, &path, version.classification.as_ref());
     }
@@ -154,7 +160,7 @@ fn validate_choice(errors: &mut Vec<FieldError>, path: &Path, versions: &[Expira
     let newest = versions.iter().filter(|version| versions::is_full(&version.version));
     let newest = newest.max_by_key(|version| versions::parse(&version.version));
     match newest {
-        None => errors.push(path.invalid("", "has no newest version, which new Shoots would take; add one")),
+        None => errors.push(path.invalid("", "has no newest version, which new Shoots get; add one")),
         Some(version) => {
             if let Some(end) = &version.expiration_date {
                 let words = format!("must not be set for the newest version, {}; remove it", version.version);
@@ -173,7 +179,10 @@ fn validate_machine_sizes(errors: &mut Vec<FieldError>, path: &Path, machine_typ
     ];
     for (field, size) in sizes {
         if quantity::value(&size.0).is_some_and(|size| size < 0.0) {
-            errors.push(path.child(field).invalid(&size.0, "must not be negative"));
+            errors.push(
+                path.child(field)
+                    .invalid(&size.0, "must not be negative; take 0 or more"),
+            );
         }
     }
     if let Some(storage) = &machine_type.storage
@@ -181,7 +190,7 @@ fn validate_machine_sizes(errors: &mut Vec<FieldError>, path: &Path, machine_typ
     {
         errors.push(
             path.child("storage")
-                .invalid(storage, "must have either size or minSize"),
+                .invalid(storage, "must have either size or minSize; set one of them"),
         );
     }
 }
@@ -200,7 +209,7 @@ fn validate_classification(errors: &mut Vec<FieldError>, path: &Path, classifica
 
 fn validate_images(errors: &mut Vec<FieldError>, path: &Path, images: &[MachineImage], defined: &Defined<'_>) {
     if images.is_empty() {
-        errors.push(path.required("must provide at least one machine image"));
+        errors.push(path.required("must provide at least one machine image; add one"));
     }
     distinct(errors, images.iter().map(|image| image.name.as_str()), |index| {
         path.index(index).child("name")
@@ -220,7 +229,7 @@ fn validate_images(errors: &mut Vec<FieldError>, path: &Path, images: &[MachineI
         }
         let versions = path.child("versions");
         if image.versions.is_empty() {
-            errors.push(versions.required("must provide at least one version for the machine image"));
+            errors.push(versions.required("must provide at least one version of the machine image; add one"));
         }
         distinct(errors, image.versions.iter().map(|v| v.version.as_str()), |index| {
             versions.index(index).child("version")
@@ -230,7 +239,7 @@ fn validate_images(errors: &mut Vec<FieldError>, path: &Path, images: &[MachineI
             if versions::parse(&version.version).is_none() {
                 errors.push(
                     path.child("version")
-                        .invalid(&version.version, "must be a version such as \"1.2.3\""),
+                        .invalid(&version.version, "must be a version; write it as \"1.2.3\""),
                 );
             }
             validate_classification(errors, &path, version.classification.as_ref());

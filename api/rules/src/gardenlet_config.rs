@@ -8,6 +8,7 @@ use api_core::v1beta1::{Seed, SeedTemplate};
 use api_meta::RawJson;
 use serde_json::{Map, Value, json};
 
+use crate::checks::added;
 use crate::seed::{validate_seed, validate_seed_update};
 use crate::{FieldError, Path, quantity};
 
@@ -86,7 +87,10 @@ fn read(config: &Value) -> Option<&Map<String, Value>> {
 pub(crate) fn validate(path: &Path, config: &RawJson, access: Option<Access>) -> Vec<FieldError> {
     let config = config.value();
     if read(&config).is_none() {
-        return vec![path.invalid(&config, format!("must be a {KIND} of {API_VERSION}"))];
+        return vec![path.invalid(
+            &config,
+            format!("must be a {KIND} of {API_VERSION}; set kind and apiVersion to these, or leave both out"),
+        )];
     }
     let mut errors = Vec::new();
     // Gardener names these two without what they stand in.
@@ -107,7 +111,7 @@ pub(crate) fn validate(path: &Path, config: &RawJson, access: Option<Access>) ->
         && ip.parse::<std::net::IpAddr>().is_err()
     {
         let path = path.child("sni.ingress.serviceExternalIP");
-        errors.push(path.invalid(ip, "must be an IP address"));
+        errors.push(path.invalid(ip, "must be an IP address; write it as \"192.0.2.1\", or leave it out"));
     }
     for field in [
         "defaultNotReadyTolerationSeconds",
@@ -116,7 +120,7 @@ pub(crate) fn validate(path: &Path, config: &RawJson, access: Option<Access>) ->
         let seconds = config["nodeToleration"][field].as_i64();
         if let Some(seconds) = seconds.filter(|seconds| *seconds < 0) {
             let path = path.child("nodeToleration").child(field);
-            errors.push(path.invalid(seconds, "must not be negative"));
+            errors.push(path.invalid(seconds, "must not be negative; take 0 or more"));
         }
     }
     if let (Some(connection), Some(access)) = (config["gardenClientConnection"].as_object(), access) {
@@ -132,10 +136,8 @@ pub(crate) fn validate_update(path: &Path, new: &RawJson, old: &RawJson) -> Vec<
     let (Some(new), Some(old)) = (seed(new), seed(old)) else {
         return Vec::new();
     };
-    let alone = validate_seed(&new);
-    let errors = validate_seed_update(&new, &old).into_iter();
-    let changed = errors.filter(|error| !alone.contains(error));
-    changed.map(|error| error.below(&path)).collect()
+    let changed = added(validate_seed_update(&new, &old), &validate_seed(&new));
+    changed.into_iter().map(|error| error.below(&path)).collect()
 }
 
 /// Labels of the seed; nothing where there is no seed.
@@ -148,7 +150,12 @@ pub(crate) fn seed_labels(config: &RawJson) -> Option<BTreeMap<String, String>> 
 fn template(path: &Path, config: &Value) -> Option<Result<SeedTemplate, FieldError>> {
     let written = config.get("seedConfig").filter(|seed| !seed.is_null())?;
     let read = serde_json::from_value(written.clone());
-    Some(read.map_err(|error| path.invalid(written, format!("must be the template of a Seed: {error}"))))
+    Some(read.map_err(|error| {
+        path.invalid(
+            written,
+            format!("must be the template of a Seed: {error}; correct the field that it names"),
+        )
+    }))
 }
 
 fn seed_of(template: SeedTemplate) -> Seed {
@@ -181,9 +188,15 @@ fn validate_resources(errors: &mut Vec<FieldError>, path: &Path, resources: &Val
     for (name, reserved) in reserved {
         let path = path.child(name);
         match resources["capacity"].get(name) {
-            None => errors.push(path.invalid(reserved, "has no capacity of which it could be reserved; set that")),
+            None => errors.push(path.invalid(
+                reserved,
+                "has no capacity from which it could be reserved; set resources.capacity",
+            )),
             Some(capacity) if size(reserved) > size(capacity) => {
-                errors.push(path.invalid(reserved, format!("must not be above the capacity, {capacity}")));
+                errors.push(path.invalid(
+                    reserved,
+                    format!("must not be above the capacity, {capacity}; lower it, or raise the capacity"),
+                ));
             }
             Some(_) => {}
         }

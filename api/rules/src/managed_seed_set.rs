@@ -11,7 +11,7 @@ use api_meta::names::GARDEN_NAMESPACE;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
-use crate::checks::{known, name};
+use crate::checks::{added, known, name};
 use crate::dual_approval::selects;
 use crate::gardenlet::{default_deployment, managed_seed_change, validate_managed_gardenlet};
 use crate::gardenlet_config::seed_labels;
@@ -57,7 +57,10 @@ pub fn validate_managed_seed_set(set: &ManagedSeedSet) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
     if namespace != GARDEN_NAMESPACE {
-        errors.push(Path::new("metadata.namespace").invalid(namespace, format!("must be {GARDEN_NAMESPACE:?}")));
+        errors.push(
+            Path::new("metadata.namespace")
+                .invalid(namespace, format!("must be {GARDEN_NAMESPACE:?}; create it there")),
+        );
     }
     if name(&set.metadata).contains("--") {
         let words = "must not contain two consecutive hyphens; take another name";
@@ -72,7 +75,10 @@ pub fn validate_managed_seed_set(set: &ManagedSeedSet) -> Vec<FieldError> {
     );
     let selector = path.child("selector");
     if is_empty(&spec.selector) {
-        errors.push(selector.invalid(&spec.selector, "must select by at least one label of both templates"));
+        errors.push(selector.invalid(
+            &spec.selector,
+            "must select by at least one label of both templates; set matchLabels",
+        ));
     } else {
         validate_selector(&mut errors, &selector, &spec.selector);
     }
@@ -116,10 +122,8 @@ pub fn validate_managed_seed_set_update(new: &ManagedSeedSet, old: &ManagedSeedS
         shoot_of(&path, &now.shoot_template),
         shoot_of(&path, &before.shoot_template),
     ) {
-        let alone = validate_shoot(&new);
-        let changed = validate_shoot_update(&new, &old).into_iter();
-        let changed = changed.filter(|error| !alone.contains(error));
-        errors.extend(changed.map(|error| error.below(&path)));
+        let changed = added(validate_shoot_update(&new, &old), &validate_shoot(&new));
+        errors.extend(changed.into_iter().map(|error| error.below(&path)));
     }
     errors.extend(validate_managed_seed_set(new));
     errors
@@ -141,7 +145,10 @@ pub fn validate_managed_seed_set_status(new: &ManagedSeedSet, old: &ManagedSeedS
         ("collisionCount", status.collision_count, before.collision_count),
     ] {
         if now.unwrap_or_default() < before.unwrap_or_default() {
-            let words = format!("must not go below {}", before.unwrap_or_default());
+            let words = format!(
+                "must not go below {}; keep that or raise it",
+                before.unwrap_or_default()
+            );
             errors.push(path.child(field).invalid(now.unwrap_or_default(), words));
         }
     }
@@ -153,7 +160,7 @@ fn validate_status(path: &Path, status: &ManagedSeedSetStatus, name: &str) -> Ve
     if let Some(generation) = status.observed_generation.filter(|generation| *generation < 0) {
         errors.push(
             path.child("observedGeneration")
-                .invalid(generation, "must not be negative"),
+                .invalid(generation, "must not be negative; take 0 or more"),
         );
     }
     for (field, number) in [
@@ -172,7 +179,7 @@ fn validate_status(path: &Path, status: &ManagedSeedSetStatus, name: &str) -> Ve
         ("updatedReplicas", status.updated_replicas),
     ] {
         if let Some(number) = number.filter(|number| *number > status.replicas) {
-            let words = format!("must not be above status.replicas, {}", status.replicas);
+            let words = format!("must not be above status.replicas, {}; lower it", status.replicas);
             errors.push(path.child(field).invalid(number, words));
         }
     }
@@ -186,7 +193,7 @@ fn validate_pending(errors: &mut Vec<FieldError>, path: &Path, pending: &Pending
     let number = pending.name.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<i32>().is_ok();
     if !number.is_some_and(is_number) {
-        let words = format!("must be {name:?} with a hyphen and a number behind it");
+        let words = format!("must be {name:?} with a hyphen and a number behind it; write it as \"{name}-0\"");
         errors.push(path.child("name").invalid(&pending.name, words));
     }
     let is_known = REASONS.contains(&pending.reason.as_str());
@@ -248,8 +255,10 @@ fn validate_shoot_template(errors: &mut Vec<FieldError>, path: &Path, spec: &Man
 /// A Shoot of the template, with the defaults that it will have.
 fn shoot_of(path: &Path, template: &ManagedShootTemplate) -> Result<Shoot, FieldError> {
     let spec = template.spec.decode().map_err(|error| {
-        path.child("spec")
-            .invalid(&template.spec, format!("must be the spec of a Shoot: {error}"))
+        path.child("spec").invalid(
+            &template.spec,
+            format!("must be the spec of a Shoot: {error}; correct the field that it names"),
+        )
     })?;
     let mut shoot = Shoot {
         metadata: template.metadata.clone(),
@@ -294,7 +303,7 @@ fn is_empty(selector: &LabelSelector) -> bool {
 
 fn not_negative(errors: &mut Vec<FieldError>, path: &Path, number: Option<i32>) {
     if let Some(number) = number.filter(|number| *number < 0) {
-        errors.push(path.invalid(number, "must not be negative"));
+        errors.push(path.invalid(number, "must not be negative; take 0 or more"));
     }
 }
 

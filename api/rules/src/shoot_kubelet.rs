@@ -23,7 +23,7 @@ pub(crate) fn validate_kubelet(errors: &mut Vec<FieldError>, path: &Path, kubele
     if let Some(limit) = kubelet.pod_pids_limit.filter(|limit| *limit < PIDS_MIN) {
         errors.push(
             path.child("podPIDsLimit")
-                .invalid(limit, format!("must be at least {PIDS_MIN}")),
+                .invalid(limit, format!("must be at least {PIDS_MIN}; raise it")),
         );
     }
     let numbers = [
@@ -63,20 +63,23 @@ fn validate_images(errors: &mut Vec<FieldError>, path: &Path, kubelet: &KubeletC
         ("imageGCLowThresholdPercent", low),
     ] {
         if let Some(percent) = percent.filter(|percent| !(0..=100).contains(percent)) {
-            errors.push(path.child(field).invalid(percent, "must be between 0 and 100"));
+            errors.push(
+                path.child(field)
+                    .invalid(percent, "must be between 0 and 100; take a percentage"),
+            );
         }
     }
     if let (Some(high), Some(low)) = (high, low)
         && low >= high
     {
         errors.push(path.child("imageGCLowThresholdPercent").forbidden(format!(
-            "must be below imageGCHighThresholdPercent, which is {high}; it is {low}"
+            "must be below imageGCHighThresholdPercent, which is {high}, and is {low}; lower it"
         )));
     }
     if let Some(pulls) = kubelet.max_parallel_image_pulls {
         let path = path.child("maxParallelImagePulls");
         if pulls < 1 {
-            errors.push(path.invalid(pulls, "must be at least 1"));
+            errors.push(path.invalid(pulls, "must be at least 1; raise it"));
         }
         if kubelet.serialize_image_pulls == Some(true) && pulls > 1 {
             errors.push(path.forbidden("must be 1 when serializeImagePulls is true; set that to false"));
@@ -94,19 +97,22 @@ fn validate_images(errors: &mut Vec<FieldError>, path: &Path, kubelet: &KubeletC
 
 fn validate_logs(errors: &mut Vec<FieldError>, path: &Path, kubelet: &KubeletConfig) {
     if let Some(files) = kubelet.container_log_max_files.filter(|files| *files < 2) {
-        errors.push(path.child("containerLogMaxFiles").invalid(files, "must be at least 2"));
+        errors.push(
+            path.child("containerLogMaxFiles")
+                .invalid(files, "must be at least 2; raise it"),
+        );
     }
     let size = kubelet.container_log_max_size.as_ref();
     if let Some(size) = size.filter(|size| quantity::value(&size.0).is_none_or(|size| size < 0.0)) {
         errors.push(
             path.child("containerLogMaxSize")
-                .invalid(&size.0, "must be a quantity, not negative"),
+                .invalid(&size.0, "must be a quantity that is not negative; write it as \"10Mi\""),
         );
     }
     let (least, most) = (GoDuration::from_secs(30), GoDuration::from_hours(4));
     let idle = kubelet.streaming_connection_idle_timeout;
     if let Some(idle) = idle.filter(|idle| !(least.as_nanos()..=most.as_nanos()).contains(&idle.as_nanos())) {
-        let words = format!("must be between {least} and {most}");
+        let words = format!("must be between {least} and {most}; take {most} when in doubt");
         errors.push(path.child("streamingConnectionIdleTimeout").invalid(idle, words));
     }
 }
@@ -115,7 +121,9 @@ fn validate_swap(errors: &mut Vec<FieldError>, path: &Path, kubelet: &KubeletCon
     let Some(swap) = &kubelet.memory_swap else { return };
     let path = path.child("memorySwap");
     if kubelet.fail_swap_on == Some(true) {
-        errors.push(path.forbidden("needs failSwapOn: false; with true, kubelets do not start where there is swap"));
+        errors.push(path.forbidden(
+            "needs failSwapOn: false, because kubelets with true do not start on nodes with swap; set that to false",
+        ));
     }
     if let Some(behavior) = &swap.swap_behavior {
         if kubelet.feature_gates.get("NodeSwap") != Some(&true) {
@@ -146,7 +154,7 @@ fn validate_reserved(errors: &mut Vec<FieldError>, path: &Path, kubelet: &Kubele
             .filter(|size| quantity::value(&size.0).is_none_or(|size| size < 0.0))
         {
             let path = path.child("kubeReserved").child(field);
-            errors.push(path.invalid(&size.0, "must be a quantity, not negative"));
+            errors.push(path.invalid(&size.0, "must be a quantity that is not negative; write it as \"10Mi\""));
         }
     }
 }

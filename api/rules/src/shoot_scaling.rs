@@ -54,7 +54,7 @@ pub(crate) fn validate_cluster_autoscaler(
     if let Some(threshold) = threshold.filter(|threshold| !(0.0..=1.0).contains(threshold)) {
         errors.push(
             path.child("scaleDownUtilizationThreshold")
-                .invalid(threshold, "must be between 0 and 1"),
+                .invalid(threshold, "must be between 0 and 1; take 0.5 when in doubt"),
         );
     }
     if let Some(expander) = &config.expander {
@@ -138,7 +138,10 @@ pub(crate) fn validate_vertical_autoscaler(errors: &mut Vec<FieldError>, path: &
     ];
     for (field, fraction) in fractions {
         if let Some(fraction) = fraction.filter(|fraction| !(0.0..1.0).contains(fraction)) {
-            errors.push(path.child(field).invalid(fraction, "must be at least 0 and below 1"));
+            errors.push(
+                path.child(field)
+                    .invalid(fraction, "must be at least 0 and below 1; leave it out for the default"),
+            );
         }
     }
     let numbers = [

@@ -70,7 +70,10 @@ fn identify(request: &mut TokenRequest, namespace: &str, name: &str, now: Timest
         .as_ref()
         .is_some_and(|own| !own.is_empty() && own != namespace)
     {
-        let why = "the namespace of the provided object does not match the namespace sent on the request";
+        let why = format!(
+            "metadata.namespace: {:?} is not the namespace of the request, {namespace:?}; leave it out",
+            metadata.namespace.as_deref().unwrap_or_default()
+        );
         return Err(Status::bad_request(why));
     }
     if let Some(own) = metadata.name.as_ref().filter(|own| !own.is_empty() && *own != name) {
@@ -123,7 +126,7 @@ async fn context_claims(call: &ActionCall<'_>, context: &ContextObject) -> Resul
     let namespace = context.namespace.as_deref().filter(|_| is_namespaced);
     if is_namespaced && namespace.is_none() {
         return Err(uncoded(format!(
-            "spec.contextObject.namespace: a {} has one; name it",
+            "spec.contextObject.namespace: is empty, and a {} has a namespace; set it",
             context.kind
         )));
     }
@@ -157,12 +160,21 @@ async fn context_claims(call: &ActionCall<'_>, context: &ContextObject) -> Resul
 
 async fn get(call: &ActionCall<'_>, resource: &str, namespace: Option<&str>, name: &str) -> Result<Arc<Value>, Status> {
     let found = call.objects.get(CORE, resource, namespace, name).await?;
-    found.ok_or_else(|| uncoded(format!("spec.contextObject: {resource}.{CORE} {name:?} was not found")))
+    found.ok_or_else(|| {
+        uncoded(format!(
+            "spec.contextObject: {resource}.{CORE} {name:?} was not found; name one that exists"
+        ))
+    })
 }
 
 async fn project(call: &ActionCall<'_>, namespace: Option<&str>) -> Result<Claims, Status> {
     let project = project_of(call.objects, namespace.unwrap_or_default()).await?;
-    let project = project.ok_or_else(|| uncoded("spec.contextObject.namespace: belongs to no Project"))?;
+    let project = project.ok_or_else(|| {
+        uncoded(format!(
+            "spec.contextObject.namespace: {:?} belongs to no Project; name an object of a Project's namespace",
+            namespace.unwrap_or_default()
+        ))
+    })?;
     Ok(vec![claim("project", &project)])
 }
 

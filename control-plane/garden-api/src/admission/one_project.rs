@@ -39,7 +39,7 @@ impl Plugin for OneProject {
                 } else {
                     "another project".to_owned()
                 };
-                let words = format!("belongs to {owner}; choose a namespace that is nobody's, or leave the field out");
+                let words = format!("belongs to {owner}; choose a namespace without a project, or leave the field out");
                 let error = FieldError::invalid("spec.namespace", wanted, words);
                 refuse("Project", review.call.name, &[error])?;
             }

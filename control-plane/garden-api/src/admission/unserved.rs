@@ -1,5 +1,5 @@
-//! Kinds that can be written and that nobody acts on yet: whoever creates one is told, and where somebody would wait for
-//! it or be let down by it, it is refused.
+//! Kinds that can be written and have no effect yet: their creation is answered with a warning, and refused where another
+//! object would depend on the effect.
 
 use cluster_apiserver::kind::{Operation, Review};
 use cluster_apiserver::schema::FieldError;
@@ -26,7 +26,7 @@ impl Unserved {
         path: "",
         asks: |_| true,
         refused: false,
-        words: "Bastions are not opened yet: nothing acts on them; reach the machines by the cloud's own means",
+        words: "Bastions are not deployed yet: nothing acts on them; connect to the machines by the cloud's own means",
     };
     /// Shoots that use it would fail.
     pub(crate) const BINDING_OF_WORKLOAD_IDENTITY: Self = Self {

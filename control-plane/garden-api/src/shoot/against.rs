@@ -275,9 +275,9 @@ async fn profile_missing(shoot: &Shoot, objects: &dyn Objects) -> Result<FieldEr
         let namespace = shoot.metadata.namespace.as_deref();
         let there = objects.get(CORE, "namespacedcloudprofiles", namespace, name).await?;
         let what = if there.is_some() {
-            format!("NamespacedCloudProfile {name:?} is there, but nobody merges it with its parent yet")
+            format!("NamespacedCloudProfile {name:?} exists, but is not merged with its parent yet")
         } else {
-            format!("there is no NamespacedCloudProfile {name:?}, and nobody would merge it with its parent yet")
+            format!("there is no NamespacedCloudProfile {name:?}, and these are not merged with their parents yet")
         };
         let words = format!("{what}; name a CloudProfile instead, {words}");
         return Ok(FieldError::invalid("spec.cloudProfile", kind, words));
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespaced_profile_that_nobody_has_merged_is_said_to_be_so() {
+    fn a_shoot_of_an_unmerged_namespaced_profile_is_refused_with_the_reason() {
         let named =
             || shoot(|shoot| shoot["spec"]["cloudProfile"] = json!({"kind": "NamespacedCloudProfile", "name": "mine"}));
         let mine = |status: Value| {
@@ -533,11 +533,11 @@ mod tests {
         for (fixture, said) in [
             (
                 landscape(),
-                "there is no NamespacedCloudProfile \"mine\", and nobody would merge",
+                "there is no NamespacedCloudProfile \"mine\", and these are not merged",
             ),
             (
                 mine(json!({})),
-                "NamespacedCloudProfile \"mine\" is there, but nobody merges it with its parent yet",
+                "NamespacedCloudProfile \"mine\" exists, but is not merged with its parent yet",
             ),
         ] {
             let refusal = create(named(), &fixture).expect_err(said);
@@ -554,7 +554,7 @@ mod tests {
             .unwrap()
             .unwrap();
         let merged = mine(json!({"cloudProfileSpec": parent["spec"]}));
-        create(named(), &merged).expect("somebody else has merged it");
+        create(named(), &merged).expect("another program has merged it");
     }
 
     #[test]

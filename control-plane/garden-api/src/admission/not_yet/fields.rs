@@ -1,5 +1,5 @@
-//! The fields of a Shoot's spec that nobody here brings about yet. What would leave a promise of safety, isolation or
-//! money unkept is refused; the rest is kept and answered with a warning, so that manifests carry over.
+//! The fields of a Shoot's spec that have no effect yet. Fields that promise safety, isolation or savings are refused;
+//! the others are stored and answered with a warning, so that manifests carry over.
 
 use api_core::v1beta1::{Shoot, Worker};
 use api_rules::{ShootDefaults, default_shoot};
@@ -110,7 +110,7 @@ const TO_COME: &[ToCome] = &[
         given,
         "beyond the choice of a seed, API servers are exposed in one way only",
     ),
-    warned("spec.monitoring", given, "nobody is alerted"),
+    warned("spec.monitoring", given, "no alerts are sent"),
     warned(
         "spec.systemComponents.coreDNS",
         given,

@@ -1,11 +1,11 @@
-//! What a Shoot may ask for in Gardener and nobody here brings about yet is refused, so that nothing is promised and then
-//! forgotten. Each refusal goes when its feature comes.
+//! Refuses what Gardener does for a Shoot and this product does not do yet, so that no promise is broken without a word.
+//! Each refusal is removed when its feature is added.
 
 mod fields;
 
 use std::collections::BTreeSet;
 
-use api_meta::annotations::{CONFIRMATION_FORCE_DELETION, OPERATION, operation};
+use api_meta::annotations::{CONFIRMATION_FORCE_DELETION, OPERATION, is_true, operation};
 use cluster_apiserver::kind::Review;
 use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use crate::convert::{annotation, refuse, text};
 
 /// Operations that a Shoot may be asked for.
 const OPERATIONS: [&str; 2] = [operation::RECONCILE, operation::RETRY];
-/// Operations of Gardener that nobody here brings about.
+/// Operations of Gardener that are still to come here.
 const OPERATIONS_TO_COME: [&str; 4] = [
     operation::ROTATE_PREFIX,
     operation::ROLLOUT_WORKERS_PREFIX,
@@ -86,7 +86,7 @@ fn operations(asked: &str, before: &str) -> Vec<FieldError> {
         let what = if part.starts_with(operation::ROTATE_PREFIX) {
             "credentials cannot be rotated yet"
         } else if part == operation::MAINTAIN {
-            "maintenance cannot be asked for yet"
+            "maintenance cannot be requested yet"
         } else {
             "workers cannot be rolled out on request yet"
         };
@@ -139,12 +139,12 @@ fn in_maintenance(asked: &str, before: &str) -> Vec<FieldError> {
         .collect()
 }
 
-/// Without somebody who gives it up, the annotation would only bind whoever set it: it cannot be taken back.
+/// No component acts on the annotation, and whoever sets it cannot remove it.
 fn force_deletion(asked: &str, before: &str) -> Option<FieldError> {
-    (asked == "true" && before != "true").then(|| {
+    (is_true(asked) && !is_true(before)).then(|| {
         FieldError::forbidden(
             format!("metadata.annotations[{CONFIRMATION_FORCE_DELETION}]"),
-            "a Shoot cannot be given up yet; mend what holds its deletion: `orangery why` names it",
+            "force-deletion is not supported yet; remove the annotation, and correct what blocks the deletion: `orangery why` names it",
         )
     })
 }
@@ -210,15 +210,16 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_bound_by_giving_up_what_nobody_gives_up() {
+    fn force_deletion_is_refused_when_it_is_first_confirmed() {
         let refused = force_deletion("true", "").map(|error| error.to_string()).unwrap();
         assert!(refused.contains("confirmation.gardener.cloud/force-deletion") && refused.contains("orangery why"));
-        assert_eq!(force_deletion("true", "true"), None);
+        assert!(force_deletion("1", "").is_some());
+        assert_eq!(force_deletion("true", "1"), None);
         assert_eq!(force_deletion("", ""), None);
     }
 
     #[test]
-    fn operations_that_nobody_does_are_refused_when_they_are_asked_for() {
+    fn operations_still_to_come_are_refused_when_first_requested() {
         let told = |asked: &str, before: &str| -> Vec<String> {
             let errors = operations(asked, before);
             errors.iter().map(ToString::to_string).collect()
