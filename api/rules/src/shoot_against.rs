@@ -1,6 +1,8 @@
 //! Rules of Shoots that need the cloud profile (gardener/gardener v1.150 plugin/pkg/shoot/validator). On updates, what
 //! did not change is not judged again: profiles move on under running shoots.
 
+use std::collections::BTreeSet;
+
 use api_core::v1beta1::{AvailabilityZone, CloudProfileSpec, Region, Shoot, VersionClassification, Worker};
 use jiff::Timestamp;
 
@@ -148,14 +150,11 @@ fn validate_pool(
     if before.is_none_or(|before| before.machine.image != pool.machine.image) {
         validate_image(errors, &path.child("machine.image"), pool, profile, now);
     }
+    let zones_before: BTreeSet<&String> = before.iter().flat_map(|before| &before.zones).collect();
+    let zones = region.iter().flat_map(|region| &region.zones);
+    let zones: Vec<&str> = zones.map(|zone| zone.name.as_str()).collect();
     for (index, zone) in pool.zones.iter().enumerate() {
-        let known_before = before.is_some_and(|before| before.zones.contains(zone));
-        let zones: Vec<&str> = region
-            .iter()
-            .flat_map(|region| &region.zones)
-            .map(|zone| zone.name.as_str())
-            .collect();
-        if !known_before && region.is_some() && !zones.contains(&zone.as_str()) {
+        if !zones_before.contains(zone) && region.is_some() && !zones.contains(&zone.as_str()) {
             let path = path.child("zones").index(index);
             errors.push(match region.filter(|region| region.zones.is_empty()) {
                 Some(Region { name, .. }) => {

@@ -73,18 +73,34 @@ fn field_error(error: api_rules::FieldError) -> FieldError {
     FieldError::new(path, kind, (!silent).then_some(value), detail)
 }
 
+/// Errors that an answer lists at most: more than a person corrects at once, and far less than an answer of megabytes.
+/// Gardener lists all.
+pub(crate) const ERRORS_SHOWN_MAX: usize = 100;
+
+/// The first errors, and one that counts the others.
+pub(crate) fn bounded(errors: &[FieldError]) -> Vec<FieldError> {
+    let shown = &errors[..errors.len().min(ERRORS_SHOWN_MAX)];
+    let mut bounded = shown.to_vec();
+    let more = errors.len() - shown.len();
+    if more > 0 {
+        let words = format!("{more} more errors are not listed; correct the listed ones first");
+        bounded.push(FieldError::new("<nil>", FieldErrorKind::TooMany, None, words));
+    }
+    bounded
+}
+
 /// Refuses with 422 when there are errors.
 pub(crate) fn refuse(kind: &str, name: &str, errors: &[FieldError]) -> Result<(), Status> {
     if errors.is_empty() {
         Ok(())
     } else {
-        Err(Status::invalid(CORE, kind, name, errors))
+        Err(Status::invalid(CORE, kind, name, &bounded(errors)))
     }
 }
 
 /// Refuses with 403 when there are errors, as Gardener's admission plug-ins do: the fields stand in the message alone.
 pub(crate) fn forbid(group: &str, resource: &str, name: &str, errors: &[FieldError]) -> Result<(), Status> {
-    let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    let all: Vec<String> = bounded(errors).iter().map(ToString::to_string).collect();
     match all.as_slice() {
         [] => Ok(()),
         [one] => Err(Status::forbidden(group, resource, name, one)),
@@ -131,4 +147,32 @@ pub(crate) fn is_leaving(object: &Value) -> bool {
     object
         .pointer("/metadata/deletionTimestamp")
         .is_some_and(|at| !at.is_null())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_lists_a_hundred_errors_and_counts_the_others() {
+        let errors = |count: usize| -> Vec<FieldError> {
+            (0..count)
+                .map(|at| FieldError::forbidden(format!("spec.list[{at}]"), "leave it out"))
+                .collect()
+        };
+        assert_eq!(bounded(&errors(100)), errors(100));
+        let many = bounded(&errors(10_000));
+        assert_eq!(many[..100], errors(100));
+        let last: Vec<String> = many[100..].iter().map(ToString::to_string).collect();
+        assert_eq!(
+            last,
+            ["<nil>: Too many: 9900 more errors are not listed; correct the listed ones first"]
+        );
+        let refusal = forbid(CORE, "shoots", "s", &errors(101)).unwrap_err().to_string();
+        assert!(
+            refusal.contains("spec.list[99]") && refusal.contains("1 more errors"),
+            "{refusal}"
+        );
+        assert!(!refusal.contains("spec.list[100]"), "{refusal}");
+    }
 }

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::admission::Plugin;
-use crate::convert::{decode, encode_over, field_errors};
+use crate::convert::{bounded, decode, encode_over, field_errors};
 
 type RuleErrors = Vec<api_rules::FieldError>;
 
@@ -183,7 +183,7 @@ impl<T: DeserializeOwned + Serialize + Send + Sync + 'static> Kind for Typed<T> 
         if self.refuse_name(call.name).is_some() {
             errors.retain(|error| error.path != "metadata.name");
         }
-        errors
+        bounded(&errors)
     }
 
     fn review<'a>(&'a self, review: Review<'a>) -> BoxFuture<'a, Result<Vec<String>, Status>> {

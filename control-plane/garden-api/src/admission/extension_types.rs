@@ -2,6 +2,8 @@
 //! (gardener/gardener v1.150 plugin/pkg/global/extensionvalidation). What was stored with a type whose registration
 //! went away afterwards may be updated still, as long as the change adds no such type.
 
+use std::collections::BTreeSet;
+
 use api_core::v1beta1::{BackupBucket, BackupEntry, ControllerRegistration, Seed, Shoot};
 use cluster_apiserver::Status;
 use cluster_apiserver::kind::{Objects, Review};
@@ -36,7 +38,8 @@ impl Plugin for ExtensionTypes {
             let mut errors = unknown_types(object, &registrations, review.objects).await?;
             if let Some(old) = review.old {
                 let before = unknown_types(old, &registrations, review.objects).await?;
-                errors.retain(|error| !before.iter().any(|before| before.detail == error.detail));
+                let before: BTreeSet<String> = before.into_iter().map(|error| error.detail).collect();
+                errors.retain(|error| !before.contains(&error.detail));
             }
             let resource = match text(object, "/kind") {
                 "BackupEntry" => "backupentries".to_owned(),

@@ -241,24 +241,23 @@ pub(super) fn asked(shoot: &Value) -> Asked {
     let defaults = defaults();
     for row in TO_COME {
         let default = defaults.pointer(&format!("/{}", row.path.replace('.', "/")));
-        at(
-            (shoot, shoot),
-            row.path,
-            Place::default(),
-            &mut |place, (value, beside)| {
-                if row.answer == Answer::Told || default == Some(value) || !(row.asks)(value, beside) {
-                    return;
-                }
-                let (what, Place { path, place }) = (row.what, place);
-                if row.answer == Answer::Refused {
-                    let what = FieldError::forbidden(path, format!("{what} yet; leave the field out"));
-                    asked.refused.push(Said { place, what });
-                } else {
-                    let what = format!("{path}: {what} yet: the value is kept and does nothing");
-                    asked.warned.push(Said { place, what });
-                }
-            },
-        );
+        let root = Place {
+            above: None,
+            step: Step::Root,
+        };
+        at((shoot, shoot), row.path, &root, &mut |place, (value, beside)| {
+            if row.answer == Answer::Told || default == Some(value) || !(row.asks)(value, beside) {
+                return;
+            }
+            let (what, path, place) = (row.what, place.path(), place.lasting());
+            if row.answer == Answer::Refused {
+                let what = FieldError::forbidden(path, format!("{what} yet; leave the field out"));
+                asked.refused.push(Said { place, what });
+            } else {
+                let what = format!("{path}: {what} yet: the value is kept and does nothing");
+                asked.warned.push(Said { place, what });
+            }
+        });
     }
     asked
 }
@@ -280,32 +279,44 @@ fn defaults() -> Value {
     serde_json::to_value(shoot).unwrap_or_default()
 }
 
-/// Where a value stands, for people and to be found again.
-#[derive(Clone, Default)]
-struct Place {
-    path: String,
-    place: String,
+/// A step on the way to a value, and the steps above it. Most values ask for nothing: texts are made of few.
+struct Place<'p> {
+    above: Option<&'p Place<'p>>,
+    step: Step<'p>,
 }
 
-impl Place {
-    fn below(&self, name: &str) -> Self {
-        let below = |text: &str| match text {
-            "" => name.to_owned(),
-            text => format!("{text}.{name}"),
-        };
-        Self {
-            path: below(&self.path),
-            place: below(&self.place),
-        }
+#[derive(Clone, Copy)]
+enum Step<'p> {
+    Root,
+    Field(&'p str),
+    /// An entry of a list, with its name if it has one.
+    Entry(usize, Option<&'p str>),
+}
+
+impl Place<'_> {
+    /// `spec.provider.workers[0].sysctls`.
+    fn path(&self) -> String {
+        self.text(&|index, _| index.to_string())
     }
 
-    fn entry(&self, index: usize, value: &Value) -> Self {
-        let name = value.get("name").and_then(Value::as_str);
-        let name = name.map_or_else(|| index.to_string(), |name| format!("{name:?}"));
-        Self {
-            path: format!("{}[{index}]", self.path),
-            place: format!("{}[{name}]", self.place),
+    /// The same with names in place of numbers, which change when other entries come and go.
+    fn lasting(&self) -> String {
+        self.text(&|index, name| name.map_or_else(|| index.to_string(), |name| format!("{name:?}")))
+    }
+
+    fn text(&self, entry: &dyn Fn(usize, Option<&str>) -> String) -> String {
+        let mut text = self.above.map(|above| above.text(entry)).unwrap_or_default();
+        match self.step {
+            Step::Root => {}
+            Step::Field(name) => {
+                if !text.is_empty() {
+                    text.push('.');
+                }
+                text.push_str(name);
+            }
+            Step::Entry(index, name) => text.push_str(&format!("[{}]", entry(index, name))),
         }
+        text
     }
 }
 
@@ -313,8 +324,8 @@ impl Place {
 fn at<'a>(
     (value, beside): (&'a Value, &'a Value),
     path: &str,
-    so_far: Place,
-    seen: &mut impl FnMut(Place, (&'a Value, &'a Value)),
+    so_far: &Place<'_>,
+    seen: &mut impl FnMut(&Place<'_>, (&'a Value, &'a Value)),
 ) {
     if path.is_empty() {
         return seen(so_far, (value, beside));
@@ -322,12 +333,19 @@ fn at<'a>(
     let (step, rest) = path.split_once('.').unwrap_or((path, ""));
     let name = step.trim_end_matches("[]");
     let Some(inner) = value.get(name) else { return };
-    let here = so_far.below(name);
+    let here = Place {
+        above: Some(so_far),
+        step: Step::Field(name),
+    };
     if name == step {
-        return at((inner, value), rest, here, seen);
+        return at((inner, value), rest, &here, seen);
     }
     for (index, entry) in inner.as_array().into_iter().flatten().enumerate() {
-        at((entry, inner), rest, here.entry(index, entry), seen);
+        let here = Place {
+            above: Some(&here),
+            step: Step::Entry(index, entry.get("name").and_then(Value::as_str)),
+        };
+        at((entry, inner), rest, &here, seen);
     }
 }
 
