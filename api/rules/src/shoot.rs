@@ -1,16 +1,11 @@
 //! Rules of Shoots by themselves (gardener/gardener v1.150 pkg/api/core/validation/shoot.go). What needs other objects
 //! stands in `shoot_against` and `required_types`.
 
-use api_core::v1beta1::{
-    FailureToleranceType, Hibernation, HibernationSchedule, IPFamily, Maintenance, MaintenanceTimeWindow, ProxyMode,
-    Shoot, ShootPurpose, ShootSpec,
-};
+use api_core::v1beta1::{FailureToleranceType, IPFamily, ProxyMode, Shoot, ShootPurpose, ShootSpec};
 use api_meta::finalizers::GARDENER;
 use api_meta::names::{DNS_UNMANAGED, GARDEN_NAMESPACE};
 
-use crate::checks::{
-    distinct, dns_label, dns_name, is_dns_name, known, name, named, named_resources, not_empty, repeats,
-};
+use crate::checks::{distinct, dns_label, dns_name, is_dns_name, known, name, named, named_resources, not_empty};
 use crate::node_ranges::validate_node_ranges;
 use crate::old_spellings::both_on_and_off;
 use crate::shoot_addons::{validate_addons, validate_rewriting, validate_rotation};
@@ -18,22 +13,17 @@ use crate::shoot_components::validate_components;
 use crate::shoot_networks::validate_networking;
 use crate::shoot_ranges::validate_ranges;
 use crate::shoot_scaling::{validate_cluster_autoscaler, validate_vertical_autoscaler};
+use crate::shoot_schedules::{validate_hibernation, validate_maintenance};
 use crate::shoot_settle::NO_SECRET_NAME_FROM;
 use crate::shoot_values::{NODE_MASKS, validate_kubernetes_values};
 use crate::{FieldError, Path, shoot_workers, versions};
 
 /// Project and shoot name together: both stand in names of cloud resources, whose length is bounded.
 const PROJECT_AND_SHOOT_BYTES_MAX: usize = 21;
-/// Shortest maintenance window.
-const WINDOW_MINUTES_MIN: i64 = 30;
-/// Longest maintenance window.
-const WINDOW_MINUTES_MAX: i64 = 6 * 60;
 /// First minor version of Kubernetes from which a Shoot must not use `cloudProfileName` and `secretBindingName`.
 pub(crate) const NO_OLD_REFERENCES_FROM: u64 = 34;
 /// Node networks of IPv6, as prefix lengths.
 const NODE_MASKS_IPV6: std::ops::RangeInclusive<i32> = 64..=124;
-/// Fields of a cron line.
-const CRON_FIELDS: usize = 5;
 
 /// Whether the shoot has a control plane only.
 pub fn is_workerless(shoot: &Shoot) -> bool {
@@ -323,93 +313,6 @@ fn validate_dns(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSpec) {
     }
 }
 
-fn validate_hibernation(errors: &mut Vec<FieldError>, path: &Path, hibernation: &Hibernation) {
-    type Line = fn(&HibernationSchedule) -> &Option<String>;
-    let lines: [(&str, Line); 2] = [("start", |schedule| &schedule.start), ("end", |schedule| &schedule.end)];
-    for (field, line) in lines {
-        let lines: Vec<&Option<String>> = hibernation.schedules.iter().map(line).collect();
-        for ((index, line), repeated) in lines.iter().enumerate().zip(repeats(&lines)) {
-            if let Some(line) = line.as_ref().filter(|_| repeated) {
-                errors.push(path.index(index).child(field).duplicate(line));
-            }
-        }
-    }
-    for (index, schedule) in hibernation.schedules.iter().enumerate() {
-        let path = path.index(index);
-        if schedule.start.is_none() && schedule.end.is_none() {
-            errors.push(path.required("either start or end has to be provided; set one"));
-        }
-        for (field, line) in [("start", &schedule.start), ("end", &schedule.end)] {
-            let wrong = line
-                .as_ref()
-                .filter(|line| line.split_whitespace().count() != CRON_FIELDS);
-            if let Some(line) = wrong {
-                errors.push(
-                    path.child(field)
-                        .invalid(line, "must be a cron line of five fields such as \"0 20 * * 1-5\""),
-                );
-            }
-        }
-        if let Some(location) = schedule
-            .location
-            .as_ref()
-            .filter(|zone| jiff::tz::TimeZone::get(zone).is_err())
-        {
-            errors.push(
-                path.child("location")
-                    .invalid(location, "must be a time zone such as \"Europe/Berlin\""),
-            );
-        }
-    }
-}
-
-fn validate_maintenance(errors: &mut Vec<FieldError>, path: &Path, maintenance: &Maintenance) {
-    let Some(MaintenanceTimeWindow { begin, end }) = &maintenance.time_window else {
-        return;
-    };
-    let path = path.child("timeWindow");
-    let minutes = |field: &str, text: &str, errors: &mut Vec<FieldError>| {
-        let read = window_minute(text);
-        if read.is_none() {
-            errors.push(
-                path.child(field)
-                    .invalid(text, "must be a time such as \"220000+0100\""),
-            );
-        }
-        read
-    };
-    let (Some(from), Some(to)) = (minutes("begin", begin, errors), minutes("end", end, errors)) else {
-        return;
-    };
-    let length = (to - from).rem_euclid(24 * 60);
-    if !(WINDOW_MINUTES_MIN..=WINDOW_MINUTES_MAX).contains(&length) {
-        errors.push(path.invalid(
-            format!("{begin}-{end}"),
-            format!("must last between {WINDOW_MINUTES_MIN} and {WINDOW_MINUTES_MAX} minutes, lasts {length}; move begin or end"),
-        ));
-    }
-}
-
-/// Minutes since midnight UTC of `HHMMSS+HHMM`.
-fn window_minute(text: &str) -> Option<i64> {
-    if !text.is_ascii() || text.len() != 11 {
-        return None;
-    }
-    let number = |from: usize, max: i64| {
-        text.get(from..from + 2)?
-            .parse::<i64>()
-            .ok()
-            .filter(|n| (0..=max).contains(n))
-    };
-    let sign = match &text[6..7] {
-        "+" => 1,
-        "-" => -1,
-        _ => return None,
-    };
-    number(4, 59)?;
-    Some(number(0, 23)? * 60 + number(2, 59)? - sign * (number(7, 14)? * 60 + number(9, 59)?))
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use serde_json::json;
@@ -542,7 +445,5 @@ pub(crate) mod tests {
         assert_eq!(validate_technical_id("sixteen-letters-", &shoot()), None);
         let error = validate_technical_id("seventeen-letters", &shoot()).unwrap();
         assert!(error.detail.contains("22 characters"), "{error}");
-        assert_eq!(window_minute("013000+0200"), Some(-30));
-        assert_eq!(window_minute("250000+0000"), None);
     }
 }

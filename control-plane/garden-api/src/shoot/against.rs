@@ -1,76 +1,16 @@
 //! Shoots against the objects they refer to: project, cloud profile, seed, bindings
-//! (gardener/gardener v1.150 plugin/pkg/shoot/{mutator,validator}). It completes what the profile and the seed decide,
-//! then judges. What did not change on an update is not judged again.
+//! (gardener/gardener v1.150 plugin/pkg/shoot/validator). What did not change on an update is not validated again.
 
-use api_core::v1beta1::{CloudProfileSpec, NodeLocalDNS, Seed, Shoot};
-use api_meta::annotations::CREATED_BY;
-use api_rules::ShootDefaults;
-use base_clock::Entropy;
+use api_core::v1beta1::Shoot;
 use cluster_apiserver::Status;
-use cluster_apiserver::kind::{Call, Objects, Operation, Review};
-use cluster_apiserver::schema::{FieldError, FieldErrorKind};
-use serde_json::Value;
+use cluster_apiserver::kind::Review;
+use cluster_apiserver::schema::FieldError;
 
-use super::{credentials, scheduling, strategy};
+use super::profile::{profile, profile_missing, seed};
+use super::{credentials, scheduling};
+use crate::AdmissionPlugin;
 use crate::admission::{Plugin, Verdict, project_of, some_of, writes_object};
-use crate::convert::{
-    CORE, SECURITY, decode, decode_stored, encode_over, field_errors, forbid, is_leaving, refuse, text, uncoded,
-};
-use crate::prepare::annotate;
-use crate::{AdmissionPlugin, AdmissionPlugins, GardenSettings};
-
-/// The plug-in `ShootMutator`, and those that give a new Shoot one default each; and what needs no plug-in: the other
-/// defaults, and what the part `binding` may change.
-pub(super) struct Complete {
-    entropy: Entropy,
-    on: AdmissionPlugins,
-}
-
-impl Complete {
-    pub(super) fn new(settings: &GardenSettings) -> Self {
-        Self {
-            entropy: settings.entropy.clone(),
-            on: settings.plugins.clone(),
-        }
-    }
-}
-
-impl Plugin for Complete {
-    fn name(&self) -> Option<AdmissionPlugin> {
-        // It does the work of several.
-        None
-    }
-
-    fn admit<'a>(
-        &'a self,
-        call: Call<'a>,
-        object: &'a mut Value,
-        old: Option<&'a Value>,
-        objects: &'a dyn Objects,
-    ) -> Verdict<'a> {
-        Box::pin(async move {
-            match call.subresource {
-                None => self.complete(call, object, old, objects).await?,
-                Some("binding") => {
-                    if let Some(old) = old {
-                        strategy::keep_all_but_the_seed(object, old);
-                        let same = text(object, "/spec/seedName") == text(old, "/spec/seedName");
-                        if same && self.on.has(AdmissionPlugin::ShootValidator) {
-                            return Err(uncoded(
-                                "update of binding rejected: the Shoot names this seed already; leave it",
-                            ));
-                        }
-                    }
-                    if self.on.has(AdmissionPlugin::ShootMutator) {
-                        complete_networks(object, objects).await?;
-                    }
-                }
-                Some(_) => {}
-            }
-            Ok(Vec::new())
-        })
-    }
-}
+use crate::convert::{CORE, decode_stored, field_errors, forbid, is_leaving, refuse, text};
 
 /// The plug-in `ShootValidator`.
 pub(super) struct Validate;
@@ -100,99 +40,6 @@ impl Plugin for Validate {
     }
 }
 
-impl Complete {
-    /// Defaults of the shoot, with its profile and seed where they are known.
-    async fn complete(
-        &self,
-        call: Call<'_>,
-        object: &mut Value,
-        old: Option<&Value>,
-        objects: &dyn Objects,
-    ) -> Result<(), Status> {
-        if is_leaving(object) {
-            return Ok(());
-        }
-        // What cannot be read is refused by validation, which names the field.
-        let Ok(mut shoot) = decode::<Shoot>(object) else {
-            return Ok(());
-        };
-        let mutates = self.on.has(AdmissionPlugin::ShootMutator);
-        let (profile, seed) = match mutates {
-            true => (profile(&shoot, objects).await?, seed(&shoot, objects).await?),
-            false => (None, None),
-        };
-        let created = call.operation == Operation::Create && old.is_none();
-        let with = ShootDefaults {
-            seed: seed.as_ref(),
-            cloud_profile: profile.as_ref(),
-            now: call.now,
-            entropy: self.entropy.next_u64(),
-            rotates_key: created && mutates,
-            scales_vertically: created && self.on.has(AdmissionPlugin::ShootVPAEnabledByDefault),
-            reserves: self.on.has(AdmissionPlugin::ShootResourceReservation),
-        };
-        api_rules::default_shoot(&mut shoot, with);
-        if created && self.on.has(AdmissionPlugin::ShootNodeLocalDNSEnabledByDefault) {
-            enable_node_local_dns(&mut shoot);
-        }
-        encode_over(&shoot, object);
-        if !mutates {
-            return Ok(());
-        }
-        refuse_incomplete(&call, &shoot, profile.as_ref(), objects).await?;
-        if created {
-            annotate(object, CREATED_BY, &call.user.name);
-        }
-        Ok(())
-    }
-}
-
-/// As gardener/gardener v1.150 plugin/pkg/shoot/nodelocaldns.
-fn enable_node_local_dns(shoot: &mut Shoot) {
-    if shoot.spec.provider.workers.is_empty() {
-        return;
-    }
-    let components = shoot.spec.system_components.get_or_insert_default();
-    components.node_local_dns.get_or_insert_with(|| NodeLocalDNS {
-        enabled: true,
-        ..NodeLocalDNS::default()
-    });
-}
-
-/// Refuses a Shoot whose versions are not complete with its cloud profile, or whose cloud profile is missing.
-async fn refuse_incomplete(
-    call: &Call<'_>,
-    shoot: &Shoot,
-    profile: Option<&CloudProfileSpec>,
-    objects: &dyn Objects,
-) -> Result<(), Status> {
-    let unresolved = match profile {
-        Some(profile) => api_rules::unresolved_version(shoot, profile, call.now),
-        // Without it, the first thing missed would be the rest of the version.
-        None if api_rules::cloud_profile_name(shoot).is_some_and(|(_, name)| !name.is_empty()) => {
-            let missing = profile_missing(shoot, objects).await?;
-            return Err(Status::internal(format!(
-                "could not find referenced cloud profile: {missing}"
-            )));
-        }
-        None => None,
-    };
-    let errors = field_errors(unresolved.into_iter().collect());
-    forbid(CORE, "shoots", call.name, &errors)
-}
-
-/// A shoot that just got its seed gets the networks the seed offers to shoots.
-async fn complete_networks(object: &mut Value, objects: &dyn Objects) -> Result<(), Status> {
-    let Ok(mut shoot) = decode::<Shoot>(object) else {
-        return Ok(());
-    };
-    if let Some(seed) = seed(&shoot, objects).await? {
-        api_rules::default_shoot_networks(&mut shoot, Some(&seed));
-        encode_over(&shoot, object);
-    }
-    Ok(())
-}
-
 async fn judge(review: &Review<'_>, shoot: &Shoot, old: Option<&Shoot>) -> Result<Vec<FieldError>, Status> {
     let objects = review.objects;
     let mut errors = Vec::new();
@@ -215,7 +62,7 @@ async fn judge(review: &Review<'_>, shoot: &Shoot, old: Option<&Shoot>) -> Resul
         None if api_rules::cloud_profile_name(shoot).is_some() => errors.push(profile_missing(shoot, objects).await?),
         None => {}
     }
-    check_credentials(review, shoot, old, &mut errors).await?;
+    credentials::check_bindings(review, shoot, old, &mut errors).await?;
     if let Some(old) = old {
         credentials::check_change(review, shoot, old).await?;
     }
@@ -237,69 +84,6 @@ async fn judge(review: &Review<'_>, shoot: &Shoot, old: Option<&Shoot>) -> Resul
         errors.extend(field_errors(api_rules::validate_shoot_networks(shoot)));
     }
     Ok(errors)
-}
-
-/// The merged profile that the shoot names; none where it is missing.
-pub(super) async fn profile(shoot: &Shoot, objects: &dyn Objects) -> Result<Option<CloudProfileSpec>, Status> {
-    let Some((kind, name)) = api_rules::cloud_profile_name(shoot) else {
-        return Ok(None);
-    };
-    if !matches!(kind, "" | "CloudProfile" | "NamespacedCloudProfile") {
-        return Ok(None);
-    }
-    let (found, pointer) = if kind == "NamespacedCloudProfile" {
-        let namespace = shoot.metadata.namespace.as_deref();
-        (
-            objects.get(CORE, "namespacedcloudprofiles", namespace, name).await?,
-            "/status/cloudProfileSpec",
-        )
-    } else {
-        (objects.get(CORE, "cloudprofiles", None, name).await?, "/spec")
-    };
-    let Some(found) = found else { return Ok(None) };
-    // The profile of a project is empty until it is merged with its parent.
-    let merged = found.pointer(pointer).filter(|spec| !text(spec, "/type").is_empty());
-    merged.map(|spec| decode_stored(kind, spec)).transpose()
-}
-
-async fn profile_missing(shoot: &Shoot, objects: &dyn Objects) -> Result<FieldError, Status> {
-    let (kind, name) = api_rules::cloud_profile_name(shoot).unwrap_or_default();
-    let profiles = objects.list(CORE, "cloudprofiles", None).await?;
-    let names: Vec<&str> = profiles.iter().map(|profile| text(profile, "/metadata/name")).collect();
-    let words = if names.is_empty() {
-        "there is no CloudProfile yet; create one".to_owned()
-    } else {
-        format!("name one of: {}", some_of(&names))
-    };
-    if kind == "NamespacedCloudProfile" {
-        let namespace = shoot.metadata.namespace.as_deref();
-        let there = objects.get(CORE, "namespacedcloudprofiles", namespace, name).await?;
-        let what = if there.is_some() {
-            format!("NamespacedCloudProfile {name:?} exists, but is not merged with its parent yet")
-        } else {
-            format!("there is no NamespacedCloudProfile {name:?}, and these are not merged with their parents yet")
-        };
-        let words = format!("{what}; name a CloudProfile instead, {words}");
-        return Ok(FieldError::invalid("spec.cloudProfile", kind, words));
-    }
-    if !matches!(kind, "" | "CloudProfile") {
-        let words = "take CloudProfile or NamespacedCloudProfile";
-        return Ok(FieldError::invalid("spec.cloudProfile.kind", kind, words));
-    }
-    Ok(FieldError::new(
-        "spec.cloudProfile.name",
-        FieldErrorKind::NotFound,
-        Some(name.into()),
-        words,
-    ))
-}
-
-async fn seed(shoot: &Shoot, objects: &dyn Objects) -> Result<Option<Seed>, Status> {
-    let Some(name) = shoot.spec.seed_name.as_deref().filter(|name| !name.is_empty()) else {
-        return Ok(None);
-    };
-    let found = objects.get(CORE, "seeds", None, name).await?;
-    found.map(|found| decode_stored("Seed", &found)).transpose()
 }
 
 /// The namespace belongs to a project that is not going away, and the names are short enough together.
@@ -362,76 +146,16 @@ async fn check_seed_right(review: &Review<'_>, shoot: &Shoot) -> Result<(), Stat
     Err(Status::forbidden(CORE, "shoots", call.name, &why))
 }
 
-async fn check_credentials(
-    review: &Review<'_>,
-    shoot: &Shoot,
-    old: Option<&Shoot>,
-    errors: &mut Vec<FieldError>,
-) -> Result<(), Status> {
-    let spec = &shoot.spec;
-    let before = old.map(|old| &old.spec);
-    let bindings = [
-        (
-            CORE,
-            "secretbindings",
-            "spec.secretBindingName",
-            &spec.secret_binding_name,
-            before.map(|b| &b.secret_binding_name),
-        ),
-        (
-            SECURITY,
-            "credentialsbindings",
-            "spec.credentialsBindingName",
-            &spec.credentials_binding_name,
-            before.map(|b| &b.credentials_binding_name),
-        ),
-    ];
-    for (group, resource, path, name, before) in bindings {
-        let Some(text_name) = name
-            .as_deref()
-            .filter(|name| !name.is_empty() && before != Some(&Some((*name).to_owned())))
-        else {
-            continue;
-        };
-        let Some(binding) = review
-            .objects
-            .get(group, resource, review.call.namespace, text_name)
-            .await?
-        else {
-            let words = format!(
-                "create it in namespace {}, or name another",
-                review.call.namespace.unwrap_or_default()
-            );
-            errors.push(FieldError::new(
-                path,
-                FieldErrorKind::NotFound,
-                Some(text_name.into()),
-                words,
-            ));
-            continue;
-        };
-        let types = text(&binding, "/provider/type");
-        let fits = types.is_empty()
-            || types
-                .split(',')
-                .any(|type_| type_.trim().eq_ignore_ascii_case(&spec.provider.type_));
-        if !fits {
-            let words = format!(
-                "is for provider type {types:?}, not {:?}; name a binding of the shoot's provider",
-                spec.provider.type_
-            );
-            errors.push(FieldError::invalid(path, text_name, words));
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use base_clock::Entropy;
+    use cluster_apiserver::kind::{Objects, Operation};
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::AdmissionPlugins;
     use crate::admission::tests::{Fixture, admitted, review};
+    use crate::shoot::complete::Complete;
 
     fn plugin() -> Complete {
         Complete {

@@ -7,9 +7,75 @@ use std::sync::Arc;
 use api_core::v1beta1::Shoot;
 use cluster_apiserver::Status;
 use cluster_apiserver::kind::Review;
+use cluster_apiserver::schema::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
 use crate::convert::{CORE, SECURITY, text};
+
+/// Errors for bindings that the Shoot names first and that are missing or of another provider.
+pub(super) async fn check_bindings(
+    review: &Review<'_>,
+    shoot: &Shoot,
+    old: Option<&Shoot>,
+    errors: &mut Vec<FieldError>,
+) -> Result<(), Status> {
+    let spec = &shoot.spec;
+    let before = old.map(|old| &old.spec);
+    let bindings = [
+        (
+            CORE,
+            "secretbindings",
+            "spec.secretBindingName",
+            &spec.secret_binding_name,
+            before.map(|b| &b.secret_binding_name),
+        ),
+        (
+            SECURITY,
+            "credentialsbindings",
+            "spec.credentialsBindingName",
+            &spec.credentials_binding_name,
+            before.map(|b| &b.credentials_binding_name),
+        ),
+    ];
+    for (group, resource, path, name, before) in bindings {
+        let Some(text_name) = name
+            .as_deref()
+            .filter(|name| !name.is_empty() && before != Some(&Some((*name).to_owned())))
+        else {
+            continue;
+        };
+        let Some(binding) = review
+            .objects
+            .get(group, resource, review.call.namespace, text_name)
+            .await?
+        else {
+            let words = format!(
+                "create it in namespace {}, or name another",
+                review.call.namespace.unwrap_or_default()
+            );
+            errors.push(FieldError::new(
+                path,
+                FieldErrorKind::NotFound,
+                Some(text_name.into()),
+                words,
+            ));
+            continue;
+        };
+        let types = text(&binding, "/provider/type");
+        let fits = types.is_empty()
+            || types
+                .split(',')
+                .any(|type_| type_.trim().eq_ignore_ascii_case(&spec.provider.type_));
+        if !fits {
+            let words = format!(
+                "is for provider type {types:?}, not {:?}; name a binding of the shoot's provider",
+                spec.provider.type_
+            );
+            errors.push(FieldError::invalid(path, text_name, words));
+        }
+    }
+    Ok(())
+}
 
 /// Refuses a change of the binding, or from a SecretBinding to another Secret.
 pub(super) async fn check_change(review: &Review<'_>, shoot: &Shoot, old: &Shoot) -> Result<(), Status> {

@@ -2,11 +2,13 @@
 //! plug-ins that look at other objects. Its rules stand in `api/rules`.
 
 mod against;
+mod complete;
 mod credentials;
 mod default_domain;
 mod domains;
 mod kubeconfig;
 mod prepare;
+mod profile;
 mod quota;
 mod scheduling;
 mod strategy;
@@ -48,7 +50,7 @@ pub(crate) fn kind(settings: &GardenSettings) -> Arc<dyn Kind> {
                 action(kubeconfig::Access::Viewer),
             );
         kind.rules = Rules {
-            // Defaults need the cloud profile: `against` fills them in on admission.
+            // Defaults need the cloud profile: `complete` fills them in on admission.
             default: |_| {},
             validate: api_rules::validate_shoot_creation,
             validate_update: api_rules::validate_shoot_update,
@@ -74,7 +76,7 @@ pub(crate) fn kind(settings: &GardenSettings) -> Arc<dyn Kind> {
         .to_vec();
         kind.print = columns::shoots();
         kind.plugins = settings.plugins.filter([
-            Arc::new(against::Complete::new(settings)),
+            Arc::new(complete::Complete::new(settings)),
             Arc::new(against::Validate),
             Arc::new(default_domain::DefaultDomain),
             Arc::new(Tolerations),

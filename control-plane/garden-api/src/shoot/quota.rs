@@ -12,7 +12,7 @@ use cluster_apiserver::kind::{Objects, Review};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::against;
+use super::profile;
 use crate::AdmissionPlugin;
 use crate::admission::{Plugin, Verdict, writes_object};
 use crate::convert::{CORE, SECURITY, annotation, decode_stored, is_leaving, list, text};
@@ -128,7 +128,7 @@ async fn usage_of(objects: &dyn Objects, shoot: &Shoot, profiles: &mut Profiles)
     let namespace = shoot.metadata.namespace.as_deref().unwrap_or_default();
     let profile = match profiles.entry([namespace, kind, name].map(str::to_owned)) {
         Entry::Occupied(read) => read.into_mut(),
-        Entry::Vacant(place) => place.insert(against::profile(shoot, objects).await?.unwrap_or_default()),
+        Entry::Vacant(place) => place.insert(profile::profile(shoot, objects).await?.unwrap_or_default()),
     };
     Ok(QuotaUsage::of(shoot, profile))
 }

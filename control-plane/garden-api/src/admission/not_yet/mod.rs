@@ -2,6 +2,7 @@
 //! Each refusal is removed when its feature is added.
 
 mod fields;
+mod to_come;
 
 use std::collections::BTreeSet;
 
