@@ -1,15 +1,22 @@
 //! A shoot's kube-apiserver. Flags as `kube-apiserver --help` of Kubernetes 1.35 spells them.
 
+use std::net::IpAddr;
+
 use api_meta::annotations::network as annotations;
 use api_meta::labels::{self, network};
-use api_meta::names;
+use api_meta::{conditions, names};
+use base_secrets::{CertificateSpec, Wanted};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
 use serde_json::{Value, json};
 
+use crate::component::{Component, HostedCluster, Image, Issued, MissingSecret, Place, Titles, titles};
 use crate::etcd::{CLIENT_PORT, ETCD_CLIENT_SERVICE};
-use crate::mount::{Mounted, Mounts};
-use crate::object::{Labels, from_scrape_targets, https_probe, namespaces_with, open_ports, to_service, typed};
+use crate::mount::Mounts;
+use crate::object::{
+    HostedObject, Labels, from_scrape_targets, https_probe, namespaces_with, open_ports, to_service, typed,
+};
+use crate::secrets::{CA, CA_CLIENT, CA_ETCD, CA_FRONT_PROXY, SERVICE_ACCOUNT_KEY, client, server, service_names};
 
 /// Name of Deployment and Service.
 pub const API_SERVER: &str = "kube-apiserver";
@@ -21,46 +28,95 @@ const LABELS: Labels = Labels {
     name: API_SERVER,
 };
 
-/// Settings of kube-apiserver.
-#[derive(Clone, Debug)]
-pub struct ApiServerSettings {
-    /// The shoot's namespace in the seed.
-    pub namespace: String,
-    /// Full image reference.
-    pub image: String,
-    /// How many pods.
-    pub replicas: i32,
-    /// URL of the store.
-    pub etcd_servers: String,
-    /// Bundle of the authority of etcd.
-    pub etcd_authority: Mounted,
-    /// The certificate with which it is a client of etcd.
-    pub etcd_client: Mounted,
-    /// Bundle of the authority whose clients it knows.
-    pub client_authority: Mounted,
-    /// Bundle of the authority of its own certificate.
-    pub authority: Mounted,
-    /// Its own certificate.
-    pub server: Mounted,
-    /// The key that signs service account tokens.
-    pub service_account_key: Mounted,
-    /// All keys whose service account tokens it knows.
-    pub service_account_keys: Mounted,
-    /// Authority of the aggregation layer's clients.
-    pub front_proxy_authority: Mounted,
-    /// The certificate with which it is a client of aggregated API servers.
-    pub aggregator_client: Mounted,
-    /// `iss` of service account tokens.
-    pub service_account_issuer: String,
-    /// Networks of services, in CIDR form.
-    pub service_networks: Vec<String>,
-    /// The host under which clients outside the seed reach it.
-    pub external_hostname: String,
+/// Its certificate as a server.
+pub(crate) const SERVER: &str = "kube-apiserver";
+/// Its certificate as a client of etcd.
+pub(crate) const ETCD_CLIENT: &str = "etcd-client";
+/// Its certificate as a client of aggregated API servers.
+pub(crate) const AGGREGATOR: &str = "kube-aggregator";
+
+/// Titles of its Service.
+const SERVICE_TITLES: Titles = Titles {
+    deploy: "Deploying Kubernetes API server service in the Seed cluster",
+    wait: "Waiting until Kubernetes API server service in the Seed cluster has reported readiness",
+    deploy_for_deletion: "Deploying Kubernetes API server service in the Seed cluster",
+    wait_for_deletion: "Waiting until Kubernetes API LoadBalancer in the Seed cluster has reported readiness",
+    ..titles!("Kubernetes API server service", "kube-apiserver")
+};
+
+/// The API server.
+pub(crate) struct ApiServer;
+
+impl Component for ApiServer {
+    fn name(&self) -> &'static str {
+        API_SERVER
+    }
+
+    fn titles(&self) -> Titles {
+        Titles {
+            wait: "Waiting until Kubernetes API server rolled out",
+            wait_for_deletion: "Waiting until Kubernetes API server reports readiness",
+            destroy: "Deleting Kubernetes API server",
+            wait_destroyed: "Waiting until Kubernetes API server has been deleted",
+            early: Some(&SERVICE_TITLES),
+            ..titles!("Kubernetes API server", "kube-apiserver")
+        }
+    }
+
+    fn image(&self) -> Image {
+        Image::Kubernetes(API_SERVER)
+    }
+
+    fn place(&self) -> Place {
+        Place::ApiServer
+    }
+
+    fn secrets(&self, cluster: &HostedCluster) -> Vec<Wanted> {
+        vec![
+            Wanted::certificate(SERVER, CA, certificate(cluster)),
+            Wanted::certificate(ETCD_CLIENT, CA_ETCD, client(API_SERVER)),
+            Wanted::certificate(AGGREGATOR, CA_FRONT_PROXY, client("system:kube-aggregator")),
+        ]
+    }
+
+    /// Without it nothing of the control plane works, and clients want to know about it alone.
+    fn conditions(&self) -> &'static [&'static str] {
+        &[
+            conditions::shoot::API_SERVER_AVAILABLE,
+            conditions::shoot::CONTROL_PLANE_HEALTHY,
+        ]
+    }
+
+    fn early_objects(&self, cluster: &HostedCluster) -> Vec<HostedObject> {
+        vec![service(&cluster.namespace).into()]
+    }
+
+    fn objects(&self, cluster: &HostedCluster, issued: &Issued) -> Result<Vec<HostedObject>, MissingSecret> {
+        Ok(vec![deployment(cluster, issued)?.into()])
+    }
+}
+
+fn certificate(cluster: &HostedCluster) -> CertificateSpec {
+    let mut dns_names: Vec<String> = service_names(API_SERVER, &cluster.namespace).into();
+    dns_names.extend(service_names("kubernetes", "default"));
+    dns_names.push("localhost".to_owned());
+    dns_names.extend(cluster.server_names.iter().cloned());
+    let mut addresses = vec![IpAddr::from([127, 0, 0, 1])];
+    addresses.extend(cluster.services.iter().filter_map(|network| first_address(network)));
+    server(API_SERVER, dns_names, addresses)
+}
+
+/// The address of the Service `kubernetes`: the first of the network.
+fn first_address(network: &str) -> Option<IpAddr> {
+    let (address, _) = network.split_once('/')?;
+    match address.parse().ok()? {
+        IpAddr::V4(address) => Some(IpAddr::V4((u32::from(address).checked_add(1)?).into())),
+        IpAddr::V6(address) => Some(IpAddr::V6((u128::from(address).checked_add(1)?).into())),
+    }
 }
 
 /// The Service, which exists before the Deployment does.
-#[must_use]
-pub fn api_server_service(namespace: &str) -> Service {
+pub(crate) fn service(namespace: &str) -> Service {
     let neighbours = namespaces_with(&[
         (labels::ACCESS_TARGET_API_SERVER, network::ALLOWED),
         ("kubernetes.io/metadata.name", names::GARDEN_NAMESPACE),
@@ -83,10 +139,9 @@ pub fn api_server_service(namespace: &str) -> Service {
     }))
 }
 
-/// The Deployment.
-#[must_use]
-pub fn api_server(settings: &ApiServerSettings) -> Deployment {
-    let mounts = mounts(settings);
+/// The program.
+pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Deployment, MissingSecret> {
+    let mounts = mounts(issued)?;
     let webhooks = format!("{}to-{}", network::PREFIX, network::WEBHOOK_TARGETS);
     let extensions = format!(
         "{}to-{}-{}",
@@ -102,10 +157,10 @@ pub fn api_server(settings: &ApiServerSettings) -> Deployment {
         &extensions,
         &to_service(ETCD_CLIENT_SERVICE, CLIENT_PORT),
     ]);
-    typed(json!({
-        "metadata": {"name": API_SERVER, "namespace": settings.namespace, "labels": LABELS.with_webhooks()},
+    Ok(typed(json!({
+        "metadata": {"name": API_SERVER, "namespace": cluster.namespace, "labels": LABELS.with_webhooks()},
         "spec": {
-            "replicas": settings.replicas,
+            "replicas": issued.replicas,
             "revisionHistoryLimit": 2,
             "minReadySeconds": 0,
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "100%", "maxUnavailable": 0}},
@@ -116,21 +171,21 @@ pub fn api_server(settings: &ApiServerSettings) -> Deployment {
                     "automountServiceAccountToken": false,
                     "priorityClassName": "gardener-system-500",
                     "terminationGracePeriodSeconds": 30,
-                    "containers": [container(settings, &mounts)],
+                    "containers": [container(cluster, issued, &mounts)],
                     "volumes": mounts.volumes(),
                 },
             },
         },
-    }))
+    })))
 }
 
-fn container(settings: &ApiServerSettings, mounts: &Mounts<'_>) -> Value {
+fn container(cluster: &HostedCluster, issued: &Issued, mounts: &Mounts<'_>) -> Value {
     json!({
         "name": API_SERVER,
-        "image": settings.image,
+        "image": issued.image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["/usr/local/bin/kube-apiserver"],
-        "args": args(settings),
+        "args": args(cluster),
         "ports": [{"name": "https", "containerPort": PORT, "protocol": "TCP"}],
         "livenessProbe": https_probe("/livez", PORT),
         "readinessProbe": https_probe("/readyz", PORT),
@@ -141,44 +196,47 @@ fn container(settings: &ApiServerSettings, mounts: &Mounts<'_>) -> Value {
     })
 }
 
-fn mounts(settings: &ApiServerSettings) -> Mounts<'_> {
-    Mounts(vec![
-        ("ca", &settings.authority, "/srv/kubernetes/ca"),
-        ("ca-client", &settings.client_authority, "/srv/kubernetes/ca-client"),
-        ("ca-etcd", &settings.etcd_authority, "/srv/kubernetes/etcd/ca"),
+fn mounts(issued: &Issued) -> Result<Mounts<'_>, MissingSecret> {
+    Ok(Mounts(vec![
+        ("ca", issued.bundle(CA)?, "/srv/kubernetes/ca"),
+        ("ca-client", issued.bundle(CA_CLIENT)?, "/srv/kubernetes/ca-client"),
+        ("ca-etcd", issued.bundle(CA_ETCD)?, "/srv/kubernetes/etcd/ca"),
         (
             "ca-front-proxy",
-            &settings.front_proxy_authority,
+            issued.bundle(CA_FRONT_PROXY)?,
             "/srv/kubernetes/ca-front-proxy",
         ),
-        ("etcd-client", &settings.etcd_client, "/srv/kubernetes/etcd/client"),
+        (
+            "etcd-client",
+            issued.secret(ETCD_CLIENT)?,
+            "/srv/kubernetes/etcd/client",
+        ),
         (
             "kube-aggregator",
-            &settings.aggregator_client,
+            issued.secret(AGGREGATOR)?,
             "/srv/kubernetes/aggregator",
         ),
-        ("server", &settings.server, "/srv/kubernetes/apiserver"),
+        ("server", issued.secret(SERVER)?, "/srv/kubernetes/apiserver"),
         (
             "service-account-key",
-            &settings.service_account_key,
+            issued.secret(SERVICE_ACCOUNT_KEY)?,
             "/srv/kubernetes/service-account-key",
         ),
         (
             "service-account-key-bundle",
-            &settings.service_account_keys,
+            issued.bundle(SERVICE_ACCOUNT_KEY)?,
             "/srv/kubernetes/service-account-key-bundle",
         ),
-    ])
+    ]))
 }
 
-fn args(settings: &ApiServerSettings) -> Vec<String> {
-    let ApiServerSettings {
-        etcd_servers,
-        service_account_issuer,
-        service_networks,
-        external_hostname,
+fn args(cluster: &HostedCluster) -> Vec<String> {
+    let HostedCluster {
+        namespace,
+        services,
+        api_host,
         ..
-    } = settings;
+    } = cluster;
     vec![
         "--allow-privileged=true".to_owned(),
         "--authorization-mode=Node,RBAC".to_owned(),
@@ -189,9 +247,9 @@ fn args(settings: &ApiServerSettings) -> Vec<String> {
         "--etcd-cafile=/srv/kubernetes/etcd/ca/bundle.crt".to_owned(),
         "--etcd-certfile=/srv/kubernetes/etcd/client/tls.crt".to_owned(),
         "--etcd-keyfile=/srv/kubernetes/etcd/client/tls.key".to_owned(),
-        format!("--etcd-servers={etcd_servers}"),
+        format!("--etcd-servers=https://{ETCD_CLIENT_SERVICE}.{namespace}.svc:{CLIENT_PORT}"),
         "--event-ttl=1h".to_owned(),
-        format!("--external-hostname={external_hostname}"),
+        format!("--external-hostname={api_host}"),
         "--profiling=false".to_owned(),
         "--proxy-client-cert-file=/srv/kubernetes/aggregator/tls.crt".to_owned(),
         "--proxy-client-key-file=/srv/kubernetes/aggregator/tls.key".to_owned(),
@@ -201,11 +259,24 @@ fn args(settings: &ApiServerSettings) -> Vec<String> {
         "--requestheader-group-headers=X-Remote-Group".to_owned(),
         "--requestheader-username-headers=X-Remote-User".to_owned(),
         format!("--secure-port={PORT}"),
-        format!("--service-account-issuer={service_account_issuer}"),
+        format!("--service-account-issuer=https://{api_host}"),
         "--service-account-key-file=/srv/kubernetes/service-account-key-bundle/bundle.key".to_owned(),
         "--service-account-signing-key-file=/srv/kubernetes/service-account-key/signing.key".to_owned(),
-        format!("--service-cluster-ip-range={}", service_networks.join(",")),
+        format!("--service-cluster-ip-range={}", services.join(",")),
         "--tls-cert-file=/srv/kubernetes/apiserver/tls.crt".to_owned(),
         "--tls-private-key-file=/srv/kubernetes/apiserver/tls.key".to_owned(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kubernetes_service_has_the_first_address_of_its_network() {
+        assert_eq!(first_address("100.64.0.0/13"), Some(IpAddr::from([100, 64, 0, 1])));
+        assert_eq!(first_address("fd00::/108"), "fd00::1".parse().ok());
+        assert_eq!(first_address("255.255.255.255/32"), None);
+        assert_eq!(first_address("nonsense"), None);
+    }
 }

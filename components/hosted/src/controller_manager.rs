@@ -4,10 +4,12 @@ use api_meta::labels::network;
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
 
-use crate::KUBECONFIG_PATH;
 use crate::api_server::{self, API_SERVER};
-use crate::mount::{Mounted, Mounts};
-use crate::object::{Labels, https_probe, to_service, typed};
+use crate::component::{Component, HostedCluster, Image, Issued, MissingSecret, Place, ShootClient, Titles, titles};
+use crate::mount::Mounts;
+use crate::object::{HostedObject, Labels, https_probe, to_service, typed};
+use crate::secrets::{CA, CA_CLIENT, CA_KUBELET, SERVICE_ACCOUNT_KEY};
+use crate::{KUBECONFIG_FOLDER, KUBECONFIG_PATH};
 
 /// Name of the Deployment.
 pub const CONTROLLER_MANAGER: &str = "kube-controller-manager";
@@ -18,56 +20,63 @@ const LABELS: Labels = Labels {
     name: CONTROLLER_MANAGER,
 };
 
-/// Settings of kube-controller-manager.
-#[derive(Clone, Debug)]
-pub struct ControllerManagerSettings {
-    /// The shoot's namespace in the seed; also the cluster's name.
-    pub namespace: String,
-    /// Full image reference.
-    pub image: String,
-    /// How many pods.
-    pub replicas: i32,
-    /// Its kubeconfig.
-    pub kubeconfig: Mounted,
-    /// Bundle of the authority of the API server, which service accounts get.
-    pub authority: Mounted,
-    /// The authority (certificate and key) that signs client certificates of nodes.
-    pub client_authority: Mounted,
-    /// The authority (certificate and key) that signs serving certificates of nodes.
-    pub kubelet_authority: Mounted,
-    /// The key that signs service account tokens.
-    pub service_account_key: Mounted,
-    /// Networks of pods, in CIDR form; empty for workerless shoots.
-    pub pod_networks: Vec<String>,
-    /// Networks of services, in CIDR form.
-    pub service_networks: Vec<String>,
-    /// Prefix length of a node's part of the pod network.
-    pub node_mask_size: Option<u8>,
+/// The shoot's own controllers.
+pub(crate) struct ControllerManager;
+
+impl Component for ControllerManager {
+    fn name(&self) -> &'static str {
+        CONTROLLER_MANAGER
+    }
+
+    fn titles(&self) -> Titles {
+        Titles {
+            wait_for_deletion: "Waiting until kube-controller-manager is active",
+            ..titles!("Kubernetes controller manager", "kube-controller-manager")
+        }
+    }
+
+    fn image(&self) -> Image {
+        Image::Kubernetes(CONTROLLER_MANAGER)
+    }
+
+    fn place(&self) -> Place {
+        Place::ControlPlane {
+            waits: true,
+            needs_cloud_credentials: true,
+        }
+    }
+
+    fn client(&self) -> Option<ShootClient> {
+        Some(ShootClient {
+            user: "system:kube-controller-manager",
+            secret: "kube-controller-manager-client",
+        })
+    }
+
+    fn objects(&self, cluster: &HostedCluster, issued: &Issued) -> Result<Vec<HostedObject>, MissingSecret> {
+        Ok(vec![deployment(cluster, issued)?.into()])
+    }
 }
 
-/// The Deployment.
-#[must_use]
-pub fn controller_manager(settings: &ControllerManagerSettings) -> Deployment {
+/// The program.
+pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Deployment, MissingSecret> {
     let mounts = Mounts(vec![
-        ("ca", &settings.authority, "/srv/kubernetes/ca"),
-        ("ca-client", &settings.client_authority, "/srv/kubernetes/ca-client"),
-        ("ca-kubelet", &settings.kubelet_authority, "/srv/kubernetes/ca-kubelet"),
-        (
-            "kubeconfig",
-            &settings.kubeconfig,
-            "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig",
-        ),
+        // Service accounts get the bundle; with the other two authorities it signs certificates of nodes.
+        ("ca", issued.bundle(CA)?, "/srv/kubernetes/ca"),
+        ("ca-client", issued.secret(CA_CLIENT)?, "/srv/kubernetes/ca-client"),
+        ("ca-kubelet", issued.secret(CA_KUBELET)?, "/srv/kubernetes/ca-kubelet"),
+        ("kubeconfig", issued.kubeconfig(CONTROLLER_MANAGER)?, KUBECONFIG_FOLDER),
         (
             "service-account-key",
-            &settings.service_account_key,
+            issued.secret(SERVICE_ACCOUNT_KEY)?,
             "/srv/kubernetes/service-account-key",
         ),
     ]);
     let pods = LABELS.of_pods(&[network::TO_DNS, &to_service(API_SERVER, api_server::PORT)]);
-    typed(json!({
-        "metadata": {"name": CONTROLLER_MANAGER, "namespace": settings.namespace, "labels": LABELS.with_webhooks()},
+    Ok(typed(json!({
+        "metadata": {"name": CONTROLLER_MANAGER, "namespace": cluster.namespace, "labels": LABELS.with_webhooks()},
         "spec": {
-            "replicas": settings.replicas,
+            "replicas": issued.replicas,
             "revisionHistoryLimit": 2,
             "selector": {"matchLabels": LABELS.selector()},
             "template": {
@@ -77,9 +86,9 @@ pub fn controller_manager(settings: &ControllerManagerSettings) -> Deployment {
                     "priorityClassName": "gardener-system-300",
                     "containers": [{
                         "name": CONTROLLER_MANAGER,
-                        "image": settings.image,
+                        "image": issued.image,
                         "imagePullPolicy": "IfNotPresent",
-                        "command": command(settings),
+                        "command": command(cluster),
                         "ports": [{"name": "metrics", "containerPort": PORT, "protocol": "TCP"}],
                         "livenessProbe": https_probe("/healthz", PORT),
                         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
@@ -89,19 +98,19 @@ pub fn controller_manager(settings: &ControllerManagerSettings) -> Deployment {
                 },
             },
         },
-    }))
+    })))
 }
 
 /// Program and flags in one list, as upstream has it: webhooks of extensions look for flags in `command` and change them
 /// there (gardener/gardener v1.150 pkg/component/kubernetes/controllermanager/controllermanager.go).
-fn command(settings: &ControllerManagerSettings) -> Vec<String> {
-    let ControllerManagerSettings {
+fn command(cluster: &HostedCluster) -> Vec<String> {
+    let HostedCluster {
         namespace,
-        pod_networks,
-        service_networks,
+        pods,
+        services,
         node_mask_size,
         ..
-    } = settings;
+    } = cluster;
     let mut command = vec![
         "/usr/local/bin/kube-controller-manager".to_owned(),
         format!("--authentication-kubeconfig={KUBECONFIG_PATH}"),
@@ -121,15 +130,15 @@ fn command(settings: &ControllerManagerSettings) -> Vec<String> {
         "--root-ca-file=/srv/kubernetes/ca/bundle.crt".to_owned(),
         format!("--secure-port={PORT}"),
         "--service-account-private-key-file=/srv/kubernetes/service-account-key/signing.key".to_owned(),
-        format!("--service-cluster-ip-range={}", service_networks.join(",")),
+        format!("--service-cluster-ip-range={}", services.join(",")),
         "--use-service-account-credentials=true".to_owned(),
     ];
     // Without nodes there is nothing to give a part of the pod network to.
-    if !pod_networks.is_empty() {
+    if !pods.is_empty() {
         command.push("--allocate-node-cidrs=true".to_owned());
-        command.push(format!("--cluster-cidr={}", pod_networks.join(",")));
+        command.push(format!("--cluster-cidr={}", pods.join(",")));
         // The size is that of IPv4; with two families upstream takes it by a name of its own.
-        let flag = if pod_networks.len() > 1 {
+        let flag = if pods.len() > 1 {
             "node-cidr-mask-size-ipv4"
         } else {
             "node-cidr-mask-size"

@@ -1,14 +1,19 @@
 //! The store behind a shoot's API server: one member, one volume. Names as etcd-druid v0.30 gives them.
 
+use std::net::IpAddr;
+
 use api_meta::annotations::network as annotations;
 use api_meta::labels::network;
 use api_meta::names;
+use base_secrets::Wanted;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Service;
 use serde_json::json;
 
-use crate::mount::{Mounted, Mounts};
-use crate::object::{Labels, from_scrape_targets, namespaces_with, open_ports, typed};
+use crate::component::{Component, HostedCluster, Image, Issued, MissingSecret, Place, Titles, Workload, titles};
+use crate::mount::Mounts;
+use crate::object::{HostedObject, Labels, from_scrape_targets, namespaces_with, open_ports, typed};
+use crate::secrets::{CA_ETCD, server, service_names};
 
 /// Name of the StatefulSet; its volume claim is `etcd-main-etcd-main-0`.
 pub const ETCD: &str = "etcd-main";
@@ -27,79 +32,96 @@ const LABELS: Labels = Labels {
     name: ETCD,
 };
 
-/// Settings of etcd.
-#[derive(Clone, Debug)]
-pub struct EtcdSettings {
-    /// The shoot's namespace in the seed.
-    pub namespace: String,
-    /// Full image reference.
-    pub image: String,
-    /// Size of the volume, as a Kubernetes quantity.
-    pub storage: String,
-    /// Bundle of the authority that signed etcd's clients and server.
-    pub authority: Mounted,
-    /// The server's certificate.
-    pub server: Mounted,
-}
+/// etcd's certificate.
+pub(crate) const SERVER: &str = "etcd-server";
 
-/// Everything that makes up etcd.
-#[derive(Clone, Debug)]
-pub struct EtcdObjects {
-    /// The member.
-    pub stateful_set: StatefulSet,
-    /// For clients.
-    pub client_service: Service,
-    /// For members among each other; headless.
-    pub peer_service: Service,
-}
+/// The store.
+pub(crate) struct Etcd;
 
-/// Builds etcd.
-#[must_use]
-pub fn etcd(settings: &EtcdSettings) -> EtcdObjects {
-    let EtcdSettings { namespace, .. } = settings;
-    EtcdObjects {
-        stateful_set: stateful_set(settings),
-        client_service: typed(json!({
-            "metadata": {
-                "name": ETCD_CLIENT_SERVICE, "namespace": namespace, "labels": LABELS.all(),
-                "annotations": {
-                    from_scrape_targets(): open_ports(&[CLIENT_PORT, BACKUP_PORT]),
-                    annotations::NAMESPACE_SELECTORS:
-                        namespaces_with(&[("kubernetes.io/metadata.name", names::GARDEN_NAMESPACE)]),
-                    annotations::POD_LABEL_SELECTOR_NAMESPACE_ALIAS: network::ALL_SHOOTS,
-                },
-            },
-            "spec": {
-                "type": "ClusterIP",
-                "selector": LABELS.selector(),
-                "ports": [{"name": "client", "port": CLIENT_PORT, "targetPort": CLIENT_PORT, "protocol": "TCP"}],
-            },
-        })),
-        peer_service: typed(json!({
-            "metadata": {"name": PEER_SERVICE, "namespace": namespace, "labels": LABELS.all()},
-            "spec": {
-                "type": "ClusterIP",
-                "clusterIP": "None",
-                // Members must find each other before they are ready.
-                "publishNotReadyAddresses": true,
-                "selector": LABELS.selector(),
-                "ports": [{"name": "peer", "port": PEER_PORT, "targetPort": PEER_PORT, "protocol": "TCP"}],
-            },
-        })),
+impl Component for Etcd {
+    fn name(&self) -> &'static str {
+        ETCD
+    }
+
+    fn titles(&self) -> Titles {
+        Titles {
+            deploy: "Deploying main and events ETCDs",
+            wait: "Waiting until main and event ETCDs have been reconciled",
+            wait_for_deletion: "Waiting until main and event etcd report readiness",
+            wait_destroyed: "Waiting until main and event etcd have been destroyed",
+            ..titles!("main and events etcd", "etcd-main")
+        }
+    }
+
+    fn image(&self) -> Image {
+        Image::Own("etcd")
+    }
+
+    fn workload(&self) -> Workload {
+        Workload::StatefulSet
+    }
+
+    fn place(&self) -> Place {
+        Place::Etcd
+    }
+
+    fn secrets(&self, cluster: &HostedCluster) -> Vec<Wanted> {
+        let mut dns_names: Vec<String> = service_names(ETCD_CLIENT_SERVICE, &cluster.namespace).into();
+        dns_names.push(format!("*.{PEER_SERVICE}.{}.svc", cluster.namespace));
+        dns_names.push("localhost".to_owned());
+        let spec = server(ETCD, dns_names, vec![IpAddr::from([127, 0, 0, 1])]);
+        vec![Wanted::certificate(SERVER, CA_ETCD, spec)]
+    }
+
+    fn objects(&self, cluster: &HostedCluster, issued: &Issued) -> Result<Vec<HostedObject>, MissingSecret> {
+        Ok(vec![
+            client_service(&cluster.namespace).into(),
+            peer_service(&cluster.namespace).into(),
+            stateful_set(cluster, issued)?.into(),
+        ])
     }
 }
 
-fn stateful_set(settings: &EtcdSettings) -> StatefulSet {
-    let EtcdSettings {
-        namespace,
-        image,
-        storage,
-        authority,
-        server,
-    } = settings;
+/// For clients.
+pub(crate) fn client_service(namespace: &str) -> Service {
+    typed(json!({
+        "metadata": {
+            "name": ETCD_CLIENT_SERVICE, "namespace": namespace, "labels": LABELS.all(),
+            "annotations": {
+                from_scrape_targets(): open_ports(&[CLIENT_PORT, BACKUP_PORT]),
+                annotations::NAMESPACE_SELECTORS:
+                    namespaces_with(&[("kubernetes.io/metadata.name", names::GARDEN_NAMESPACE)]),
+                annotations::POD_LABEL_SELECTOR_NAMESPACE_ALIAS: network::ALL_SHOOTS,
+            },
+        },
+        "spec": {
+            "type": "ClusterIP",
+            "selector": LABELS.selector(),
+            "ports": [{"name": "client", "port": CLIENT_PORT, "targetPort": CLIENT_PORT, "protocol": "TCP"}],
+        },
+    }))
+}
+
+/// For members among each other; headless.
+pub(crate) fn peer_service(namespace: &str) -> Service {
+    typed(json!({
+        "metadata": {"name": PEER_SERVICE, "namespace": namespace, "labels": LABELS.all()},
+        "spec": {
+            "type": "ClusterIP",
+            "clusterIP": "None",
+            // Members must find each other before they are ready.
+            "publishNotReadyAddresses": true,
+            "selector": LABELS.selector(),
+            "ports": [{"name": "peer", "port": PEER_PORT, "targetPort": PEER_PORT, "protocol": "TCP"}],
+        },
+    }))
+}
+
+/// The member.
+pub(crate) fn stateful_set(cluster: &HostedCluster, issued: &Issued) -> Result<StatefulSet, MissingSecret> {
     let mounts = Mounts(vec![
-        ("etcd-ca", authority, "/var/etcd/ssl/ca"),
-        ("etcd-server-tls", server, "/var/etcd/ssl/server"),
+        ("etcd-ca", issued.bundle(CA_ETCD)?, "/var/etcd/ssl/ca"),
+        ("etcd-server-tls", issued.secret(SERVER)?, "/var/etcd/ssl/server"),
     ]);
     let mut volume_mounts = mounts.volume_mounts();
     volume_mounts.push(json!({"name": ETCD, "mountPath": "/var/etcd/data"}));
@@ -109,10 +131,10 @@ fn stateful_set(settings: &EtcdSettings) -> StatefulSet {
         network::TO_PRIVATE_NETWORKS,
         network::TO_RUNTIME_API_SERVER,
     ]);
-    typed(json!({
-        "metadata": {"name": ETCD, "namespace": namespace, "labels": LABELS.all()},
+    Ok(typed(json!({
+        "metadata": {"name": ETCD, "namespace": cluster.namespace, "labels": LABELS.all()},
         "spec": {
-            "replicas": 1,
+            "replicas": issued.replicas,
             "serviceName": PEER_SERVICE,
             "podManagementPolicy": "Parallel",
             "updateStrategy": {"type": "RollingUpdate"},
@@ -125,10 +147,10 @@ fn stateful_set(settings: &EtcdSettings) -> StatefulSet {
                     "terminationGracePeriodSeconds": 30,
                     "containers": [{
                         "name": "etcd",
-                        "image": image,
+                        "image": issued.image,
                         "imagePullPolicy": "IfNotPresent",
                         "command": ["etcd"],
-                        "args": arguments(namespace),
+                        "args": arguments(&cluster.namespace),
                         "ports": [
                             {"name": "client", "containerPort": CLIENT_PORT, "protocol": "TCP"},
                             {"name": "peer", "containerPort": PEER_PORT, "protocol": "TCP"},
@@ -147,10 +169,10 @@ fn stateful_set(settings: &EtcdSettings) -> StatefulSet {
             },
             "volumeClaimTemplates": [{
                 "metadata": {"name": ETCD},
-                "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}},
+                "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": cluster.etcd_storage}}},
             }],
         },
-    }))
+    })))
 }
 
 /// What etcd is started with.

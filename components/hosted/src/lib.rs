@@ -1,28 +1,48 @@
-//! Pure builders of one shoot's control plane in its seed: etcd, kube-apiserver, kube-controller-manager,
-//! kube-scheduler, gardener-resource-manager. Settings in, complete Kubernetes objects out; nothing here reads, writes
-//! or decides. Names, labels and flags are those of gardener/gardener v1.150 `pkg/component` and of Kubernetes itself,
-//! so that webhooks of extensions find what they look for.
+//! One shoot's control plane in its seed, one value per component: [`ComponentId::ALL`] is the list, [`Component`] what each
+//! of them says of itself. Settings in, complete Kubernetes objects out; nothing here reads or writes. Names, labels and
+//! flags are those of gardener/gardener v1.150 `pkg/component` and of Kubernetes itself, so that webhooks of extensions find
+//! what they look for.
 //!
 //! What belongs *into* the shoot (namespaces, roles, the node agents' configuration) is built in [`shoot`].
 
 mod api_server;
+mod component;
 mod controller_manager;
 mod etcd;
+mod inventory;
 mod mount;
 mod object;
 mod resource_manager;
 mod scheduler;
+pub mod secrets;
+mod settings;
 pub mod shoot;
+mod table;
 
-pub use api_server::{API_SERVER, ApiServerSettings, api_server, api_server_service};
-pub use controller_manager::{CONTROLLER_MANAGER, ControllerManagerSettings, controller_manager};
-pub use etcd::{ETCD, ETCD_CLIENT_SERVICE, EtcdObjects, EtcdSettings, etcd};
+pub use api_server::API_SERVER;
+pub use component::{
+    Component, HostedCluster, Image, Issued, MissingSecret, Place, Power, ScaleFacts, ShootClient, Titles, Workload,
+    build,
+};
+pub use controller_manager::CONTROLLER_MANAGER;
+pub use etcd::{ETCD, ETCD_CLIENT_SERVICE};
+pub use inventory::{INVENTORY, inventory, obsolete, removal};
 pub use mount::Mounted;
-pub use resource_manager::{RESOURCE_MANAGER, ResourceManagerObjects, ResourceManagerSettings, resource_manager};
-pub use scheduler::{SCHEDULER, SchedulerSettings, scheduler};
+pub use object::{HostedObject, ObjectKind, Reference};
+pub use resource_manager::RESOURCE_MANAGER;
+pub use scheduler::SCHEDULER;
+pub use settings::{
+    ApiServerSettings, ControllerManagerSettings, EtcdObjects, EtcdSettings, ResourceManagerObjects,
+    ResourceManagerSettings, SchedulerSettings, api_server, api_server_service, controller_manager, etcd,
+    resource_manager, scheduler,
+};
+pub use table::{ComponentId, NeededWorkload, component, existing, needed_workloads};
 
 /// Where clients of a shoot's API server find their kubeconfig inside their pods.
 pub const KUBECONFIG_PATH: &str = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/kubeconfig";
+
+/// The folder of [`KUBECONFIG_PATH`].
+const KUBECONFIG_FOLDER: &str = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig";
 
 /// The key under which a kubeconfig stands in a Secret.
 pub const KUBECONFIG_KEY: &str = "kubeconfig";

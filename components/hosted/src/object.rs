@@ -1,9 +1,141 @@
-//! From a literal, which reads like the YAML it stands for, to a typed object.
+//! The objects that components consist of, and how they are made: from a literal, which reads like the YAML it stands
+//! for, to a typed object.
+
+use std::fmt;
 
 use api_meta::annotations::network as annotations;
 use api_meta::labels::{MUTATED_BY_CONTROL_PLANE_WEBHOOK, network};
+use k8s_openapi::Metadata;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::{Service, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
+
+macro_rules! kinds {
+    ($($kind:ident,)+) => {
+        /// A kind of object that components consist of. All of them are namespaced, and none holds data that its
+        /// deletion would lose, but for a StatefulSet's claims, which stay.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum ObjectKind {
+            $(#[doc = concat!("Kind ", stringify!($kind), ".")] $kind,)+
+        }
+
+        impl ObjectKind {
+            /// Every kind.
+            pub const ALL: &'static [Self] = &[$(Self::$kind,)+];
+
+            /// The kind as it is written in an object's `kind`.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => stringify!($kind),)+
+                }
+            }
+        }
+
+        /// One object of a component. It serialises as the object itself, `apiVersion` and `kind` included.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum HostedObject {
+            $(#[doc = concat!("Of kind ", stringify!($kind), ".")] $kind(Box<$kind>),)+
+        }
+
+        impl HostedObject {
+            /// Its kind.
+            #[must_use]
+            pub fn kind(&self) -> ObjectKind {
+                match self {
+                    $(Self::$kind(_) => ObjectKind::$kind,)+
+                }
+            }
+
+            /// Its metadata.
+            #[must_use]
+            pub fn metadata(&self) -> &ObjectMeta {
+                match self {
+                    $(Self::$kind(object) => Metadata::metadata(object.as_ref()),)+
+                }
+            }
+
+            pub(crate) fn metadata_mut(&mut self) -> &mut ObjectMeta {
+                match self {
+                    $(Self::$kind(object) => Metadata::metadata_mut(object.as_mut()),)+
+                }
+            }
+        }
+
+        impl Serialize for HostedObject {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    $(Self::$kind(object) => object.serialize(serializer),)+
+                }
+            }
+        }
+
+        $(impl From<$kind> for HostedObject {
+            fn from(object: $kind) -> Self {
+                Self::$kind(Box::new(object))
+            }
+        })+
+    };
+}
+
+// One line per kind. Whoever applies or deletes them matches all.
+kinds! {
+    ServiceAccount,
+    Role,
+    RoleBinding,
+    Service,
+    Deployment,
+    StatefulSet,
+}
+
+impl HostedObject {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.metadata().name.as_deref().unwrap_or_default()
+    }
+
+    /// Kind and name.
+    #[must_use]
+    pub fn reference(&self) -> Reference {
+        Reference {
+            kind: self.kind(),
+            name: self.name().to_owned(),
+        }
+    }
+}
+
+/// Kind and name of an object in a shoot's namespace. Printed as `KIND/NAME`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reference {
+    /// The object's kind.
+    pub kind: ObjectKind,
+    /// The object's name.
+    pub name: String,
+}
+
+impl Reference {
+    /// Reads `KIND/NAME`; none where the kind is unknown or the name is empty or has a slash.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let (kind, name) = text.split_once('/')?;
+        let kind = ObjectKind::ALL.iter().find(|one| one.name() == kind)?;
+        let well_formed = !name.is_empty() && !name.contains('/');
+        well_formed.then(|| Self {
+            kind: *kind,
+            name: name.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.kind.name(), self.name)
+    }
+}
 
 /// Reads a literal of this crate as its kind. Fields that the kind does not have would get lost: the goldens show
 /// what is left.

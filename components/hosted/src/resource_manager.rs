@@ -3,15 +3,17 @@
 //! the shoot. It may do nothing else in the seed.
 
 use api_meta::labels::network;
+use api_meta::names;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::KUBECONFIG_PATH;
 use crate::api_server::{self, API_SERVER};
-use crate::mount::{Mounted, Mounts};
-use crate::object::{Labels, to_service, typed};
+use crate::component::{Component, HostedCluster, Image, Issued, MissingSecret, Place, ShootClient, Titles, titles};
+use crate::mount::Mounts;
+use crate::object::{HostedObject, Labels, to_service, typed};
+use crate::{KUBECONFIG_FOLDER, KUBECONFIG_PATH};
 
 /// Name of all its objects.
 pub const RESOURCE_MANAGER: &str = "gardener-resource-manager";
@@ -22,81 +24,95 @@ const LABELS: Labels = Labels {
     name: RESOURCE_MANAGER,
 };
 
-/// Settings of gardener-resource-manager.
-#[derive(Clone, Debug)]
-pub struct ResourceManagerSettings {
-    /// The shoot's namespace in the seed.
-    pub namespace: String,
-    /// Full image reference.
-    pub image: String,
-    /// How many pods.
-    pub replicas: i32,
-    /// Its kubeconfig for the shoot.
-    pub kubeconfig: Mounted,
-}
+/// Applies what belongs into the shoot.
+pub(crate) struct ResourceManager;
 
-/// Everything that makes up gardener-resource-manager.
-#[derive(Clone, Debug)]
-pub struct ResourceManagerObjects {
-    /// Who it is in the seed.
-    pub service_account: ServiceAccount,
-    /// What it may do there.
-    pub role: Role,
-    /// Gives it the role.
-    pub role_binding: RoleBinding,
-    /// The program.
-    pub deployment: Deployment,
-}
+impl Component for ResourceManager {
+    fn name(&self) -> &'static str {
+        RESOURCE_MANAGER
+    }
 
-/// Builds gardener-resource-manager.
-#[must_use]
-pub fn resource_manager(settings: &ResourceManagerSettings) -> ResourceManagerObjects {
-    let namespace = &settings.namespace;
-    let metadata = json!({"name": RESOURCE_MANAGER, "namespace": namespace, "labels": LABELS.all()});
-    ResourceManagerObjects {
-        service_account: typed(json!({"metadata": metadata, "automountServiceAccountToken": false})),
-        role: typed(json!({
-            "metadata": metadata,
-            "rules": [
-                {
-                    "apiGroups": ["resources.gardener.cloud"],
-                    "resources": ["managedresources", "managedresources/status"],
-                    "verbs": ["get", "list", "watch", "update", "patch"],
-                },
-                {
-                    "apiGroups": [""],
-                    "resources": ["secrets"],
-                    "verbs": ["get", "list", "watch", "update", "patch"],
-                },
-                {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "get", "watch", "patch"]},
-                {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
-                {
-                    "apiGroups": ["coordination.k8s.io"],
-                    "resources": ["leases"],
-                    "verbs": ["create", "get", "list", "watch", "update", "patch"],
-                },
-            ],
-        })),
-        role_binding: typed(json!({
-            "metadata": metadata,
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": RESOURCE_MANAGER},
-            "subjects": [{"kind": "ServiceAccount", "name": RESOURCE_MANAGER, "namespace": namespace}],
-        })),
-        deployment: deployment(settings),
+    fn titles(&self) -> Titles {
+        titles!("gardener-resource-manager", "gardener-resource-manager")
+    }
+
+    fn image(&self) -> Image {
+        Image::Own(RESOURCE_MANAGER)
+    }
+
+    fn place(&self) -> Place {
+        Place::ResourceManager
+    }
+
+    fn client(&self) -> Option<ShootClient> {
+        Some(ShootClient {
+            user: names::RESOURCE_MANAGER_SHOOT_USER,
+            secret: "gardener-resource-manager-client",
+        })
+    }
+
+    fn objects(&self, cluster: &HostedCluster, issued: &Issued) -> Result<Vec<HostedObject>, MissingSecret> {
+        let namespace = &cluster.namespace;
+        Ok(vec![
+            service_account(namespace).into(),
+            role(namespace).into(),
+            role_binding(namespace).into(),
+            deployment(cluster, issued)?.into(),
+        ])
     }
 }
 
-fn deployment(settings: &ResourceManagerSettings) -> Deployment {
-    let ResourceManagerSettings {
-        namespace,
-        image,
-        replicas,
-        kubeconfig,
-    } = settings;
+fn metadata(namespace: &str) -> Value {
+    json!({"name": RESOURCE_MANAGER, "namespace": namespace, "labels": LABELS.all()})
+}
+
+/// Who it is in the seed.
+pub(crate) fn service_account(namespace: &str) -> ServiceAccount {
+    typed(json!({"metadata": metadata(namespace), "automountServiceAccountToken": false}))
+}
+
+/// What it may do there.
+pub(crate) fn role(namespace: &str) -> Role {
+    typed(json!({
+        "metadata": metadata(namespace),
+        "rules": [
+            {
+                "apiGroups": ["resources.gardener.cloud"],
+                "resources": ["managedresources", "managedresources/status"],
+                "verbs": ["get", "list", "watch", "update", "patch"],
+            },
+            {
+                "apiGroups": [""],
+                "resources": ["secrets"],
+                "verbs": ["get", "list", "watch", "update", "patch"],
+            },
+            {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "get", "watch", "patch"]},
+            {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+            {
+                "apiGroups": ["coordination.k8s.io"],
+                "resources": ["leases"],
+                "verbs": ["create", "get", "list", "watch", "update", "patch"],
+            },
+        ],
+    }))
+}
+
+/// Gives it the role.
+pub(crate) fn role_binding(namespace: &str) -> RoleBinding {
+    typed(json!({
+        "metadata": metadata(namespace),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": RESOURCE_MANAGER},
+        "subjects": [{"kind": "ServiceAccount", "name": RESOURCE_MANAGER, "namespace": namespace}],
+    }))
+}
+
+/// The program.
+pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Deployment, MissingSecret> {
+    let namespace = &cluster.namespace;
     let mounts = Mounts(vec![(
         "kubeconfig",
-        kubeconfig,
-        "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig",
+        issued.kubeconfig(RESOURCE_MANAGER)?,
+        KUBECONFIG_FOLDER,
     )]);
     let pods = LABELS.of_pods(&[
         network::TO_DNS,
@@ -105,10 +121,10 @@ fn deployment(settings: &ResourceManagerSettings) -> Deployment {
     ]);
     let probe =
         |path: &str| json!({"httpGet": {"path": path, "port": HEALTH_PORT, "scheme": "HTTP"}, "periodSeconds": 10});
-    typed(json!({
-        "metadata": {"name": RESOURCE_MANAGER, "namespace": namespace, "labels": LABELS.all()},
+    Ok(typed(json!({
+        "metadata": metadata(namespace),
         "spec": {
-            "replicas": replicas,
+            "replicas": issued.replicas,
             "revisionHistoryLimit": 2,
             "selector": {"matchLabels": LABELS.selector()},
             "template": {
@@ -119,7 +135,7 @@ fn deployment(settings: &ResourceManagerSettings) -> Deployment {
                     "priorityClassName": "gardener-system-400",
                     "containers": [{
                         "name": RESOURCE_MANAGER,
-                        "image": image,
+                        "image": issued.image,
                         "imagePullPolicy": "IfNotPresent",
                         "args": [
                             format!("--source-namespace={namespace}"),
@@ -139,5 +155,5 @@ fn deployment(settings: &ResourceManagerSettings) -> Deployment {
                 },
             },
         },
-    }))
+    })))
 }

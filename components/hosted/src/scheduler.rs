@@ -4,10 +4,13 @@ use api_meta::labels::network;
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
 
-use crate::KUBECONFIG_PATH;
 use crate::api_server::{self, API_SERVER};
-use crate::mount::{Mounted, Mounts};
-use crate::object::{Labels, https_probe, to_service, typed};
+use crate::component::{
+    Component, HostedCluster, Image, Issued, MissingSecret, Place, Power, ScaleFacts, ShootClient, Titles, titles,
+};
+use crate::mount::Mounts;
+use crate::object::{HostedObject, Labels, https_probe, to_service, typed};
+use crate::{KUBECONFIG_FOLDER, KUBECONFIG_PATH};
 
 /// Name of the Deployment.
 pub const SCHEDULER: &str = "kube-scheduler";
@@ -18,38 +21,63 @@ const LABELS: Labels = Labels {
     name: SCHEDULER,
 };
 
-/// Settings of kube-scheduler.
-#[derive(Clone, Debug)]
-pub struct SchedulerSettings {
-    /// The shoot's namespace in the seed.
-    pub namespace: String,
-    /// Full image reference.
-    pub image: String,
-    /// How many pods.
-    pub replicas: i32,
-    /// Its kubeconfig.
-    pub kubeconfig: Mounted,
+/// Places pods onto nodes.
+pub(crate) struct Scheduler;
+
+impl Component for Scheduler {
+    fn name(&self) -> &'static str {
+        SCHEDULER
+    }
+
+    fn titles(&self) -> Titles {
+        titles!("Kubernetes scheduler", "kube-scheduler")
+    }
+
+    fn image(&self) -> Image {
+        Image::Kubernetes(SCHEDULER)
+    }
+
+    fn place(&self) -> Place {
+        Place::ControlPlane {
+            waits: false,
+            needs_cloud_credentials: false,
+        }
+    }
+
+    /// Without nodes there is nothing to choose from.
+    fn exists(&self, cluster: &HostedCluster) -> bool {
+        !cluster.workerless
+    }
+
+    fn client(&self) -> Option<ShootClient> {
+        Some(ShootClient {
+            user: "system:kube-scheduler",
+            secret: "kube-scheduler-client",
+        })
+    }
+
+    /// Gone as soon as the shoot is to hibernate: no pod needs a node any more (gardener/gardener v1.150
+    /// pkg/gardenlet/operation/botanist/kubescheduler.go).
+    fn scale(&self, facts: &ScaleFacts) -> i32 {
+        match facts.power {
+            Power::Awake | Power::Waking => 1,
+            Power::Hibernating | Power::Hibernated => 0,
+        }
+    }
+
+    fn objects(&self, cluster: &HostedCluster, issued: &Issued) -> Result<Vec<HostedObject>, MissingSecret> {
+        Ok(vec![deployment(cluster, issued)?.into()])
+    }
 }
 
-/// The Deployment.
-#[must_use]
-pub fn scheduler(settings: &SchedulerSettings) -> Deployment {
-    let SchedulerSettings {
-        namespace,
-        image,
-        replicas,
-        kubeconfig,
-    } = settings;
-    let mounts = Mounts(vec![(
-        "kubeconfig",
-        kubeconfig,
-        "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig",
-    )]);
+/// The program.
+pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Deployment, MissingSecret> {
+    let mounts = Mounts(vec![("kubeconfig", issued.kubeconfig(SCHEDULER)?, KUBECONFIG_FOLDER)]);
     let pods = LABELS.of_pods(&[network::TO_DNS, &to_service(API_SERVER, api_server::PORT)]);
-    typed(json!({
-        "metadata": {"name": SCHEDULER, "namespace": namespace, "labels": LABELS.with_webhooks()},
+    Ok(typed(json!({
+        "metadata": {"name": SCHEDULER, "namespace": cluster.namespace, "labels": LABELS.with_webhooks()},
         "spec": {
-            "replicas": replicas,
+            "replicas": issued.replicas,
             "revisionHistoryLimit": 2,
             "selector": {"matchLabels": LABELS.selector()},
             "template": {
@@ -59,7 +87,7 @@ pub fn scheduler(settings: &SchedulerSettings) -> Deployment {
                     "priorityClassName": "gardener-system-300",
                     "containers": [{
                         "name": SCHEDULER,
-                        "image": image,
+                        "image": issued.image,
                         "imagePullPolicy": "IfNotPresent",
                         // One list, as upstream has it: webhooks of extensions look for flags in `command`.
                         "command": [
@@ -80,5 +108,5 @@ pub fn scheduler(settings: &SchedulerSettings) -> Deployment {
                 },
             },
         },
-    }))
+    })))
 }
