@@ -10,6 +10,7 @@ mod component;
 mod controller_manager;
 mod etcd;
 mod inventory;
+mod machine_controller_manager;
 mod mount;
 mod object;
 mod resource_manager;
@@ -27,6 +28,7 @@ pub use component::{
 pub use controller_manager::CONTROLLER_MANAGER;
 pub use etcd::{ETCD, ETCD_CLIENT_SERVICE};
 pub use inventory::{INVENTORY, inventory, obsolete, removal};
+pub use machine_controller_manager::{MACHINE_CONTROLLER_MANAGER, MachineControllerManager};
 pub use mount::Mounted;
 pub use object::{HostedObject, ObjectKind, Reference};
 pub use resource_manager::RESOURCE_MANAGER;

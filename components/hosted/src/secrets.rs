@@ -6,8 +6,9 @@ use std::time::Duration;
 use api_meta::names;
 use base_secrets::{CertificateSpec, Wanted};
 
-use crate::component::{HostedCluster, ShootClient};
-use crate::table::existing;
+use crate::component::{Component, HostedCluster};
+use crate::machine_controller_manager::MachineControllerManager;
+use crate::table::{ComponentId, existing};
 use crate::{api_server, etcd};
 
 /// Signs the API server's certificate.
@@ -26,12 +27,6 @@ pub const SERVICE_ACCOUNT_KEY: &str = "service-account-key";
 pub const SSH_KEY_PAIR: &str = "ssh-keypair";
 /// gardenlet's client certificate for the shoot.
 pub const GARDENLET: &str = "gardenlet";
-
-/// The machine controllers, which live with the provider.
-pub const MACHINE_CONTROLLERS: ShootClient = ShootClient {
-    user: "gardener.cloud:system:machine-controller-manager",
-    secret: "machine-controller-manager-client",
-};
 
 /// How long certificates of servers and clients are valid. They are renewed after 80 % of it, at the next reconcile, which
 /// comes every hour.
@@ -75,9 +70,6 @@ pub fn cluster_secrets(cluster: &HostedCluster) -> Vec<Wanted> {
     if cluster.ssh_access {
         wanted.push(Wanted::ssh_key_pair(SSH_KEY_PAIR));
     }
-    if !cluster.workerless {
-        wanted.push(MACHINE_CONTROLLERS.certificate());
-    }
     wanted
 }
 
@@ -85,8 +77,11 @@ pub fn cluster_secrets(cluster: &HostedCluster) -> Vec<Wanted> {
 #[must_use]
 pub fn wanted_secrets(cluster: &HostedCluster) -> Vec<Wanted> {
     let mut wanted = cluster_secrets(cluster);
-    for id in existing(cluster) {
-        let own = id.component().secrets(cluster);
+    // Not in the table yet, and a client of the shoot all the same: its Deployment is the provider's.
+    let machines: &dyn Component = &MachineControllerManager;
+    let components = existing(cluster).map(ComponentId::component);
+    for component in components.chain(Some(machines).filter(|one| one.exists(cluster))) {
+        let own = component.secrets(cluster);
         let new: Vec<Wanted> = own
             .into_iter()
             .filter(|one| wanted.iter().all(|present| present.name != one.name))

@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 use base_secrets::{Content, Wanted};
 use components_hosted::secrets::{cluster_secrets, wanted_secrets};
 use components_hosted::{
-    Component, ComponentId, HostedCluster, HostedObject, INVENTORY, Image, Issued, Mounted, ObjectKind, Place, Power,
-    Reference, ScaleFacts, Workload, build, inventory, needed_workloads, obsolete, removal, shoot_access_secret_name,
+    Component, ComponentId, HostedCluster, HostedObject, INVENTORY, Image, Issued, MachineControllerManager, Mounted,
+    ObjectKind, Place, Power, Reference, ScaleFacts, Workload, build, inventory, needed_workloads, obsolete, removal,
+    shoot_access_secret_name,
 };
 use serde_json::Value;
 
@@ -15,8 +16,10 @@ use super::{golden, golden_text, goldens};
 
 const POWERS: [Power; 4] = [Power::Awake, Power::Waking, Power::Hibernating, Power::Hibernated];
 
+/// Those of the table, and the one that is still to be put into it.
 fn all() -> impl Iterator<Item = &'static dyn Component> {
-    ComponentId::ALL.iter().map(|id| id.component())
+    let machines: &dyn Component = &MachineControllerManager;
+    ComponentId::ALL.iter().map(|id| id.component()).chain([machines])
 }
 
 fn cluster() -> HostedCluster {
@@ -223,6 +226,20 @@ fn nothing_runs_once_a_shoot_is_hibernated_and_everything_when_it_wakes() {
     let hibernating = |id: ComponentId| id.component().scale(&facts(Power::Hibernating, Some(1)));
     assert_eq!(hibernating(ComponentId::Scheduler), 0, "no pod needs a node any more");
     assert_eq!(hibernating(ComponentId::ApiServer), 1, "a later step scales it down");
+}
+
+#[test]
+fn machine_controllers_stay_while_hibernating_and_change_nothing_while_migrating() {
+    let scale = |power, present| MachineControllerManager.scale(&facts(power, present));
+    assert_eq!(scale(Power::Hibernating, Some(0)), 1, "machines may be left");
+    assert_eq!(scale(Power::Hibernating, None), 0, "it never ran");
+    for (power, present) in POWERS.into_iter().flat_map(|power| [(power, None), (power, Some(1))]) {
+        let migrating = ScaleFacts {
+            migrating: true,
+            ..facts(power, present)
+        };
+        assert_eq!(MachineControllerManager.scale(&migrating), present.unwrap_or(0));
+    }
 }
 
 #[test]
