@@ -8,6 +8,8 @@ pub fn is_true(value: &str) -> bool {
 
 /// Asks for an operation: see [`operation`]. Several are separated by `;`.
 pub const OPERATION: &str = "gardener.cloud/operation";
+/// The same for the next maintenance window.
+pub const MAINTENANCE_OPERATION: &str = "maintenance.gardener.cloud/operation";
 /// When the operation was asked for, RFC 3339 with nanoseconds; guards against stale caches.
 pub const TIMESTAMP: &str = "gardener.cloud/timestamp";
 /// `true` allows deletion of an object protected against it.

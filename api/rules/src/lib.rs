@@ -9,6 +9,7 @@ mod checks;
 mod cidr;
 mod cloud_profile;
 mod cloud_profile_defaults;
+mod cron;
 mod deployment;
 #[cfg(test)]
 mod drawn;
@@ -19,6 +20,7 @@ mod field_error;
 mod force_deletion;
 mod gardenlet;
 mod gardenlet_config;
+mod hibernation;
 mod installation;
 mod managed_seed_set;
 mod node_ranges;
@@ -38,11 +40,11 @@ mod shoot_components;
 mod shoot_defaults;
 mod shoot_kubelet;
 mod shoot_kubernetes_defaults;
+mod shoot_maintenance;
 mod shoot_networks;
 mod shoot_ranges;
 mod shoot_scaling;
 mod shoot_scaling_defaults;
-mod shoot_schedules;
 mod shoot_settle;
 mod shoot_update;
 mod shoot_values;
@@ -65,6 +67,7 @@ pub use bindings::{
 pub use cidr::overlaps;
 pub use cloud_profile::{validate_cloud_profile, validate_cloud_profile_update};
 pub use cloud_profile_defaults::{default_cloud_profile, default_namespaced_cloud_profile, drop_inactive_versions};
+pub use cron::CronError;
 pub use deployment::{
     ConversionError, deployment_to_v1, deployment_to_v1beta1, validate_controller_deployment,
     validate_controller_deployment_v1beta1,
@@ -76,6 +79,9 @@ pub use force_deletion::validate_force_deletion;
 pub use gardenlet::{
     default_gardenlet, default_managed_seed, validate_gardenlet, validate_gardenlet_update, validate_managed_seed,
     validate_managed_seed_update, validate_observed_generation,
+};
+pub use hibernation::{
+    HibernationEvents, HibernationOperation, HibernationScheduleError, is_hibernation_enabled, is_in_hibernation,
 };
 pub use installation::{validate_controller_installation, validate_controller_installation_update};
 pub use managed_seed_set::{

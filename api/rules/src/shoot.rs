@@ -6,14 +6,15 @@ use api_meta::finalizers::GARDENER;
 use api_meta::names::{DNS_UNMANAGED, GARDEN_NAMESPACE};
 
 use crate::checks::{distinct, dns_label, dns_name, is_dns_name, known, name, named, named_resources, not_empty};
+use crate::hibernation::{validate_hibernation, validate_operations_in_hibernation};
 use crate::node_ranges::validate_node_ranges;
 use crate::old_spellings::both_on_and_off;
 use crate::shoot_addons::{validate_addons, validate_rewriting, validate_rotation};
 use crate::shoot_components::validate_components;
+use crate::shoot_maintenance::validate_maintenance;
 use crate::shoot_networks::validate_networking;
 use crate::shoot_ranges::validate_ranges;
 use crate::shoot_scaling::{validate_cluster_autoscaler, validate_vertical_autoscaler};
-use crate::shoot_schedules::{validate_hibernation, validate_maintenance};
 use crate::shoot_settle::NO_SECRET_NAME_FROM;
 use crate::shoot_values::{NODE_MASKS, validate_kubernetes_values};
 use crate::{FieldError, Path, shoot_workers, versions};
@@ -95,9 +96,8 @@ pub(crate) fn validate_always(shoot: &Shoot) -> Vec<FieldError> {
             FailureToleranceType::KNOWN,
         );
     }
-    if let Some(hibernation) = &spec.hibernation {
-        validate_hibernation(&mut errors, &path.child("hibernation.schedules"), hibernation);
-    }
+    validate_hibernation(&mut errors, &path.child("hibernation"), shoot);
+    validate_operations_in_hibernation(&mut errors, shoot);
     if let Some(maintenance) = &spec.maintenance {
         let path = path.child("maintenance");
         validate_maintenance(&mut errors, &path, maintenance);

@@ -4,6 +4,7 @@ use api_core::v1beta1::{DNSProvider, Shoot, ShootSpec, Worker};
 
 use crate::checks::{added, frozen};
 use crate::force_deletion::validate_force_deletion;
+use crate::hibernation::validate_hibernation_update;
 use crate::node_ranges::{needs_more, validate_node_ranges};
 use crate::shoot::{is_workerless, validate_always};
 use crate::shoot_defaults::default_node_mask;
@@ -35,6 +36,7 @@ pub fn validate_shoot_update(new: &Shoot, old: &Shoot) -> Vec<FieldError> {
     if needs_more(new, old) {
         errors.extend(validate_node_ranges(new));
     }
+    validate_hibernation_update(&mut errors, new, old);
     errors.extend(forced);
     let (now, before) = (&new.spec, &old.spec);
     immutable_fields(&mut errors, &path, now, before);

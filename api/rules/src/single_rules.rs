@@ -91,7 +91,7 @@ fn fields_of_shoots() {
             (
                 "/spec/hibernation/schedules",
                 json!([{"location": "Europe/Berlin"}]),
-                "spec.hibernation.schedules[0]",
+                "spec.hibernation.schedules[0].start/end",
             ),
             (
                 "/spec/hibernation/schedules",

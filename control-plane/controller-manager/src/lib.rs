@@ -1,9 +1,10 @@
 //! The garden's own controllers (gardener/gardener v1.150 pkg/controllermanager): which extensions each seed needs,
-//! projects and their namespaces, bindings and their credentials, the life of seeds, what shoots show. They reach seeds and extensions only through
+//! projects and their namespaces, bindings and their credentials, the life of seeds, what shoots show, hibernation schedules. They reach seeds and extensions only through
 //! objects of the garden, and never install anything themselves.
 
 mod binding;
 mod context;
+mod hibernation;
 mod project;
 mod registration;
 mod seed;
@@ -38,11 +39,13 @@ pub enum Name {
     CredentialsBinding,
     /// What shoots show.
     Shoot,
+    /// Hibernation schedules of shoots.
+    ShootHibernation,
 }
 
 impl Name {
     /// Every controller.
-    pub const ALL: [Name; 7] = [
+    pub const ALL: [Name; 8] = [
         Name::ControllerRegistration,
         Name::ControllerDeployment,
         Name::Seed,
@@ -50,6 +53,7 @@ impl Name {
         Name::SecretBinding,
         Name::CredentialsBinding,
         Name::Shoot,
+        Name::ShootHibernation,
     ];
 }
 
@@ -63,6 +67,7 @@ impl fmt::Display for Name {
             Name::SecretBinding => "secretbinding",
             Name::CredentialsBinding => "credentialsbinding",
             Name::Shoot => "shoot",
+            Name::ShootHibernation => "shoot-hibernation",
         })
     }
 }
@@ -85,6 +90,7 @@ pub async fn run(client: Client, controllers: BTreeSet<Name>, clock: Clock, stop
             Name::SecretBinding => running.spawn(binding::run::<SecretBinding>(context, stop)),
             Name::CredentialsBinding => running.spawn(binding::run::<CredentialsBinding>(context, stop)),
             Name::Shoot => running.spawn(shoot::run(context, stop)),
+            Name::ShootHibernation => running.spawn(hibernation::run(context, stop)),
         };
     }
     while running.join_next().await.is_some() {}

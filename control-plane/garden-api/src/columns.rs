@@ -446,8 +446,19 @@ mod tests {
             "healthy",
         ];
         assert_eq!(cells(&shoots(), &shoot)[..8], row.map(|cell| json!(cell)));
-        shoot["spec"]["hibernation"] = json!({"enabled": true});
-        assert_eq!(cells(&shoots(), &shoot)[5], "Hibernating");
+        let states = [
+            (json!({"enabled": true}), true, "Hibernated"),
+            (json!({"enabled": true}), false, "Hibernating"),
+            (json!({"enabled": false}), true, "Waking Up"),
+            (json!({"schedules": [{"start": "0 20 * * *"}]}), true, "Waking Up"),
+            (json!({"enabled": false}), false, "Awake"),
+            (Value::Null, false, "Awake"),
+        ];
+        for (wanted, hibernated, word) in states {
+            shoot["spec"]["hibernation"] = wanted;
+            shoot["status"]["hibernated"] = json!(hibernated);
+            assert_eq!(cells(&shoots(), &shoot)[5], word);
+        }
         assert_eq!(cells(&shoots(), &json!({}))[6], "<pending>");
     }
 

@@ -1,6 +1,7 @@
 //! What a shoot shall show. Pure: the shoot as it is in, the shoot as it shall be out.
 
 use api_core::v1beta1::{ControllerRegistration, Shoot, ShootStatus};
+use api_meta::conditions::shoot::{HIBERNATION_POSSIBLE, MAINTENANCE_PRECONDITIONS_SATISFIED};
 use api_meta::labels::{SHOOT_STATUS, shoot_status};
 use api_meta::{Condition, ConditionStatus, LastOperationState, LastOperationType};
 use api_rules::unregistered_types;
@@ -9,6 +10,9 @@ use jiff::Timestamp;
 /// Constraint of a shoot that uses an extension type which nobody registers any more. Ours: Gardener stops the
 /// whole seed instead.
 pub(crate) const EXTENSIONS_REGISTERED: &str = "ExtensionsRegistered";
+
+/// Constraints that gardenlet vouches for.
+const OF_GARDENLET: [&str; 2] = [HIBERNATION_POSSIBLE, MAINTENANCE_PRECONDITIONS_SATISFIED];
 
 /// The shoot with status and label as they shall be.
 pub(crate) fn plan(
@@ -20,10 +24,18 @@ pub(crate) fn plan(
     let mut after = shoot.clone();
     put_constraint(&mut after, registrations, now);
     if gardenlet_silent && let Some(status) = &mut after.status {
-        for old in status.conditions.clone() {
+        let unknown = |type_: &str| {
             let message = "Gardenlet stopped sending heartbeats.";
-            Condition::new(&old.type_, ConditionStatus::Unknown, "StatusUnknown", message, now)
-                .put_into(&mut status.conditions);
+            Condition::new(type_, ConditionStatus::Unknown, "StatusUnknown", message, now)
+        };
+        for old in status.conditions.clone() {
+            unknown(&old.type_).put_into(&mut status.conditions);
+        }
+        // Only those that are there: gardenlet would have to mend what it never wrote.
+        for old in status.constraints.clone() {
+            if OF_GARDENLET.contains(&old.type_.as_str()) {
+                unknown(&old.type_).put_into(&mut status.constraints);
+            }
         }
     }
     if let Some(label) = health(after.status.as_ref()) {
@@ -198,13 +210,21 @@ mod tests {
     fn nobody_vouches_for_conditions_of_a_silent_gardenlet() {
         let told = plan(
             &shoot(
-                json!({"lastOperation": {"type": "Reconcile", "state": "Succeeded"}, "conditions": [{"type": "A", "status": "True"}]}),
+                json!({"lastOperation": {"type": "Reconcile", "state": "Succeeded"}, "conditions": [{"type": "A", "status": "True"}],
+                    "constraints": [{"type": "HibernationPossible", "status": "True"}, {"type": "Other", "status": "True"}]}),
             ),
             &[],
             true,
             Timestamp::UNIX_EPOCH,
         );
-        assert_eq!(told.status.unwrap().conditions[0].status, ConditionStatus::Unknown);
+        let status = told.status.unwrap();
+        assert_eq!(status.conditions[0].status, ConditionStatus::Unknown);
+        let constraints: Vec<_> = status
+            .constraints
+            .iter()
+            .map(|constraint| constraint.status.clone())
+            .collect();
+        assert_eq!(constraints, [ConditionStatus::Unknown, ConditionStatus::True]);
         assert_eq!(told.metadata.labels.unwrap()[SHOOT_STATUS], "unknown");
     }
 }

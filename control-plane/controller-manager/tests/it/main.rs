@@ -1,6 +1,7 @@
 //! The garden's controllers against a real API server with the garden's kinds, in virtual time.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "what a test prepares must succeed")]
 
+mod hibernation;
 mod registration;
 mod rights;
 

@@ -2,6 +2,8 @@
 //! (gardener/gardener v1.150 plugin/pkg/shoot/validator). What did not change on an update is not validated again.
 
 use api_core::v1beta1::Shoot;
+use api_meta::conditions::shoot::HIBERNATION_POSSIBLE;
+use api_meta::{Condition, ConditionStatus};
 use cluster_apiserver::Status;
 use cluster_apiserver::kind::Review;
 use cluster_apiserver::schema::FieldError;
@@ -50,6 +52,7 @@ async fn judge(review: &Review<'_>, shoot: &Shoot, old: Option<&Shoot>) -> Resul
         }
         Some(old) => scheduling::check_seed_change(review, shoot, old)?,
     }
+    check_hibernation(review, shoot, old)?;
     match profile(shoot, objects).await? {
         Some(profile) => {
             errors.extend(field_errors(api_rules::validate_shoot_against(
@@ -84,6 +87,25 @@ async fn judge(review: &Review<'_>, shoot: &Shoot, old: Option<&Shoot>) -> Resul
         errors.extend(field_errors(api_rules::validate_shoot_networks(shoot)));
     }
     Ok(errors)
+}
+
+/// A Shoot that could not be woken up again is not hibernated. The constraint's message names what to do.
+fn check_hibernation(review: &Review<'_>, shoot: &Shoot, old: Option<&Shoot>) -> Result<(), Status> {
+    if !api_rules::is_hibernation_enabled(shoot) || old.is_some_and(api_rules::is_hibernation_enabled) {
+        return Ok(());
+    }
+    let constraints = shoot.status.as_ref().map_or(&[][..], |status| &status.constraints);
+    let constraint = Condition::find(constraints, HIBERNATION_POSSIBLE);
+    match constraint.filter(|constraint| constraint.status != ConditionStatus::True) {
+        None => Ok(()),
+        Some(Condition { status, message, .. }) => {
+            let why = format!(
+                "spec.hibernation.enabled: constraint {HIBERNATION_POSSIBLE:?} is {:?}: {message}; mend this first, the Shoot might not wake up again",
+                status.as_str()
+            );
+            Err(Status::forbidden(CORE, "shoots", review.call.name, &why))
+        }
+    }
 }
 
 /// The namespace belongs to a project that is not going away, and the names are short enough together.
@@ -244,6 +266,35 @@ mod tests {
                 assert!(refusal.contains(part), "{refusal}\nlacks {part}");
             }
         }
+    }
+
+    #[test]
+    fn a_shoot_that_could_not_be_woken_up_is_not_hibernated() {
+        let with = |enabled: bool, status: Option<&str>| {
+            let mut made = create(shoot(|_| {}), &landscape()).expect("a good shoot");
+            made["spec"]["hibernation"] = json!({ "enabled": enabled });
+            let constraint =
+                |status| json!({"type": "HibernationPossible", "status": status, "message": "webhook x fails"});
+            made["status"] = json!({"constraints": status.map(constraint).as_slice()});
+            made
+        };
+        let change = |new: &Value, old: &Value| {
+            review(&Validate, Operation::Update, Some(new), Some(old), &landscape()).map(drop)
+        };
+        for status in ["False", "Unknown", "Progressing"] {
+            let refusal = change(&with(true, Some(status)), &with(false, Some(status))).expect_err(status);
+            let part = format!("constraint \"HibernationPossible\" is {status:?}: webhook x fails");
+            assert!(refusal.contains(&part), "{refusal}");
+            change(&with(false, Some(status)), &with(true, Some(status))).expect("it may wake up");
+            let mut other = with(true, Some(status));
+            other["spec"]["purpose"] = json!("testing");
+            change(&other, &with(true, Some(status))).expect("it was hibernated before");
+        }
+        for status in [Some("True"), None] {
+            change(&with(true, status), &with(false, status)).expect("nothing is in the way");
+        }
+        let made = with(true, None);
+        review(&Validate, Operation::Create, Some(&made), None, &landscape()).expect("it may begin hibernated");
     }
 
     #[test]

@@ -242,9 +242,9 @@ mod tests {
     #[test]
     fn controllers_are_switched_by_name() {
         let all = running(&[]).unwrap();
-        assert_eq!(all.len(), 9, "{all:?}");
+        assert_eq!(all.len(), 10, "{all:?}");
         let without = running(&["--controllers", "*,-scheduler"]).unwrap();
-        assert_eq!(without.len(), 8);
+        assert_eq!(without.len(), 9);
         assert!(!without.contains(&"scheduler".to_owned()));
         assert_eq!(
             running(&["--controllers=project,kubernetes"]).unwrap(),

@@ -157,8 +157,8 @@ mod tests {
         let of = |spec: Value| asked(&json!({ "spec": spec }));
         let refused = |spec| -> Vec<String> { of(spec).refused.into_iter().map(|said| said.what.path).collect() };
         assert_eq!(
-            refused(json!({"hibernation": {"enabled": true}})),
-            ["spec.hibernation.enabled"]
+            refused(json!({"maintenance": {"confineSpecUpdateRollout": true}})),
+            ["spec.maintenance.confineSpecUpdateRollout"]
         );
         assert_eq!(
             refused(json!({"controlPlane": {"highAvailability": {"failureTolerance": {"type": "node"}}}})),
@@ -193,7 +193,6 @@ mod tests {
         let spec = json!({
             "addons": {"nginxIngress": {"enabled": false, "config": {"a": "b"}}},
             "controlPlane": {},
-            "hibernation": {"enabled": false, "schedules": []},
             "kubernetes": {"kubeProxy": {"enabled": true, "mode": "IPTables"}, "kubelet": {"kubeReserved": {}}},
             "maintenance": {"confineSpecUpdateRollout": false, "autoUpdate": {"kubernetesVersion": true}},
             "provider": {"workers": [{"cri": {"name": "containerd", "containerRuntimes": []}}],

@@ -6,7 +6,7 @@ mod to_come;
 
 use std::collections::BTreeSet;
 
-use api_meta::annotations::{CONFIRMATION_FORCE_DELETION, OPERATION, is_true, operation};
+use api_meta::annotations::{CONFIRMATION_FORCE_DELETION, MAINTENANCE_OPERATION, OPERATION, is_true, operation};
 use cluster_apiserver::kind::Review;
 use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
@@ -24,9 +24,6 @@ const OPERATIONS_TO_COME: [&str; 4] = [
     operation::FORCE_IN_PLACE_UPDATE,
     operation::MAINTAIN,
 ];
-
-/// Asks for an operation in the maintenance window.
-const MAINTENANCE_OPERATION: &str = "maintenance.gardener.cloud/operation";
 
 /// Refuses features of Shoots that are still to come.
 pub(crate) struct NotYet;
@@ -160,19 +157,22 @@ mod tests {
 
     #[test]
     fn a_shoot_that_was_stored_with_such_a_feature_can_be_changed() {
-        let shoot = |maintenance, hibernation| {
+        let shoot = |confined: bool, audit: Value| {
             json!({"kind": "Shoot", "metadata": {"name": "s"}, "spec": {
-                "maintenance": {"confineSpecUpdateRollout": maintenance}, "hibernation": {"enabled": hibernation}}})
+                "maintenance": {"confineSpecUpdateRollout": confined},
+                "kubernetes": {"kubeAPIServer": {"auditConfig": audit}}}})
         };
+        let none = || Value::Null;
         let change = |new: &Value| {
-            let old = shoot(true, false);
+            let old = shoot(true, none());
             review(&NotYet, Operation::Update, Some(new), Some(&old), &Fixture::default())
         };
-        assert!(change(&shoot(true, false)).is_ok());
-        assert!(change(&shoot(false, false)).is_ok());
-        let refusal = change(&shoot(true, true)).expect_err("one more");
+        assert!(change(&shoot(true, none())).is_ok());
+        assert!(change(&shoot(false, none())).is_ok());
+        let policy = json!({"auditPolicy": {"configMapRef": {"name": "policy"}}});
+        let refusal = change(&shoot(true, policy)).expect_err("one more");
         assert!(
-            refusal.contains("spec.hibernation.enabled") && !refusal.contains("confineSpecUpdateRollout"),
+            refusal.contains("kubeAPIServer.auditConfig") && !refusal.contains("confineSpecUpdateRollout"),
             "{refusal}"
         );
     }

@@ -58,8 +58,6 @@ const MAINTENANCE: &str = "nothing is maintained by itself";
 
 /// All of them.
 pub(super) const TO_COME: &[ToCome] = &[
-    refused("spec.hibernation.enabled", on, "clusters cannot be hibernated"),
-    refused("spec.hibernation.schedules", given, "clusters cannot be hibernated"),
     refused(
         "spec.controlPlane.highAvailability",
         given,
@@ -262,6 +260,7 @@ mod tests {
         "spec.credentialsBindingName",
         "spec.dns",
         "spec.extensions",
+        "spec.hibernation",
         "spec.kubernetes.kubeControllerManager.nodeCIDRMaskSize",
         "spec.kubernetes.version",
         "spec.maintenance.timeWindow",
