@@ -1,6 +1,7 @@
 //! Waiting is watching: one list, then a watch from its version. A time-out bounds the wait and carries the last
 //! reason why it was not over. Nothing here polls.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -103,6 +104,94 @@ where
             after: timeout,
             reason,
         }),
+    }
+}
+
+/// Watches the objects that `api` and `config` name until none is left that `counts`, or `timeout` is up. `left` is told their
+/// names ("NAMESPACE/NAME", at most [`LEFT_MAX`] of them, in order) whenever these change.
+///
+/// # Errors
+/// [`Waited::TimedOut`] with the names; [`Waited::Failed`] when the API refuses the watch.
+pub async fn wait_until_none<K>(
+    api: &Api<K>,
+    config: watcher::Config,
+    timeout: Duration,
+    counts: impl Fn(&K) -> bool,
+    mut left: impl FnMut(&str),
+) -> Result<(), Waited>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let what = format!("no {} to be left", K::plural(&()));
+    let mut reason = "the API has not answered yet".to_owned();
+    let watching = async {
+        let mut events = std::pin::pin!(watch(api.clone(), config));
+        let (mut present, mut listed) = (BTreeSet::new(), BTreeSet::new());
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(Event::Init) => {
+                    listed.clear();
+                    continue;
+                }
+                Ok(Event::InitApply(object)) => {
+                    if counts(&object) {
+                        listed.insert(place_of(&object));
+                    }
+                    continue;
+                }
+                Ok(Event::InitDone) => present = std::mem::take(&mut listed),
+                Ok(Event::Apply(object)) => {
+                    match counts(&object) {
+                        true => present.insert(place_of(&object)),
+                        false => present.remove(&place_of(&object)),
+                    };
+                }
+                Ok(Event::Delete(object)) => {
+                    present.remove(&place_of(&object));
+                }
+                Err(error) => {
+                    let fault = watch_fault(error, K::plural(&()).as_ref());
+                    if matches!(fault.class, FaultClass::Access | FaultClass::Bug) {
+                        return Err(fault);
+                    }
+                    reason = fault.to_string();
+                    left(&reason);
+                    continue;
+                }
+            }
+            if present.is_empty() {
+                return Ok(());
+            }
+            reason = some_of(&present);
+            left(&reason);
+        }
+        Err(Fault::new(FaultClass::Bug, WatchEnded(what.clone())))
+    };
+    match tokio::time::timeout(timeout, watching).await {
+        Ok(result) => result.map_err(Waited::Failed),
+        Err(_) => Err(Waited::TimedOut {
+            what,
+            after: timeout,
+            reason,
+        }),
+    }
+}
+
+/// How many names are shown of what is left: enough to begin with.
+pub const LEFT_MAX: usize = 5;
+
+fn place_of(object: &impl ResourceExt) -> String {
+    match object.namespace() {
+        Some(namespace) => format!("{namespace}/{}", object.name_any()),
+        None => object.name_any(),
+    }
+}
+
+fn some_of(names: &BTreeSet<String>) -> String {
+    let shown: Vec<&str> = names.iter().take(LEFT_MAX).map(String::as_str).collect();
+    match names.len().saturating_sub(LEFT_MAX) {
+        0 => format!("{} still there", shown.join(", ")),
+        more => format!("{} and {more} more still there", shown.join(", ")),
     }
 }
 

@@ -166,7 +166,23 @@ impl<T: Copy + Ord + Name> Flow<T> {
         self.reaches(Node::Task(earlier), Node::Task(later))
     }
 
-    pub(crate) fn reaches(&self, earlier: Node<T>, later: Node<T>) -> bool {
+    /// The same without the edge by which `later` waits for `earlier`: for whoever checks that an edge is needed. It prints as
+    /// before.
+    #[must_use]
+    pub fn without(&self, earlier: Node<T>, later: Node<T>) -> Self
+    where
+        T: Clone,
+    {
+        let mut mutant = self.clone();
+        if let Some(before) = mutant.edges.get_mut(&later) {
+            before.remove(&earlier);
+        }
+        mutant
+    }
+
+    /// Whether `later` cannot start before `earlier` is done.
+    #[must_use]
+    pub fn reaches(&self, earlier: Node<T>, later: Node<T>) -> bool {
         let mut open = vec![later];
         let mut seen = BTreeSet::new();
         while let Some(node) = open.pop() {

@@ -10,6 +10,7 @@ use crate::inventory;
 use crate::mount::Mounted;
 use crate::object::{HostedObject, ObjectKind, Reference};
 use crate::secrets::{self, CA_CLIENT};
+use crate::shoot::Object;
 use crate::shoot_access_secret_name;
 
 /// One component of a shoot's control plane in its seed.
@@ -63,6 +64,11 @@ pub trait Component: Sync {
     /// # Errors
     /// When `issued` lacks a Secret that it mounts.
     fn objects(&self, cluster: &HostedCluster, issued: &Issued) -> Result<Vec<HostedObject>, MissingSecret>;
+
+    /// What it needs inside the shoot, rights above all: a ManagedResource of its own brings that there.
+    fn shoot_objects(&self) -> Vec<Object> {
+        Vec::new()
+    }
 
     /// Conditions of the Shoot that the health of its workload counts for.
     fn conditions(&self) -> &'static [&'static str] {

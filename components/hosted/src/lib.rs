@@ -16,7 +16,6 @@ mod object;
 mod resource_manager;
 mod scheduler;
 pub mod secrets;
-mod settings;
 pub mod shoot;
 mod table;
 
@@ -33,11 +32,6 @@ pub use mount::Mounted;
 pub use object::{HostedObject, ObjectKind, Reference};
 pub use resource_manager::RESOURCE_MANAGER;
 pub use scheduler::SCHEDULER;
-pub use settings::{
-    ApiServerSettings, ControllerManagerSettings, EtcdObjects, EtcdSettings, ResourceManagerObjects,
-    ResourceManagerSettings, SchedulerSettings, api_server, api_server_service, controller_manager, etcd,
-    resource_manager, scheduler,
-};
 pub use table::{ComponentId, NeededWorkload, component, existing, needed_workloads};
 
 /// Where clients of a shoot's API server find their kubeconfig inside their pods.

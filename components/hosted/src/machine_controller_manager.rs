@@ -1,7 +1,6 @@
 //! A shoot's machine-controller-manager. Its Deployment holds the controllers that are the same in every cloud; a provider's
 //! webhook adds the container that talks to the cloud, finds it by name and label, and mounts the volume `kubeconfig` as this
 //! one does. Flags, ports and rights as gardener/gardener v1.150 `pkg/component/nodemanagement/machinecontrollermanager`.
-//! Rights inside the shoot are in [`crate::shoot::machine_controller_access_objects`].
 
 use api_meta::labels::network;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -15,10 +14,13 @@ use crate::component::{
 };
 use crate::mount::Mounts;
 use crate::object::{HostedObject, Labels, from_scrape_targets, open_ports, to_service, typed};
+use crate::shoot::{Object, machine_controller_access_objects};
 use crate::{KUBECONFIG_FOLDER, KUBECONFIG_PATH};
 
 /// Name of all its objects and of its container.
 pub const MACHINE_CONTROLLER_MANAGER: &str = "machine-controller-manager";
+/// Who it is in the shoot.
+const USER: &str = "gardener.cloud:system:machine-controller-manager";
 /// Port of its metrics and probes.
 const PORT: u16 = 10258;
 /// Port of the same of the container that a provider adds.
@@ -59,9 +61,13 @@ impl Component for MachineControllerManager {
 
     fn client(&self) -> Option<ShootClient> {
         Some(ShootClient {
-            user: "gardener.cloud:system:machine-controller-manager",
+            user: USER,
             secret: "machine-controller-manager-client",
         })
+    }
+
+    fn shoot_objects(&self) -> Vec<Object> {
+        machine_controller_access_objects(USER)
     }
 
     /// While hibernating it runs whatever its size before: no machine goes without it. A shoot that never ran has none

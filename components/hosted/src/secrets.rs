@@ -6,8 +6,7 @@ use std::time::Duration;
 use api_meta::names;
 use base_secrets::{CertificateSpec, Wanted};
 
-use crate::component::{Component, HostedCluster};
-use crate::machine_controller_manager::MachineControllerManager;
+use crate::component::HostedCluster;
 use crate::table::{ComponentId, existing};
 use crate::{api_server, etcd};
 
@@ -77,10 +76,7 @@ pub fn cluster_secrets(cluster: &HostedCluster) -> Vec<Wanted> {
 #[must_use]
 pub fn wanted_secrets(cluster: &HostedCluster) -> Vec<Wanted> {
     let mut wanted = cluster_secrets(cluster);
-    // Not in the table yet, and a client of the shoot all the same: its Deployment is the provider's.
-    let machines: &dyn Component = &MachineControllerManager;
-    let components = existing(cluster).map(ComponentId::component);
-    for component in components.chain(Some(machines).filter(|one| one.exists(cluster))) {
+    for component in existing(cluster).map(ComponentId::component) {
         let own = component.secrets(cluster);
         let new: Vec<Wanted> = own
             .into_iter()

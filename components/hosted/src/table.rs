@@ -35,6 +35,7 @@ components! {
     ControllerManager: crate::controller_manager::ControllerManager,
     Scheduler: crate::scheduler::Scheduler,
     ResourceManager: crate::resource_manager::ResourceManager,
+    MachineControllerManager: crate::machine_controller_manager::MachineControllerManager,
 }
 
 impl ComponentId {

@@ -32,7 +32,7 @@ pub use seed::kinds_of_seed;
 /// How gardenlet judges what others report, for those who explain a shoot: they say the same sentences.
 pub mod judged {
     pub use crate::extension::{Deletion, Readiness, Reported, deletion, readiness, reported};
-    pub use crate::shoot::{etcd_not_rolled_out, not_applied, not_rolled_out, not_served, unhealthy};
+    pub use crate::shoot::{deployment_not_rolled_out, not_applied, not_served, set_not_rolled_out, unhealthy};
     pub use crate::webhooks::{Webhook, webhook_in, webhooks};
 }
 

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use crate::reconcile::EXTENSION_TIMEOUT;
+use crate::step::Way;
+use crate::times::EXTENSION_TIMEOUT;
 
 /// What holds for a shoot whatever is to be done with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +23,11 @@ pub struct ShootFacts {
     pub nodes_cidr_known: bool,
     /// The annotation `shoot.gardener.cloud/skip-readiness`: do not wait where a wait is only for readiness.
     pub skip_readiness: bool,
+    /// The owner requested that the pods of the control plane are restarted.
+    pub restart_requested: bool,
+    /// Its API server runs, or is meant to: its Deployment has replicas. Decides only on a hibernation, in which a shoot that
+    /// sleeps already, or was created asleep, has no API to talk to.
+    pub api_server_runs: bool,
     /// How long its Extensions may take.
     pub extension_timeouts: ExtensionTimeouts,
 }
@@ -76,6 +82,59 @@ pub struct DeletionFacts {
 pub enum Goal {
     /// A running cluster as specified.
     Reconcile,
+    /// A cluster without machines and without a running control plane, whose data is kept.
+    Hibernate,
+    /// A running cluster again.
+    Wake,
+    /// Ready to be taken over by another seed.
+    Migrate,
+    /// A running cluster, from what another seed has left.
+    Restore,
     /// Nothing left.
     Delete(DeletionFacts),
+    /// Nothing left in the seed, without a look into the shoot and the cloud.
+    ForceDelete,
+}
+
+/// What an extension object is asked for (contract E.2 of Gardener's extension API).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExtensionVerb {
+    /// To be as its spec says.
+    Reconcile,
+    /// To be as its spec and its saved state say.
+    Restore,
+    /// To be let go without harm to what it stands for.
+    Migrate,
+    /// To be gone, with what it stands for.
+    Delete,
+}
+
+impl Goal {
+    /// The goal without its facts.
+    #[must_use]
+    pub fn way(&self) -> Way {
+        match self {
+            Self::Reconcile => Way::Reconcile,
+            Self::Hibernate => Way::Hibernate,
+            Self::Wake => Way::Wake,
+            Self::Migrate => Way::Migrate,
+            Self::Restore => Way::Restore,
+            Self::Delete(_) => Way::Delete,
+            Self::ForceDelete => Way::ForceDelete,
+        }
+    }
+}
+
+impl Way {
+    /// What extension objects are asked for on this way. Hibernation and waking are reconciliations: extensions read from
+    /// the Cluster which of them.
+    #[must_use]
+    pub fn verb(self) -> ExtensionVerb {
+        match self {
+            Self::Reconcile | Self::Hibernate | Self::Wake => ExtensionVerb::Reconcile,
+            Self::Restore => ExtensionVerb::Restore,
+            Self::Migrate => ExtensionVerb::Migrate,
+            Self::Delete | Self::ForceDelete => ExtensionVerb::Delete,
+        }
+    }
 }

@@ -1,34 +1,18 @@
-//! The flow that makes a cluster run as specified. The order is that of gardener/gardener v1.150
-//! `pkg/gardenlet/controller/shoot/shoot/flow_reconcile.go`; every `after` below is an edge there, unless it says so.
+//! The flow that makes a cluster run as specified, lays it to sleep or wakes it. The order is that of gardener/gardener
+//! v1.150 `pkg/gardenlet/controller/shoot/shoot/flow_reconcile.go`; every `after` below is an edge there, unless it says so.
 
-use std::time::Duration;
+use base_flow::Flow;
+use components_hosted::{ComponentId, Place, component};
 
-use base_flow::{Backoff, Flow, FlowBuilder, FlowError, group};
+use crate::draft::{Before, Draft, group};
+use crate::facts::ShootFacts;
+use crate::slots::ShootFlowError;
+use crate::step::{Kind, Managed, Point, ShootTask, Single, Way, deployed, ready};
+use crate::times::{CLOUD_TIMEOUT, DNS_TIMEOUT, EXTENSION_TIMEOUT, HIBERNATE_TIMEOUT, ROLLOUT_TIMEOUT};
 
-use crate::{ShootFacts, ShootTask as Task};
-
-/// Writing objects: API servers answer within milliseconds, and what they refuse for a moment (a namespace not yet
-/// visible, a conflict) passes within seconds. 30 s is upstream's default for such tasks.
-pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Waits between tries: the first short because most faults pass at once, none beyond upstream's 5 s.
-pub(crate) const WRITE_BACKOFF: Backoff = Backoff {
-    first: Duration::from_millis(200),
-    max: Duration::from_secs(5),
-};
-/// Clouds need minutes for networks and machines (upstream: Infrastructure and Worker, 10 min).
-pub(crate) const CLOUD_TIMEOUT: Duration = Duration::from_secs(600);
-/// Extensions that only deploy something (upstream: ControlPlane, Network, OperatingSystemConfig, Extension, 3 min).
-pub(crate) const EXTENSION_TIMEOUT: Duration = Duration::from_secs(180);
-/// A record is written by one call to a DNS service (upstream: 2 min).
-pub(crate) const DNS_TIMEOUT: Duration = Duration::from_secs(120);
-/// Our own Deployments and StatefulSets in the seed, image pulls and volumes included (upstream: 5 min).
-pub(crate) const ROLLOUT_TIMEOUT: Duration = Duration::from_secs(300);
-/// First talk to a new API server (upstream: 2 min).
-pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
-
-pub(crate) const NAMESPACES: &str = "namespaces";
-pub(crate) const CLOUD_PROVIDER_SECRET: &str = "cloud-provider-secret";
-pub(crate) const SECRETS: &str = "secrets";
+const NAMESPACES: &str = "namespaces";
+const CLOUD_PROVIDER_SECRET: &str = "cloud-provider-secret";
+const SECRETS: &str = "secrets";
 const INFRASTRUCTURE: &str = "infrastructure";
 const ETCD: &str = "etcd";
 const RESOURCE_MANAGER: &str = "resource-manager";
@@ -40,42 +24,48 @@ const NETWORK: &str = "network-and-system-components";
 const MACHINE_CONTROLLERS: &str = "machine-controllers";
 const WORKER: &str = "worker";
 
-pub(crate) fn flow(facts: &ShootFacts) -> Result<Flow<Task>, FlowError> {
-    let mut flow = Flow::builder("Shoot cluster reconciliation");
-    groups(&mut flow);
-    foundation(&mut flow, facts);
-    addresses(&mut flow, facts);
-    etcd(&mut flow, facts);
-    api_server(&mut flow, facts);
-    control_plane(&mut flow, facts);
-    nodes_setup(&mut flow, facts);
-    workers(&mut flow, facts);
+pub(crate) fn flow(way: Way, facts: &ShootFacts) -> Result<Flow<ShootTask>, ShootFlowError> {
+    let mut flow = Draft::new("Shoot cluster reconciliation", way, facts, None);
+    groups_of_the_seed(&mut flow);
+    groups_of_the_shoot(&mut flow);
+    foundation(&mut flow);
+    addresses(&mut flow);
+    etcd(&mut flow);
+    api_server(&mut flow);
+    control_plane(&mut flow);
+    nodes_setup(&mut flow);
+    workers(&mut flow);
+    hibernation(&mut flow);
+    leftovers(&mut flow);
     flow.build()
 }
 
-fn groups(flow: &mut FlowBuilder<Task>) {
+fn groups_of_the_seed(flow: &mut Draft<'_>) {
     flow.group(NAMESPACES);
     flow.group(CLOUD_PROVIDER_SECRET).after([group(NAMESPACES)]);
     flow.group(SECRETS).after([group(NAMESPACES)]);
     flow.group(INFRASTRUCTURE).after([
         group(SECRETS),
         group(CLOUD_PROVIDER_SECRET),
-        Task::DeployReferencedResources.into(),
+        Single::DeployReferencedResources.into(),
     ]);
     flow.group(ETCD).after([
         group(SECRETS),
         group(CLOUD_PROVIDER_SECRET),
-        Task::WaitBackupEntry.into(),
+        Single::WaitBackupEntry.into(),
     ]);
     flow.group(RESOURCE_MANAGER)
-        .after([group(NAMESPACES), group(SECRETS), Task::WaitApiServer.into()]);
+        .after([group(NAMESPACES), group(SECRETS), ready(ComponentId::ApiServer).into()]);
     flow.group(CONTROL_PLANE).after([
         group(SECRETS),
         group(CLOUD_PROVIDER_SECRET),
         group(RESOURCE_MANAGER),
         group(INFRASTRUCTURE),
-        Task::DeployReferencedResources.into(),
+        Single::DeployReferencedResources.into(),
     ]);
+}
+
+fn groups_of_the_shoot(flow: &mut Draft<'_>) {
     flow.group(SHOOT_NAMESPACES).after([group(RESOURCE_MANAGER)]);
     flow.group(OS_CONFIG).after([
         group(SECRETS),
@@ -83,26 +73,26 @@ fn groups(flow: &mut FlowBuilder<Task>) {
         group(RESOURCE_MANAGER),
         group(INFRASTRUCTURE),
         group(CONTROL_PLANE),
-        Task::DeployReferencedResources.into(),
-        Task::WaitExtensionsAfterApiServer.into(),
+        Single::DeployReferencedResources.into(),
+        ready(Point::AfterApiServer).into(),
     ]);
     flow.group(SHOOT_SYSTEM).after([
         group(RESOURCE_MANAGER),
         group(OS_CONFIG),
         group(CONTROL_PLANE),
-        Task::DeployReferencedResources.into(),
-        Task::WaitExtensionsAfterApiServer.into(),
-        Task::InitializeShootConnection.into(),
+        Single::DeployReferencedResources.into(),
+        ready(Point::AfterApiServer).into(),
+        Single::InitializeShootConnection.into(),
     ]);
     flow.group(NETWORK).after([
         group(INFRASTRUCTURE),
         group(RESOURCE_MANAGER),
         group(SHOOT_NAMESPACES),
         group(CONTROL_PLANE),
-        Task::WaitExtensionsAfterApiServer.into(),
-        Task::InitializeShootConnection.into(),
-        Task::EnsureClusterIdentity.into(),
-        Task::DeployScheduler.into(),
+        ready(Point::AfterApiServer).into(),
+        Single::InitializeShootConnection.into(),
+        Single::EnsureClusterIdentity.into(),
+        deployed(ComponentId::Scheduler).into(),
     ]);
     flow.group(MACHINE_CONTROLLERS).after([
         group(SECRETS),
@@ -110,7 +100,7 @@ fn groups(flow: &mut FlowBuilder<Task>) {
         group(RESOURCE_MANAGER),
         group(INFRASTRUCTURE),
         group(OS_CONFIG),
-        Task::InitializeShootConnection.into(),
+        Single::InitializeShootConnection.into(),
     ]);
     flow.group(WORKER).after([
         group(SECRETS),
@@ -120,223 +110,212 @@ fn groups(flow: &mut FlowBuilder<Task>) {
         group(MACHINE_CONTROLLERS),
         group(SHOOT_SYSTEM),
         group(OS_CONFIG),
-        Task::DeployNodeAgent.into(),
+        deployed(Managed::NodeAgent).into(),
     ]);
 }
 
-fn foundation(flow: &mut FlowBuilder<Task>, facts: &ShootFacts) {
-    write(flow, Task::DeployNamespace).in_group(NAMESPACES);
-    write(flow, Task::EnsureClusterIdentity).after([group(NAMESPACES)]);
-    write(flow, Task::DeployCloudProviderSecret)
-        .in_group(CLOUD_PROVIDER_SECRET)
-        .skip_if(facts.workerless, WORKERLESS)
-        .skip_if(!facts.has_credentials, "no credentials");
-    write(flow, Task::InitializeSecrets).in_group(SECRETS);
-    write(flow, Task::DeployReferencedResources).after([group(NAMESPACES)]);
-    write(flow, Task::DeployInfrastructure)
+fn foundation(flow: &mut Draft<'_>) {
+    flow.write(Single::DeployNamespace).in_group(NAMESPACES);
+    flow.write(Single::EnsureClusterIdentity).after([group(NAMESPACES)]);
+    flow.write(Single::DeployCloudProviderSecret)
+        .in_group(CLOUD_PROVIDER_SECRET);
+    flow.write(Single::InitializeSecrets).in_group(SECRETS);
+    flow.write(Single::DeployReferencedResources).after([group(NAMESPACES)]);
+    flow.deploy(Kind::Infrastructure).in_group(INFRASTRUCTURE);
+    flow.ready(Kind::Infrastructure, CLOUD_TIMEOUT)
         .in_group(INFRASTRUCTURE)
-        .skip_if(facts.workerless, WORKERLESS);
-    wait(flow, Task::WaitInfrastructure, CLOUD_TIMEOUT)
-        .in_group(INFRASTRUCTURE)
-        .after([Task::DeployInfrastructure])
-        .skip_if(facts.workerless, WORKERLESS);
+        .after([deployed(Kind::Infrastructure)]);
 }
 
-fn addresses(flow: &mut FlowBuilder<Task>, facts: &ShootFacts) {
-    write(flow, Task::DeployApiServerService)
-        .after([group(NAMESPACES), group(SECRETS), Task::EnsureClusterIdentity.into()])
-        .after_if(!facts.nodes_cidr_known, [group(INFRASTRUCTURE)]);
-    wait(flow, Task::WaitApiServerService, ROLLOUT_TIMEOUT).after([Task::DeployApiServerService]);
-    write(flow, Task::EnsureAdvertisedAddresses).after([group(SECRETS), Task::WaitApiServerService.into()]);
-    wait(flow, Task::DeployInternalDnsRecord, DNS_TIMEOUT)
-        .after([Task::DeployReferencedResources, Task::WaitApiServerService])
-        .skip_if(!facts.has_internal_domain, "no internal domain");
-    wait(flow, Task::DeployExternalDnsRecord, DNS_TIMEOUT)
-        .after([Task::DeployReferencedResources, Task::WaitApiServerService])
-        .skip_if(!facts.has_external_domain, "no external domain");
+fn addresses(flow: &mut Draft<'_>) {
+    let nodes_unknown = !flow.facts().nodes_cidr_known;
+    flow.write(Single::DeployApiServerService)
+        .after([group(NAMESPACES), group(SECRETS), Single::EnsureClusterIdentity.into()])
+        .after_if(nodes_unknown, [group(INFRASTRUCTURE)]);
+    flow.wait(Single::WaitApiServerService, ROLLOUT_TIMEOUT)
+        .after([Single::DeployApiServerService]);
+    flow.write(Single::EnsureAdvertisedAddresses)
+        .after([group(SECRETS), Single::WaitApiServerService.into()]);
+    for record in [Kind::InternalDnsRecord, Kind::ExternalDnsRecord] {
+        flow.wait(deployed(record), DNS_TIMEOUT)
+            .after([Single::DeployReferencedResources, Single::WaitApiServerService]);
+    }
 }
 
-fn etcd(flow: &mut FlowBuilder<Task>, facts: &ShootFacts) {
-    write(flow, Task::DeployBackupEntry)
-        .after([group(NAMESPACES)])
-        .skip_if(!facts.has_backup, NO_BACKUP);
-    wait(flow, Task::WaitBackupEntry, CLOUD_TIMEOUT)
-        .after([Task::DeployBackupEntry])
-        .skip_if(!facts.has_backup, NO_BACKUP)
-        .skip_if(facts.skip_readiness, SKIP_READINESS);
-    write(flow, Task::DeployEtcd).in_group(ETCD);
-    wait(flow, Task::WaitEtcd, ROLLOUT_TIMEOUT)
+fn etcd(flow: &mut Draft<'_>) {
+    flow.write(Single::DeployBackupEntry).after([group(NAMESPACES)]);
+    flow.wait(Single::WaitBackupEntry, CLOUD_TIMEOUT)
+        .after([Single::DeployBackupEntry]);
+    flow.deploy(ComponentId::Etcd).in_group(ETCD);
+    flow.ready(ComponentId::Etcd, ROLLOUT_TIMEOUT)
         .in_group(ETCD)
-        .after([Task::DeployEtcd])
-        .skip_if(facts.skip_readiness, SKIP_READINESS);
+        .after([deployed(ComponentId::Etcd)]);
 }
 
-fn api_server(flow: &mut FlowBuilder<Task>, facts: &ShootFacts) {
-    write(flow, Task::DeployExtensionsBeforeApiServer).after([
-        group(SECRETS),
-        group(CLOUD_PROVIDER_SECRET),
-        group(INFRASTRUCTURE),
-        Task::DeployReferencedResources.into(),
-    ]);
-    wait(
-        flow,
-        Task::WaitExtensionsBeforeApiServer,
-        facts.extension_timeouts.before_api_server,
-    )
-    .after([Task::DeployExtensionsBeforeApiServer])
-    .skip_if(facts.skip_readiness, SKIP_READINESS);
-    write(flow, Task::DeployApiServer)
-        .after([
-            group(SECRETS),
-            group(ETCD),
-            Task::WaitApiServerService.into(),
-            Task::WaitExtensionsBeforeApiServer.into(),
-        ])
-        .after_if(!facts.nodes_cidr_known, [group(INFRASTRUCTURE)]);
-    wait(flow, Task::WaitApiServer, ROLLOUT_TIMEOUT)
-        .after([Task::DeployApiServer])
-        .skip_if(facts.skip_readiness, SKIP_READINESS);
-    write(flow, Task::DeployResourceManager).in_group(RESOURCE_MANAGER);
-    wait(flow, Task::WaitResourceManager, ROLLOUT_TIMEOUT)
+/// The extensions that an API server finds when it comes up. A cluster that falls asleep has them handled once it is gone.
+fn extensions_before_api_server(flow: &mut Draft<'_>, before: &[Before]) {
+    let timeout = flow.facts().extension_timeouts.before_api_server;
+    flow.deploy(Point::BeforeApiServer).after(before.iter().copied());
+    flow.ready(Point::BeforeApiServer, timeout)
+        .after([deployed(Point::BeforeApiServer)]);
+}
+
+fn api_server(flow: &mut Draft<'_>) {
+    let (hibernates, nodes_unknown) = (flow.hibernates(), !flow.facts().nodes_cidr_known);
+    if !hibernates {
+        extensions_before_api_server(
+            flow,
+            &[
+                group(SECRETS),
+                group(CLOUD_PROVIDER_SECRET),
+                group(INFRASTRUCTURE),
+                Single::DeployReferencedResources.into(),
+            ],
+        );
+    }
+    flow.deploy(ComponentId::ApiServer)
+        .after([group(SECRETS), group(ETCD), Single::WaitApiServerService.into()])
+        .after_if(!hibernates, [ready(Point::BeforeApiServer)])
+        .after_if(nodes_unknown, [group(INFRASTRUCTURE)]);
+    flow.ready(ComponentId::ApiServer, ROLLOUT_TIMEOUT)
+        .after([deployed(ComponentId::ApiServer)]);
+    flow.deploy(ComponentId::ResourceManager).in_group(RESOURCE_MANAGER);
+    flow.ready(ComponentId::ResourceManager, ROLLOUT_TIMEOUT)
         .in_group(RESOURCE_MANAGER)
-        .after([Task::DeployResourceManager])
-        .skip_if(facts.skip_readiness, SKIP_READINESS);
-    connect(flow, Task::DeployShootAccess).after([group(SECRETS), group(RESOURCE_MANAGER)]);
-    connect(flow, Task::InitializeShootConnection).after([Task::DeployInternalDnsRecord, Task::DeployShootAccess]);
+        .after([deployed(ComponentId::ResourceManager)]);
+    flow.connect(Single::DeployShootAccess)
+        .after([group(SECRETS), group(RESOURCE_MANAGER)]);
+    flow.connect(Single::InitializeShootConnection)
+        .after([deployed(Kind::InternalDnsRecord), Single::DeployShootAccess.into()]);
 }
 
-fn control_plane(flow: &mut FlowBuilder<Task>, facts: &ShootFacts) {
-    write(flow, Task::DeployControlPlane)
+fn control_plane(flow: &mut Draft<'_>) {
+    flow.deploy(Kind::ControlPlane).in_group(CONTROL_PLANE);
+    flow.ready(Kind::ControlPlane, EXTENSION_TIMEOUT)
         .in_group(CONTROL_PLANE)
-        .skip_if(facts.workerless, WORKERLESS);
-    wait(flow, Task::WaitControlPlane, EXTENSION_TIMEOUT)
-        .in_group(CONTROL_PLANE)
-        .after([Task::DeployControlPlane])
-        .skip_if(facts.workerless, WORKERLESS)
-        .skip_if(facts.skip_readiness, SKIP_READINESS);
-    write(flow, Task::DeployShootNamespaces).in_group(SHOOT_NAMESPACES);
-    wait(flow, Task::WaitShootNamespaces, EXTENSION_TIMEOUT)
+        .after([deployed(Kind::ControlPlane)]);
+    flow.deploy(Managed::ShootNamespaces).in_group(SHOOT_NAMESPACES);
+    flow.ready(Managed::ShootNamespaces, EXTENSION_TIMEOUT)
         .in_group(SHOOT_NAMESPACES)
-        .after([Task::DeployShootNamespaces])
-        .skip_if(facts.skip_readiness, SKIP_READINESS);
-    write(flow, Task::DeployScheduler)
-        .after([group(SECRETS), group(RESOURCE_MANAGER)])
-        .skip_if(facts.workerless, WORKERLESS);
-    write(flow, Task::DeployControllerManager).after([
-        group(SECRETS),
-        group(CLOUD_PROVIDER_SECRET),
-        group(RESOURCE_MANAGER),
-    ]);
-    wait(flow, Task::WaitControllerManager, ROLLOUT_TIMEOUT).after([Task::DeployControllerManager]);
-    write(flow, Task::DeployExtensionsAfterApiServer)
-        .after([Task::DeployReferencedResources, Task::InitializeShootConnection]);
-    wait(
-        flow,
-        Task::WaitExtensionsAfterApiServer,
-        facts.extension_timeouts.after_api_server,
-    )
-    .after([Task::DeployExtensionsAfterApiServer])
-    .skip_if(facts.skip_readiness, SKIP_READINESS);
+        .after([deployed(Managed::ShootNamespaces)]);
+    for id in ComponentId::ALL.iter().copied() {
+        let Place::ControlPlane {
+            waits,
+            needs_cloud_credentials,
+        } = component(id).place()
+        else {
+            continue;
+        };
+        flow.deploy(id)
+            .after([group(SECRETS)])
+            .after_if(needs_cloud_credentials, [group(CLOUD_PROVIDER_SECRET)])
+            .after([group(RESOURCE_MANAGER)]);
+        if waits {
+            flow.ready(id, ROLLOUT_TIMEOUT).after([deployed(id)]);
+        }
+    }
+    let timeout = flow.facts().extension_timeouts.after_api_server;
+    flow.deploy(Point::AfterApiServer)
+        .after([Single::DeployReferencedResources, Single::InitializeShootConnection]);
+    flow.ready(Point::AfterApiServer, timeout)
+        .after([deployed(Point::AfterApiServer)]);
 }
 
-fn nodes_setup(flow: &mut FlowBuilder<Task>, facts: &ShootFacts) {
-    write(flow, Task::DeployOsConfigs)
+fn nodes_setup(flow: &mut Draft<'_>) {
+    flow.deploy(Kind::OperatingSystemConfig).in_group(OS_CONFIG);
+    flow.ready(Kind::OperatingSystemConfig, EXTENSION_TIMEOUT)
         .in_group(OS_CONFIG)
-        .skip_if(facts.workerless, WORKERLESS);
-    wait(flow, Task::WaitOsConfigs, EXTENSION_TIMEOUT)
+        .after([deployed(Kind::OperatingSystemConfig)]);
+    flow.write(Single::DeleteStaleOsConfigs)
         .in_group(OS_CONFIG)
-        .after([Task::DeployOsConfigs])
-        .skip_if(facts.workerless, WORKERLESS);
-    write(flow, Task::DeleteStaleOsConfigs)
+        .after([deployed(Kind::OperatingSystemConfig)]);
+    flow.wait(Single::WaitStaleOsConfigs, EXTENSION_TIMEOUT)
         .in_group(OS_CONFIG)
-        .after([Task::DeployOsConfigs])
-        .skip_if(facts.workerless, WORKERLESS);
-    wait(flow, Task::WaitStaleOsConfigs, EXTENSION_TIMEOUT)
-        .in_group(OS_CONFIG)
-        .after([Task::DeleteStaleOsConfigs])
-        .skip_if(facts.workerless, WORKERLESS)
-        .skip_if(facts.skip_readiness, SKIP_READINESS);
-    write(flow, Task::DeployShootSystem).in_group(SHOOT_SYSTEM);
+        .after([Single::DeleteStaleOsConfigs]);
+    flow.deploy(Managed::ShootSystem).in_group(SHOOT_SYSTEM);
     // Not upstream's task, which has the nodes of a Shoot to wait for in most cases: the rights of the Shoot's user are
     // among these resources, and a Shoot without workers is up before they are applied. Nothing waits for it.
-    wait(flow, Task::WaitShootSystem, EXTENSION_TIMEOUT)
-        .after([Task::DeployShootSystem])
-        .skip_if(facts.skip_readiness, SKIP_READINESS);
-    write(flow, Task::DeployShootClusterIdentity).after([
+    flow.ready(Managed::ShootSystem, EXTENSION_TIMEOUT)
+        .after([deployed(Managed::ShootSystem)]);
+    flow.deploy(Managed::ClusterIdentity).after([
         group(RESOURCE_MANAGER),
         group(OS_CONFIG),
-        Task::EnsureClusterIdentity.into(),
+        Single::EnsureClusterIdentity.into(),
     ]);
-    write(flow, Task::DeployNetwork)
+    flow.deploy(Kind::Network).in_group(NETWORK);
+    flow.ready(Kind::Network, EXTENSION_TIMEOUT)
         .in_group(NETWORK)
-        .skip_if(facts.workerless, WORKERLESS);
-    wait(flow, Task::WaitNetwork, EXTENSION_TIMEOUT)
-        .in_group(NETWORK)
-        .after([Task::DeployNetwork])
-        .skip_if(facts.workerless, WORKERLESS)
-        .skip_if(facts.skip_readiness, SKIP_READINESS);
-    write(flow, Task::DeployNodeAgent)
-        .after([
-            group(RESOURCE_MANAGER),
-            group(OS_CONFIG),
-            Task::EnsureClusterIdentity.into(),
-        ])
-        .skip_if(facts.workerless, WORKERLESS);
+        .after([deployed(Kind::Network)]);
+    flow.deploy(Managed::NodeAgent).after([
+        group(RESOURCE_MANAGER),
+        group(OS_CONFIG),
+        Single::EnsureClusterIdentity.into(),
+    ]);
 }
 
-fn workers(flow: &mut FlowBuilder<Task>, facts: &ShootFacts) {
-    write(flow, Task::DeployMachineControllers)
-        .in_group(MACHINE_CONTROLLERS)
-        .skip_if(facts.workerless, WORKERLESS);
-    write(flow, Task::ConfigureWorkers)
+fn workers(flow: &mut Draft<'_>) {
+    for id in ComponentId::ALL.iter().copied() {
+        if component(id).place() == Place::Machines {
+            flow.deploy(id).in_group(MACHINE_CONTROLLERS);
+        }
+    }
+    flow.deploy(Kind::Worker).in_group(WORKER);
+    flow.wait(Single::WaitMachineDeployments, CLOUD_TIMEOUT)
         .in_group(WORKER)
-        .skip_if(facts.workerless, WORKERLESS);
-    wait(flow, Task::WaitMachineDeployments, CLOUD_TIMEOUT)
+        .after([deployed(Kind::Worker)]);
+    let timeout = flow.facts().extension_timeouts.after_workers;
+    flow.deploy(Point::AfterWorkers)
         .in_group(WORKER)
-        .after([Task::ConfigureWorkers])
-        .skip_if(facts.workerless, WORKERLESS);
-    write(flow, Task::DeployExtensionsAfterWorkers)
+        .after([Single::WaitMachineDeployments]);
+    flow.ready(Point::AfterWorkers, timeout)
         .in_group(WORKER)
-        .after([Task::WaitMachineDeployments])
-        .skip_if(facts.workerless, WORKERLESS);
-    wait(
-        flow,
-        Task::WaitExtensionsAfterWorkers,
-        facts.extension_timeouts.after_workers,
-    )
-    .in_group(WORKER)
-    .after([Task::DeployExtensionsAfterWorkers])
-    .skip_if(facts.workerless, WORKERLESS)
-    .skip_if(facts.skip_readiness, SKIP_READINESS);
-    // Not upstream's edge: without kube-controller-manager no node's certificate is signed, and to wait for nodes would
-    // end in a second error that hides the first.
-    wait(flow, Task::WaitWorkers, CLOUD_TIMEOUT)
-        .in_group(WORKER)
-        .after([Task::WaitMachineDeployments, Task::WaitControllerManager])
-        .skip_if(facts.workerless, WORKERLESS)
-        .skip_if(facts.skip_readiness, SKIP_READINESS);
-    write(flow, Task::DeleteStaleExtensions).after([Task::InitializeShootConnection]);
-    wait(flow, Task::WaitStaleExtensions, EXTENSION_TIMEOUT)
-        .after([Task::DeleteStaleExtensions])
-        .skip_if(facts.skip_readiness, SKIP_READINESS);
+        .after([deployed(Point::AfterWorkers)]);
+    // The second is not upstream's edge: without kube-controller-manager no node's certificate is signed, and to wait for
+    // nodes would end in a second error that hides the first.
+    flow.ready(Kind::Worker, CLOUD_TIMEOUT).in_group(WORKER).after([
+        Single::WaitMachineDeployments.into(),
+        ready(ComponentId::ControllerManager),
+    ]);
 }
 
-pub(crate) const WORKERLESS: &str = "workerless";
-const NO_BACKUP: &str = "the seed has no backup";
-const SKIP_READINESS: &str = "readiness is not waited for";
-
-/// A task that writes objects: tried again within [`WRITE_TIMEOUT`].
-pub(crate) fn write(flow: &mut FlowBuilder<Task>, task: Task) -> base_flow::StepBuilder<'_, Task> {
-    flow.task(task).timeout(WRITE_TIMEOUT).retry(WRITE_BACKOFF)
+/// The control plane goes last, and after it what extensions have before it otherwise.
+fn hibernation(flow: &mut Draft<'_>) {
+    if !flow.hibernates() {
+        return;
+    }
+    flow.write(Single::ScaleDownMachineControllers).after([group(WORKER)]);
+    // The machine controllers are not upstream's edge there: what still works on machines must not lose the API.
+    flow.wait(Single::HibernateControlPlane, HIBERNATE_TIMEOUT).after([
+        Single::InitializeShootConnection.into(),
+        group(WORKER),
+        group(NETWORK),
+        ready(Point::AfterApiServer).into(),
+        ready(ComponentId::ControllerManager).into(),
+        Single::ScaleDownMachineControllers.into(),
+        Single::DeleteStaleExtensions.into(),
+        ready(Kind::ContainerRuntime).into(),
+        Single::DeleteStaleContainerRuntimes.into(),
+    ]);
+    extensions_before_api_server(flow, &[Single::HibernateControlPlane.into()]);
+    for record in [Kind::ExternalDnsRecord, Kind::InternalDnsRecord] {
+        flow.wait(crate::step::destroyed(record), DNS_TIMEOUT)
+            .after([Single::HibernateControlPlane]);
+    }
 }
 
-/// A task that talks to a shoot's API server, which may have come up this moment.
-pub(crate) fn connect(flow: &mut FlowBuilder<Task>, task: Task) -> base_flow::StepBuilder<'_, Task> {
-    flow.task(task).timeout(CONNECT_TIMEOUT).retry(WRITE_BACKOFF)
-}
-
-/// A task that watches until something holds; it says itself what it waited for when the time is up. A call that fails
-/// meanwhile, as it can at any moment, is no reason to begin the whole flow anew.
-pub(crate) fn wait(flow: &mut FlowBuilder<Task>, task: Task, timeout: Duration) -> base_flow::StepBuilder<'_, Task> {
-    flow.task(task).timeout(timeout).retry(WRITE_BACKOFF).waits()
+fn leftovers(flow: &mut Draft<'_>) {
+    flow.write(Single::DeleteStaleExtensions)
+        .after([Single::InitializeShootConnection]);
+    flow.wait(Single::WaitStaleExtensions, EXTENSION_TIMEOUT)
+        .after([Single::DeleteStaleExtensions]);
+    flow.deploy(Kind::ContainerRuntime)
+        .after([Single::DeployReferencedResources, Single::InitializeShootConnection]);
+    flow.ready(Kind::ContainerRuntime, EXTENSION_TIMEOUT)
+        .after([deployed(Kind::ContainerRuntime)]);
+    flow.write(Single::DeleteStaleContainerRuntimes)
+        .after([Single::InitializeShootConnection]);
+    flow.wait(Single::WaitStaleContainerRuntimes, EXTENSION_TIMEOUT)
+        .after([Single::DeleteStaleContainerRuntimes]);
+    flow.write(Single::RestartControlPlanePods)
+        .after([deployed(ComponentId::ControllerManager), ready(Kind::ControlPlane)]);
 }

@@ -13,14 +13,13 @@ use base_client::{Judgement, wait_until};
 use base_clock::Entropy;
 use base_flow::Name;
 use base_flow_run::{Feed, FlowEnd, TaskState};
-use control_plane_shoot_flow::ShootTask;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use programs_orangery::landscape::apply_all;
 use serde_json::{Value, json};
 
 use crate::flavour::{Flavour, furniture, referenced};
-use crate::harm::{CODE, Harm, Kind, Place, SAID, Victims, settings};
+use crate::harm::{CODE, Harm, Kind, Place, SAID, Victims, places, settings, widest};
 use crate::journal::{Journal, held_back, standing};
 use crate::life::{Life, runtime};
 use crate::picture::Picture;
@@ -84,11 +83,17 @@ pub fn usual(seed: u64) -> Result<Vec<Usual>, String> {
         }
         Ok::<_, String>(usuals)
     })?;
-    let tried: BTreeSet<ShootTask> = usuals
-        .iter()
-        .flat_map(|usual| usual.places.iter().map(|place| place.task))
+    let tried: BTreeSet<Place> = usuals.iter().flat_map(|usual| usual.places.iter().copied()).collect();
+    let skipped = |place: &Place| {
+        let flow = widest(place.phase).ok();
+        flow.and_then(|flow| flow.step(place.task)?.skipped()).is_some()
+    };
+    let all = places()?;
+    let untried: Vec<String> = all
+        .values()
+        .filter(|place| !tried.contains(place) && !skipped(place))
+        .map(ToString::to_string)
         .collect();
-    let untried: Vec<&ShootTask> = ShootTask::ALL.iter().filter(|task| !tried.contains(task)).collect();
     match untried.as_slice() {
         [] => Ok(usuals),
         untried => Err(format!(

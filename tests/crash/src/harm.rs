@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
 use api_meta::{ErrorCode, Fault};
 use base_flow::{Flow, Name, TaskSettings};
-use base_flow_run::{TaskLayer, Try, Work};
+use base_flow_run::{TaskLayer, Work};
 use control_plane_shoot_flow::{DeletionFacts, ExtensionTimeouts, Goal, ShootFacts, ShootTask, shoot_flow};
 use futures::FutureExt;
 
@@ -81,7 +81,7 @@ pub struct Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {:?}", self.phase, self.task)
+        write!(f, "{}: {:?}", self.phase, self.task.step)
     }
 }
 
@@ -98,6 +98,8 @@ pub fn widest(phase: Phase) -> Result<Flow<ShootTask>, String> {
         has_external_domain: true,
         nodes_cidr_known: false,
         skip_readiness: false,
+        restart_requested: false,
+        api_server_runs: true,
         extension_timeouts: ExtensionTimeouts::STANDARD,
     };
     let there = DeletionFacts {
@@ -214,12 +216,9 @@ impl Harm {
     /// The flows are no flows.
     pub fn layer(&self) -> Result<TaskLayer, String> {
         let harm = self.clone();
-        let mut phases = BTreeMap::new();
-        for phase in [Phase::Create, Phase::Delete] {
-            phases.insert(widest(phase)?.name().to_owned(), phase);
-        }
+        let places = places()?;
         Ok(TaskLayer::new(move |one, work| {
-            let place = place(&phases, &one);
+            let place = places.get(&(one.flow.clone(), one.task.to_owned())).copied();
             harm.clone().around(place, work).boxed()
         }))
     }
@@ -303,13 +302,21 @@ fn panics() -> ! {
     std::panic::panic_any(SAID)
 }
 
-/// Which task a try is of. Names are unique over both flows: what is not found is not in the enum.
-fn place(phases: &BTreeMap<String, Phase>, one: &Try) -> Option<Place> {
-    let task = ShootTask::ALL.iter().find(|task| task.name() == one.task)?;
-    Some(Place {
-        phase: *phases.get(&one.flow)?,
-        task: *task,
-    })
+/// Every task of the two flows, by the names of its flow and itself.
+///
+/// # Errors
+/// The flows are no flows.
+pub fn places() -> Result<BTreeMap<(String, String), Place>, String> {
+    let mut places = BTreeMap::new();
+    for phase in [Phase::Create, Phase::Delete] {
+        let flow = widest(phase)?;
+        for step in flow.steps() {
+            let task = step.task();
+            let names = (flow.name().to_owned(), task.name().to_owned());
+            places.insert(names, Place { phase, task });
+        }
+    }
+    Ok(places)
 }
 
 #[cfg(test)]
@@ -317,8 +324,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_stands_for_one_task() {
-        let names: BTreeSet<&str> = ShootTask::ALL.iter().map(Name::name).collect();
-        assert_eq!(names.len(), ShootTask::ALL.len());
+    fn a_name_stands_for_one_task_of_its_flow() {
+        let tasks = |phase| widest(phase).unwrap().steps().count();
+        assert_eq!(places().unwrap().len(), tasks(Phase::Create) + tasks(Phase::Delete));
     }
 }

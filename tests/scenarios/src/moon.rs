@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use base_clock::{Clock, Entropy};
 use extensions_sdk::{ActuatedKind, Actuator, Context, Extension, Outcome, Registration};
 use futures::{FutureExt, StreamExt};
+use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Resource, ResourceExt};
@@ -43,8 +44,12 @@ pub type Asked = (&'static str, String, String);
 pub struct Moon {
     behaviour: Arc<Mutex<Behaviour>>,
     asked: Arc<Mutex<Vec<Asked>>>,
+    found: Arc<Mutex<Vec<Found>>>,
     stop: CancellationToken,
 }
+
+/// Which type was reconciled, and whether the Shoot's API server had a pod that was available then.
+pub type Found = (String, bool);
 
 impl Moon {
     /// Registers it for Network/moon and for Extensions of these types with their `lifecycle`, and runs it. It reports
@@ -53,6 +58,7 @@ impl Moon {
         let moon = Self {
             behaviour: Arc::new(Mutex::new(Behaviour::Works)),
             asked: Arc::default(),
+            found: Arc::default(),
             stop: CancellationToken::new(),
         };
         let resources: Vec<Value> = extensions
@@ -94,6 +100,7 @@ impl Moon {
         let moon = Self {
             behaviour: Arc::new(Mutex::new(takes.map_or(Behaviour::Works, Behaviour::Takes))),
             asked: Arc::default(),
+            found: Arc::default(),
             stop: CancellationToken::new(),
         };
         let entropy = Entropy::seeded(7);
@@ -119,6 +126,12 @@ impl Moon {
         self.asked.lock().unwrap().clone()
     }
 
+    /// The reconciliations of its Extensions, in order, with what they found.
+    #[must_use]
+    pub fn found(&self) -> Vec<Found> {
+        self.found.lock().unwrap().clone()
+    }
+
     /// Ends it: from now on nobody answers for its types.
     pub fn set(&self) {
         self.stop.cancel();
@@ -126,6 +139,13 @@ impl Moon {
 
     async fn answer<K: ActuatedKind>(&self, what: &'static str, context: &Context, object: &K) -> Result<(), Fault> {
         let namespace = Resource::meta(object).namespace.clone().unwrap_or_default();
+        if what == "reconcile" && object.type_() != MOON {
+            let deployments = Api::<Deployment>::namespaced(context.client.clone(), &namespace);
+            let api_server = deployments.get_opt("kube-apiserver").await.ok().flatten();
+            let available = api_server.and_then(|found| found.status?.available_replicas);
+            let found = (object.type_().to_owned(), available.unwrap_or_default() > 0);
+            self.found.lock().unwrap().push(found);
+        }
         let asked = (what, namespace, object.type_().to_owned());
         self.asked.lock().unwrap().push(asked);
         let behaviour = self.behaviour.lock().unwrap().clone();

@@ -16,10 +16,8 @@ use super::{golden, golden_text, goldens};
 
 const POWERS: [Power; 4] = [Power::Awake, Power::Waking, Power::Hibernating, Power::Hibernated];
 
-/// Those of the table, and the one that is still to be put into it.
 fn all() -> impl Iterator<Item = &'static dyn Component> {
-    let machines: &dyn Component = &MachineControllerManager;
-    ComponentId::ALL.iter().map(|id| id.component()).chain([machines])
+    ComponentId::ALL.iter().map(|id| id.component())
 }
 
 fn cluster() -> HostedCluster {

@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use super::extensions;
 use super::observe::Seen;
 use crate::config::Config;
-use crate::shoot::not_rolled_out;
+use crate::shoot::deployment_not_rolled_out;
 
 /// Pods of the seed's gardener-resource-manager: one works at a time, and a node that goes takes a moment.
 const RESOURCE_MANAGER_REPLICAS: i32 = 1;
@@ -92,7 +92,7 @@ fn runs(resource_manager: Option<&Deployment>) -> bool {
 fn system_condition(resource_manager: Option<&Deployment>, now: Timestamp) -> Condition {
     let type_ = conditions::seed::SYSTEM_COMPONENTS_HEALTHY;
     let missing = match resource_manager {
-        Some(deployment) => not_rolled_out(deployment, deployment.metadata.generation.unwrap_or_default()),
+        Some(deployment) => deployment_not_rolled_out(deployment),
         None => Some("it does not exist yet".to_owned()),
     };
     match missing {

@@ -11,7 +11,8 @@ use api_meta::{Condition, ConditionStatus, Fault, LastOperationState, LastOperat
 use api_resources::ManagedResource;
 use base_controller::{Cache, Change, Controller, MirrorChange, Next, ObjectKey};
 use base_secrets::{Credential, lookup};
-use components_hosted::{API_SERVER, CONTROLLER_MANAGER, ETCD, RESOURCE_MANAGER, SCHEDULER};
+use components_hosted::secrets::wanted_secrets;
+use components_hosted::{API_SERVER, HostedCluster, NeededWorkload, needed_workloads};
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
@@ -103,8 +104,11 @@ fn is_cared_for(shoot: &core::Shoot, seed: &str) -> bool {
 }
 
 async fn reconcile(context: Arc<Context>, shoot: Arc<core::Shoot>) -> Result<Next, Fault> {
-    let seen = observe(&context, &shoot).await;
-    let wanted = judge(&seen, context.clock.now());
+    let now = context.clock.now();
+    let wanted = match api_rules::is_in_hibernation(&shoot) {
+        true => hibernated(shoot.spec.provider.workers.is_empty(), now),
+        false => judge(&observe(&context, &shoot).await, now),
+    };
     let known = shoot
         .status
         .as_ref()
@@ -140,8 +144,8 @@ fn next_look(judged: &[Condition]) -> Next {
 struct Seen {
     workerless: bool,
     nodes_min: i32,
-    deployments: BTreeMap<String, Option<String>>,
-    etcd: Option<Option<String>>,
+    /// The Deployments and StatefulSets that are there, and why they do not run as they should.
+    workloads: BTreeMap<String, Option<String>>,
     /// Conditions of the provider's ControlPlane.
     provider: Vec<Condition>,
     resources: Vec<Managed>,
@@ -181,14 +185,16 @@ async fn observe(context: &Context, shoot: &core::Shoot) -> Seen {
     let workers = &shoot.spec.provider.workers;
     let key = ObjectKey::namespaced(&namespace, shoot.name_any());
     let deployments = caches.deployments.list_in(&namespace);
-    let state = |deployment: &Arc<Deployment>| (deployment.name_any(), task::not_rolled_out(deployment, 0));
-    let etcd = caches.stateful_sets.get(&ObjectKey::namespaced(&namespace, ETCD));
+    let sets = caches.stateful_sets.list_in(&namespace);
+    let deployments = deployments
+        .iter()
+        .map(|one| (one.name_any(), task::deployment_not_rolled_out(one)));
+    let sets = sets.iter().map(|one| (one.name_any(), task::set_not_rolled_out(one)));
     let provider = caches.control_planes.get(&key).and_then(|found| found.status.clone());
     Seen {
         workerless: workers.is_empty(),
         nodes_min: workers.iter().map(|worker| worker.minimum).sum(),
-        deployments: deployments.iter().map(state).collect(),
-        etcd: etcd.map(|etcd| task::etcd_not_rolled_out(&etcd)),
+        workloads: deployments.chain(sets).collect(),
         provider: provider.map(|status| status.conditions).unwrap_or_default(),
         resources: caches
             .managed_resources
@@ -246,7 +252,11 @@ async fn open(context: &Context, shoot: &core::Shoot, namespace: &str) -> Result
     let api: Api<Secret> = context.in_seed(namespace);
     let selector = format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_SECRETS_MANAGER);
     let existing = base_client::list(&api, &selector).await?;
-    let found = lookup(&task::secrets::wanted(&validated), &existing, context.clock.now())?;
+    let found = lookup(
+        &wanted_secrets(&validated.hosted(&context.config.etcd_storage)),
+        &existing,
+        context.clock.now(),
+    )?;
     let (Some(authority), Some(own)) = (found.get(task::secrets::CA), found.get(task::secrets::GARDENLET)) else {
         return Err(
             Fault::dependency(format!("namespace {namespace} has no certificate for gardenlet"))
@@ -262,6 +272,22 @@ async fn open(context: &Context, shoot: &core::Shoot, namespace: &str) -> Result
     opened.map(|mirror| mirror.objects).ok_or_else(gone)
 }
 
+/// The conditions of a cluster that sleeps, or is on its way there or back: nothing of it is checked, and nothing is wrong
+/// (gardener/gardener v1.150 pkg/gardenlet/controller/shoot/care/health.go `shootHibernatedConditions`).
+fn hibernated(workerless: bool, now: Timestamp) -> Vec<Condition> {
+    let every_node = (!workerless).then_some(conditions::shoot::EVERY_NODE_READY);
+    let types = [
+        conditions::shoot::API_SERVER_AVAILABLE,
+        conditions::shoot::CONTROL_PLANE_HEALTHY,
+        conditions::shoot::SYSTEM_COMPONENTS_HEALTHY,
+    ];
+    let not_checked = |type_| {
+        let message = "Shoot cluster has been hibernated.";
+        Condition::new(type_, ConditionStatus::True, "ConditionNotChecked", message, now)
+    };
+    types.into_iter().chain(every_node).map(not_checked).collect()
+}
+
 /// The conditions that follow.
 fn judge(seen: &Seen, now: Timestamp) -> Vec<Condition> {
     use ConditionStatus::{False, True};
@@ -269,7 +295,7 @@ fn judge(seen: &Seen, now: Timestamp) -> Vec<Condition> {
         Condition::new(type_, status, reason, message, now)
     };
     let mut all = Vec::new();
-    all.push(match seen.deployments.get(API_SERVER) {
+    all.push(match seen.workloads.get(API_SERVER) {
         Some(None) => condition(
             conditions::shoot::API_SERVER_AVAILABLE,
             True,
@@ -355,23 +381,23 @@ fn judge_nodes(nodes: &Result<Vec<(String, bool)>, String>, nodes_min: i32, now:
 }
 
 fn control_plane_trouble(seen: &Seen) -> Vec<String> {
-    let mut needed = vec![API_SERVER, CONTROLLER_MANAGER, RESOURCE_MANAGER];
-    if !seen.workerless {
-        needed.push(SCHEDULER);
-    }
-    let mut trouble: Vec<String> = needed
+    let cluster = HostedCluster {
+        workerless: seen.workerless,
+        ..HostedCluster::default()
+    };
+    let counts = |needed: &NeededWorkload| needed.conditions.contains(&conditions::shoot::CONTROL_PLANE_HEALTHY);
+    let mut trouble: Vec<String> = needed_workloads(&cluster)
         .into_iter()
-        .filter_map(|name| match seen.deployments.get(name) {
-            Some(None) => None,
-            Some(Some(why)) => Some(format!("Deployment {name}: {why}")),
-            None => Some(format!("Deployment {name} is missing")),
+        .filter(counts)
+        .filter_map(|NeededWorkload { workload, name, .. }| {
+            let kind = workload.kind().name();
+            match seen.workloads.get(name) {
+                Some(None) => None,
+                Some(Some(why)) => Some(format!("{kind} {name}: {why}")),
+                None => Some(format!("{kind} {name} is missing")),
+            }
         })
         .collect();
-    match &seen.etcd {
-        Some(None) => {}
-        Some(Some(why)) => trouble.push(format!("StatefulSet {ETCD}: {why}")),
-        None => trouble.push(format!("StatefulSet {ETCD} is missing")),
-    }
     let bad = |condition: &&Condition| condition.status == ConditionStatus::False;
     trouble.extend(
         seen.provider
@@ -388,11 +414,10 @@ mod tests {
     use super::*;
 
     fn healthy() -> Seen {
-        let all = [API_SERVER, CONTROLLER_MANAGER, RESOURCE_MANAGER, SCHEDULER];
+        let all = needed_workloads(&HostedCluster::default());
         Seen {
             nodes_min: 1,
-            deployments: all.map(|name| (name.to_owned(), None)).into(),
-            etcd: Some(None),
+            workloads: all.iter().map(|one| (one.name.to_owned(), None)).collect(),
             nodes: Some(Ok(vec![("n".into(), true)])),
             ..Seen::default()
         }
@@ -421,15 +446,29 @@ mod tests {
             nodes: None,
             ..healthy()
         };
-        workerless.deployments.remove(SCHEDULER);
+        workerless.workloads.remove("kube-scheduler");
         assert_eq!(statuses(&workerless).len(), 3);
         assert!(statuses(&workerless).iter().all(|one| one.ends_with("True")));
     }
 
     #[test]
+    fn a_hibernated_shoot_has_the_conditions_of_an_awake_one_unchecked() {
+        let types = |all: Vec<Condition>| all.into_iter().map(|one| one.type_).collect::<Vec<_>>();
+        let awake = judge(&healthy(), Timestamp::UNIX_EPOCH);
+        let asleep = hibernated(false, Timestamp::UNIX_EPOCH);
+        assert!(
+            asleep
+                .iter()
+                .all(|one| one.reason == "ConditionNotChecked" && one.status == ConditionStatus::True)
+        );
+        assert_eq!(types(asleep), types(awake));
+        assert_eq!(hibernated(true, Timestamp::UNIX_EPOCH).len(), 3);
+    }
+
+    #[test]
     fn what_is_wrong_is_said_where_it_belongs() {
         let mut seen = healthy();
-        seen.deployments
+        seen.workloads
             .insert(API_SERVER.into(), Some("0 of 1 pods are available".into()));
         let managed = |name: &str, is_control_plane| Managed {
             name: name.into(),

@@ -28,9 +28,11 @@ const NAME_BYTES: usize = 4;
 /// Applies the ManagedResource `name` with these objects. Other objects make another Secret, so that a new generation
 /// of the ManagedResource tells whether they are applied.
 ///
+/// Returns the generation that was written.
+///
 /// # Errors
 /// What the API server says.
-pub(crate) async fn deploy(operation: &Operation, name: &str, objects: &[Object]) -> Result<(), Fault> {
+pub(crate) async fn deploy(operation: &Operation, name: &str, objects: &[Object]) -> Result<i64, Fault> {
     let data: BTreeMap<String, ByteString> = objects
         .iter()
         // JSON is YAML, and reads the same for everybody.
@@ -65,12 +67,11 @@ pub(crate) async fn deploy(operation: &Operation, name: &str, objects: &[Object]
         status: None,
     };
     let written = apply(&operation.here::<ManagedResource>(), &resource, MANAGER).await?;
-    operation.remember_generation(&written);
     // Until it is applied, the resource manager may still read the Secret from before.
     if not_applied(&written).is_none() {
         drop_old_secrets(&secrets, &written).await?;
     }
-    Ok(())
+    Ok(written.metadata.generation.unwrap_or_default())
 }
 
 fn secret_name(name: &str, data: &BTreeMap<String, ByteString>) -> String {
@@ -98,12 +99,16 @@ async fn drop_old_secrets(api: &Api<Secret>, resource: &ManagedResource) -> Resu
     Ok(())
 }
 
-/// Waits until the ManagedResource has been applied as it is now.
+/// Waits until the ManagedResource has been applied in the generation that was `written`, or a later one.
 ///
 /// # Errors
 /// A dependency fault with what the resource manager says.
-pub(crate) async fn wait_applied(operation: &Operation, name: &str, deadline: Option<Instant>) -> Result<(), Fault> {
-    let written = operation.generation_of::<ManagedResource>(name);
+pub(crate) async fn wait_applied(
+    operation: &Operation,
+    name: &str,
+    written: i64,
+    deadline: Option<Instant>,
+) -> Result<(), Fault> {
     operation
         .wait_for(
             &operation.context.seed_caches.managed_resources,
@@ -168,6 +173,22 @@ pub(crate) async fn wait_gone(operation: &Operation, ours_only: bool, deadline: 
         delete(&secrets, &secret.name_any()).await?;
     }
     Ok(())
+}
+
+/// Requests the deletion of one.
+///
+/// # Errors
+/// What the API server says.
+pub(crate) async fn destroy(operation: &Operation, name: &str) -> Result<(), Fault> {
+    delete(&operation.here::<ManagedResource>(), name).await
+}
+
+/// Waits until one is gone.
+///
+/// # Errors
+/// A dependency fault naming it.
+pub(crate) async fn wait_destroyed(operation: &Operation, name: &str, deadline: Option<Instant>) -> Result<(), Fault> {
+    gone(&operation.here::<ManagedResource>(), name, deadline).await
 }
 
 async fn gone(api: &Api<ManagedResource>, name: &str, deadline: Option<Instant>) -> Result<(), Fault> {

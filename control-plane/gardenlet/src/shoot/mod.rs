@@ -3,6 +3,7 @@
 mod apply;
 mod care;
 mod cluster;
+mod given;
 mod interrupt;
 mod managed;
 mod nodes;
@@ -21,4 +22,4 @@ pub use managed::not_applied;
 pub(crate) use nodes::{NodeMirrors, node_mirrors};
 pub(crate) use reconcile::run;
 pub use required::not_served;
-pub use task::{etcd_not_rolled_out, not_rolled_out};
+pub use task::{deployment_not_rolled_out, set_not_rolled_out};

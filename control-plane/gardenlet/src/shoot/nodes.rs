@@ -24,5 +24,6 @@ pub(crate) fn node_mirrors(
 fn home(shoot: &core::Shoot, seed: &str) -> Option<String> {
     let status = shoot.status.as_ref()?;
     let here = status.seed_name.as_deref() == Some(seed) && shoot.metadata.deletion_timestamp.is_none();
-    (here && !status.technical_id.is_empty()).then(|| status.technical_id.clone())
+    // A cluster that sleeps has no API to mirror.
+    (here && !status.hibernated && !status.technical_id.is_empty()).then(|| status.technical_id.clone())
 }

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use api_core::security::CredentialsBinding;
 use api_core::v1beta1 as core;
 use api_meta::labels::PROJECT_NAME;
-use api_meta::{Fault, Seen};
+use api_meta::{Fault, LastOperationType, Seen, annotations};
 use api_rules::project_of_namespace;
 use base_client::{get, observe};
-use control_plane_shoot_flow::{DeletionFacts, ShootFacts};
+use control_plane_shoot_flow::{DeletionFacts, Goal, ShootFacts};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{Api, ResourceExt};
 
 use super::required::{extension_timeouts, shoot_extensions};
+use super::task::asked_for;
 use super::validated::ValidatedShoot;
 use crate::context::Context;
 
@@ -137,9 +138,9 @@ async fn credentials(context: &Context, shoot: &core::Shoot) -> Result<Option<Se
     get(&api, &secret_name).await?.ok_or_else(missing).map(Some)
 }
 
-/// What decides on the tasks of the shoot's flow.
+/// What decides on the tasks of the shoot's flow. `api_server_runs`: see [`ShootFacts`].
 #[must_use]
-pub(crate) fn facts(observed: &Observed, shoot: &core::Shoot) -> ShootFacts {
+pub(crate) fn facts(observed: &Observed, shoot: &core::Shoot, api_server_runs: bool) -> ShootFacts {
     let validated = &observed.validated;
     let nodes = shoot
         .spec
@@ -147,9 +148,7 @@ pub(crate) fn facts(observed: &Observed, shoot: &core::Shoot) -> ShootFacts {
         .as_ref()
         .and_then(|networking| networking.nodes.as_ref());
     let reported = shoot.status.as_ref().and_then(|status| status.networking.as_ref());
-    let skip_readiness = shoot
-        .annotations()
-        .contains_key(api_meta::annotations::SHOOT_SKIP_READINESS);
+    let skip_readiness = shoot.annotations().contains_key(annotations::SHOOT_SKIP_READINESS);
     ShootFacts {
         workerless: validated.workerless,
         has_credentials: observed.credentials.is_some(),
@@ -159,7 +158,36 @@ pub(crate) fn facts(observed: &Observed, shoot: &core::Shoot) -> ShootFacts {
         // contract F.3, `hasNodesCIDR`.
         nodes_cidr_known: validated.workerless || (nodes.is_some() && (reported.is_some() || skip_readiness)),
         skip_readiness,
+        restart_requested: asked_for(&shoot.metadata, annotations::task::RESTART_CONTROL_PLANE_PODS),
+        api_server_runs,
         extension_timeouts: extension_timeouts(&validated.extensions),
+    }
+}
+
+/// Where the shoot is to be taken, and whether its API server runs or is meant to.
+///
+/// # Errors
+/// When something cannot be looked at: neither a deletion nor a hibernation is planned from what is unknown.
+pub(crate) async fn goal(
+    context: &Context,
+    observed: &Observed,
+    shoot: &core::Shoot,
+    type_: &LastOperationType,
+) -> Result<(Goal, bool), Fault> {
+    let validated = &observed.validated;
+    if *type_ == LastOperationType::Delete {
+        return Ok((Goal::Delete(deletion_facts(context, validated).await?), true));
+    }
+    if validated.hibernated {
+        // Not by the mirror: it may be behind what was scaled down a moment ago.
+        let deployments: Api<Deployment> = context.in_seed(&validated.namespace);
+        let api_server = known(observe(&deployments, components_hosted::API_SERVER).await)?;
+        let replicas = api_server.map(|found| found.spec.and_then(|spec| spec.replicas).unwrap_or(1));
+        return Ok((Goal::Hibernate, replicas.is_some_and(|replicas| replicas > 0)));
+    }
+    match shoot.status.as_ref().is_some_and(|status| status.hibernated) {
+        true => Ok((Goal::Wake, true)),
+        false => Ok((Goal::Reconcile, true)),
     }
 }
 
@@ -167,7 +195,7 @@ pub(crate) fn facts(observed: &Observed, shoot: &core::Shoot) -> ShootFacts {
 ///
 /// # Errors
 /// When something cannot be looked at: a deletion must not be planned from what is unknown.
-pub(crate) async fn deletion_facts(context: &Context, validated: &ValidatedShoot) -> Result<DeletionFacts, Fault> {
+async fn deletion_facts(context: &Context, validated: &ValidatedShoot) -> Result<DeletionFacts, Fault> {
     let namespace = &validated.namespace;
     let namespaces: Api<Namespace> = Api::all(context.seed.clone());
     let namespace_active =

@@ -1,17 +1,16 @@
-//! One operation on one shoot while it runs: what its tasks share. Tasks leave results for later tasks here.
+//! One operation on one shoot while it runs: what its tasks share. What they leave for each other stands in [`Slots`].
 
-use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use api_core::v1beta1 as core;
-use api_extensions::ExtensionObject;
-use api_meta::{Fault, RawJson};
+use api_meta::Fault;
 use base_client::{Judgement, Waited};
 use base_controller::{Cache, ObjectKey};
 use base_secrets::{Credential, KubeconfigSpec, Managed, kubeconfig};
-use components_hosted::Mounted;
+use components_hosted::{HostedCluster, Power};
+use control_plane_shoot_flow::{Goal, ShootFacts, Way};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Secret;
 use kube::config::Kubeconfig;
@@ -19,13 +18,13 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
+use super::given::Slots;
 use super::observe::Observed;
 use super::report::ShootStatusWriter;
-use super::task::os_config::Pool;
 use super::validated::ValidatedShoot;
 use crate::config::Addressing;
 use crate::context::Context;
-use crate::extension::{Asked, Waiting};
+use crate::extension::Waiting;
 
 /// One operation while it runs.
 pub(crate) struct Operation {
@@ -39,8 +38,10 @@ pub(crate) struct Operation {
     pub status: ShootStatusWriter,
     /// What is waited for at the moment.
     pub waiting: Waiting,
-    /// What tasks have left for later ones.
-    results: Mutex<Results>,
+    /// Which of its components are to run.
+    pub power: Power,
+    /// What tasks leave for later ones.
+    pub slots: Slots,
 }
 
 /// What is around the shoot, without itself.
@@ -53,27 +54,6 @@ pub(crate) struct Observed0 {
     pub credentials: Option<Secret>,
 }
 
-/// What tasks leave for later ones.
-#[derive(Default)]
-pub(crate) struct Results {
-    /// Keys and certificates by name.
-    pub secrets: BTreeMap<String, Managed>,
-    /// Secrets of the namespace that nothing needs once all has been rolled out.
-    pub obsolete_secrets: Vec<String>,
-    /// The infrastructure's `status.providerStatus`, as read.
-    pub infrastructure_status: Option<RawJson>,
-    /// Networks of nodes.
-    pub nodes: Vec<String>,
-    /// A client of the shoot, once connected.
-    pub shoot_client: Option<kube::Client>,
-    /// Worker pools with what their nodes are to be.
-    pub pools: Vec<Pool>,
-    /// Requests to extensions, by kind and name: a wait waits for this very request.
-    pub asked: BTreeMap<(String, String), Asked>,
-    /// Generations of what was written, by kind and name: a wait does not believe a mirror that is behind.
-    pub generations: BTreeMap<(String, String), i64>,
-}
-
 impl Operation {
     /// Begins an operation.
     #[must_use]
@@ -81,6 +61,7 @@ impl Operation {
         context: Arc<Context>,
         observed: Observed,
         status: ShootStatusWriter,
+        power: Power,
         nodes: Vec<String>,
     ) -> Self {
         let Observed {
@@ -89,10 +70,6 @@ impl Operation {
             credentials,
             validated,
         } = observed;
-        let results = Results {
-            nodes,
-            ..Results::default()
-        };
         Self {
             context,
             shoot: validated,
@@ -103,22 +80,23 @@ impl Operation {
             },
             status,
             waiting: Waiting::default(),
-            results: Mutex::new(results),
+            power,
+            slots: Slots::new(nodes),
         }
     }
 
     /// The Shoot as extensions are to see it: what is being worked on, with how it stands.
     pub(crate) async fn shoot_at_work(&self) -> core::Shoot {
         let mut spec = self.shoot.spec.clone();
-        if let (Some(networking), Some(first)) = (&mut spec.networking, self.results().nodes.first()) {
+        if let (Some(networking), Some(first)) = (&mut spec.networking, self.slots.nodes().first()) {
             networking.nodes.get_or_insert_with(|| first.clone());
         }
         self.status.known().await.with(spec)
     }
 
-    /// What tasks have left. Never held over an await.
-    pub(crate) fn results(&self) -> MutexGuard<'_, Results> {
-        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The shoot as its hosted components know it.
+    pub(crate) fn hosted_cluster(&self) -> HostedCluster {
+        self.shoot.hosted(&self.context.config.etcd_storage)
     }
 
     /// The shoot's namespace in the seed.
@@ -134,104 +112,20 @@ impl Operation {
         self.context.in_seed(&self.shoot.namespace)
     }
 
-    /// A key or certificate.
+    /// A kubeconfig for the shoot, for clients in the seed. `authority`: that of its API server.
     ///
     /// # Errors
-    /// A bug of ours: secrets are initialised before anything uses them.
-    pub(crate) fn secret(&self, name: &str) -> Result<Managed, Fault> {
-        self.results()
-            .secrets
-            .get(name)
-            .cloned()
-            .ok_or_else(|| Fault::bug(format!("secret {name} is used before it is made")))
-    }
-
-    /// A Secret to mount.
-    ///
-    /// # Errors
-    /// As [`Operation::secret`].
-    pub(crate) fn mounted(&self, name: &str) -> Result<Mounted, Fault> {
-        Ok(Mounted::of(&self.secret(name)?.current))
-    }
-
-    /// The bundle of an authority or signing key, to mount.
-    ///
-    /// # Errors
-    /// As [`Operation::secret`].
-    pub(crate) fn mounted_bundle(&self, name: &str) -> Result<Mounted, Fault> {
-        let managed = self.secret(name)?;
-        Ok(Mounted::of(managed.bundle.as_ref().unwrap_or(&managed.current)))
-    }
-
-    /// A kubeconfig for the shoot, for clients in the seed.
-    ///
-    /// # Errors
-    /// As [`Operation::secret`]; a bug if the authority cannot be read.
-    pub(crate) fn kubeconfig(&self, credential: Credential) -> Result<Kubeconfig, Fault> {
-        kubeconfig_of(
-            &self.context,
-            &self.shoot,
-            &self.secret(super::task::secrets::CA)?,
-            credential,
-        )
+    /// A bug if the authority cannot be read.
+    pub(crate) fn kubeconfig(&self, authority: &Managed, credential: Credential) -> Result<Kubeconfig, Fault> {
+        kubeconfig_of(&self.context, &self.shoot, authority, credential)
     }
 
     /// A kubeconfig for the shoot, for clients outside the seed: by the shoot's domain instead of its Service.
     ///
     /// # Errors
     /// As [`Operation::kubeconfig`].
-    pub(crate) fn external_kubeconfig(&self, credential: Credential) -> Result<Kubeconfig, Fault> {
-        kubeconfig_at(
-            &self.context,
-            &self.shoot,
-            self.shoot.api_host(),
-            &self.secret(super::task::secrets::CA)?,
-            credential,
-        )
-    }
-
-    /// The client of the shoot.
-    ///
-    /// # Errors
-    /// A dependency fault while there is none.
-    pub(crate) fn shoot_client(&self) -> Result<kube::Client, Fault> {
-        self.results().shoot_client.clone().ok_or_else(|| {
-            Fault::dependency("not connected to the shoot's API server").hint("wait until the shoot's API server is up")
-        })
-    }
-
-    /// Remembers the request written onto an extension object.
-    pub(crate) fn remember<K: ExtensionObject>(&self, object: &K) {
-        let key = (
-            <K as Resource>::kind(&()).into_owned(),
-            object.meta().name.clone().unwrap_or_default(),
-        );
-        if let Some(asked) = Asked::of(object) {
-            self.results().asked.insert(key, asked);
-        }
-    }
-}
-
-impl Operation {
-    /// The request written onto an extension object in this operation.
-    pub(crate) fn asked<K: Resource<DynamicType = ()>>(&self, name: &str) -> Option<Asked> {
-        let key = (K::kind(&()).into_owned(), name.to_owned());
-        self.results().asked.get(&key).cloned()
-    }
-
-    /// Remembers the generation of what was written.
-    pub(crate) fn remember_generation<K: Resource<DynamicType = ()>>(&self, object: &K) {
-        let meta = object.meta();
-        let key = (K::kind(&()).into_owned(), meta.name.clone().unwrap_or_default());
-        self.results()
-            .generations
-            .insert(key, meta.generation.unwrap_or_default());
-    }
-
-    /// The generation of what was written in this operation; 0 if nothing was.
-    pub(crate) fn generation_of<K: Resource<DynamicType = ()>>(&self, name: &str) -> i64 {
-        let key = (K::kind(&()).into_owned(), name.to_owned());
-        self.results().generations.get(&key).copied().unwrap_or_default()
+    pub(crate) fn external_kubeconfig(&self, authority: &Managed, credential: Credential) -> Result<Kubeconfig, Fault> {
+        kubeconfig_at(&self.context, &self.shoot, self.shoot.api_host(), authority, credential)
     }
 
     /// Waits, by a mirror of the shoot's namespace, until `why_not` finds nothing wrong with the object `name`.
@@ -278,6 +172,17 @@ impl Operation {
     /// The key of an object in the shoot's namespace.
     pub(crate) fn key(&self, name: &str) -> ObjectKey {
         ObjectKey::namespaced(self.namespace(), name)
+    }
+}
+
+/// Which components are to run on the way to a goal.
+#[must_use]
+pub(crate) fn power(goal: &Goal, facts: &ShootFacts) -> Power {
+    match goal.way() {
+        Way::Hibernate if facts.api_server_runs => Power::Hibernating,
+        Way::Hibernate => Power::Hibernated,
+        Way::Wake => Power::Waking,
+        Way::Reconcile | Way::Migrate | Way::Restore | Way::Delete | Way::ForceDelete => Power::Awake,
     }
 }
 

@@ -16,8 +16,8 @@ use futures::FutureExt;
 use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
-use super::observe::{Observed, deletion_facts, facts, observe_surroundings};
-use super::operation::Operation;
+use super::observe::{Observed, facts, goal, observe_surroundings};
+use super::operation::{Operation, power};
 use super::plan::{Decision, OnHold, decide};
 use super::report::{
     Failure, ShootStatusWriter, cleaned, failed, is_for_good, sentence, started, succeeded, summary, taken_up,
@@ -224,16 +224,18 @@ async fn work(
     {
         return give_up(&turn, &status, &type_, 0, vec![failure(TASK_EXTENSIONS, fault)]).await;
     }
-    let goal = match prepare(&context, &status, &observed, &type_).await {
-        Ok(goal) => goal,
+    let (goal, api_server_runs) = match prepare(&context, &status, &observed, &type_).await {
+        Ok(prepared) => prepared,
         Err(fault) => return give_up(&turn, &status, &type_, 0, vec![failure(TASK_PREPARE, fault)]).await,
     };
     // No task of the flow takes back what these said in an earlier attempt.
     let passed = [TASK_READ, TASK_EXTENSIONS, TASK_PREPARE].map(str::to_owned);
     status.update(|state| cleaned(state, &passed)).await?;
-    let flow = shoot_flow(&facts(&observed, &shoot), &goal)
-        .map_err(|error| Fault::bug(error).hint("report it: a flow of ours is wrong"))?;
-    let operation = Operation::new(context.clone(), observed, status, known_nodes(&shoot));
+    let facts = facts(&observed, &shoot, api_server_runs);
+    let flow =
+        shoot_flow(&facts, &goal).map_err(|error| Fault::bug(error).hint("report it: a flow of ours is wrong"))?;
+    let power = power(&goal, &facts);
+    let operation = Operation::new(context.clone(), observed, status, power, known_nodes(&shoot));
     let outcome = apply::run_flow(&operation, &flow, failed_before, interrupted).await;
     Box::pin(conclude(&turn, &operation, &shoot, type_, outcome)).await
 }
@@ -285,14 +287,11 @@ async fn prepare(
     status: &ShootStatusWriter,
     observed: &Observed,
     type_: &LastOperationType,
-) -> Result<Goal, Fault> {
+) -> Result<(Goal, bool), Fault> {
     let shoot = status.known().await.with(observed.validated.spec.clone());
     let name = &observed.validated.namespace;
     cluster::sync(context, name, &shoot, &observed.seed, &observed.cloud_profile).await?;
-    match type_ {
-        LastOperationType::Delete => Ok(Goal::Delete(deletion_facts(context, &observed.validated).await?)),
-        _ => Ok(Goal::Reconcile),
-    }
+    goal(context, observed, &shoot, type_).await
 }
 
 async fn conclude(
@@ -344,7 +343,11 @@ async fn finish_reconcile(
     task::secrets::delete_obsolete(operation).await?;
     consume_annotations(operation, begun).await?;
     let at = context.clock.now();
-    let known = operation.status.update(|status| succeeded(status, type_, at)).await?;
+    let asleep = operation.shoot.hibernated;
+    let known = operation
+        .status
+        .update(|status| succeeded(status, type_, asleep, at))
+        .await?;
     let observed = &operation.observed;
     cluster::sync(
         context,
@@ -386,7 +389,7 @@ async fn finish_deletion(operation: &Operation) -> Result<Next, Fault> {
     let at = context.clock.now();
     let last = operation
         .status
-        .update(|status| succeeded(status, &LastOperationType::Delete, at))
+        .update(|status| succeeded(status, &LastOperationType::Delete, false, at))
         .await?
         .named();
     context

@@ -218,8 +218,8 @@ pub(crate) fn progressed(
 }
 
 /// After success. The generation observed is the one that was begun with (and what gardenlet itself has added to it):
-/// what was asked for meanwhile is still to be done.
-pub(crate) fn succeeded(status: &mut core::ShootStatus, type_: &LastOperationType, now: Timestamp) {
+/// what was asked for meanwhile is still to be done. `asleep`: the cluster is hibernated now.
+pub(crate) fn succeeded(status: &mut core::ShootStatus, type_: &LastOperationType, asleep: bool, now: Timestamp) {
     let done = match type_ {
         LastOperationType::Create | LastOperationType::Reconcile => "reconciled",
         LastOperationType::Delete => "deleted",
@@ -230,7 +230,7 @@ pub(crate) fn succeeded(status: &mut core::ShootStatus, type_: &LastOperationTyp
     status.last_operation = Some(operation(type_, LastOperationState::Succeeded, 100, description, now));
     status.last_errors = Vec::new();
     status.retry_cycle_start_time = None;
-    status.hibernated = false;
+    status.hibernated = asleep;
 }
 
 /// An error on its way into the status.

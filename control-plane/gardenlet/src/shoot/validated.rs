@@ -3,6 +3,7 @@
 
 use api_core::v1beta1 as core;
 use api_meta::{ErrorCode, Fault, names};
+use components_hosted::HostedCluster;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::required::ShootExtension;
@@ -53,6 +54,8 @@ pub(crate) struct ValidatedShoot {
     pub services: Vec<String>,
     /// Whether it has no worker pools.
     pub workerless: bool,
+    /// Whether it is to sleep.
+    pub hibernated: bool,
     /// Below the landscape's internal domain.
     pub internal_domain: Option<Domain>,
     /// Below a domain of its own.
@@ -110,6 +113,11 @@ impl ValidatedShoot {
             },
             services: or(networking.services, SERVICES_DEFAULT),
             workerless,
+            hibernated: shoot
+                .spec
+                .hibernation
+                .as_ref()
+                .is_some_and(|hibernation| hibernation.enabled == Some(true)),
             internal_domain: internal_domain(shoot, project, seed),
             external_domain: external_domain(shoot, seed)?,
             extensions,
@@ -137,6 +145,30 @@ impl ValidatedShoot {
         let settings = self.spec.provider.workers_settings.as_ref();
         let access = settings.and_then(|settings| settings.ssh_access.as_ref());
         !self.workerless && access.is_none_or(|access| access.enabled)
+    }
+
+    /// The same for hosted components, which know nothing else of it. `etcd_storage`: size of etcd's volume.
+    #[must_use]
+    pub(crate) fn hosted(&self, etcd_storage: &str) -> HostedCluster {
+        let controller_manager = self.spec.kubernetes.kube_controller_manager.as_ref();
+        let node_mask_size = controller_manager.and_then(|own| own.node_cidr_mask_size);
+        let domains = [&self.internal_domain, &self.external_domain];
+        HostedCluster {
+            namespace: self.namespace.clone(),
+            version: self.version.clone(),
+            workerless: self.workerless,
+            ssh_access: self.ssh_access(),
+            pods: self.pods.clone(),
+            services: self.services.clone(),
+            node_mask_size: node_mask_size.and_then(|size| u8::try_from(size).ok()),
+            api_host: self.api_host(),
+            server_names: domains
+                .into_iter()
+                .flatten()
+                .map(|domain| domain.host.clone())
+                .collect(),
+            etcd_storage: etcd_storage.to_owned(),
+        }
     }
 
     /// Name of the garden's BackupEntry.

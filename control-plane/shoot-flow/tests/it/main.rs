@@ -1,9 +1,15 @@
-//! Printed flows of each flavour of shoot, and the order of extension kinds in them.
+//! Printed flows of each flavour of shoot, the order of their tasks beside upstream's, and what carries data in them.
 
+mod mutants;
+mod order;
 mod picture;
 
 use base_flow::Flow;
-use control_plane_shoot_flow::{DeletionFacts, ExtensionTimeouts, Goal, ShootFacts, ShootTask as Task, shoot_flow};
+use components_hosted::ComponentId;
+use control_plane_shoot_flow::{
+    DeletionFacts, ExtensionTimeouts, ExtensionVerb, Goal, Kind, Managed, Point, ShootFacts, ShootFlowError, ShootTask,
+    Single, Step, Verb, Way, shoot_flow,
+};
 
 const STANDARD: ShootFacts = ShootFacts {
     workerless: false,
@@ -13,6 +19,8 @@ const STANDARD: ShootFacts = ShootFacts {
     has_external_domain: true,
     nodes_cidr_known: true,
     skip_readiness: false,
+    restart_requested: false,
+    api_server_runs: true,
     extension_timeouts: ExtensionTimeouts::STANDARD,
 };
 const WORKERLESS: ShootFacts = ShootFacts {
@@ -28,6 +36,12 @@ const TWO_POOLS: ShootFacts = ShootFacts {
     has_external_domain: false,
     ..STANDARD
 };
+/// Everything that a flow can have.
+const WIDEST: ShootFacts = ShootFacts {
+    nodes_cidr_known: false,
+    restart_requested: true,
+    ..STANDARD
+};
 
 const ALL_THERE: DeletionFacts = DeletionFacts {
     namespace_active: true,
@@ -39,22 +53,40 @@ fn deletion() -> Goal {
     Goal::Delete(ALL_THERE)
 }
 
-fn flow(facts: ShootFacts, goal: Goal) -> Flow<Task> {
+fn flow(facts: ShootFacts, goal: Goal) -> Flow<ShootTask> {
     shoot_flow(&facts, &goal).expect("the graph is sound")
+}
+
+/// A task of the flow to a goal.
+fn on(goal: Goal) -> impl Fn(Step) -> ShootTask {
+    let way = goal.way();
+    move |step| ShootTask { way, step }
 }
 
 #[test]
 fn printed_flows_match_their_goldens() {
-    for (name, facts) in [
+    let flavours = [
         ("standard", STANDARD),
         ("workerless", WORKERLESS),
         ("two-pools", TWO_POOLS),
-    ] {
+    ];
+    for (name, facts) in flavours {
+        for (way, goal) in [
+            ("reconcile", Goal::Reconcile),
+            ("hibernate", Goal::Hibernate),
+            ("wake", Goal::Wake),
+            ("delete", deletion()),
+        ] {
+            golden(&format!("{way}-{name}.txt"), &flow(facts, goal).to_string());
+        }
+        let asleep = ShootFacts {
+            api_server_runs: false,
+            ..facts
+        };
         golden(
-            &format!("reconcile-{name}.txt"),
-            &flow(facts, Goal::Reconcile).to_string(),
+            &format!("asleep-{name}.txt"),
+            &flow(asleep, Goal::Hibernate).to_string(),
         );
-        golden(&format!("delete-{name}.txt"), &flow(facts, deletion()).to_string());
     }
     let nothing_left = Goal::Delete(DeletionFacts::default());
     golden("delete-nothing-left.txt", &flow(STANDARD, nothing_left).to_string());
@@ -66,9 +98,10 @@ fn printed_flows_match_their_goldens() {
     golden("delete-api-gone.txt", &flow(STANDARD, api_gone).to_string());
 }
 
+/// A flow is refused if its graph is none, and if a task reads what no task before it gives.
 #[test]
-fn the_graph_is_sound_whatever_the_facts() {
-    for bits in 0..1u32 << 10 {
+fn every_combination_of_facts_and_goals_makes_a_sound_flow() {
+    for bits in 0..1u32 << 9 {
         let bit = |index: u32| bits & (1 << index) != 0;
         let facts = ShootFacts {
             workerless: bit(0),
@@ -78,134 +111,146 @@ fn the_graph_is_sound_whatever_the_facts() {
             has_external_domain: bit(4),
             nodes_cidr_known: bit(5),
             skip_readiness: bit(6),
+            restart_requested: bit(7),
+            api_server_runs: bit(8),
             extension_timeouts: ExtensionTimeouts::STANDARD,
         };
-        let there = DeletionFacts {
-            namespace_active: bit(7),
-            shoot_cleanup: bit(8),
-            control_plane_needed: bit(9),
-        };
-        shoot_flow(&facts, &Goal::Reconcile).unwrap();
-        shoot_flow(&facts, &Goal::Delete(there)).unwrap();
+        for goal in [Goal::Reconcile, Goal::Hibernate, Goal::Wake] {
+            shoot_flow(&facts, &goal).unwrap();
+        }
+        for there in 0..1u32 << 3 {
+            let there = DeletionFacts {
+                namespace_active: there & 1 != 0,
+                // There is something to clean only in a namespace that is there.
+                shoot_cleanup: there & 3 == 3,
+                control_plane_needed: there & 4 != 0,
+            };
+            shoot_flow(&facts, &Goal::Delete(there)).unwrap();
+        }
     }
 }
 
-/// Rows of the upstream flow page, section 1 with the groups of section 5: left is ready before right begins.
-const RECONCILE_ORDER: &[(Task, Task)] = &[
-    (Task::WaitInfrastructure, Task::DeployExtensionsBeforeApiServer),
-    (Task::WaitInfrastructure, Task::DeployControlPlane),
-    (Task::WaitInfrastructure, Task::DeployOsConfigs),
-    (Task::WaitInfrastructure, Task::DeployNetwork),
-    (Task::WaitInfrastructure, Task::ConfigureWorkers),
-    (Task::WaitApiServerService, Task::DeployInternalDnsRecord),
-    (Task::WaitApiServerService, Task::DeployExternalDnsRecord),
-    (Task::WaitBackupEntry, Task::DeployEtcd),
-    (Task::WaitEtcd, Task::DeployApiServer),
-    (Task::WaitExtensionsBeforeApiServer, Task::DeployApiServer),
-    (Task::WaitApiServer, Task::DeployResourceManager),
-    (Task::WaitResourceManager, Task::DeployControlPlane),
-    (Task::DeployInternalDnsRecord, Task::InitializeShootConnection),
-    (Task::InitializeShootConnection, Task::DeployExtensionsAfterApiServer),
-    (Task::WaitControlPlane, Task::DeployOsConfigs),
-    (Task::WaitControlPlane, Task::DeployNetwork),
-    (Task::WaitExtensionsAfterApiServer, Task::DeployOsConfigs),
-    (Task::WaitExtensionsAfterApiServer, Task::DeployNetwork),
-    (Task::WaitOsConfigs, Task::DeployNodeAgent),
-    (Task::WaitOsConfigs, Task::DeployMachineControllers),
-    (Task::WaitOsConfigs, Task::ConfigureWorkers),
-    (Task::DeployNodeAgent, Task::ConfigureWorkers),
-    (Task::DeployMachineControllers, Task::ConfigureWorkers),
-    (Task::DeployShootSystem, Task::ConfigureWorkers),
-    (Task::WaitMachineDeployments, Task::DeployExtensionsAfterWorkers),
-    (Task::WaitMachineDeployments, Task::WaitWorkers),
-    (Task::InitializeShootConnection, Task::DeleteStaleExtensions),
-];
+#[test]
+fn goals_without_a_flow_are_refused_by_name() {
+    for goal in [Goal::Migrate, Goal::Restore, Goal::ForceDelete] {
+        let refused = shoot_flow(&STANDARD, &goal).unwrap_err();
+        assert_eq!(refused, ShootFlowError::NotYet(goal.way()));
+    }
+}
 
-/// The same of section 2.
-const DELETE_ORDER: &[(Task, Task)] = &[
-    (Task::WaitApiServerForDeletion, Task::InitializeShootConnection),
-    (Task::WaitRedeployedControlPlane, Task::CleanKubernetesResources),
-    (Task::WaitControllerManagerActive, Task::CleanKubernetesResources),
-    (Task::CleanKubernetesResources, Task::DestroyNetwork),
-    (Task::CleanKubernetesResources, Task::DestroyWorkers),
-    (Task::DeployMachineControllers, Task::DestroyWorkers),
-    (Task::WaitWorkersDestroyed, Task::DeleteMachineControllers),
-    (Task::WaitWorkersDestroyed, Task::DeleteOsConfigs),
-    (Task::WaitWorkersDestroyed, Task::DeleteManagedResources),
-    (Task::WaitOsConfigsDeleted, Task::DeleteExtensionsBeforeApiServer),
-    (Task::WaitManagedResourcesDeleted, Task::DeleteExtensionsBeforeApiServer),
-    (Task::WaitExtensionsBeforeApiServerDeleted, Task::DestroyControlPlane),
-    (Task::WaitStaleExtensionsDeleted, Task::DestroyControlPlane),
-    (Task::WaitNetworkDestroyed, Task::DestroyControlPlane),
-    (Task::WaitWorkersDestroyed, Task::DestroyControlPlane),
-    (Task::WaitControlPlaneDestroyed, Task::DestroyInfrastructure),
-    (Task::WaitControlPlaneDestroyed, Task::DeleteApiServer),
-    (Task::WaitApiServerDeleted, Task::DeleteExtensionsAfterApiServer),
-    (Task::WaitApiServerDeleted, Task::DestroyExternalDnsRecord),
-    (Task::WaitInfrastructureDestroyed, Task::DestroyInternalDnsRecord),
-    (
-        Task::WaitExtensionsAfterApiServerDeleted,
-        Task::DestroyInternalDnsRecord,
-    ),
-    (Task::WaitInfrastructureDestroyed, Task::DestroyEtcd),
-    (Task::WaitAllExtensionsDeleted, Task::DestroyEtcd),
-    (Task::WaitEtcdDestroyed, Task::DeleteNamespace),
-    (Task::DestroyInternalDnsRecord, Task::DeleteNamespace),
-];
+#[test]
+fn extensions_are_asked_to_reconcile_when_a_shoot_falls_asleep_or_wakes() {
+    let verbs = [
+        Goal::Reconcile,
+        Goal::Hibernate,
+        Goal::Wake,
+        Goal::Restore,
+        Goal::Migrate,
+        deletion(),
+    ]
+    .map(|goal| goal.way().verb());
+    use ExtensionVerb::{Delete, Migrate, Reconcile, Restore};
+    assert_eq!(verbs, [Reconcile, Reconcile, Reconcile, Restore, Migrate, Delete]);
+}
+
+/// Sentences of the seed document on registrations: "during shoot hibernation the opposite rule is applied".
+#[test]
+fn hibernation_handles_extensions_in_the_opposite_order() {
+    let before = Step::Extensions(Point::BeforeApiServer, Verb::Wait);
+    let after = Step::Extensions(Point::AfterApiServer, Verb::Deploy);
+    let api_server = Step::Component(ComponentId::ApiServer, Verb::Wait);
+    for goal in [Goal::Reconcile, Goal::Wake] {
+        let (flow, task) = (flow(STANDARD, goal), on(goal));
+        assert!(flow.precedes(task(before), task(api_server)), "{goal:?}");
+        assert!(flow.precedes(task(api_server), task(after)), "{goal:?}");
+    }
+    let (flow, task) = (flow(STANDARD, Goal::Hibernate), on(Goal::Hibernate));
+    let asleep = Step::Single(Single::HibernateControlPlane);
+    let after = Step::Extensions(Point::AfterApiServer, Verb::Wait);
+    let before = Step::Extensions(Point::BeforeApiServer, Verb::Deploy);
+    assert!(flow.precedes(task(after), task(asleep)));
+    assert!(flow.precedes(task(asleep), task(before)));
+}
+
+#[test]
+fn machines_are_gone_before_the_control_plane_falls_asleep() {
+    for facts in [STANDARD, TWO_POOLS] {
+        let (flow, task) = (flow(facts, Goal::Hibernate), on(Goal::Hibernate));
+        let workers = Step::Kind(Kind::Worker, Verb::Wait);
+        assert!(flow.precedes(task(workers), task(Step::Single(Single::HibernateControlPlane))));
+        assert_eq!(flow.step(task(workers)).unwrap().skipped(), None);
+    }
+}
 
 /// What must not wait for each other: a failing one would hold the other back.
-const INDEPENDENT: &[(Task, Task)] = &[
-    (Task::WaitInfrastructure, Task::DeployBackupEntry),
-    (Task::WaitInfrastructure, Task::DeployEtcd),
-    (Task::WaitInfrastructure, Task::DeployInternalDnsRecord),
-    (Task::WaitNetwork, Task::ConfigureWorkers),
-    (Task::WaitWorkers, Task::DeployExtensionsAfterWorkers),
-    (Task::WaitShootSystem, Task::ConfigureWorkers),
-    (Task::DeployExternalDnsRecord, Task::InitializeShootConnection),
+const INDEPENDENT: &[(Step, Step)] = &[
+    (
+        Step::Kind(Kind::Infrastructure, Verb::Wait),
+        Step::Single(Single::DeployBackupEntry),
+    ),
+    (
+        Step::Kind(Kind::Infrastructure, Verb::Wait),
+        Step::Component(ComponentId::Etcd, Verb::Deploy),
+    ),
+    (
+        Step::Kind(Kind::Infrastructure, Verb::Wait),
+        Step::Kind(Kind::InternalDnsRecord, Verb::Deploy),
+    ),
+    (
+        Step::Kind(Kind::Network, Verb::Wait),
+        Step::Kind(Kind::Worker, Verb::Deploy),
+    ),
+    (
+        Step::Kind(Kind::Worker, Verb::Wait),
+        Step::Extensions(Point::AfterWorkers, Verb::Deploy),
+    ),
+    (
+        Step::Managed(Managed::ShootSystem, Verb::Wait),
+        Step::Kind(Kind::Worker, Verb::Deploy),
+    ),
+    (
+        Step::Kind(Kind::ExternalDnsRecord, Verb::Deploy),
+        Step::Single(Single::InitializeShootConnection),
+    ),
 ];
 
 #[test]
-fn extension_kinds_come_in_upstream_order() {
-    for facts in [STANDARD, WORKERLESS, TWO_POOLS] {
-        let reconcile = flow(facts, Goal::Reconcile);
-        for (earlier, later) in RECONCILE_ORDER {
-            assert!(
-                reconcile.precedes(*earlier, *later),
-                "reconcile: {earlier:?} must come before {later:?}"
-            );
-        }
-        let delete = flow(facts, deletion());
-        for (earlier, later) in DELETE_ORDER {
-            assert!(
-                delete.precedes(*earlier, *later),
-                "delete: {earlier:?} must come before {later:?}"
-            );
-        }
+fn branches_that_can_go_on_alone_are_not_tied_together() {
+    let (reconcile, task) = (flow(STANDARD, Goal::Reconcile), on(Goal::Reconcile));
+    for (one, other) in INDEPENDENT {
+        assert!(
+            !reconcile.precedes(task(*one), task(*other)),
+            "{other:?} must not wait for {one:?}"
+        );
     }
 }
 
 #[test]
 fn the_api_server_waits_for_the_infrastructure_only_while_the_nodes_network_is_unknown() {
-    let order = (Task::WaitInfrastructure, Task::DeployApiServerService);
-    assert!(!flow(STANDARD, Goal::Reconcile).precedes(order.0, order.1));
-    assert!(flow(TWO_POOLS, Goal::Reconcile).precedes(order.0, order.1));
+    let task = on(Goal::Reconcile);
+    let infrastructure = task(Step::Kind(Kind::Infrastructure, Verb::Wait));
+    let service = task(Step::Single(Single::DeployApiServerService));
+    assert!(!flow(STANDARD, Goal::Reconcile).precedes(infrastructure, service));
+    assert!(flow(TWO_POOLS, Goal::Reconcile).precedes(infrastructure, service));
 }
 
 #[test]
-fn branches_that_can_go_on_alone_are_not_tied_together() {
-    let reconcile = flow(STANDARD, Goal::Reconcile);
-    for (one, other) in INDEPENDENT {
-        assert!(!reconcile.precedes(*one, *other), "{other:?} must not wait for {one:?}");
+fn every_single_step_is_used_and_every_task_is_bounded() {
+    let flows = [
+        flow(WIDEST, Goal::Reconcile),
+        flow(WIDEST, Goal::Hibernate),
+        flow(WIDEST, deletion()),
+    ];
+    for single in Single::ALL {
+        let step = Step::Single(*single);
+        let used = flows.iter().flat_map(Flow::steps).any(|task| task.task().step == step);
+        assert!(used, "{single:?} is in no flow");
     }
-}
-
-#[test]
-fn every_task_is_used_and_every_one_is_bounded() {
-    let flows = [flow(STANDARD, Goal::Reconcile), flow(STANDARD, deletion())];
-    for task in Task::ALL {
+    for id in ComponentId::ALL {
+        let deploys = Step::Component(*id, Verb::Deploy);
         assert!(
-            flows.iter().any(|flow| flow.step(*task).is_some()),
-            "{task:?} is in no flow"
+            flows[0].steps().any(|task| task.task().step == deploys),
+            "{id:?} is never deployed"
         );
     }
     for step in flows.iter().flat_map(Flow::steps) {
@@ -213,6 +258,17 @@ fn every_task_is_used_and_every_one_is_bounded() {
         assert!(settings.timeout.is_some(), "{:?} has no time-out", step.task());
         assert!(settings.retry.is_some(), "{:?} is never tried again", step.task());
     }
+}
+
+#[test]
+fn a_way_is_part_of_a_tasks_name_only_where_upstream_names_it_so() {
+    let step = Step::Extensions(Point::AfterApiServer, Verb::Deploy);
+    let name = |way| base_flow::Name::name(&ShootTask { way, step });
+    assert_eq!(name(Way::Reconcile), name(Way::Wake));
+    assert_eq!(
+        name(Way::Hibernate),
+        "Hibernating extension resources before kube-apiserver hibernation"
+    );
 }
 
 fn golden(name: &str, actual: &str) {

@@ -1,110 +1,76 @@
 //! The picture of the standard Shoot's flow in the documentation, drawn from the graph itself. Tasks are put together
-//! in phases by hand; order, arrows between phases and which task only waits come from the flow. Guards the committed
+//! in phases by what they are about; order, arrows between phases and which task only waits come from the flow. Guards the committed
 //! file; `cargo xtask generate` writes it anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use base_flow::{Flow, Name};
-use control_plane_shoot_flow::{Goal, ShootTask as Task};
+use components_hosted::component;
+use control_plane_shoot_flow::{Goal, Kind, Managed, Point, ShootTask, Single, Step};
 
 use crate::{STANDARD, flow};
 
-/// The phases: what each brings about, and its tasks.
-const PHASES: &[(&str, &[Task])] = &[
-    (
-        "Ground: namespace, keys, certificates",
-        &[
-            Task::DeployNamespace,
-            Task::EnsureClusterIdentity,
-            Task::DeployCloudProviderSecret,
-            Task::InitializeSecrets,
-            Task::DeployReferencedResources,
-        ],
-    ),
-    (
-        "Infrastructure: networks in the cloud",
-        &[Task::DeployInfrastructure, Task::WaitInfrastructure],
-    ),
-    (
-        "Addresses: service and DNS",
-        &[
-            Task::DeployApiServerService,
-            Task::WaitApiServerService,
-            Task::EnsureAdvertisedAddresses,
-            Task::DeployInternalDnsRecord,
-            Task::DeployExternalDnsRecord,
-        ],
-    ),
-    (
-        "State: backup and etcd",
-        &[
-            Task::DeployBackupEntry,
-            Task::WaitBackupEntry,
-            Task::DeployEtcd,
-            Task::WaitEtcd,
-        ],
-    ),
-    (
-        "API server",
-        &[
-            Task::DeployExtensionsBeforeApiServer,
-            Task::WaitExtensionsBeforeApiServer,
-            Task::DeployApiServer,
-            Task::WaitApiServer,
-        ],
-    ),
-    (
-        "Connection into the Shoot",
-        &[
-            Task::DeployResourceManager,
-            Task::WaitResourceManager,
-            Task::DeployShootAccess,
-            Task::InitializeShootConnection,
-        ],
-    ),
-    (
-        "Control plane and its extensions",
-        &[
-            Task::DeployControlPlane,
-            Task::WaitControlPlane,
-            Task::DeployShootNamespaces,
-            Task::WaitShootNamespaces,
-            Task::DeployScheduler,
-            Task::DeployControllerManager,
-            Task::WaitControllerManager,
-            Task::DeployExtensionsAfterApiServer,
-            Task::WaitExtensionsAfterApiServer,
-            Task::DeleteStaleExtensions,
-            Task::WaitStaleExtensions,
-        ],
-    ),
-    (
-        "Ready for nodes: what a machine becomes",
-        &[
-            Task::DeployOsConfigs,
-            Task::WaitOsConfigs,
-            Task::DeleteStaleOsConfigs,
-            Task::WaitStaleOsConfigs,
-            Task::DeployShootSystem,
-            Task::WaitShootSystem,
-            Task::DeployShootClusterIdentity,
-            Task::DeployNodeAgent,
-            Task::DeployMachineControllers,
-        ],
-    ),
-    ("Network of pods", &[Task::DeployNetwork, Task::WaitNetwork]),
-    (
-        "Workers: machines that join",
-        &[
-            Task::ConfigureWorkers,
-            Task::WaitMachineDeployments,
-            Task::DeployExtensionsAfterWorkers,
-            Task::WaitExtensionsAfterWorkers,
-            Task::WaitWorkers,
-        ],
-    ),
+/// The phases: what each brings about.
+const PHASES: &[&str] = &[
+    "Ground: namespace, keys, certificates",
+    "Infrastructure: networks in the cloud",
+    "Addresses: service and DNS",
+    "State: backup and etcd",
+    "API server",
+    "Connection into the Shoot",
+    "Control plane and its extensions",
+    "Ready for nodes: what a machine becomes",
+    "Network of pods",
+    "Workers: machines that join",
 ];
+
+/// The phase of a step, as its place in [`PHASES`].
+fn phase_of(step: Step) -> usize {
+    let phase = match step {
+        Step::Single(single) => match single {
+            Single::DeployNamespace
+            | Single::EnsureClusterIdentity
+            | Single::DeployCloudProviderSecret
+            | Single::InitializeSecrets
+            | Single::DeployReferencedResources => "Ground",
+            Single::DeployApiServerService | Single::WaitApiServerService | Single::EnsureAdvertisedAddresses => {
+                "Addresses"
+            }
+            Single::DeployBackupEntry | Single::WaitBackupEntry => "State",
+            Single::DeployShootAccess | Single::InitializeShootConnection => "Connection",
+            Single::DeleteStaleOsConfigs | Single::WaitStaleOsConfigs => "Ready for nodes",
+            Single::WaitMachineDeployments => "Workers",
+            _ => "Control plane",
+        },
+        Step::Kind(kind, _) => match kind {
+            Kind::Infrastructure => "Infrastructure",
+            Kind::InternalDnsRecord | Kind::ExternalDnsRecord => "Addresses",
+            Kind::ControlPlane | Kind::ContainerRuntime => "Control plane",
+            Kind::OperatingSystemConfig => "Ready for nodes",
+            Kind::Network => "Network of pods",
+            Kind::Worker => "Workers",
+        },
+        Step::Component(id, _) => match component(id).place() {
+            components_hosted::Place::Etcd => "State",
+            components_hosted::Place::ApiServer => "API server",
+            components_hosted::Place::ResourceManager => "Connection",
+            components_hosted::Place::ControlPlane { .. } => "Control plane",
+            components_hosted::Place::Machines => "Ready for nodes",
+        },
+        Step::Extensions(point, _) => match point {
+            Point::BeforeApiServer => "API server",
+            Point::AfterApiServer => "Control plane",
+            Point::AfterWorkers => "Workers",
+        },
+        Step::Managed(managed, _) => match managed {
+            Managed::ShootNamespaces => "Control plane",
+            Managed::ShootSystem | Managed::ClusterIdentity | Managed::NodeAgent => "Ready for nodes",
+        },
+    };
+    let place = PHASES.iter().position(|title| title.starts_with(phase));
+    place.expect("the phases have this title")
+}
 
 // Measures in pixels.
 const BOX_WIDTH: usize = 356;
@@ -121,23 +87,14 @@ const LETTERS: usize = 43;
 type Phases = BTreeMap<usize, BTreeSet<usize>>;
 
 /// Each phase with the phases before it; what follows from others is left out.
-fn arrows(flow: &Flow<Task>) -> Phases {
-    let phase_of = |task: Task| {
-        let places: Vec<usize> = (0..PHASES.len()).filter(|at| PHASES[*at].1.contains(&task)).collect();
-        assert_eq!(places.len(), 1, "{task:?} must be in one phase");
-        places[0]
-    };
+fn arrows(flow: &Flow<ShootTask>) -> Phases {
+    let phase_of = |task: ShootTask| phase_of(task.step);
     let mut all: Phases = (0..PHASES.len()).map(|at| (at, BTreeSet::new())).collect();
     for (task, after) in flow.work() {
         let to = phase_of(task);
         let from = after.into_iter().map(phase_of).filter(|from| *from != to);
         all.entry(to).or_default().extend(from);
     }
-    let told = PHASES.iter().flat_map(|(_, tasks)| *tasks);
-    assert!(
-        told.copied().all(|task| flow.step(task).is_some()),
-        "a phase names a task that the flow does not have"
-    );
     let reaches = |from: usize, to: usize| {
         let mut open = vec![to];
         let mut seen = BTreeSet::new();
@@ -195,8 +152,10 @@ fn rows(name: &str) -> Vec<String> {
     rows
 }
 
-fn height(phase: usize) -> usize {
-    let rows: usize = PHASES[phase].1.iter().map(|task| rows(task.name()).len()).sum();
+fn height(flow: &Flow<ShootTask>, phase: usize) -> usize {
+    let tasks = flow.work().into_iter().map(|(task, _)| task);
+    let tasks = tasks.filter(|task| phase_of(task.step) == phase);
+    let rows: usize = tasks.map(|task| rows(task.name()).len()).sum();
     TITLE + rows * ROW + PADDING
 }
 
@@ -206,7 +165,7 @@ struct Place {
     height: usize,
 }
 
-fn places(layers: &[Vec<usize>]) -> (BTreeMap<usize, Place>, usize, usize) {
+fn places(flow: &Flow<ShootTask>, layers: &[Vec<usize>]) -> (BTreeMap<usize, Place>, usize, usize) {
     let widest = layers.iter().map(Vec::len).max().unwrap_or_default();
     let width = 2 * MARGIN + widest * BOX_WIDTH + (widest - 1) * BETWEEN;
     let mut places = BTreeMap::new();
@@ -214,7 +173,7 @@ fn places(layers: &[Vec<usize>]) -> (BTreeMap<usize, Place>, usize, usize) {
     for layer in layers {
         let taken = layer.len() * BOX_WIDTH + (layer.len() - 1) * BETWEEN;
         let mut x = (width - taken) / 2;
-        let tallest = layer.iter().map(|at| height(*at)).max().unwrap_or_default();
+        let tallest = layer.iter().map(|at| height(flow, *at)).max().unwrap_or_default();
         for at in layer {
             let place = Place { x, y, height: tallest };
             places.insert(*at, place);
@@ -225,9 +184,9 @@ fn places(layers: &[Vec<usize>]) -> (BTreeMap<usize, Place>, usize, usize) {
     (places, width, y - LAYER_GAP + MARGIN)
 }
 
-fn picture(flow: &Flow<Task>) -> String {
+fn picture(flow: &Flow<ShootTask>) -> String {
     let arrows = arrows(flow);
-    let (places, width, height) = places(&layers(&arrows));
+    let (places, width, height) = places(flow, &layers(&arrows));
     let mut out = format!(
         r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" font-family="system-ui, sans-serif" font-size="13" role="img">
 <!-- Generated by `cargo xtask generate` from the flow's graph; do not edit. -->
@@ -258,8 +217,8 @@ fn picture(flow: &Flow<Task>) -> String {
     out + "</svg>\n"
 }
 
-fn draw_phase(out: &mut String, flow: &Flow<Task>, at: usize, place: &Place) {
-    let (title, _) = PHASES[at];
+fn draw_phase(out: &mut String, flow: &Flow<ShootTask>, at: usize, place: &Place) {
+    let title = PHASES[at];
     let (x, y, height) = (place.x, place.y, place.height);
     let _ = writeln!(
         out,
@@ -270,7 +229,10 @@ fn draw_phase(out: &mut String, flow: &Flow<Task>, at: usize, place: &Place) {
     );
     let mut y = y + TITLE;
     // In the order in which the flow defines them, whatever the order above.
-    for step in flow.steps().filter(|step| PHASES[at].1.contains(&step.task())) {
+    for step in flow
+        .steps()
+        .filter(|step| step.skipped().is_none() && phase_of(step.task().step) == at)
+    {
         let (mark, colour) = match step.settings().waits {
             true => ("○", "#0969da"),
             false => ("■", "#bc4c00"),

@@ -11,6 +11,7 @@ mod kube_apiserver;
 mod kube_controller_manager;
 mod kube_scheduler;
 mod local_machine;
+mod machine_controller_manager;
 mod provider_local;
 #[cfg(test)]
 mod scenario;
@@ -32,6 +33,7 @@ pub use kube_apiserver::kube_apiserver;
 pub use kube_controller_manager::kube_controller_manager;
 pub use kube_scheduler::kube_scheduler;
 pub use local_machine::local_machine;
+pub use machine_controller_manager::machine_controller_manager;
 pub use provider_local::provider_local;
 
 /// What images need from the process they run in. Clock and randomness come with each container.
@@ -93,6 +95,7 @@ pub fn catalogue(host: Host) -> ImageCatalogue {
         .with("gardener-resource-manager", gardener_resource_manager)
         .with("kube-controller-manager", kube_controller_manager)
         .with("kube-scheduler", kube_scheduler)
+        .with("machine-controller-manager", machine_controller_manager)
         .with(
             "local-machine",
             with_host(|host, context| Box::pin(local_machine(host, context))),

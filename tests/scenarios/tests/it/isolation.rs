@@ -3,7 +3,7 @@
 use api_core::v1beta1::{ControllerDeployment, ControllerRegistration, Shoot};
 use api_extensions::Infrastructure;
 use api_meta::LastOperationState;
-use control_plane_shoot_flow::{Goal, ShootFacts, ShootTask, shoot_flow};
+use control_plane_shoot_flow::{Goal, Kind, ShootFacts, ShootTask, Step, Verb, Way, shoot_flow};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, ResourceExt};
@@ -134,7 +134,11 @@ async fn holding_the_infrastructure_back_stops_only_what_depends_on_it() {
         ..ShootFacts::default()
     };
     let flow = shoot_flow(&facts, &Goal::Reconcile).unwrap();
-    let held = |task| task == ShootTask::WaitInfrastructure || flow.precedes(ShootTask::WaitInfrastructure, task);
+    let infrastructure = ShootTask {
+        way: Way::Reconcile,
+        step: Step::Kind(Kind::Infrastructure, Verb::Wait),
+    };
+    let held = |task| task == infrastructure || flow.precedes(infrastructure, task);
     let all: Vec<ShootTask> = flow
         .steps()
         .filter(|step| step.skipped().is_none())

@@ -11,6 +11,7 @@ mod drift;
 mod examples;
 mod extension_hints;
 mod first_light;
+mod hibernation;
 mod installations;
 mod isolation;
 mod isolation_across;

@@ -123,7 +123,7 @@ async fn a_machine_whose_pod_is_gone_is_replaced_and_its_node_with_it() {
         .unwrap()
         .items
         .into_iter()
-        .find(|pod| pod.name_any().starts_with("machine-"))
+        .find(|pod| pod.name_any().starts_with("machine-shoot--"))
         .expect("a machine is a pod");
     let not_ready = tokio::spawn({
         let (nodes, lost) = (nodes.clone(), lost.clone());

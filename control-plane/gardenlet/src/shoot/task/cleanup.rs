@@ -115,18 +115,17 @@ fn resource((group, version, kind, plural): (&str, &str, &str, &str)) -> ApiReso
 }
 
 /// Webhooks of users would refuse what comes next.
-pub(crate) async fn webhooks(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+pub(crate) async fn webhooks(op: &Operation, shoot: &Client, until: Option<Instant>) -> Result<(), Fault> {
     let kinds: Vec<ApiResource> = WEBHOOKS.map(resource).into();
-    empty(op, &kinds, WEBHOOKS_GRACE, until, |_| true).await
+    empty(op, shoot, &kinds, WEBHOOKS_GRACE, until, |_| true).await
 }
 
 /// Custom resources, then their definitions.
-pub(crate) async fn extended_apis(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
+pub(crate) async fn extended_apis(op: &Operation, client: &Client, until: Option<Instant>) -> Result<(), Fault> {
     let shoot = op.status.known().await.metadata;
     if annotation(&shoot, SHOOT_SKIP_CLEANUP).is_some_and(|value| value == "true") {
         return Ok(());
     }
-    let client = op.shoot_client()?;
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let definitions = base_client::list(&api, &format!("{NO_CLEANUP}!=true")).await?;
     let kinds: Vec<ApiResource> = definitions
@@ -142,33 +141,32 @@ pub(crate) async fn extended_apis(op: &Operation, until: Option<Instant>) -> Res
             )))
         })
         .collect();
-    empty(op, &kinds, EXTENDED_APIS_GRACE, until, |_| true).await?;
+    empty(op, client, &kinds, EXTENDED_APIS_GRACE, until, |_| true).await?;
     let own = resource((
         "apiextensions.k8s.io",
         "v1",
         "CustomResourceDefinition",
         "customresourcedefinitions",
     ));
-    empty(op, &[own], EXTENDED_APIS_GRACE, until, |_| true).await
+    empty(op, client, &[own], EXTENDED_APIS_GRACE, until, |_| true).await
 }
 
 /// Workload, services, volumes and namespaces of users.
-pub(crate) async fn kubernetes_resources(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    let client = op.shoot_client()?;
+pub(crate) async fn kubernetes_resources(op: &Operation, client: &Client, until: Option<Instant>) -> Result<(), Fault> {
     let namespace = resource(("", "v1", "Namespace", "namespaces"));
     let users = |object: &DynamicObject| !SYSTEM_NAMESPACES.contains(&object.name_any().as_str());
     let kinds: Vec<ApiResource> = KINDS.map(resource).into();
     // Namespaces first: what is in them goes by itself; the rest is in the system's namespaces.
-    request_deletion(&client, &namespace, &users).await?;
-    empty(op, &kinds, KUBERNETES_RESOURCES_GRACE, until, |object| {
+    request_deletion(client, &namespace, &users).await?;
+    empty(op, client, &kinds, KUBERNETES_RESOURCES_GRACE, until, |object| {
         // The API server keeps this one alive itself.
         !(object.namespace().as_deref() == Some("default") && object.name_any() == "kubernetes")
     })
     .await?;
-    empty(op, &[namespace], KUBERNETES_RESOURCES_GRACE, until, users).await?;
+    empty(op, client, &[namespace], KUBERNETES_RESOURCES_GRACE, until, users).await?;
     let volumes = resource(("", "v1", "PersistentVolume", "persistentvolumes"));
-    let kept = kept_claims(&client).await?;
-    empty(op, &[volumes], KUBERNETES_RESOURCES_GRACE, until, |volume| {
+    let kept = kept_claims(client).await?;
+    empty(op, client, &[volumes], KUBERNETES_RESOURCES_GRACE, until, |volume| {
         !claim_of(volume).is_some_and(|claim| kept.contains(&claim))
     })
     .await
@@ -194,23 +192,23 @@ fn claim_of(volume: &DynamicObject) -> Option<(String, String)> {
 /// Deletes all objects of these kinds and waits until none is left.
 async fn empty(
     op: &Operation,
+    client: &Client,
     kinds: &[ApiResource],
     grace: Grace,
     until: Option<Instant>,
     which: impl Fn(&DynamicObject) -> bool + Send + Sync,
 ) -> Result<(), Fault> {
-    let client = op.shoot_client()?;
     let grace_seconds = grace.seconds(&op.status.known().await.metadata)?;
     loop {
         let now = op.context.clock.now();
         let mut remaining = Vec::new();
         for kind in kinds {
-            for object in request_deletion(&client, kind, &which).await? {
+            for object in request_deletion(client, kind, &which).await? {
                 // By the object's own time: every try of this task, and every gardenlet, counts from the same.
                 let asked = object.metadata.deletion_timestamp.as_ref();
                 let waited = asked.map(|asked| now.duration_since(asked.0).as_secs());
                 if waited.is_some_and(|seconds| seconds >= i64::from(grace_seconds)) {
-                    finalize(&client, kind, &object).await?;
+                    finalize(client, kind, &object).await?;
                 }
                 let place = object
                     .namespace()

@@ -16,7 +16,12 @@ use super::super::validated::Domain;
 use super::infrastructure::asked_for;
 use super::namespace::copy_secret;
 use crate::config::Addressing;
-use crate::extension::{ask, delete_confirmed, needs_operation, wait_deleted, wait_ready};
+use crate::extension::{Asked, ask, delete_confirmed, needs_operation, wait_deleted, wait_ready};
+
+/// Purpose of the record below the landscape's domain; part of its name.
+pub(crate) const INTERNAL: &str = "internal";
+/// Purpose of the record below a domain of the shoot's own.
+pub(crate) const EXTERNAL: &str = "external";
 
 /// How long resolvers may keep the record: short, because control planes move (upstream's default).
 const TTL_SECONDS: i64 = 120;
@@ -27,7 +32,7 @@ pub(crate) async fn deploy_internal(op: &Operation, until: Option<Instant>) -> R
         return Ok(());
     };
     let record = Record {
-        purpose: "internal",
+        purpose: INTERNAL,
         task: annotations::task::DEPLOY_DNS_RECORD_INTERNAL,
         credentials: credentials(op, &domain).await?,
         domain,
@@ -42,7 +47,7 @@ pub(crate) async fn deploy_external(op: &Operation, until: Option<Instant>) -> R
     };
     let own = credentials(op, &domain).await?;
     let record = Record {
-        purpose: "external",
+        purpose: EXTERNAL,
         task: annotations::task::DEPLOY_DNS_RECORD_EXTERNAL,
         credentials: own.or_else(|| op.observed.credentials.clone()),
         domain,
@@ -122,10 +127,10 @@ async fn deploy(op: &Operation, record: Record, until: Option<Instant>) -> Resul
     let settled = present
         .filter(|present| present.spec == desired.spec && !needs_operation(present))
         .filter(|_| !asks);
-    if settled.is_none() {
-        op.remember(&ask(&op.context, &api, desired).await?);
-    }
-    let asked = op.asked::<DNSRecord>(&name);
+    let asked = match settled {
+        Some(_) => None,
+        None => Asked::of(&ask(&op.context, &api, desired).await?),
+    };
     wait_ready(
         &op.context.seed_caches.dns_records,
         &op.key(&name),
@@ -171,17 +176,8 @@ fn type_of(address: IpAddr) -> DNSRecordType {
     }
 }
 
-/// Takes the internal record away and waits.
-pub(crate) async fn destroy_internal(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    destroy(op, "internal", until).await
-}
-
-/// Takes the external record away and waits.
-pub(crate) async fn destroy_external(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    destroy(op, "external", until).await
-}
-
-async fn destroy(op: &Operation, purpose: &str, until: Option<Instant>) -> Result<(), Fault> {
+/// Deletes a record and waits until it is gone.
+pub(crate) async fn destroy(op: &Operation, purpose: &str, until: Option<Instant>) -> Result<(), Fault> {
     let name = format!("{}-{purpose}", op.shoot.name);
     let api = op.here::<DNSRecord>();
     delete_confirmed(&op.context, &api, &name).await?;

@@ -1,53 +1,37 @@
 //! Objects of kind Extension, at the points of a shoot's life at which their registrations want them handled.
 
-use api_core::v1beta1::ControllerResourceLifecycleStrategy as Point;
+use api_core::v1beta1::ControllerResourceLifecycleStrategy as Strategy;
 use api_extensions::{Extension, ExtensionSpec};
 use api_meta::Fault;
 use base_client::list;
+use control_plane_shoot_flow::Point;
 use futures::future::try_join_all;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 use tokio::time::Instant;
 
+use super::super::given::Requests;
 use super::super::operation::{Operation, left};
 use super::super::required::{RECONCILE_TIMEOUT_DEFAULT, ShootExtension};
+use super::single;
 use crate::extension::{ask, delete_confirmed, wait_deleted, wait_ready};
 
-/// Those handled before the API server.
-pub(crate) async fn deploy_before_api_server(op: &Operation) -> Result<(), Fault> {
-    deploy(op, &Point::BeforeKubeAPIServer).await
+/// The point of a registration's life cycle that is meant.
+fn strategy(point: Point) -> Strategy {
+    match point {
+        Point::BeforeApiServer => Strategy::BeforeKubeAPIServer,
+        Point::AfterApiServer => Strategy::AfterKubeAPIServer,
+        Point::AfterWorkers => Strategy::AfterWorker,
+    }
 }
 
-/// Waits for them.
-pub(crate) async fn wait_before_api_server(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    wait(op, &Point::BeforeKubeAPIServer, until).await
-}
-
-/// Those handled after the API server.
-pub(crate) async fn deploy_after_api_server(op: &Operation) -> Result<(), Fault> {
-    deploy(op, &Point::AfterKubeAPIServer).await
-}
-
-/// Waits for them.
-pub(crate) async fn wait_after_api_server(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    wait(op, &Point::AfterKubeAPIServer, until).await
-}
-
-/// Those handled after the workers.
-pub(crate) async fn deploy_after_workers(op: &Operation) -> Result<(), Fault> {
-    deploy(op, &Point::AfterWorker).await
-}
-
-/// Waits for them.
-pub(crate) async fn wait_after_workers(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    wait(op, &Point::AfterWorker, until).await
-}
-
-fn at<'a>(op: &'a Operation, point: &'a Point) -> impl Iterator<Item = &'a ShootExtension> {
+/// Those that are brought up at a point.
+fn at(op: &Operation, point: Point) -> impl Iterator<Item = &ShootExtension> {
+    let strategy = strategy(point);
     op.shoot
         .extensions
         .iter()
-        .filter(move |extension| extension.reconcile == *point)
+        .filter(move |extension| extension.reconcile == strategy)
 }
 
 /// The name of an Extension: its type, which may be written with capitals where names may not.
@@ -55,8 +39,10 @@ fn name_of(extension: &ShootExtension) -> String {
     extension.type_.to_lowercase()
 }
 
-async fn deploy(op: &Operation, point: &Point) -> Result<(), Fault> {
+/// Requests those of a point.
+pub(crate) async fn deploy(op: &Operation, point: Point) -> Result<Requests, Fault> {
     let api = op.here::<Extension>();
+    let mut requests = Requests::new();
     for extension in at(op, point) {
         let desired = Extension {
             metadata: ObjectMeta {
@@ -71,21 +57,25 @@ async fn deploy(op: &Operation, point: &Point) -> Result<(), Fault> {
             },
             status: None,
         };
-        op.remember(&ask(&op.context, &api, desired).await?);
+        requests.extend(single::requested(&ask(&op.context, &api, desired).await?));
     }
-    Ok(())
+    Ok(requests)
 }
 
-/// Each has the time that its registration gives it.
-async fn wait(op: &Operation, point: &Point, until: Option<Instant>) -> Result<(), Fault> {
+/// Waits for those of a point. Each has the time that its registration gives it.
+pub(crate) async fn wait(
+    op: &Operation,
+    point: Point,
+    requests: &Requests,
+    until: Option<Instant>,
+) -> Result<(), Fault> {
     let one = |extension: &ShootExtension| {
         let (name, timeout) = (name_of(extension), extension.timeout.min(left(until)));
         async move {
-            let asked = op.asked::<Extension>(&name);
             wait_ready(
                 &op.context.seed_caches.extensions,
                 &op.key(&name),
-                asked.as_ref(),
+                requests.get(&name),
                 timeout,
                 &op.waiting,
             )
@@ -134,30 +124,25 @@ async fn wait_gone(op: &Operation, names: Vec<String>, until: Option<Instant>) -
     try_join_all(names.into_iter().map(one)).await.map(drop)
 }
 
-/// Extensions to be deleted at this point of a deletion.
-fn deleted_at(op: &Operation, after_api_server: bool) -> Vec<String> {
-    let matches = |extension: &&ShootExtension| extension.deleted_after_api_server() == after_api_server;
+/// Those that a deletion takes away at a point. After the workers there is none: `AfterWorker` counts as before the API
+/// server there.
+fn deleted_at(op: &Operation, point: Point) -> Vec<String> {
+    let matches = |extension: &&ShootExtension| match point {
+        Point::BeforeApiServer => !extension.deleted_after_api_server(),
+        Point::AfterApiServer => extension.deleted_after_api_server(),
+        Point::AfterWorkers => false,
+    };
     op.shoot.extensions.iter().filter(matches).map(name_of).collect()
 }
 
-/// Asks for the deletion of those to go before the API server.
-pub(crate) async fn delete_before_api_server(op: &Operation) -> Result<(), Fault> {
-    delete(op, deleted_at(op, false)).await
+/// Requests the deletion of those that go at a point.
+pub(crate) async fn destroy(op: &Operation, point: Point) -> Result<(), Fault> {
+    delete(op, deleted_at(op, point)).await
 }
 
 /// Waits until they are gone.
-pub(crate) async fn wait_before_api_server_deleted(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    wait_gone(op, deleted_at(op, false), until).await
-}
-
-/// Asks for the deletion of those to go after the API server.
-pub(crate) async fn delete_after_api_server(op: &Operation) -> Result<(), Fault> {
-    delete(op, deleted_at(op, true)).await
-}
-
-/// Waits until they are gone.
-pub(crate) async fn wait_after_api_server_deleted(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    wait_gone(op, deleted_at(op, true), until).await
+pub(crate) async fn wait_destroyed(op: &Operation, point: Point, until: Option<Instant>) -> Result<(), Fault> {
+    wait_gone(op, deleted_at(op, point), until).await
 }
 
 /// Waits until none is left at all.

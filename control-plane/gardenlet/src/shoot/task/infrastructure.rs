@@ -1,19 +1,21 @@
 //! The Infrastructure object, and what it answers: the provider's status, the nodes' networks.
 
 use api_core::v1beta1 as core;
-use api_extensions::{Infrastructure, InfrastructureSpec};
-use api_meta::{Fault, annotations, names};
+use api_extensions::{Infrastructure, InfrastructureSpec, InfrastructureStatus};
+use api_meta::{Fault, RawJson, annotations, names};
+use base_client::get;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tokio::time::Instant;
 
 use super::super::cluster;
+use super::super::given::Requests;
 use super::super::operation::Operation;
-use super::secrets::ssh_public_key;
+use super::secrets::{ShootSecrets, ssh_public_key};
 use super::single;
 use crate::extension::ask_unless_done;
 
 /// Asks for the infrastructure, if anything about it has changed, failed or was asked for (contract E.3).
-pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
+pub(crate) async fn deploy(op: &Operation, secrets: &ShootSecrets) -> Result<Requests, Fault> {
     let desired = Infrastructure {
         metadata: ObjectMeta {
             name: Some(op.shoot.name.clone()),
@@ -25,7 +27,7 @@ pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
             provider_config: op.shoot.spec.provider.infrastructure_config.clone(),
             region: op.shoot.region.clone(),
             secret_ref: cloud_credentials(op),
-            ssh_public_key: ssh_public_key(op)?,
+            ssh_public_key: ssh_public_key(op, secrets)?,
             ..InfrastructureSpec::default()
         },
         status: None,
@@ -34,8 +36,7 @@ pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
     let asked_for = asked_for(&shoot, annotations::task::DEPLOY_INFRASTRUCTURE);
     let same = |present: &Infrastructure, desired: &Infrastructure| !asked_for && present.spec == desired.spec;
     let object = ask_unless_done(&op.context, &op.here(), desired, same).await?;
-    op.remember(&object);
-    Ok(())
+    Ok(single::requested(&object).into_iter().collect())
 }
 
 /// Where extensions find the cloud's credentials.
@@ -55,37 +56,44 @@ pub(crate) fn asked_for(shoot: &ObjectMeta, task: &str) -> bool {
     tasks.is_some_and(|tasks| tasks.split(',').any(|one| one.trim() == task))
 }
 
-/// Waits for it and takes over what it answers. The nodes' networks it names count more than what the spec says.
-pub(crate) async fn wait(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    let ready: Infrastructure = single::wait(op, until).await?;
-    let status = ready.status.unwrap_or_default();
-    let networking = status.networking.clone().unwrap_or_default();
-    let nodes = match networking.nodes.is_empty() {
-        false => networking.nodes.clone(),
-        true => status.nodes_cidr.iter().cloned().collect(),
-    };
-    {
-        let mut results = op.results();
-        results.infrastructure_status = status.provider_status.clone();
-        if !nodes.is_empty() {
-            results.nodes.clone_from(&nodes);
-        }
-    }
-    Box::pin(record_networks(op, &status, networking)).await
+/// What an infrastructure's extension has reported.
+pub(crate) struct Answer {
+    /// `status.providerStatus`, as read.
+    pub provider_status: Option<RawJson>,
+    /// Networks of nodes.
+    pub nodes: Vec<String>,
+    status: InfrastructureStatus,
 }
 
-async fn record_networks(
-    op: &Operation,
-    status: &api_extensions::InfrastructureStatus,
-    networking: api_extensions::InfrastructureStatusNetworking,
-) -> Result<(), Fault> {
-    let nodes = op.results().nodes.clone();
+/// Waits for it; what it reports.
+pub(crate) async fn wait(op: &Operation, requests: &Requests, until: Option<Instant>) -> Result<Answer, Fault> {
+    let ready: Infrastructure = single::wait(op, requests, until).await?;
+    let status = ready.status.unwrap_or_default();
+    let named = status.networking.as_ref().map(|networking| networking.nodes.clone());
+    let named = named.filter(|nodes| !nodes.is_empty());
+    Ok(Answer {
+        provider_status: status.provider_status.clone(),
+        nodes: named.unwrap_or_else(|| status.nodes_cidr.iter().cloned().collect()),
+        status,
+    })
+}
+
+/// The status that the infrastructure's extension has reported last, if the object is there.
+pub(crate) async fn reported(op: &Operation) -> Result<Option<RawJson>, Fault> {
+    let found = get(&op.here::<Infrastructure>(), &op.shoot.name).await?;
+    Ok(found.and_then(|infrastructure| infrastructure.status?.provider_status))
+}
+
+/// Writes down the networks that hold. Those of nodes that the infrastructure names count more than what the spec says.
+pub(crate) async fn record_networks(op: &Operation, answer: Answer, nodes: Vec<String>) -> Result<(), Fault> {
+    let status = answer.status;
+    let networking = status.networking.unwrap_or_default();
     let or = |reported: Vec<String>, own: &[String]| if reported.is_empty() { own.to_vec() } else { reported };
     let report = core::NetworkingStatus {
         pods: or(networking.pods, &op.shoot.pods),
         nodes: nodes.clone(),
         services: or(networking.services, &op.shoot.services),
-        egress_cidrs: status.egress_cidrs.clone(),
+        egress_cidrs: status.egress_cidrs,
     };
     op.status
         .update(|state| state.networking = Some(report.clone()))

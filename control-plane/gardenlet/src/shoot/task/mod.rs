@@ -1,15 +1,17 @@
-//! Every task of a shoot's flow: one function each, in files by area. Each is idempotent: it may be repeated after any
-//! crash, and does nothing where everything is as it should be.
+//! Every step of a shoot's flow, in files by area. Each is idempotent: it may be repeated after any crash, and does nothing
+//! where everything is as it should be. What a step reads and leaves goes through [`execute`]: the functions here take
+//! values and return values.
 
 mod api_server;
 mod backup;
 mod cleanup;
+mod component;
+mod container_runtime;
 mod control_plane;
 mod dns;
-mod etcd;
 mod extensions;
+mod hibernate;
 mod infrastructure;
-mod machines;
 mod namespace;
 mod network;
 pub(crate) mod os_config;
@@ -22,142 +24,239 @@ mod worker;
 use api_extensions::{ControlPlane, Infrastructure, Network, Worker};
 use api_meta::Fault;
 use base_flow_run::TaskContext;
-use control_plane_shoot_flow::ShootTask as Task;
+use components_hosted::ComponentId;
+use control_plane_shoot_flow::{Kind, Managed, Point, ShootTask, Single, Step, Verb, Way};
+use futures::FutureExt;
 use futures::future::BoxFuture;
-use futures::{FutureExt, TryFutureExt};
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use tokio::time::Instant;
 
-pub use api_server::not_rolled_out;
+pub(crate) use component::not_rolled_out;
+use container_runtime::Which;
+pub(crate) use infrastructure::asked_for;
 
+use super::given::Given;
 use super::managed;
 use super::operation::Operation;
 
-/// Why etcd does not run in its present form.
+/// Why a Deployment does not run in its present form.
 #[must_use]
-pub fn etcd_not_rolled_out(set: &k8s_openapi::api::apps::v1::StatefulSet) -> Option<String> {
-    etcd::not_rolled_out(set, 0)
+pub fn deployment_not_rolled_out(deployment: &Deployment) -> Option<String> {
+    not_rolled_out(deployment, 0)
+}
+
+/// Why a StatefulSet does not run in its present form.
+#[must_use]
+pub fn set_not_rolled_out(set: &StatefulSet) -> Option<String> {
+    not_rolled_out(set, 0)
 }
 
 /// Does one try of one task.
 pub(crate) fn execute<'a>(
     operation: &'a Operation,
-    task: Task,
+    task: ShootTask,
     context: TaskContext,
 ) -> BoxFuture<'a, Result<(), Fault>> {
-    match is_deletion(task) {
-        false => reconcile(operation, task, context),
-        true => delete(operation, task, context),
+    let (given, until) = (operation.slots.of(task), context.deadline);
+    match task.step {
+        Step::Single(single) => execute_single(operation, given, single, until),
+        Step::Kind(kind, verb) => execute_kind(operation, given, (task.way, kind, verb), until),
+        Step::Component(id, verb) => execute_component(operation, given, (id, verb), until).boxed(),
+        Step::Extensions(point, verb) => execute_extensions(operation, given, (point, verb), until).boxed(),
+        Step::Managed(managed, verb) => execute_managed(operation, given, (managed, verb), until).boxed(),
     }
 }
 
-/// The tasks that only deletions have stand behind this one in the enum.
-fn is_deletion(task: Task) -> bool {
-    task >= Task::RedeployControlPlane
-}
+type Tried<'a> = BoxFuture<'a, Result<(), Fault>>;
 
-fn reconcile<'a>(op: &'a Operation, task: Task, context: TaskContext) -> BoxFuture<'a, Result<(), Fault>> {
-    let until = context.deadline;
-    match task {
-        Task::DeployNamespace | Task::DeployNamespaceForDeletion => namespace::deploy(op).boxed(),
-        Task::EnsureClusterIdentity => namespace::ensure_cluster_identity(op).boxed(),
-        Task::DeployCloudProviderSecret => namespace::deploy_cloud_provider_secret(op).boxed(),
-        Task::DeployReferencedResources => namespace::deploy_referenced_resources(op).boxed(),
-        Task::InitializeSecrets => secrets::initialize(op).boxed(),
-        Task::DeployInfrastructure => infrastructure::deploy(op).boxed(),
-        Task::WaitInfrastructure => infrastructure::wait(op, until).boxed(),
-        Task::DeployApiServerService => api_server::deploy_service(op).boxed(),
-        Task::WaitApiServerService | Task::WaitApiServerServiceForDeletion => {
-            api_server::wait_service(op, until).boxed()
+fn execute_single<'a>(op: &'a Operation, given: Given<'a>, single: Single, until: Option<Instant>) -> Tried<'a> {
+    match single {
+        Single::DeployNamespace => namespace::deploy(op).boxed(),
+        Single::EnsureClusterIdentity => namespace::ensure_cluster_identity(op).boxed(),
+        Single::DeployCloudProviderSecret => namespace::deploy_cloud_provider_secret(op).boxed(),
+        Single::InitializeSecrets => async move { given.give_secrets(secrets::initialize(op).await?) }.boxed(),
+        Single::DeployReferencedResources => namespace::deploy_referenced_resources(op).boxed(),
+        Single::DeployApiServerService => api_server::deploy_service(op).boxed(),
+        Single::WaitApiServerService => api_server::wait_service(op, until).boxed(),
+        Single::EnsureAdvertisedAddresses => api_server::ensure_advertised_addresses(op).boxed(),
+        Single::DeployBackupEntry => backup::deploy_entry(op).boxed(),
+        Single::WaitBackupEntry => backup::wait_entry(op, until).boxed(),
+        Single::DeployShootAccess => async move { shoot_access::deploy(op, &given.secrets()?).await }.boxed(),
+        Single::InitializeShootConnection => {
+            async move { given.give_connection(shoot_access::connect(op, &given.secrets()?).await?) }.boxed()
         }
-        Task::EnsureAdvertisedAddresses => api_server::ensure_advertised_addresses(op).boxed(),
-        Task::DeployInternalDnsRecord => dns::deploy_internal(op, until).boxed(),
-        Task::DeployExternalDnsRecord => dns::deploy_external(op, until).boxed(),
-        Task::DeployBackupEntry => backup::deploy_entry(op).boxed(),
-        Task::WaitBackupEntry => backup::wait_entry(op, until).boxed(),
-        Task::DeployEtcd | Task::DeployEtcdForDeletion => etcd::deploy(op).boxed(),
-        Task::WaitEtcd | Task::WaitEtcdForDeletion => etcd::wait(op, until).boxed(),
-        Task::DeployExtensionsBeforeApiServer => extensions::deploy_before_api_server(op).boxed(),
-        Task::WaitExtensionsBeforeApiServer => extensions::wait_before_api_server(op, until).boxed(),
-        Task::DeployApiServer => api_server::deploy(op).boxed(),
-        Task::WaitApiServer | Task::WaitApiServerForDeletion => api_server::wait(op, until).boxed(),
-        Task::DeployResourceManager => control_plane::deploy_resource_manager(op).boxed(),
-        Task::WaitResourceManager => control_plane::wait_resource_manager(op, until).boxed(),
-        Task::DeployShootAccess => shoot_access::deploy(op).boxed(),
-        Task::InitializeShootConnection => shoot_access::connect(op).boxed(),
-        Task::DeployControlPlane => control_plane::deploy(op).boxed(),
-        Task::WaitControlPlane => single::wait::<ControlPlane>(op, until).map_ok(drop).boxed(),
-        Task::DeployShootNamespaces => shoot_system::deploy_namespaces(op).boxed(),
-        Task::WaitShootNamespaces => shoot_system::wait_namespaces(op, until).boxed(),
-        Task::DeployScheduler => control_plane::deploy_scheduler(op).boxed(),
-        Task::DeployControllerManager => control_plane::deploy_controller_manager(op).boxed(),
-        Task::WaitControllerManager => control_plane::wait_controller_manager(op, until).boxed(),
-        Task::DeployExtensionsAfterApiServer => extensions::deploy_after_api_server(op).boxed(),
-        Task::WaitExtensionsAfterApiServer => extensions::wait_after_api_server(op, until).boxed(),
-        Task::DeployOsConfigs => os_config::deploy(op).boxed(),
-        Task::WaitOsConfigs => os_config::wait(op, until).boxed(),
-        Task::DeleteStaleOsConfigs => os_config::delete_stale(op).boxed(),
-        Task::WaitStaleOsConfigs => os_config::wait_stale(op, until).boxed(),
-        Task::DeployShootSystem => shoot_system::deploy(op).boxed(),
-        Task::WaitShootSystem => shoot_system::wait(op, until).boxed(),
-        Task::DeployShootClusterIdentity => shoot_system::deploy_cluster_identity(op).boxed(),
-        Task::DeployNetwork => network::deploy(op).boxed(),
-        Task::WaitNetwork => single::wait::<Network>(op, until).map_ok(drop).boxed(),
-        Task::DeployNodeAgent => shoot_system::deploy_node_agent(op).boxed(),
-        Task::DeployMachineControllers => machines::deploy(op).boxed(),
-        Task::ConfigureWorkers => worker::deploy(op).boxed(),
-        Task::WaitMachineDeployments => worker::wait_machine_deployments(op, until).boxed(),
-        Task::DeployExtensionsAfterWorkers => extensions::deploy_after_workers(op).boxed(),
-        Task::WaitExtensionsAfterWorkers => extensions::wait_after_workers(op, until).boxed(),
-        Task::WaitWorkers => single::wait::<Worker>(op, until).map_ok(drop).boxed(),
-        Task::DeleteStaleExtensions => extensions::delete_stale(op).boxed(),
-        Task::WaitStaleExtensions => extensions::wait_stale(op, until).boxed(),
-        other => unknown(other).boxed(),
+        Single::DeleteStaleOsConfigs => async move { os_config::delete_stale(op, &given.pool_keys()?).await }.boxed(),
+        Single::WaitStaleOsConfigs => {
+            async move { os_config::wait_stale(op, &given.pool_keys()?, until).await }.boxed()
+        }
+        Single::WaitMachineDeployments => {
+            async move { worker::wait_machine_deployments(op, &given.requests(Kind::Worker)?, until).await }.boxed()
+        }
+        Single::DeleteStaleExtensions => extensions::delete_stale(op).boxed(),
+        Single::WaitStaleExtensions => extensions::wait_stale(op, until).boxed(),
+        Single::DeleteStaleContainerRuntimes => container_runtime::delete(op, Which::Stale).boxed(),
+        Single::WaitStaleContainerRuntimes => container_runtime::wait_gone(op, Which::Stale, until).boxed(),
+        Single::RestartControlPlanePods => hibernate::restart_pods(op).boxed(),
+        Single::ScaleDownMachineControllers => {
+            component::scale_to_zero(op, ComponentId::MachineControllerManager, until).boxed()
+        }
+        Single::HibernateControlPlane => {
+            async move { hibernate::control_plane(op, given.connection_if_any()?.as_ref(), until).await }.boxed()
+        }
+        Single::CleanWebhooks => async move { cleanup::webhooks(op, &given.connection()?, until).await }.boxed(),
+        Single::CleanExtendedApis => {
+            async move { cleanup::extended_apis(op, &given.connection()?, until).await }.boxed()
+        }
+        Single::CleanKubernetesResources => {
+            async move { cleanup::kubernetes_resources(op, &given.connection()?, until).await }.boxed()
+        }
+        Single::DeleteManagedResources => managed::delete_own(op).boxed(),
+        Single::WaitManagedResourcesDeleted => managed::wait_gone(op, true, until).boxed(),
+        Single::WaitShootManagedResourcesDeleted => managed::wait_gone(op, false, until).boxed(),
+        Single::WaitAllExtensionsDeleted => extensions::wait_all_deleted(op, until).boxed(),
+        Single::DestroyApiServerService => api_server::destroy_service(op).boxed(),
+        Single::DeleteReferencedResources => namespace::delete_referenced_resources(op).boxed(),
+        Single::DeleteNamespace => namespace::delete(op).boxed(),
+        Single::WaitNamespaceDeleted => namespace::wait_deleted(op, until).boxed(),
     }
 }
 
-fn delete<'a>(op: &'a Operation, task: Task, context: TaskContext) -> BoxFuture<'a, Result<(), Fault>> {
-    let until = context.deadline;
-    match task {
-        Task::RedeployControlPlane => control_plane::redeploy(op).boxed(),
-        Task::WaitRedeployedControlPlane => single::wait::<ControlPlane>(op, until).map_ok(drop).boxed(),
-        Task::CleanWebhooks => cleanup::webhooks(op, until).boxed(),
-        Task::WaitControllerManagerActive => control_plane::wait_controller_manager(op, until).boxed(),
-        Task::CleanExtendedApis => cleanup::extended_apis(op, until).boxed(),
-        Task::CleanKubernetesResources => cleanup::kubernetes_resources(op, until).boxed(),
-        Task::DestroyNetwork => single::destroy::<Network>(op).boxed(),
-        Task::WaitNetworkDestroyed => single::wait_destroyed::<Network>(op, until).boxed(),
-        Task::DestroyWorkers => single::destroy::<Worker>(op).boxed(),
-        Task::WaitWorkersDestroyed => single::wait_destroyed::<Worker>(op, until).boxed(),
-        Task::DeleteMachineControllers => machines::delete(op).boxed(),
-        Task::DeleteOsConfigs => os_config::delete_all(op).boxed(),
-        Task::WaitOsConfigsDeleted => os_config::wait_all_deleted(op, until).boxed(),
-        Task::DeleteManagedResources => managed::delete_own(op).boxed(),
-        Task::WaitManagedResourcesDeleted => managed::wait_gone(op, true, until).boxed(),
-        Task::DeleteExtensionsBeforeApiServer => extensions::delete_before_api_server(op).boxed(),
-        Task::WaitExtensionsBeforeApiServerDeleted => extensions::wait_before_api_server_deleted(op, until).boxed(),
-        Task::WaitStaleExtensionsDeleted => extensions::wait_stale(op, until).boxed(),
-        Task::DestroyControlPlane => single::destroy::<ControlPlane>(op).boxed(),
-        Task::WaitControlPlaneDestroyed => single::wait_destroyed::<ControlPlane>(op, until).boxed(),
-        Task::WaitShootManagedResourcesDeleted => managed::wait_gone(op, false, until).boxed(),
-        Task::DeleteApiServer => api_server::delete_deployment(op).boxed(),
-        Task::WaitApiServerDeleted => api_server::wait_deleted(op, until).boxed(),
-        Task::DeleteExtensionsAfterApiServer => extensions::delete_after_api_server(op).boxed(),
-        Task::WaitExtensionsAfterApiServerDeleted => extensions::wait_after_api_server_deleted(op, until).boxed(),
-        Task::WaitAllExtensionsDeleted => extensions::wait_all_deleted(op, until).boxed(),
-        Task::DestroyApiServerService => api_server::destroy_service(op).boxed(),
-        Task::DestroyResourceManager => control_plane::destroy_resource_manager(op).boxed(),
-        Task::DestroyInfrastructure => single::destroy::<Infrastructure>(op).boxed(),
-        Task::WaitInfrastructureDestroyed => single::wait_destroyed::<Infrastructure>(op, until).boxed(),
-        Task::DestroyExternalDnsRecord => dns::destroy_external(op, until).boxed(),
-        Task::DestroyInternalDnsRecord => dns::destroy_internal(op, until).boxed(),
-        Task::DeleteReferencedResources => namespace::delete_referenced_resources(op).boxed(),
-        Task::DestroyEtcd => etcd::destroy(op).boxed(),
-        Task::WaitEtcdDestroyed => etcd::wait_destroyed(op, until).boxed(),
-        Task::DeleteNamespace => namespace::delete(op).boxed(),
-        Task::WaitNamespaceDeleted => namespace::wait_deleted(op, until).boxed(),
-        other => unknown(other).boxed(),
+fn execute_kind<'a>(
+    op: &'a Operation,
+    given: Given<'a>,
+    (way, kind, verb): (Way, Kind, Verb),
+    until: Option<Instant>,
+) -> Tried<'a> {
+    match verb {
+        Verb::Deploy => deploy_kind(op, given, (way, kind), until).boxed(),
+        Verb::Wait => wait_kind(op, given, kind, until).boxed(),
+        Verb::Destroy => match kind {
+            Kind::Infrastructure => single::destroy::<Infrastructure>(op).boxed(),
+            Kind::InternalDnsRecord => dns::destroy(op, dns::INTERNAL, until).boxed(),
+            Kind::ExternalDnsRecord => dns::destroy(op, dns::EXTERNAL, until).boxed(),
+            Kind::ControlPlane => single::destroy::<ControlPlane>(op).boxed(),
+            Kind::OperatingSystemConfig => os_config::delete_all(op).boxed(),
+            Kind::Network => single::destroy::<Network>(op).boxed(),
+            Kind::ContainerRuntime => container_runtime::delete(op, Which::All).boxed(),
+            Kind::Worker => single::destroy::<Worker>(op).boxed(),
+        },
+        Verb::WaitDestroyed => match kind {
+            Kind::Infrastructure => single::wait_destroyed::<Infrastructure>(op, until).boxed(),
+            // Requested and waited for in one task.
+            Kind::InternalDnsRecord => dns::destroy(op, dns::INTERNAL, until).boxed(),
+            Kind::ExternalDnsRecord => dns::destroy(op, dns::EXTERNAL, until).boxed(),
+            Kind::ControlPlane => single::wait_destroyed::<ControlPlane>(op, until).boxed(),
+            Kind::OperatingSystemConfig => os_config::wait_all_deleted(op, until).boxed(),
+            Kind::Network => single::wait_destroyed::<Network>(op, until).boxed(),
+            Kind::ContainerRuntime => container_runtime::wait_gone(op, Which::All, until).boxed(),
+            Kind::Worker => single::wait_destroyed::<Worker>(op, until).boxed(),
+        },
     }
 }
 
-async fn unknown(task: Task) -> Result<(), Fault> {
-    Err(Fault::bug(format!("no function does the task {task:?}")))
+async fn deploy_kind(
+    op: &Operation,
+    given: Given<'_>,
+    (way, kind): (Way, Kind),
+    until: Option<Instant>,
+) -> Result<(), Fault> {
+    let requests = match kind {
+        Kind::Infrastructure => infrastructure::deploy(op, &given.secrets()?).await?,
+        Kind::InternalDnsRecord => return dns::deploy_internal(op, until).await,
+        Kind::ExternalDnsRecord => return dns::deploy_external(op, until).await,
+        // A deletion has not waited for the infrastructure.
+        Kind::ControlPlane if way == Way::Delete => {
+            control_plane::deploy(op, infrastructure::reported(op).await?).await?
+        }
+        Kind::ControlPlane => control_plane::deploy(op, given.infrastructure()?).await?,
+        Kind::OperatingSystemConfig => {
+            let (keys, requests) = os_config::deploy(op, &given.secrets()?, &given.connection()?).await?;
+            given.give_pool_keys(keys)?;
+            requests
+        }
+        Kind::Network => network::deploy(op).await?,
+        Kind::ContainerRuntime => container_runtime::deploy(op).await?,
+        Kind::Worker => worker::deploy(op, &given.secrets()?, given.infrastructure()?, &given.pools()?).await?,
+    };
+    given.give_requests(kind, requests)
+}
+
+async fn wait_kind(op: &Operation, given: Given<'_>, kind: Kind, until: Option<Instant>) -> Result<(), Fault> {
+    match kind {
+        Kind::Infrastructure => {
+            let answer = infrastructure::wait(op, &given.requests(kind)?, until).await?;
+            given.give_infrastructure(answer.provider_status.clone())?;
+            let nodes = given.give_nodes(&answer.nodes)?;
+            Box::pin(infrastructure::record_networks(op, answer, nodes)).await
+        }
+        // Written and waited for in one task.
+        Kind::InternalDnsRecord => dns::deploy_internal(op, until).await,
+        Kind::ExternalDnsRecord => dns::deploy_external(op, until).await,
+        Kind::ControlPlane => single::wait::<ControlPlane>(op, &given.requests(kind)?, until)
+            .await
+            .map(drop),
+        Kind::OperatingSystemConfig => {
+            let pools = os_config::wait(op, given.pool_keys()?, &given.requests(kind)?, until).await?;
+            given.give_pools(pools)
+        }
+        Kind::Network => single::wait::<Network>(op, &given.requests(kind)?, until)
+            .await
+            .map(drop),
+        Kind::ContainerRuntime => container_runtime::wait(op, &given.requests(kind)?, until).await,
+        Kind::Worker => single::wait::<Worker>(op, &given.requests(kind)?, until)
+            .await
+            .map(drop),
+    }
+}
+
+async fn execute_component(
+    op: &Operation,
+    given: Given<'_>,
+    (id, verb): (ComponentId, Verb),
+    until: Option<Instant>,
+) -> Result<(), Fault> {
+    match verb {
+        Verb::Deploy => given.give_written(id, component::deploy(op, &given.secrets()?, id).await?),
+        Verb::Wait => {
+            component::wait(op, id, given.written(id)?, until).await?;
+            match id {
+                ComponentId::ApiServer => api_server::wait_ready(op, &given.secrets()?, until).await,
+                _ => Ok(()),
+            }
+        }
+        Verb::Destroy => component::destroy(op, id).await,
+        Verb::WaitDestroyed => component::wait_destroyed(op, id, until).await,
+    }
+}
+
+async fn execute_extensions(
+    op: &Operation,
+    given: Given<'_>,
+    (point, verb): (Point, Verb),
+    until: Option<Instant>,
+) -> Result<(), Fault> {
+    match verb {
+        Verb::Deploy => given.give_requests_at(point, extensions::deploy(op, point).await?),
+        Verb::Wait => extensions::wait(op, point, &given.requests_at(point)?, until).await,
+        Verb::Destroy => extensions::destroy(op, point).await,
+        Verb::WaitDestroyed => extensions::wait_destroyed(op, point, until).await,
+    }
+}
+
+async fn execute_managed(
+    op: &Operation,
+    given: Given<'_>,
+    (managed, verb): (Managed, Verb),
+    until: Option<Instant>,
+) -> Result<(), Fault> {
+    let name = shoot_system::name(managed);
+    match verb {
+        Verb::Deploy => {
+            let objects = shoot_system::objects(op, &given, managed).await?;
+            given.give_applied(managed, managed::deploy(op, name, &objects).await?)
+        }
+        Verb::Wait => managed::wait_applied(op, name, given.applied(managed)?, until).await,
+        Verb::Destroy => managed::destroy(op, name).await,
+        Verb::WaitDestroyed => managed::wait_destroyed(op, name, until).await,
+    }
 }

@@ -4,11 +4,12 @@ use api_extensions::{Network, NetworkSpec};
 use api_meta::Fault;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use super::super::given::Requests;
 use super::super::operation::Operation;
-use crate::extension::ask;
+use super::single;
 
 /// Asks for it.
-pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
+pub(crate) async fn deploy(op: &Operation) -> Result<Requests, Fault> {
     let networking = op.shoot.spec.networking.clone().unwrap_or_default();
     let desired = Network {
         metadata: ObjectMeta {
@@ -26,6 +27,5 @@ pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
         },
         status: None,
     };
-    op.remember(&ask(&op.context, &op.here::<Network>(), desired).await?);
-    Ok(())
+    single::request(op, desired).await
 }

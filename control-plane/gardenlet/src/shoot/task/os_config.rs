@@ -15,20 +15,30 @@ use kube::ResourceExt;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
+use super::super::given::Requests;
 use super::super::operation::{Operation, left};
+use super::secrets::ShootSecrets;
+use super::single;
 use crate::extension::{ask, delete_confirmed, wait_deleted, wait_ready};
 
-/// What nodes of a worker pool are to be.
+/// How what nodes of a worker pool are to be is called.
 #[derive(Clone, Debug)]
-pub(crate) struct Pool {
-    /// Its name.
+pub(crate) struct PoolKey {
+    /// The pool's name.
     pub name: String,
     /// Name of the Secret for its node agents; a change of it rolls the nodes.
     pub key: String,
     /// Kubernetes version.
     pub version: String,
-    /// Where the machines' user data is, once the extension has made it.
-    pub user_data: Option<SecretReference>,
+}
+
+/// What nodes of a worker pool are to be, as its extension has made it.
+#[derive(Clone, Debug)]
+pub(crate) struct Pool {
+    /// How that is called.
+    pub key: PoolKey,
+    /// Where the machines' user data is.
+    pub user_data: SecretReference,
     /// The OperatingSystemConfig for the node agents, as text.
     pub config: String,
 }
@@ -66,16 +76,20 @@ pub(crate) fn key_of(worker: &ShootWorker, version: &str) -> String {
     )
 }
 
-/// Asks for both configurations of every pool.
-pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
+/// Requests both configurations of every pool. `shoot`: a client of its API server.
+pub(crate) async fn deploy(
+    op: &Operation,
+    secrets: &ShootSecrets,
+    shoot: &kube::Client,
+) -> Result<(Vec<PoolKey>, Requests), Fault> {
     let api = op.here::<OperatingSystemConfig>();
-    let mut pools = Vec::new();
+    let (mut pools, mut requests) = (Vec::new(), Requests::new());
     for worker in &op.shoot.spec.provider.workers {
         let version = version_of(op, worker);
         let key = key_of(worker, &version);
-        let token = token::ensure(op, &worker.name).await?;
-        let init = content::init(op, &key, &token)?;
-        let original = content::original(op, worker, &version)?;
+        let token = token::ensure(op, shoot, &worker.name).await?;
+        let init = content::init(op, secrets, &key, &token)?;
+        let original = content::original(op, secrets, worker, &version)?;
         let both = [
             (format!("{key}-init"), OperatingSystemConfigPurpose::Provision, init),
             (
@@ -107,51 +121,53 @@ pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
                 },
                 status: None,
             };
-            op.remember(&ask(&op.context, &api, desired).await?);
+            requests.extend(single::requested(&ask(&op.context, &api, desired).await?));
         }
-        pools.push(Pool {
+        pools.push(PoolKey {
             name: worker.name.clone(),
             key,
             version,
-            user_data: None,
-            config: String::new(),
         });
     }
-    op.results().pools = pools;
-    Ok(())
+    Ok((pools, requests))
 }
 
-/// Waits for all of them, and takes what the extension made of them.
-pub(crate) async fn wait(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    let pools = op.results().pools.clone();
-    let one = |mut pool: Pool| async move {
-        let init = ready(op, &format!("{}-init", pool.key), until).await?;
-        let config = init.status.as_ref().and_then(|status| status.cloud_config.clone());
-        pool.user_data = config.map(|config| config.secret_ref);
-        let original = ready(op, &format!("{}-original", pool.key), until).await?;
-        pool.config = content::for_node_agent(&original)?;
-        if pool.user_data.is_none() {
-            return Err(Fault::dependency(format!(
+/// Waits for all of them; what the extension made of them.
+pub(crate) async fn wait(
+    op: &Operation,
+    keys: Vec<PoolKey>,
+    requests: &Requests,
+    until: Option<Instant>,
+) -> Result<Vec<Pool>, Fault> {
+    let one = |key: PoolKey| async move {
+        let init = ready(op, &format!("{}-init", key.key), requests, until).await?;
+        let cloud_config = init.status.as_ref().and_then(|status| status.cloud_config.clone());
+        let original = ready(op, &format!("{}-original", key.key), requests, until).await?;
+        let config = content::for_node_agent(&original)?;
+        let user_data = cloud_config.map(|config| config.secret_ref).ok_or_else(|| {
+            Fault::dependency(format!(
                 "OperatingSystemConfig {}/{}-init: extension {:?} gave no cloud config",
                 op.namespace(),
-                pool.key,
+                key.key,
                 init.spec.type_
             ))
-            .hint("look at the operating system's extension: status.cloudConfig.secretRef is missing"));
-        }
-        Ok(pool)
+            .hint("look at the operating system's extension: status.cloudConfig.secretRef is missing")
+        })?;
+        Ok(Pool { key, user_data, config })
     };
-    let done: Vec<Pool> = futures::future::try_join_all(pools.into_iter().map(one)).await?;
-    op.results().pools = done;
-    Ok(())
+    futures::future::try_join_all(keys.into_iter().map(one)).await
 }
 
-async fn ready(op: &Operation, name: &str, until: Option<Instant>) -> Result<OperatingSystemConfig, Fault> {
-    let asked = op.asked::<OperatingSystemConfig>(name);
+async fn ready(
+    op: &Operation,
+    name: &str,
+    requests: &Requests,
+    until: Option<Instant>,
+) -> Result<OperatingSystemConfig, Fault> {
     wait_ready(
         &op.context.seed_caches.os_configs,
         &op.key(name),
-        asked.as_ref(),
+        requests.get(name),
         left(until),
         &op.waiting,
     )
@@ -159,17 +175,15 @@ async fn ready(op: &Operation, name: &str, until: Option<Instant>) -> Result<Ope
 }
 
 /// Asks for the deletion of configurations of pools as they no longer are.
-pub(crate) async fn delete_stale(op: &Operation) -> Result<(), Fault> {
-    for name in stale(op).await? {
+pub(crate) async fn delete_stale(op: &Operation, keys: &[PoolKey]) -> Result<(), Fault> {
+    for name in stale(op, keys).await? {
         delete_confirmed(&op.context, &op.here::<OperatingSystemConfig>(), &name).await?;
     }
     Ok(())
 }
 
-async fn stale(op: &Operation) -> Result<Vec<String>, Fault> {
-    let wanted: BTreeSet<String> = op
-        .results()
-        .pools
+async fn stale(op: &Operation, keys: &[PoolKey]) -> Result<Vec<String>, Fault> {
+    let wanted: BTreeSet<String> = keys
         .iter()
         .flat_map(|pool| [format!("{}-init", pool.key), format!("{}-original", pool.key)])
         .collect();
@@ -182,8 +196,8 @@ async fn stale(op: &Operation) -> Result<Vec<String>, Fault> {
 }
 
 /// Waits until they are gone.
-pub(crate) async fn wait_stale(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    for name in stale(op).await? {
+pub(crate) async fn wait_stale(op: &Operation, keys: &[PoolKey], until: Option<Instant>) -> Result<(), Fault> {
+    for name in stale(op, keys).await? {
         wait_deleted(
             &op.here::<OperatingSystemConfig>(),
             &op.key(&name),

@@ -10,29 +10,29 @@ use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::Api;
 
 use super::super::operation::Operation;
-use super::secrets;
+use super::secrets::{CA, ShootSecrets, bootstrap_certificate};
 use crate::context::MANAGER;
 
 /// Makes sure that all who work in the shoot may do so: we and the resource manager at once, extensions as soon as the
 /// resource manager has given them their tokens.
-pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
-    deploy_bindings(op).await?;
-    gardener::deploy(op).await
+pub(crate) async fn deploy(op: &Operation, secrets: &ShootSecrets) -> Result<(), Fault> {
+    deploy_bindings(op, secrets).await?;
+    gardener::deploy(op, secrets).await
 }
 
 /// Makes sure that we and the resource manager may work in the shoot. Only if we may not look is the short-lived
 /// identity used that may give rights away; after that nobody is `system:masters`.
-async fn deploy_bindings(op: &Operation) -> Result<(), Fault> {
+async fn deploy_bindings(op: &Operation, secrets: &ShootSecrets) -> Result<(), Fault> {
     let bindings: Vec<ClusterRoleBinding> = access_bindings()
         .into_iter()
         .map(serde_json::from_value)
         .collect::<Result<_, _>>()
         .map_err(|error| Fault::bug(error).hint("report it: a binding of ours is malformed"))?;
-    if all_there(&own_client(op)?, &bindings).await? {
+    if all_there(&own_client(op, secrets)?, &bindings).await? {
         return Ok(());
     }
-    let certificate = secrets::bootstrap_certificate(op)?;
-    let kubeconfig = op.kubeconfig(Credential::Certificate(Box::new(certificate)))?;
+    let certificate = bootstrap_certificate(op, secrets)?;
+    let kubeconfig = op.kubeconfig(secrets.get(CA)?, Credential::Certificate(Box::new(certificate)))?;
     let api: Api<ClusterRoleBinding> = Api::all(op.context.connector.client(&kubeconfig)?);
     for binding in &bindings {
         apply(&api, binding, MANAGER).await?;
@@ -53,22 +53,21 @@ async fn all_there(client: &kube::Client, bindings: &[ClusterRoleBinding]) -> Re
     Ok(true)
 }
 
-fn own_client(op: &Operation) -> Result<kube::Client, Fault> {
-    let issued = secrets::own_certificate(op)?;
-    op.context
-        .connector
-        .client(&op.kubeconfig(Credential::Certificate(Box::new(issued)))?)
+/// A client of the shoot's API server with our own certificate.
+pub(crate) fn own_client(op: &Operation, secrets: &ShootSecrets) -> Result<kube::Client, Fault> {
+    let credential = Credential::Certificate(Box::new(secrets.own_certificate()?));
+    let kubeconfig = op.kubeconfig(secrets.get(CA)?, credential)?;
+    op.context.connector.client(&kubeconfig)
 }
 
 /// Connects, and asks once whether it works.
-pub(crate) async fn connect(op: &Operation) -> Result<(), Fault> {
-    let client = own_client(op)?;
+pub(crate) async fn connect(op: &Operation, secrets: &ShootSecrets) -> Result<kube::Client, Fault> {
+    let client = own_client(op, secrets)?;
     let version = client.apiserver_version().await;
     version.map_err(|error| base_client::fault_of(error, "ask the shoot's API server for its version"))?;
     if !op.shoot.workerless {
         // With a new connection, if there was one before.
         op.context.nodes.open(op.namespace(), None, || Ok(client.clone()))?;
     }
-    op.results().shoot_client = Some(client);
-    Ok(())
+    Ok(client)
 }

@@ -3,22 +3,26 @@
 mod pool;
 
 use api_extensions::{Worker, WorkerSpec};
-use api_meta::Fault;
+use api_meta::{Fault, RawJson};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tokio::time::Instant;
 
+use super::super::given::Requests;
 use super::super::operation::{Operation, left};
 use super::infrastructure::cloud_credentials;
-use super::secrets::ssh_public_key;
-use crate::extension::{ask, wait_ready_until};
+use super::os_config::Pool;
+use super::secrets::{ShootSecrets, ssh_public_key};
+use super::single;
+use crate::extension::wait_ready_until;
 use pool::{Surroundings, pool_of};
 
 /// Asks for the machines of all pools, with the infrastructure's answer byte for byte.
-pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
-    let (pools, answer) = {
-        let results = op.results();
-        (results.pools.clone(), results.infrastructure_status.clone())
-    };
+pub(crate) async fn deploy(
+    op: &Operation,
+    secrets: &ShootSecrets,
+    infrastructure: Option<RawJson>,
+    pools: &[Pool],
+) -> Result<Requests, Fault> {
     let present = op.context.seed_caches.workers.get(&op.key(&op.shoot.name));
     let surroundings = Surroundings {
         spec: &op.shoot.spec,
@@ -27,11 +31,11 @@ pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
     };
     let mut wanted = Vec::new();
     for worker in &op.shoot.spec.provider.workers {
-        let pool = pools.iter().find(|pool| pool.name == worker.name);
+        let pool = pools.iter().find(|pool| pool.key.name == worker.name);
         let pool = pool.ok_or_else(|| {
             Fault::bug(format!("worker pool {} has no operating system config", worker.name)).hint("report it")
         })?;
-        wanted.push(pool_of(worker, pool, &surroundings)?);
+        wanted.push(pool_of(worker, pool, &surroundings));
     }
     let desired = Worker {
         metadata: ObjectMeta {
@@ -41,25 +45,26 @@ pub(crate) async fn deploy(op: &Operation) -> Result<(), Fault> {
         },
         spec: WorkerSpec {
             type_: op.shoot.provider.clone(),
-            infrastructure_provider_status: answer,
+            infrastructure_provider_status: infrastructure,
             region: op.shoot.region.clone(),
             secret_ref: cloud_credentials(op),
-            ssh_public_key: ssh_public_key(op)?,
+            ssh_public_key: ssh_public_key(op, secrets)?,
             pools: wanted,
             ..WorkerSpec::default()
         },
         status: None,
     };
-    op.remember(&ask(&op.context, &op.here::<Worker>(), desired).await?);
-    Ok(())
+    single::request(op, desired).await
 }
 
 /// Waits until the extension has said which machine deployments there are; the machines themselves may take longer.
-pub(crate) async fn wait_machine_deployments(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    let asked = op.asked::<Worker>(&op.shoot.name);
-    let since = asked
-        .as_ref()
-        .and_then(|asked| asked.stamp.parse::<jiff::Timestamp>().ok());
+pub(crate) async fn wait_machine_deployments(
+    op: &Operation,
+    requests: &Requests,
+    until: Option<Instant>,
+) -> Result<(), Fault> {
+    let asked = requests.get(&op.shoot.name);
+    let since = asked.and_then(|asked| asked.stamp.parse::<jiff::Timestamp>().ok());
     let enough = |worker: &Worker| {
         let status = worker.status.as_ref();
         let at = status.and_then(|status| status.machine_deployments_last_update_time.as_ref());
@@ -68,14 +73,7 @@ pub(crate) async fn wait_machine_deployments(op: &Operation, until: Option<Insta
             .is_some_and(|(at, since)| at.0.as_second() >= since.as_second())
     };
     let cache = &op.context.seed_caches.workers;
-    wait_ready_until(
-        cache,
-        &op.key(&op.shoot.name),
-        asked.as_ref(),
-        left(until),
-        &op.waiting,
-        enough,
-    )
-    .await
-    .map(drop)
+    wait_ready_until(cache, &op.key(&op.shoot.name), asked, left(until), &op.waiting, enough)
+        .await
+        .map(drop)
 }

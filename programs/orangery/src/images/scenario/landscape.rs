@@ -10,10 +10,8 @@ use cluster_apiserver::ApiServer;
 use cluster_front::Front;
 use cluster_node::NodeOptions;
 use cluster_store::MemoryStore;
-use components_hosted::{
-    ApiServerSettings, ControllerManagerSettings, EtcdSettings, Mounted, SchedulerSettings, api_server,
-    api_server_service, controller_manager, etcd, scheduler,
-};
+use components_hosted::secrets::{CA, CA_CLIENT, CA_ETCD, CA_FRONT_PROXY, CA_KUBELET, SERVICE_ACCOUNT_KEY};
+use components_hosted::{ComponentId, HostedCluster, HostedObject, Image, Issued, Mounted, build};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Pod, Secret};
@@ -200,63 +198,70 @@ impl Landscape {
             .await;
         let verifying = self.secret("service-account-key-bundle", &[("bundle.key", key)]).await;
 
-        let store = etcd(&EtcdSettings {
-            namespace: NAMESPACE.to_owned(),
-            image: "orangery.dev/etcd:v0.1.0".to_owned(),
-            storage: "1Gi".to_owned(),
-            authority: ca.clone(),
-            server: tls.clone(),
-        });
-        self.create(&store.client_service).await;
-        self.create(&store.stateful_set).await;
-        self.create(&api_server_service(NAMESPACE)).await;
-        self.create(&api_server(&ApiServerSettings {
-            namespace: NAMESPACE.to_owned(),
-            image: "orangery.dev/kube-apiserver:v1.34.2".to_owned(),
+        let mut issued = Issued {
             replicas: 1,
-            etcd_servers: "https://etcd-main-client:2379".to_owned(),
-            etcd_authority: ca.clone(),
-            etcd_client: tls.clone(),
-            client_authority: client_bundle,
-            authority: ca.clone(),
-            server: tls.clone(),
-            service_account_key: signing.clone(),
-            service_account_keys: verifying,
-            front_proxy_authority: ca.clone(),
-            aggregator_client: tls,
-            service_account_issuer: "https://cp".to_owned(),
-            service_networks: vec!["10.0.0.0/16".to_owned()],
-            external_hostname: SERVER.to_owned(),
-        }))
-        .await;
-        self.controllers(ca, client_authority, signing).await;
+            ..Issued::default()
+        };
+        for authority in [CA, CA_ETCD, CA_FRONT_PROXY] {
+            issued.bundles.insert(authority.to_owned(), ca.clone());
+        }
+        issued.bundles.insert(CA_CLIENT.to_owned(), client_bundle);
+        issued.bundles.insert(SERVICE_ACCOUNT_KEY.to_owned(), verifying);
+        for authority in [CA_CLIENT, CA_KUBELET] {
+            issued.secrets.insert(authority.to_owned(), client_authority.clone());
+        }
+        issued.secrets.insert(SERVICE_ACCOUNT_KEY.to_owned(), signing);
+        for certificate in ["etcd-server", "etcd-client", "kube-apiserver", "kube-aggregator"] {
+            issued.secrets.insert(certificate.to_owned(), tls.clone());
+        }
+        let cluster = HostedCluster {
+            namespace: NAMESPACE.to_owned(),
+            version: "1.34.2".to_owned(),
+            pods: vec!["10.1.0.0/16".to_owned()],
+            services: vec!["10.0.0.0/16".to_owned()],
+            node_mask_size: Some(24),
+            api_host: SERVER.to_owned(),
+            etcd_storage: "1Gi".to_owned(),
+            ..HostedCluster::default()
+        };
+        self.components(&cluster, issued).await;
+    }
+
+    async fn components(&self, cluster: &HostedCluster, mut issued: Issued) {
+        for id in [
+            ComponentId::Etcd,
+            ComponentId::ApiServer,
+            ComponentId::ControllerManager,
+            ComponentId::Scheduler,
+        ] {
+            let component = id.component();
+            issued.kubeconfig = match component.client() {
+                Some(_) => Some(self.kubeconfig_secret(component.name()).await),
+                None => None,
+            };
+            issued.image = match component.image() {
+                Image::Kubernetes(name) => format!("orangery.dev/{name}:v{}", cluster.version),
+                Image::Own(name) => format!("orangery.dev/{name}:v0.1.0"),
+            };
+            let objects = build(component, cluster, &issued).unwrap();
+            for object in component.early_objects(cluster).iter().chain(&objects) {
+                self.create_hosted(object).await;
+            }
+        }
         for name in ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
             self.available(name, 1).await;
         }
     }
 
-    async fn controllers(&self, ca: Mounted, client_authority: Mounted, signing: Mounted) {
-        self.create(&controller_manager(&ControllerManagerSettings {
-            namespace: NAMESPACE.to_owned(),
-            image: "orangery.dev/kube-controller-manager:v1.34.2".to_owned(),
-            replicas: 1,
-            kubeconfig: self.kubeconfig_secret("kube-controller-manager").await,
-            authority: ca,
-            client_authority: client_authority.clone(),
-            kubelet_authority: client_authority,
-            service_account_key: signing,
-            pod_networks: vec!["10.1.0.0/16".to_owned()],
-            service_networks: vec!["10.0.0.0/16".to_owned()],
-            node_mask_size: Some(24),
-        }))
-        .await;
-        self.create(&scheduler(&SchedulerSettings {
-            namespace: NAMESPACE.to_owned(),
-            image: "orangery.dev/kube-scheduler:v1.34.2".to_owned(),
-            replicas: 1,
-            kubeconfig: self.kubeconfig_secret("kube-scheduler").await,
-        }))
-        .await;
+    async fn create_hosted(&self, object: &HostedObject) {
+        match object {
+            HostedObject::ServiceAccount(one) => self.create(one.as_ref()).await,
+            HostedObject::Role(one) => self.create(one.as_ref()).await,
+            HostedObject::RoleBinding(one) => self.create(one.as_ref()).await,
+            HostedObject::Service(one) => self.create(one.as_ref()).await,
+            HostedObject::Deployment(one) => self.create(one.as_ref()).await,
+            HostedObject::StatefulSet(one) => self.create(one.as_ref()).await,
+        }
     }
 
     pub(super) async fn available(&self, deployment: &str, pods: i32) {

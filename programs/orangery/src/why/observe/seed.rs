@@ -13,7 +13,7 @@ use api_meta::{Condition, ConditionStatus, Fault, Seen, names};
 use api_resources::ManagedResource;
 use base_client::list;
 use control_plane_gardenlet::judged::{
-    etcd_not_rolled_out, not_applied, not_rolled_out, reported, unhealthy, webhooks,
+    deployment_not_rolled_out, not_applied, reported, set_not_rolled_out, unhealthy, webhooks,
 };
 use extensions_sdk::HEARTBEAT_LEASE;
 use jiff::Timestamp;
@@ -165,13 +165,19 @@ async fn workloads(client: &Client, namespace: &str) -> Result<Vec<Workload>, Fa
         let spec = one.spec.as_ref();
         let wanted = spec.and_then(|spec| spec.replicas).unwrap_or(1);
         let selector = spec.map(|spec| &spec.selector);
-        workload("Deployment", &one.metadata, selector, wanted, not_rolled_out(one, 0))
+        workload(
+            "Deployment",
+            &one.metadata,
+            selector,
+            wanted,
+            deployment_not_rolled_out(one),
+        )
     };
     let of_set = |one: &StatefulSet| {
         let spec = one.spec.as_ref();
         let wanted = spec.and_then(|spec| spec.replicas).unwrap_or(1);
         let selector = spec.map(|spec| &spec.selector);
-        workload("StatefulSet", &one.metadata, selector, wanted, etcd_not_rolled_out(one))
+        workload("StatefulSet", &one.metadata, selector, wanted, set_not_rolled_out(one))
     };
     Ok(deployments
         .iter()

@@ -2,16 +2,16 @@
 
 use api_meta::{ErrorCode, Fault, FaultClass, LastOperationState, finalizers};
 use base_flow::Name;
-use control_plane_shoot_flow::ShootTask;
+use control_plane_shoot_flow::{ShootTask, Single, Step, Way};
 
 use super::{Blocker, Cause, next_try, status};
 use crate::why::facts::Facts;
 
 /// The tasks that empty a Shoot.
-const CLEANING: [ShootTask; 3] = [
-    ShootTask::CleanWebhooks,
-    ShootTask::CleanExtendedApis,
-    ShootTask::CleanKubernetesResources,
+const CLEANING: [Single; 3] = [
+    Single::CleanWebhooks,
+    Single::CleanExtendedApis,
+    Single::CleanKubernetesResources,
 ];
 
 pub(super) fn blockers(facts: &Facts) -> Vec<Blocker> {
@@ -72,11 +72,15 @@ fn left_inside(facts: &Facts) -> Vec<Blocker> {
     else {
         return told;
     };
-    let running = CLEANING.iter().find(|task| last.description.contains(task.name()));
+    let names = CLEANING.map(|single| {
+        let (way, step) = (Way::Delete, Step::Single(single));
+        ShootTask { way, step }.name()
+    });
+    let running = names.iter().find(|name| last.description.contains(**name));
     let Some(task) = running else { return told };
     vec![Blocker {
         says: "objects inside the Shoot are being deleted; what is left is named once the task's time is up".to_owned(),
-        tasks: vec![task.name().to_owned()],
+        tasks: vec![(*task).to_owned()],
         since: Some(last.last_update_time.0),
         next_try: "now: the operation runs".to_owned(),
         to_do: "nothing; if it lasts, look for objects with finalizers, with a kubeconfig of the Shoot".to_owned(),

@@ -3,7 +3,8 @@
 use api_meta::conditions::shoot as of_shoot;
 use api_meta::{Condition, ConditionStatus, ErrorCode, Fault, FaultClass, LastError, LastOperationState, Retry};
 use base_flow::Name;
-use control_plane_shoot_flow::ShootTask;
+use components_hosted::ComponentId;
+use control_plane_shoot_flow::{Kind, ShootTask, Single, Step, Verb, Way};
 
 use super::webhook::Webhook;
 use super::{Blocker, Cause, is_given_up, next_try, planned, retry, status};
@@ -131,51 +132,53 @@ fn running_tasks(facts: &Facts, blocker: &Blocker) -> Vec<String> {
     for object in &blocker.objects {
         let (kind, name) = object.split_once(' ').unwrap_or((object, ""));
         let name = name.rsplit('/').next().unwrap_or_default();
-        for task in tasks_of(kind, name).iter().map(|task| task.name().to_owned()) {
-            if running.contains(&task) && !found.contains(&task) {
-                found.push(task);
+        for task in tasks_of(kind, name) {
+            if running.contains(task) && !found.iter().any(|known| known == task) {
+                found.push(task.to_owned());
             }
         }
     }
     found
 }
 
-fn tasks_of(kind: &str, name: &str) -> &'static [ShootTask] {
-    use ShootTask as Task;
-    match (kind, name) {
-        ("Infrastructure", _) => &[Task::WaitInfrastructure, Task::WaitInfrastructureDestroyed],
-        ("ControlPlane", _) => &[
-            Task::WaitControlPlane,
-            Task::WaitRedeployedControlPlane,
-            Task::WaitControlPlaneDestroyed,
-        ],
-        ("Worker", _) => &[
-            Task::WaitMachineDeployments,
-            Task::WaitWorkers,
-            Task::WaitWorkersDestroyed,
-        ],
-        ("Machine", _) => &[Task::WaitWorkers],
-        ("Network", _) => &[Task::WaitNetwork, Task::WaitNetworkDestroyed],
-        ("BackupEntry", _) => &[Task::WaitBackupEntry],
-        ("DNSRecord", name) if name.ends_with("internal") => {
-            &[Task::DeployInternalDnsRecord, Task::DestroyInternalDnsRecord]
+/// The names of tasks that wait for an object, on whatever way.
+fn tasks_of(kind: &str, name: &str) -> Vec<&'static str> {
+    let verbs = [Verb::Wait, Verb::WaitDestroyed];
+    let of = |kind: Kind| verbs.map(|verb| Step::Kind(kind, verb)).to_vec();
+    let record = |kind: Kind| vec![Step::Kind(kind, Verb::Deploy), Step::Kind(kind, Verb::Destroy)];
+    let single = |single: Single| vec![Step::Single(single)];
+    let steps = match (kind, name) {
+        ("Infrastructure", _) => of(Kind::Infrastructure),
+        ("ControlPlane", _) => of(Kind::ControlPlane),
+        ("Worker", _) => [single(Single::WaitMachineDeployments), of(Kind::Worker)].concat(),
+        ("Machine", _) => vec![Step::Kind(Kind::Worker, Verb::Wait)],
+        ("Network", _) => of(Kind::Network),
+        ("ContainerRuntime", _) => [of(Kind::ContainerRuntime), single(Single::WaitStaleContainerRuntimes)].concat(),
+        ("BackupEntry", _) => single(Single::WaitBackupEntry),
+        ("DNSRecord", name) if name.ends_with("internal") => record(Kind::InternalDnsRecord),
+        ("DNSRecord", _) => record(Kind::ExternalDnsRecord),
+        ("OperatingSystemConfig", _) => [of(Kind::OperatingSystemConfig), single(Single::WaitStaleOsConfigs)].concat(),
+        ("Deployment" | "StatefulSet", name) => {
+            let named = ComponentId::ALL.iter().filter(|id| id.component().name() == name);
+            let waits = named
+                .flat_map(|id| verbs.map(|verb| Step::Component(*id, verb)))
+                .collect();
+            // Scaled to zero one after the other by this one.
+            [waits, single(Single::HibernateControlPlane)].concat()
         }
-        ("DNSRecord", _) => &[Task::DeployExternalDnsRecord, Task::DestroyExternalDnsRecord],
-        ("OperatingSystemConfig", _) => &[
-            Task::WaitOsConfigs,
-            Task::WaitStaleOsConfigs,
-            Task::WaitOsConfigsDeleted,
-        ],
-        ("Deployment", "kube-apiserver") => &[
-            Task::WaitApiServer,
-            Task::WaitApiServerForDeletion,
-            Task::WaitApiServerDeleted,
-        ],
-        ("Deployment", "kube-controller-manager") => &[Task::WaitControllerManager, Task::WaitControllerManagerActive],
-        ("Deployment", "gardener-resource-manager") => &[Task::WaitResourceManager],
-        ("StatefulSet", _) => &[Task::WaitEtcd, Task::WaitEtcdForDeletion, Task::WaitEtcdDestroyed],
-        _ => &[],
+        _ => Vec::new(),
+    };
+    let ways = [Way::Reconcile, Way::Hibernate, Way::Delete];
+    let mut names = Vec::new();
+    for step in steps {
+        for way in ways {
+            let name = ShootTask { way, step }.name();
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
     }
+    names
 }
 
 /// A Worker whose machines have not joined is no trouble of its own.

@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 
 use super::super::super::operation::Operation;
-use super::super::secrets;
+use super::super::secrets::{CA, CA_CLIENT, ShootSecrets};
 use crate::config::Addressing;
 
 type Content = (Vec<File>, Vec<Unit>);
@@ -46,9 +46,14 @@ fn unit(name: &str, content: &str, file_paths: &[&str]) -> Unit {
 }
 
 /// What a machine is born with: where its cluster is, how to join it, and what starts the node agent.
-pub(crate) fn init(op: &Operation, key: &str, token: &BootstrapToken) -> Result<Content, Fault> {
+pub(crate) fn init(
+    op: &Operation,
+    secrets: &ShootSecrets,
+    key: &str,
+    token: &BootstrapToken,
+) -> Result<Content, Fault> {
     let host = op.shoot.api_host();
-    let mut api_server = json!({"caBundle": STANDARD.encode(authorities(op)?)});
+    let mut api_server = json!({"caBundle": STANDARD.encode(authorities(secrets)?)});
     match &op.context.config.addressing {
         Addressing::PerService => api_server["server"] = format!("https://{host}").into(),
         Addressing::Shared { url, .. } => {
@@ -119,7 +124,12 @@ const KUBELET_CA_PATH: &str = "/var/lib/kubelet/ca.crt";
 const KUBELET_VERSION_PATH: &str = "/var/lib/kubelet/version";
 
 /// What the node agent makes of a machine.
-pub(crate) fn original(op: &Operation, worker: &ShootWorker, version: &str) -> Result<Content, Fault> {
+pub(crate) fn original(
+    op: &Operation,
+    secrets: &ShootSecrets,
+    worker: &ShootWorker,
+    version: &str,
+) -> Result<Content, Fault> {
     let kubelet = json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -133,8 +143,8 @@ pub(crate) fn original(op: &Operation, worker: &ShootWorker, version: &str) -> R
         "registerWithTaints": worker.taints,
         "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
     });
-    let client_authorities = op
-        .secret(secrets::CA_CLIENT)?
+    let client_authorities = secrets
+        .get(CA_CLIENT)?
         .authorities()
         .map_err(|error| Fault::bug(error).hint("look at the Secret of the authority ca-client"))?;
     let files = vec![
@@ -168,8 +178,9 @@ fn dns_addresses(services: &[String]) -> Vec<String> {
     services.iter().filter_map(tenth).collect()
 }
 
-fn authorities(op: &Operation) -> Result<String, Fault> {
-    op.secret(secrets::CA)?
+fn authorities(secrets: &ShootSecrets) -> Result<String, Fault> {
+    secrets
+        .get(CA)?
         .authorities()
         .map_err(|error| Fault::bug(error).hint("look at the Secret of the authority ca"))
 }

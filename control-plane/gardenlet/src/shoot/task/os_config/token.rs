@@ -19,8 +19,8 @@ const VALIDITY: Duration = Duration::from_secs(24 * 3600);
 const RENEW_BELOW: Duration = Duration::from_secs(12 * 3600);
 
 /// The pool's token, made or prolonged as needed.
-pub(crate) async fn ensure(op: &Operation, pool: &str) -> Result<BootstrapToken, Fault> {
-    let api: Api<Secret> = Api::namespaced(op.shoot_client()?, "kube-system");
+pub(crate) async fn ensure(op: &Operation, shoot: &kube::Client, pool: &str) -> Result<BootstrapToken, Fault> {
+    let api: Api<Secret> = Api::namespaced(shoot.clone(), "kube-system");
     let fresh = BootstrapToken::with_id(&id_of(pool), &op.context.entropy)
         .map_err(|error| Fault::bug(error).hint("report it: the id of a bootstrap token is malformed"))?;
     let present = get(&api, &fresh.secret_name()).await?;

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::super::super::cluster;
 use super::super::super::operation::Operation;
-use super::ours;
+use super::{CA, ShootSecrets, ours};
 
 /// Its name before the checksum.
 const NAME: &str = "generic-token-kubeconfig";
@@ -26,9 +26,9 @@ const TOKEN_PATH: &str = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconf
 const CHECKSUM_BYTES: usize = 4;
 
 /// Makes it, once for each content, and writes its name onto the Cluster. The newest one before stays: what an extension
-/// deployed earlier mounts it until the extension is reconciled.
-pub(super) async fn deploy(op: &Operation) -> Result<(), Fault> {
-    let kubeconfig = op.kubeconfig(Credential::TokenFile(TOKEN_PATH.to_owned()))?;
+/// deployed earlier mounts it until the extension is reconciled. Returns the names of those that no longer need to stay.
+pub(super) async fn deploy(op: &Operation, secrets: &ShootSecrets) -> Result<Vec<String>, Fault> {
+    let kubeconfig = op.kubeconfig(secrets.get(CA)?, Credential::TokenFile(TOKEN_PATH.to_owned()))?;
     let desired = secret(op.namespace(), &to_yaml(&kubeconfig).map_err(ours)?);
     let api = op.here::<Secret>();
     let all = list(&api, &format!("{}={NAME}", label::NAME)).await?;
@@ -36,8 +36,8 @@ pub(super) async fn deploy(op: &Operation) -> Result<(), Fault> {
     if !all.iter().any(|present| present.name_any() == name) {
         create_or_get(&api, &desired).await?;
     }
-    op.results().obsolete_secrets.extend(obsolete(&all, &name));
-    cluster::name_generic_kubeconfig(&op.context, op.namespace(), &name).await
+    cluster::name_generic_kubeconfig(&op.context, op.namespace(), &name).await?;
+    Ok(obsolete(&all, &name))
 }
 
 fn secret(namespace: &str, kubeconfig: &SecretText) -> Secret {

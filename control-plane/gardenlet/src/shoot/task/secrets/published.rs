@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::super::super::operation::Operation;
-use super::{CA, CA_CLIENT, SSH_KEY_PAIR, ours};
+use super::{CA, CA_CLIENT, SSH_KEY_PAIR, ShootSecrets, ours};
 use crate::context::MANAGER;
 
 /// Suffix of the InternalSecret with the authority of clients.
@@ -25,9 +25,9 @@ const SSH_SUFFIX: &str = "ssh-keypair";
 const SSH_OLD_SUFFIX: &str = "ssh-keypair.old";
 
 /// Writes all of it.
-pub(super) async fn publish(op: &Operation) -> Result<(), Fault> {
-    publish_authorities(op).await?;
-    publish_ssh_key_pairs(op).await
+pub(super) async fn publish(op: &Operation, secrets: &ShootSecrets) -> Result<(), Fault> {
+    publish_authorities(op, secrets).await?;
+    publish_ssh_key_pairs(op, secrets).await
 }
 
 /// Takes all of it away.
@@ -62,9 +62,9 @@ fn metadata(op: &Operation, suffix: &str, role: &str) -> ObjectMeta {
 }
 
 /// The authority of clients with its key, that of the server without.
-async fn publish_authorities(op: &Operation) -> Result<(), Fault> {
-    let clients = op.secret(CA_CLIENT)?.authority().map_err(ours)?;
-    let cluster = op.secret(CA)?.authorities().map_err(ours)?;
+async fn publish_authorities(op: &Operation, secrets: &ShootSecrets) -> Result<(), Fault> {
+    let clients = secrets.get(CA_CLIENT)?.authority().map_err(ours)?;
+    let cluster = secrets.get(CA)?.authorities().map_err(ours)?;
     let internal = core::InternalSecret {
         metadata: metadata(op, CA_CLIENT_SUFFIX, labels::role::CA_CLIENT),
         data: BTreeMap::from([
@@ -93,9 +93,9 @@ async fn publish_authorities(op: &Operation) -> Result<(), Fault> {
 }
 
 /// The key pairs that open the nodes to SSH; gone where they are closed to it.
-async fn publish_ssh_key_pairs(op: &Operation) -> Result<(), Fault> {
+async fn publish_ssh_key_pairs(op: &Operation, secrets: &ShootSecrets) -> Result<(), Fault> {
     let pair = match op.shoot.ssh_access() {
-        true => Some(op.secret(SSH_KEY_PAIR)?),
+        true => Some(secrets.get(SSH_KEY_PAIR)?.clone()),
         false => None,
     };
     let (current, old) = pair.map_or((None, None), |pair| (Some(pair.current), pair.old));

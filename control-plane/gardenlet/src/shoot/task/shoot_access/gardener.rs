@@ -16,6 +16,7 @@ use kube::config::Kubeconfig;
 
 use super::super::super::managed;
 use super::super::super::operation::Operation;
+use super::super::secrets::{CA, ShootSecrets};
 
 /// The Secret for clients outside the seed, and its service account.
 const EXTERNAL: &str = "gardener";
@@ -27,11 +28,12 @@ const MANAGED_RESOURCE: &str = "shoot-core-gardeneraccess";
 const SERVICE_ACCOUNT_NAMESPACE: &str = "kube-system";
 
 /// Writes both, and asks for their rights.
-pub(super) async fn deploy(op: &Operation) -> Result<(), Fault> {
-    deploy_secret(op, EXTERNAL, op.external_kubeconfig(Credential::Anonymous)?).await?;
-    deploy_secret(op, INTERNAL, op.kubeconfig(Credential::Anonymous)?).await?;
+pub(super) async fn deploy(op: &Operation, secrets: &ShootSecrets) -> Result<(), Fault> {
+    let authority = secrets.get(CA)?;
+    deploy_secret(op, EXTERNAL, op.external_kubeconfig(authority, Credential::Anonymous)?).await?;
+    deploy_secret(op, INTERNAL, op.kubeconfig(authority, Credential::Anonymous)?).await?;
     let objects = gardener_access_objects(&[EXTERNAL, INTERNAL]);
-    managed::deploy(op, MANAGED_RESOURCE, &objects).await
+    managed::deploy(op, MANAGED_RESOURCE, &objects).await.map(drop)
 }
 
 /// Not applied as other objects are: the token requestor writes into the same entry, and its token must not be lost to a

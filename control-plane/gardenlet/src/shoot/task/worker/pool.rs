@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use api_core::v1beta1 as core;
 use api_extensions::{ClusterAutoscalerOptions, DataVolume, MachineImage, NodeTemplate, Volume, WorkerPool};
-use api_meta::{Fault, labels, names};
+use api_meta::{labels, names};
 use k8s_openapi::api::core::v1::SecretKeySelector;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -26,24 +26,14 @@ pub(super) struct Surroundings<'a> {
 }
 
 /// The pool as the extension gets it.
-///
-/// # Errors
-/// A bug if the pool's user data is not known.
-pub(super) fn pool_of(
-    worker: &core::Worker,
-    pool: &Pool,
-    surroundings: &Surroundings<'_>,
-) -> Result<WorkerPool, Fault> {
-    let user_data = pool
-        .user_data
-        .clone()
-        .ok_or_else(|| Fault::bug(format!("worker pool {} has no user data", worker.name)).hint("report it"))?;
+#[must_use]
+pub(super) fn pool_of(worker: &core::Worker, pool: &Pool, surroundings: &Surroundings<'_>) -> WorkerPool {
     let machine_type = surroundings
         .machine_types
         .iter()
         .find(|offer| offer.name == worker.machine.type_);
     let image = worker.machine.image.clone().unwrap_or_default();
-    Ok(WorkerPool {
+    WorkerPool {
         machine_type: worker.machine.type_.clone(),
         maximum: worker.maximum,
         minimum: worker.minimum,
@@ -57,10 +47,10 @@ pub(super) fn pool_of(
             version: image.version.unwrap_or_default(),
         }),
         name: worker.name.clone(),
-        node_agent_secret_name: Some(pool.key.clone()),
+        node_agent_secret_name: Some(pool.key.key.clone()),
         provider_config: worker.provider_config.clone(),
         user_data_secret_ref: SecretKeySelector {
-            name: user_data.name.unwrap_or_default(),
+            name: pool.user_data.name.clone().unwrap_or_default(),
             key: names::CLOUD_CONFIG_DATA_KEY.to_owned(),
             optional: None,
         },
@@ -74,14 +64,14 @@ pub(super) fn pool_of(
         kubelet_data_volume_name: worker.kubelet_data_volume_name.clone(),
         zones: worker.zones.clone(),
         machine_controller_manager: machine_controller_manager(worker, machine_type),
-        kubernetes_version: Some(pool.version.clone()),
+        kubernetes_version: Some(pool.key.version.clone()),
         kubelet_config: kubelet(worker, surroundings.spec),
         node_template: node_template(worker, machine_type, surroundings.present),
         architecture: worker.machine.architecture.clone(),
         cluster_autoscaler: worker.cluster_autoscaler.as_ref().map(cluster_autoscaler),
         priority: worker.priority,
         update_strategy: worker.update_strategy.clone(),
-    })
+    }
 }
 
 fn data_volume(volume: core::DataVolume) -> DataVolume {
@@ -116,8 +106,8 @@ fn node_labels(worker: &core::Worker, pool: &Pool, spec: &core::ShootSpec) -> BT
     }
     set(labels::WORKER_POOL, &worker.name);
     set(labels::WORKER_POOL_DEPRECATED, &worker.name);
-    set(labels::WORKER_NODE_AGENT_SECRET, &pool.key);
-    set(labels::WORKER_KUBERNETES_VERSION, &pool.version);
+    set(labels::WORKER_NODE_AGENT_SECRET, &pool.key.key);
+    set(labels::WORKER_KUBERNETES_VERSION, &pool.key.version);
     if let Some(cri) = &worker.cri {
         set(labels::WORKER_CRI_NAME, &cri.name.to_string());
         for runtime in &cri.container_runtimes {
@@ -213,6 +203,7 @@ mod tests {
     use api_meta::SecretReference;
     use serde_json::{Value, json};
 
+    use super::super::super::os_config::PoolKey;
     use super::*;
 
     fn machine_types() -> Vec<core::MachineType> {
@@ -228,13 +219,15 @@ mod tests {
     fn made(worker: Value, spec: Value, present: &[WorkerPool]) -> Value {
         let worker: core::Worker = serde_json::from_value(worker).unwrap();
         let pool = Pool {
-            name: worker.name.clone(),
-            key: "gardener-node-agent-pool-a-0123456789abcdef".into(),
-            version: "1.35.0".into(),
-            user_data: Some(SecretReference {
+            key: PoolKey {
+                name: worker.name.clone(),
+                key: "gardener-node-agent-pool-a-0123456789abcdef".into(),
+                version: "1.35.0".into(),
+            },
+            user_data: SecretReference {
                 name: Some("user-data".into()),
                 namespace: None,
-            }),
+            },
             config: String::new(),
         };
         let (spec, machine_types) = (serde_json::from_value(spec).unwrap(), machine_types());
@@ -243,7 +236,7 @@ mod tests {
             machine_types: &machine_types,
             present,
         };
-        serde_json::to_value(pool_of(&worker, &pool, &surroundings).unwrap()).unwrap()
+        serde_json::to_value(pool_of(&worker, &pool, &surroundings)).unwrap()
     }
 
     #[test]

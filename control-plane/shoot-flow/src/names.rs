@@ -1,0 +1,228 @@
+//! The texts of steps. They reach users in progress texts and in `status.lastErrors[].taskID`, and are those of
+//! gardener/gardener v1.150 `pkg/gardenlet/controller/shoot/shoot/flow_*.go`. A step may have another text on the way to
+//! another goal.
+
+use components_hosted::{ComponentId, component};
+
+use crate::step::{Kind, Managed, Point, Single, Step, Verb, Way};
+
+/// The text of a step on the way to a goal.
+pub(crate) fn name_of(way: Way, step: Step) -> &'static str {
+    match step {
+        Step::Single(single) => of_single(way, single),
+        Step::Kind(kind, verb) => of(&of_kind(way, kind), verb),
+        Step::Component(id, verb) => of_component(way, id, verb),
+        Step::Extensions(point, verb) => of(&of_extensions(way, point), verb),
+        Step::Managed(managed, verb) => of(&of_managed(managed), verb),
+    }
+}
+
+/// The texts of a subject.
+struct Titles {
+    deploy: &'static str,
+    wait: &'static str,
+    destroy: &'static str,
+    wait_destroyed: &'static str,
+}
+
+fn of_component(way: Way, id: ComponentId, verb: Verb) -> &'static str {
+    let titles = component(id).titles();
+    match (verb, way) {
+        (Verb::Deploy, Way::Delete) => titles.deploy_for_deletion,
+        (Verb::Deploy, _) => titles.deploy,
+        (Verb::Wait, Way::Delete) => titles.wait_for_deletion,
+        (Verb::Wait, _) => titles.wait,
+        (Verb::Destroy, _) => titles.destroy,
+        (Verb::WaitDestroyed, _) => titles.wait_destroyed,
+    }
+}
+
+fn of(titles: &Titles, verb: Verb) -> &'static str {
+    match verb {
+        Verb::Deploy => titles.deploy,
+        Verb::Wait => titles.wait,
+        Verb::Destroy => titles.destroy,
+        Verb::WaitDestroyed => titles.wait_destroyed,
+    }
+}
+
+fn of_kind(way: Way, kind: Kind) -> Titles {
+    match kind {
+        Kind::Infrastructure => Titles {
+            deploy: "Deploying Shoot infrastructure",
+            wait: "Waiting until Shoot infrastructure has been reconciled",
+            destroy: "Destroying shoot infrastructure",
+            wait_destroyed: "Waiting until shoot infrastructure has been deleted",
+        },
+        Kind::InternalDnsRecord => Titles {
+            deploy: "Deploying internal domain DNS record",
+            wait: "Waiting until internal domain DNS record is ready",
+            destroy: match way {
+                Way::Hibernate => "Destroying internal domain DNS record if hibernated",
+                _ => "Destroying internal domain DNS record",
+            },
+            wait_destroyed: "Waiting until internal domain DNS record has been destroyed",
+        },
+        Kind::ExternalDnsRecord => Titles {
+            deploy: "Deploying external domain DNS record",
+            wait: "Waiting until external domain DNS record is ready",
+            destroy: match way {
+                Way::Hibernate => "Destroying external domain DNS record if hibernated",
+                _ => "Destroying external domain DNS record",
+            },
+            wait_destroyed: "Waiting until external domain DNS record has been destroyed",
+        },
+        Kind::ControlPlane if way == Way::Delete => Titles {
+            deploy: "Deploying Shoot control plane",
+            wait: "Waiting until Shoot control plane has been reconciled",
+            ..of_kind(Way::Reconcile, kind)
+        },
+        Kind::ControlPlane => Titles {
+            deploy: "Deploying shoot control plane components",
+            wait: "Waiting until shoot control plane has been reconciled",
+            destroy: "Destroying shoot control plane",
+            wait_destroyed: "Waiting until shoot control plane has been destroyed",
+        },
+        Kind::OperatingSystemConfig => Titles {
+            deploy: "Deploying OperatingSystemConfig resources for worker pools",
+            wait: "Waiting until OperatingSystemConfig for worker pools have been reconciled",
+            destroy: "Deleting operating system config resources",
+            wait_destroyed: "Waiting until all operating system config resources are deleted",
+        },
+        Kind::Network => Titles {
+            deploy: "Deploying shoot network plugin",
+            wait: "Waiting until shoot network plugin has been reconciled",
+            destroy: "Destroying shoot network plugin",
+            wait_destroyed: "Waiting until shoot network plugin has been destroyed",
+        },
+        Kind::ContainerRuntime if way == Way::Delete => Titles {
+            wait_destroyed: "Waiting until stale container runtime resources are deleted",
+            ..of_kind(Way::Reconcile, kind)
+        },
+        Kind::ContainerRuntime => Titles {
+            deploy: "Deploying container runtime resources",
+            wait: "Waiting until container runtime resources are ready",
+            destroy: "Deleting container runtime resources",
+            wait_destroyed: "Waiting until container runtime resources are deleted",
+        },
+        Kind::Worker => Titles {
+            deploy: "Configuring worker pools",
+            wait: "Waiting until worker pools have been reconciled",
+            destroy: "Destroying shoot workers",
+            wait_destroyed: "Waiting until shoot worker nodes have been terminated",
+        },
+    }
+}
+
+fn of_extensions(way: Way, point: Point) -> Titles {
+    let hibernates = way == Way::Hibernate;
+    match point {
+        Point::BeforeApiServer => Titles {
+            deploy: match hibernates {
+                true => "Hibernating extension resources after kube-apiserver hibernation",
+                false => "Deploying extension resources before kube-apiserver",
+            },
+            wait: match hibernates {
+                true => "Waiting until extension resources hibernated after kube-apiserver hibernation are ready",
+                false => "Waiting until extension resources handled before kube-apiserver are ready",
+            },
+            destroy: "Deleting extension resources before kube-apiserver",
+            wait_destroyed: "Waiting until extension resources that should be handled before kube-apiserver have been deleted",
+        },
+        Point::AfterApiServer => Titles {
+            deploy: match hibernates {
+                true => "Hibernating extension resources before kube-apiserver hibernation",
+                false => "Deploying extension resources after kube-apiserver",
+            },
+            wait: match hibernates {
+                true => "Waiting until extension resources hibernated before kube-apiserver hibernation are ready",
+                false => "Waiting until extension resources handled after kube-apiserver are ready",
+            },
+            destroy: "Deleting extension resources after kube-apiserver",
+            wait_destroyed: "Waiting until extension resources that should be handled after kube-apiserver have been deleted",
+        },
+        Point::AfterWorkers => Titles {
+            deploy: "Deploying extension resources after workers",
+            wait: "Waiting until extension resources handled after workers are ready",
+            destroy: "Deleting extension resources after workers",
+            wait_destroyed: "Waiting until extension resources handled after workers have been deleted",
+        },
+    }
+}
+
+fn of_managed(managed: Managed) -> Titles {
+    match managed {
+        Managed::ShootNamespaces => Titles {
+            deploy: "Deploying shoot namespaces system component",
+            wait: "Waiting until shoot namespaces have been reconciled",
+            destroy: "Deleting shoot namespaces system component",
+            wait_destroyed: "Waiting until shoot namespaces system component has been deleted",
+        },
+        Managed::ShootSystem => Titles {
+            deploy: "Deploying shoot system resources",
+            wait: "Waiting until shoot system resources have been applied",
+            destroy: "Deleting shoot system resources",
+            wait_destroyed: "Waiting until shoot system resources have been deleted",
+        },
+        Managed::ClusterIdentity => Titles {
+            deploy: "Deploying shoot cluster identity",
+            wait: "Waiting until shoot cluster identity has been applied",
+            destroy: "Deleting shoot cluster identity",
+            wait_destroyed: "Waiting until shoot cluster identity has been deleted",
+        },
+        Managed::NodeAgent => Titles {
+            deploy: "Deploying managed resources for the gardener-node-agent",
+            wait: "Waiting until managed resources for the gardener-node-agent have been applied",
+            destroy: "Deleting managed resources for the gardener-node-agent",
+            wait_destroyed: "Waiting until managed resources for the gardener-node-agent have been deleted",
+        },
+    }
+}
+
+fn of_single(way: Way, single: Single) -> &'static str {
+    let deletes = way == Way::Delete;
+    match single {
+        Single::DeployNamespace if deletes => "Deploying Shoot namespace in Seed",
+        Single::DeployNamespace => "Deploying control plane namespace",
+        Single::EnsureClusterIdentity => "Ensuring Shoot cluster identity",
+        Single::DeployCloudProviderSecret => "Deploying cloud provider account secret",
+        Single::InitializeSecrets => "Initializing secrets management",
+        Single::DeployReferencedResources => "Deploying referenced resources",
+        Single::DeployApiServerService => "Deploying Kubernetes API server service in the Seed cluster",
+        Single::WaitApiServerService if deletes => {
+            "Waiting until Kubernetes API LoadBalancer in the Seed cluster has reported readiness"
+        }
+        Single::WaitApiServerService => {
+            "Waiting until Kubernetes API server service in the Seed cluster has reported readiness"
+        }
+        Single::EnsureAdvertisedAddresses => "Ensuring advertised addresses for the Shoot",
+        Single::DeployBackupEntry => "Deploying BackupEntry for ETCD data",
+        Single::WaitBackupEntry => "Waiting until the BackupEntry for ETCD data has been reconciled",
+        Single::DeployShootAccess => "Deploying Gardener shoot access resources",
+        Single::InitializeShootConnection => "Initializing connection to Shoot",
+        Single::DeleteStaleOsConfigs => "Delete stale OperatingSystemConfig resources",
+        Single::WaitStaleOsConfigs => "Waiting until stale OperatingSystemConfig resources are deleted",
+        Single::WaitMachineDeployments => {
+            "Waiting until worker resource status is updated with latest machine deployments"
+        }
+        Single::DeleteStaleExtensions => "Deleting stale extension resources",
+        Single::WaitStaleExtensions if deletes => "Waiting until all stale extension resources have been deleted",
+        Single::WaitStaleExtensions => "Waiting until stale extension resources are deleted",
+        Single::DeleteStaleContainerRuntimes => "Deleting stale container runtime resources",
+        Single::WaitStaleContainerRuntimes => "Waiting until stale container runtime resources are deleted",
+        Single::RestartControlPlanePods => "Restarting control plane pods",
+        Single::ScaleDownMachineControllers => "Scaling down machine-controller-manager",
+        Single::HibernateControlPlane => "Hibernating control plane",
+        Single::CleanWebhooks => "Cleaning up webhooks",
+        Single::CleanExtendedApis => "Cleaning extended API groups",
+        Single::CleanKubernetesResources => "Cleaning Kubernetes resources",
+        Single::DeleteManagedResources => "Deleting managed resources",
+        Single::WaitManagedResourcesDeleted => "Waiting until managed resources have been deleted",
+        Single::WaitShootManagedResourcesDeleted => "Waiting until shoot managed resources have been deleted",
+        Single::WaitAllExtensionsDeleted => "Waiting until all extension resources have been deleted",
+        Single::DestroyApiServerService => "Destroying Kubernetes API server service",
+        Single::DeleteReferencedResources => "Deleting referenced resources",
+        Single::DeleteNamespace => "Deleting shoot namespace in Seed",
+        Single::WaitNamespaceDeleted => "Waiting until shoot namespace in Seed has been deleted",
+    }
+}

@@ -1,0 +1,263 @@
+//! What a flow is made of: a [`Step`] says what is done to what, a [`ShootTask`] is a step on the way to a goal. The order
+//! of the variants is the order in which running tasks and errors are shown.
+
+use base_flow::Name;
+use components_hosted::ComponentId;
+
+use crate::names::name_of;
+
+/// A closed enum that knows all its values.
+macro_rules! closed {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name {
+            $($(#[$doc])* $variant,)+
+        }
+
+        impl $name {
+            /// Every value.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+        }
+    };
+}
+
+closed! {
+    /// What is done to something that a flow brings about and takes away.
+    Verb {
+        /// Write the objects.
+        Deploy,
+        /// Wait until they are as written.
+        Wait,
+        /// Request their deletion.
+        Destroy,
+        /// Wait until they are gone.
+        WaitDestroyed,
+    }
+}
+
+closed! {
+    /// An extension object that a shoot has one of, or one for each pool.
+    Kind {
+        /// Networks and other ground in the cloud.
+        Infrastructure,
+        /// The DNS record of the API server below the landscape's domain.
+        InternalDnsRecord,
+        /// The DNS record of the API server below a domain of the shoot's own.
+        ExternalDnsRecord,
+        /// The provider's part of the control plane.
+        ControlPlane,
+        /// What machines become: two for each pool.
+        OperatingSystemConfig,
+        /// The network of pods.
+        Network,
+        /// Container runtimes of pools, beside the one that each machine has.
+        ContainerRuntime,
+        /// The machines.
+        Worker,
+    }
+}
+
+closed! {
+    /// When in the life of a shoot objects of kind Extension are handled.
+    Point {
+        /// Before the API server is brought up, or before it goes.
+        BeforeApiServer,
+        /// After the API server is up, or after it is gone.
+        AfterApiServer,
+        /// When the machines have been ordered.
+        AfterWorkers,
+    }
+}
+
+closed! {
+    /// A ManagedResource of ours: objects that gardener-resource-manager applies to the shoot.
+    Managed {
+        /// Namespaces of system components.
+        ShootNamespaces,
+        /// Roles, priorities, what the shoot knows about itself.
+        ShootSystem,
+        /// The identity of the cluster.
+        ClusterIdentity,
+        /// What node agents read.
+        NodeAgent,
+    }
+}
+
+closed! {
+    /// The steps that are about nothing that comes and goes as a whole.
+    Single {
+        /// Write the shoot's namespace in the seed.
+        DeployNamespace,
+        /// Give the cluster its identity, once.
+        EnsureClusterIdentity,
+        /// Copy the credentials for the cloud.
+        DeployCloudProviderSecret,
+        /// Make authorities, certificates and keys.
+        InitializeSecrets,
+        /// Copy what `spec.resources` refers to.
+        DeployReferencedResources,
+        /// Write the Service of the API server.
+        DeployApiServerService,
+        /// Wait until it has an address.
+        WaitApiServerService,
+        /// Report where the API server is.
+        EnsureAdvertisedAddresses,
+        /// Write the BackupEntry in the garden.
+        DeployBackupEntry,
+        /// Wait until it is ready.
+        WaitBackupEntry,
+        /// Write what grants rights in the shoot to its components and to extensions.
+        DeployShootAccess,
+        /// Connect to the shoot's API server.
+        InitializeShootConnection,
+        /// Delete the OperatingSystemConfigs of pools as they no longer are.
+        DeleteStaleOsConfigs,
+        /// Wait until they are gone.
+        WaitStaleOsConfigs,
+        /// Wait until the extension has reported the machine deployments.
+        WaitMachineDeployments,
+        /// Delete the Extensions that the shoot no longer has.
+        DeleteStaleExtensions,
+        /// Wait until they are gone.
+        WaitStaleExtensions,
+        /// Delete the ContainerRuntimes that no pool has any more.
+        DeleteStaleContainerRuntimes,
+        /// Wait until they are gone.
+        WaitStaleContainerRuntimes,
+        /// Delete the pods of the control plane, as the owner requested.
+        RestartControlPlanePods,
+        /// Scale the machine controllers to zero.
+        ScaleDownMachineControllers,
+        /// Scale the control plane to zero, etcd last.
+        HibernateControlPlane,
+        /// Delete users' webhooks from the shoot.
+        CleanWebhooks,
+        /// Delete custom resources and their definitions from the shoot.
+        CleanExtendedApis,
+        /// Delete everything else of users from the shoot.
+        CleanKubernetesResources,
+        /// Delete our own ManagedResources.
+        DeleteManagedResources,
+        /// Wait until they are gone.
+        WaitManagedResourcesDeleted,
+        /// Wait until every ManagedResource for the shoot is gone.
+        WaitShootManagedResourcesDeleted,
+        /// Wait until no Extension is left at all.
+        WaitAllExtensionsDeleted,
+        /// Delete the Service of the API server.
+        DestroyApiServerService,
+        /// Delete the copies of what `spec.resources` refers to.
+        DeleteReferencedResources,
+        /// Delete the shoot's namespace in the seed.
+        DeleteNamespace,
+        /// Wait until it is gone.
+        WaitNamespaceDeleted,
+    }
+}
+
+/// What is done, to what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// One of those that are about nothing else here.
+    Single(Single),
+    /// To an extension object.
+    Kind(Kind, Verb),
+    /// To a hosted component.
+    Component(ComponentId, Verb),
+    /// To the Extensions that are handled at a point.
+    Extensions(Point, Verb),
+    /// To a ManagedResource.
+    Managed(Managed, Verb),
+}
+
+impl From<Single> for Step {
+    fn from(single: Single) -> Self {
+        Self::Single(single)
+    }
+}
+
+/// What has verbs.
+pub(crate) trait Subject {
+    /// The step that does this to it.
+    fn step(self, verb: Verb) -> Step;
+}
+
+macro_rules! subjects {
+    ($($type:ty: $variant:ident),+) => {
+        $(impl Subject for $type {
+            fn step(self, verb: Verb) -> Step {
+                Step::$variant(self, verb)
+            }
+        })+
+    };
+}
+
+subjects!(Kind: Kind, ComponentId: Component, Point: Extensions, Managed: Managed);
+
+/// The step that writes it.
+pub(crate) fn deployed(subject: impl Subject) -> Step {
+    subject.step(Verb::Deploy)
+}
+
+/// The step that waits until it is ready.
+pub(crate) fn ready(subject: impl Subject) -> Step {
+    subject.step(Verb::Wait)
+}
+
+/// The step that requests its deletion.
+pub(crate) fn destroyed(subject: impl Subject) -> Step {
+    subject.step(Verb::Destroy)
+}
+
+/// The step that waits until it is gone.
+pub(crate) fn gone(subject: impl Subject) -> Step {
+    subject.step(Verb::WaitDestroyed)
+}
+
+/// A goal without its facts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// To a running cluster as specified.
+    Reconcile,
+    /// To a cluster that costs nothing but its volumes.
+    Hibernate,
+    /// Back from there.
+    Wake,
+    /// Away from this seed.
+    Migrate,
+    /// Onto this seed, from another.
+    Restore,
+    /// To nothing.
+    Delete,
+    /// To nothing, without the shoot's own API.
+    ForceDelete,
+}
+
+/// A step on the way to a goal: the same step may have another name there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShootTask {
+    /// Where to.
+    pub way: Way,
+    /// What is done.
+    pub step: Step,
+}
+
+/// By the step first: running tasks are shown in this order.
+impl Ord for ShootTask {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.step, self.way).cmp(&(other.step, other.way))
+    }
+}
+
+impl PartialOrd for ShootTask {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Name for ShootTask {
+    fn name(&self) -> &'static str {
+        name_of(self.way, self.step)
+    }
+}
