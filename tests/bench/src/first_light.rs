@@ -1,5 +1,6 @@
 //! From process start to the first Shoot `Succeeded`, and a second reconcile without change.
 
+use std::path::Path;
 use std::time::Instant;
 
 use api_core::v1beta1::Shoot;
@@ -17,18 +18,18 @@ struct Figures {
 }
 
 /// Measures `runs` times in memory and in a folder and prints the medians.
-pub(crate) async fn run(runs: u8) -> Result<(), String> {
+pub(crate) async fn run(runs: u8, program: &Path) -> Result<(), String> {
     for place in Place::ALL {
-        measure_all(runs, place).await?;
+        measure_all(runs, place, program).await?;
     }
     Ok(())
 }
 
-async fn measure_all(runs: u8, place: Place) -> Result<(), String> {
+async fn measure_all(runs: u8, place: Place, program: &Path) -> Result<(), String> {
     let name = place.name();
     let mut all = Vec::new();
     for number in 1..=runs {
-        let figures = measure(number, place).await?;
+        let figures = measure(number, place, program).await?;
         println!(
             "{name}, run {number}: first Shoot after {:.2} s, second reconcile {:.0} ms, peak {:.0} MB",
             figures.first,
@@ -46,9 +47,9 @@ async fn measure_all(runs: u8, place: Place) -> Result<(), String> {
     Ok(())
 }
 
-async fn measure(number: u8, place: Place) -> Result<Figures, String> {
+async fn measure(number: u8, place: Place, program: &Path) -> Result<Figures, String> {
     let started = Instant::now();
-    let mut landscape = Landscape::start(number, place)?;
+    let mut landscape = Landscape::start(program, number, place)?;
     let shoots = landscape::first_shoot(&mut landscape).await?;
     let first = started.elapsed().as_secs_f64();
     let second = second_reconcile(&shoots).await?;

@@ -50,6 +50,15 @@ pub(crate) fn median(figures: impl Iterator<Item = f64>) -> f64 {
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
+/// A figure as it is printed: with decimals where it is small.
+pub(crate) fn shown(value: f64) -> String {
+    if value < 10.0 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.0}")
+    }
+}
+
 async fn wait_for_kubeconfig(landscape: &mut Landscape) -> Result<(), String> {
     let path = kubeconfig::path(landscape.folder(), "garden");
     let deadline = Instant::now() + GIVE_UP;

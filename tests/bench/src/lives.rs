@@ -1,5 +1,7 @@
 //! What a Shoot that came and went leaves behind: one is created and deleted again and again in a running landscape.
 
+use std::path::Path;
+
 use api_core::v1beta1::Shoot;
 use base_client::delete_and_wait;
 use kube::Api;
@@ -16,16 +18,16 @@ const NAME: &str = "again";
 const POINTS: u8 = 20;
 
 /// Measures `lives` lives in memory and in a folder and prints what memory the process has on the way.
-pub(crate) async fn run(lives: u8) -> Result<(), String> {
+pub(crate) async fn run(lives: u8, program: &Path) -> Result<(), String> {
     for place in Place::ALL {
-        measure(lives, place).await?;
+        measure(lives, place, program).await?;
     }
     Ok(())
 }
 
-async fn measure(lives: u8, place: Place) -> Result<(), String> {
+async fn measure(lives: u8, place: Place, program: &Path) -> Result<(), String> {
     let name = place.name();
-    let mut landscape = Landscape::start(1, place)?;
+    let mut landscape = Landscape::start(program, 1, place)?;
     let shoots = landscape::first_shoot(&mut landscape).await?;
     let example = shoots
         .get(EXAMPLE)

@@ -8,21 +8,28 @@
 
 mod api;
 mod first_light;
+mod garden;
 mod installations;
 mod landscape;
 mod lives;
+mod load;
 mod process;
+mod server;
 mod shoots;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::process::Place;
+use crate::process::{Place, beside_this};
 
 #[derive(Parser)]
 #[command(about = "Measurements; start them with `cargo xtask bench`")]
 struct Arguments {
+    /// The `orangery` that is measured, in place of the one that was built with this program
+    #[arg(long, global = true, value_name = "PATH")]
+    program: Option<PathBuf>,
     #[command(subcommand)]
     what: What,
 }
@@ -54,22 +61,62 @@ enum What {
     },
     /// Extensions by chart on five seeds and on one: time from a registration to its installations, memory, processor, removal
     Installations(installations::Arguments),
+    /// The garden's API alone with many Shoots: requests a second, memory, restart, and Shoots of one megabyte
+    Garden(garden::Arguments),
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let measured = match Arguments::parse().what {
-        What::FirstLight { runs } => first_light::run(runs).await,
-        What::Shoots { runs, state } => shoots::run(runs, state).await,
-        What::Api(arguments) => api::run(&arguments).await,
-        What::Lives { runs } => lives::run(runs).await,
-        What::Installations(arguments) => installations::run(&arguments).await,
-    };
-    match measured {
+    match measure(Arguments::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("error: {why}");
             ExitCode::FAILURE
         }
+    }
+}
+
+async fn measure(arguments: Arguments) -> Result<(), String> {
+    let program = match arguments.program {
+        Some(program) => program,
+        None => beside_this()?,
+    };
+    match arguments.what {
+        What::FirstLight { runs } => first_light::run(runs, &program).await,
+        What::Shoots { runs, state } => shoots::run(runs, state, &program).await,
+        What::Api(arguments) => api::run(&arguments, &program).await,
+        What::Lives { runs } => lives::run(runs, &program).await,
+        What::Installations(arguments) => installations::run(&arguments, &program).await,
+        What::Garden(arguments) => garden::run(&arguments, &program).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn program_of_another_folder_is_measured_by_each_subcommand() {
+        for what in ["first-light", "shoots", "api", "lives", "installations", "garden"] {
+            let arguments = Arguments::try_parse_from(["tests-bench", what, "--program", "/opt/orangery"]).unwrap();
+            assert_eq!(arguments.program.as_deref(), Some(Path::new("/opt/orangery")), "{what}");
+        }
+    }
+
+    #[test]
+    fn garden_has_ten_thousand_shoots_and_three_runs_by_default() {
+        let arguments = Arguments::try_parse_from(["tests-bench", "garden"]).unwrap();
+        let What::Garden(arguments) = arguments.what else {
+            panic!("another measurement was parsed");
+        };
+        assert_eq!((arguments.count, arguments.runs), (10_000, 3));
+        assert!(!arguments.requests_alone);
+    }
+
+    #[test]
+    fn garden_without_shoots_is_refused() {
+        assert!(Arguments::try_parse_from(["tests-bench", "garden", "--count", "0"]).is_err());
     }
 }

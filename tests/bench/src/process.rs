@@ -30,10 +30,10 @@ impl Place {
     }
 }
 
-/// A program that was built with this one.
-pub(crate) fn beside_this(name: &str) -> Result<PathBuf, String> {
+/// The product that was built with this program.
+pub(crate) fn beside_this() -> Result<PathBuf, String> {
     let here = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
-    Ok(here.with_file_name(name))
+    Ok(here.with_file_name("orangery"))
 }
 
 /// A figure of a process' memory in megabytes; `None` where the system does not tell.
@@ -64,16 +64,15 @@ pub(crate) struct Landscape {
 }
 
 impl Landscape {
-    /// Starts the binary beside this program, with the example.
-    pub(crate) fn start(number: u8, place: Place) -> Result<Self, String> {
-        Self::start_with(number, place, &["--example"])
+    /// Starts the measured program with the example.
+    pub(crate) fn start(program: &Path, number: u8, place: Place) -> Result<Self, String> {
+        Self::start_with(program, number, place, &["--example"])
     }
 
-    /// Starts the binary beside this program with further arguments.
-    pub(crate) fn start_with(number: u8, place: Place, arguments: &[&str]) -> Result<Self, String> {
-        let binary = beside_this("orangery")?;
+    /// Starts the measured program with further arguments.
+    pub(crate) fn start_with(program: &Path, number: u8, place: Place, arguments: &[&str]) -> Result<Self, String> {
         let folder = std::env::temp_dir().join(format!("orangery-bench-{}-{number}", std::process::id()));
-        let mut command = Command::new(&binary);
+        let mut command = Command::new(program);
         command
             .args(["up", "--port", "0", "--data-dir"])
             .arg(&folder)
@@ -85,7 +84,7 @@ impl Landscape {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|error| format!("cannot start {}: {error}", binary.display()))?;
+            .map_err(|error| format!("cannot start {}: {error}", program.display()))?;
         Ok(Self { child, folder })
     }
 

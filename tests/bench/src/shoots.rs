@@ -1,5 +1,6 @@
 //! How time and memory grow with the number of Shoots that are created at once.
 
+use std::path::Path;
 use std::time::Instant;
 
 use api_core::v1beta1::Shoot;
@@ -19,12 +20,12 @@ struct Figures {
 }
 
 /// Measures every count `runs` times, each in a landscape of its own, and prints the medians beside each other.
-pub(crate) async fn run(runs: u8, place: Place) -> Result<(), String> {
+pub(crate) async fn run(runs: u8, place: Place, program: &Path) -> Result<(), String> {
     let mut one: Option<Figures> = None;
     for count in COUNTS {
         let mut all = Vec::new();
         for number in 1..=runs {
-            let figures = measure(number, count, place).await?;
+            let figures = measure(number, count, place, program).await?;
             println!(
                 "{count} at once, run {number}: {:.2} s and {:.2} MB per Shoot",
                 figures.seconds, figures.megabytes
@@ -53,8 +54,8 @@ pub(crate) async fn run(runs: u8, place: Place) -> Result<(), String> {
     Ok(())
 }
 
-async fn measure(number: u8, count: u32, place: Place) -> Result<Figures, String> {
-    let mut landscape = Landscape::start(number, place)?;
+async fn measure(number: u8, count: u32, place: Place, program: &Path) -> Result<Figures, String> {
+    let mut landscape = Landscape::start(program, number, place)?;
     // Code that runs for the first time is not what a Shoot costs.
     let shoots = landscape::first_shoot(&mut landscape).await?;
     let example = shoots

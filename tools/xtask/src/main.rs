@@ -58,7 +58,7 @@ enum Command {
     /// small and told by its kind
     Conformance(suite::Drawn),
     /// Measure: `bench first-light` starts the product cold and times the first Shoot, `bench shoots` times many at once,
-    /// `bench lives` one that comes and goes, `bench api` the API server beside the real one
+    /// `bench lives` one that comes and goes, `bench api` the API server beside the real one, `bench garden` the garden's API
     Bench {
         /// What to measure
         what: bench::Bench,

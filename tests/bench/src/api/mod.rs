@@ -2,16 +2,17 @@
 //! second, what that costs the server's processors, how soon watches tell, memory and start. The load comes from the same
 //! machine, so that the figures of the quicker one are held down by its client more than those of the slower one.
 
-mod load;
 mod requests;
 mod subject;
 mod watches;
 
-use self::load::{Taken, send_all};
+use std::path::Path;
+
 use self::requests::{Kind, name, preparations};
 use self::subject::{Subject, Which};
 use self::watches::{Delivered, Load, deliver};
-use crate::landscape::median;
+use crate::landscape::{median, shown};
+use crate::load::{Taken, send_all};
 
 /// How much is sent.
 #[derive(clap::Args)]
@@ -64,7 +65,7 @@ struct Figure {
 }
 
 /// Measures both, prints every figure beside its peer.
-pub(crate) async fn run(arguments: &Arguments) -> Result<(), String> {
+pub(crate) async fn run(arguments: &Arguments, program: &Path) -> Result<(), String> {
     for (ours, real) in Which::PAIRS {
         println!("{} beside {}, medians of {}:", ours.name(), real.name(), arguments.runs);
         let (mut of_ours, mut of_real) = (Vec::new(), Vec::new());
@@ -74,7 +75,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), String> {
                     continue;
                 }
                 eprintln!("  run {number}: {}", which.name());
-                all.push(measure(which, arguments).await?);
+                all.push(measure(which, arguments, program).await?);
             }
         }
         for (place, figure) in of_ours
@@ -110,16 +111,8 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-fn shown(value: f64) -> String {
-    if value < 10.0 {
-        format!("{value:.2}")
-    } else {
-        format!("{value:.0}")
-    }
-}
-
-async fn measure(which: Which, arguments: &Arguments) -> Result<Vec<Figure>, String> {
-    let subject = Subject::start(which).await?;
+async fn measure(which: Which, arguments: &Arguments, program: &Path) -> Result<Vec<Figure>, String> {
+    let subject = Subject::start(which, program).await?;
     let mut figures = vec![
         Figure {
             what: "start to ready".to_owned(),
@@ -130,7 +123,7 @@ async fn measure(which: Which, arguments: &Arguments) -> Result<Vec<Figure>, Str
         Figure {
             what: "memory, empty".to_owned(),
             unit: "MB",
-            value: subject.megabytes(),
+            value: subject.target.megabytes(),
             more: false,
         },
     ];
@@ -159,13 +152,13 @@ async fn measure(which: Which, arguments: &Arguments) -> Result<Vec<Figure>, Str
     }
     drop(subject);
     if arguments.stored > 0 {
-        figures.push(stored(which, arguments).await?);
+        figures.push(stored(which, arguments, program).await?);
     }
     Ok(figures)
 }
 
 async fn prepare(subject: &Subject) -> Result<(), String> {
-    let mut connection = subject.endpoint.connect().await?;
+    let mut connection = subject.target.endpoint.connect().await?;
     for call in preparations() {
         let answer = connection.send(&call).await?;
         if !answer.status.is_success() {
@@ -182,19 +175,19 @@ async fn prepare(subject: &Subject) -> Result<(), String> {
 async fn phases(subject: &Subject, kind: Kind, arguments: &Arguments, figures: &mut Vec<Figure>) -> Result<(), String> {
     let names: Vec<String> = (0..arguments.objects).map(name).collect();
     let create = names.iter().map(|name| kind.create(name, arguments.bytes));
-    let taken = send_all(subject, create.collect(), arguments.at_once).await?;
+    let taken = send_all(&subject.target, create.collect(), arguments.at_once).await?;
     phase(kind, "create", taken, figures);
     let patch = names.iter().map(|name| kind.patch(name, "yes"));
-    let taken = send_all(subject, patch.collect(), arguments.at_once).await?;
+    let taken = send_all(&subject.target, patch.collect(), arguments.at_once).await?;
     phase(kind, "merge patch", taken, figures);
     let apply = names.iter().map(|name| kind.apply(name));
-    let taken = send_all(subject, apply.collect(), arguments.at_once).await?;
+    let taken = send_all(&subject.target, apply.collect(), arguments.at_once).await?;
     phase(kind, "apply", taken, figures);
     let get = names.iter().map(|name| kind.get(name));
-    let taken = send_all(subject, get.collect(), arguments.at_once).await?;
+    let taken = send_all(&subject.target, get.collect(), arguments.at_once).await?;
     phase(kind, "get", taken, figures);
     let lists = (0..arguments.lists).map(|_| kind.list());
-    let taken = send_all(subject, lists.collect(), LISTS_AT_ONCE).await?;
+    let taken = send_all(&subject.target, lists.collect(), LISTS_AT_ONCE).await?;
     phase(kind, "list of all", taken, figures);
     Ok(())
 }
@@ -234,15 +227,15 @@ fn told(load: Load, delivered: &Delivered, figures: &mut Vec<Figure>) {
 }
 
 /// Memory with many objects, in a server of its own.
-async fn stored(which: Which, arguments: &Arguments) -> Result<Figure, String> {
-    let subject = Subject::start(which).await?;
+async fn stored(which: Which, arguments: &Arguments, program: &Path) -> Result<Figure, String> {
+    let subject = Subject::start(which, program).await?;
     prepare(&subject).await?;
     let create = (0..arguments.stored).map(|number| Kind::Configmaps.create(&name(number), STORED_BYTES));
-    send_all(&subject, create.collect(), arguments.at_once).await?;
+    send_all(&subject.target, create.collect(), arguments.at_once).await?;
     Ok(Figure {
         what: format!("memory, {} objects of 2 KB", arguments.stored),
         unit: "MB",
-        value: subject.megabytes(),
+        value: subject.target.megabytes(),
         more: false,
     })
 }

@@ -1,21 +1,13 @@
 //! What is measured: the embedded API server as a process of its own, and real Kubernetes. Both speak JSON over TLS on
 //! loopback to an administrator with a certificate.
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use base_secrets::SecretText;
-use http::Method;
 use tests_conformance::real::{Options, Real};
-use tests_conformance::{Call, Endpoint};
 
-use crate::process::{beside_this, processor_seconds};
-
-/// Between two looks at whether the server answers.
-const LOOK: Duration = Duration::from_millis(1);
-/// Far beyond what any of them takes.
-const GIVE_UP: Duration = Duration::from_secs(60);
+use crate::load::Target;
+use crate::server::{Server, Start};
 
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,39 +39,25 @@ impl Which {
 
 /// A running server.
 pub(crate) struct Subject {
-    pub(crate) endpoint: Endpoint,
+    pub(crate) target: Target,
     /// From the start of its first process to the first `/readyz` that says ok.
     pub(crate) ready_after: Duration,
-    processes: Vec<u32>,
     _running: Running,
 }
 
 enum Running {
-    Ours { _process: Process },
+    Ours { _server: Box<Server> },
     Real { _programs: Box<Real> },
 }
 
-struct Process {
-    child: Child,
-    folder: PathBuf,
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // The process may have ended already; the folder may never have been made.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
 impl Subject {
-    /// Starts it and waits until it is ready.
-    pub(crate) async fn start(which: Which) -> Result<Self, String> {
-        let begun = Instant::now();
+    /// Starts it, ours from `program`, and waits until it is ready.
+    pub(crate) async fn start(which: Which, program: &Path) -> Result<Self, String> {
         match which {
-            Which::Memory | Which::Folder => Self::start_ours(which, begun).await,
+            Which::Memory => Self::start_ours(program, &["apiserver", "--port", "0", "--memory"]).await,
+            Which::Folder => Self::start_ours(program, &["apiserver", "--port", "0"]).await,
             Which::Real | Which::RealDurable => {
+                let begun = Instant::now();
                 let options = Options {
                     durable: which == Which::RealDurable,
                     ..Options::default()
@@ -87,9 +65,11 @@ impl Subject {
                 let real = Real::start(options).await?;
                 let processes = real.processes()?.into_iter().map(|(_, number)| number);
                 Ok(Self {
-                    endpoint: real.endpoint.clone(),
                     ready_after: begun.elapsed(),
-                    processes: processes.collect(),
+                    target: Target {
+                        endpoint: real.endpoint.clone(),
+                        processes: processes.collect(),
+                    },
                     _running: Running::Real {
                         _programs: Box::new(real),
                     },
@@ -98,62 +78,19 @@ impl Subject {
         }
     }
 
-    async fn start_ours(which: Which, begun: Instant) -> Result<Self, String> {
-        let binary = beside_this("orangery")?;
-        let folder = std::env::temp_dir().join(format!("orangery-bench-api-{}", std::process::id()));
-        let mut command = Command::new(&binary);
-        command.args(["apiserver", "--port", "0", "--data-dir"]).arg(&folder);
-        if which == Which::Memory {
-            command.arg("--memory");
-        }
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let child = child.map_err(|error| format!("cannot start {}: {error}", binary.display()))?;
-        let mut process = Process { child, folder };
-        let kubeconfig = process.folder.join("admin.kubeconfig");
-        let endpoint = loop {
-            if let Some(endpoint) = reach(&kubeconfig).await {
-                break endpoint;
-            }
-            match process.child.try_wait() {
-                Ok(None) if begun.elapsed() < GIVE_UP => tokio::time::sleep(LOOK).await,
-                Ok(None) => return Err(format!("orangery apiserver is not ready after {GIVE_UP:?}")),
-                Ok(Some(status)) => return Err(format!("orangery apiserver ended early ({status})")),
-                Err(error) => return Err(format!("cannot look at the process: {error}")),
-            }
+    async fn start_ours(program: &Path, arguments: &[&str]) -> Result<Self, String> {
+        let start = Start {
+            program,
+            arguments,
+            kubeconfig: "admin.kubeconfig",
         };
+        let server = Server::start(&start).await?;
         Ok(Self {
-            endpoint,
-            ready_after: begun.elapsed(),
-            processes: vec![process.child.id()],
-            _running: Running::Ours { _process: process },
+            target: server.target.clone(),
+            ready_after: server.ready_after,
+            _running: Running::Ours {
+                _server: Box::new(server),
+            },
         })
     }
-
-    /// Seconds that processors have worked for all of its processes since they began.
-    pub(crate) fn processor_seconds(&self) -> f64 {
-        self.processes.iter().map(|number| processor_seconds(*number)).sum()
-    }
-
-    /// What all of its processes hold in memory now, in megabytes.
-    pub(crate) fn megabytes(&self) -> f64 {
-        self.processes.iter().map(|number| megabytes(*number)).sum()
-    }
-}
-
-async fn reach(kubeconfig: &Path) -> Option<Endpoint> {
-    let text = std::fs::read_to_string(kubeconfig).ok()?;
-    let endpoint = Endpoint::new("ours", SecretText::new(text)).ok()?;
-    let ready = endpoint
-        .connect()
-        .await
-        .ok()?
-        .send(&Call::new(Method::GET, "/readyz"))
-        .await
-        .ok()?;
-    ready.status.is_success().then_some(endpoint)
-}
-
-/// What cannot be read makes the result no number, so that nobody takes it for one.
-fn megabytes(process: u32) -> f64 {
-    crate::process::megabytes(process, "VmRSS").unwrap_or(f64::NAN)
 }

@@ -46,7 +46,7 @@ pub(crate) struct Delivered {
 /// Changes objects at a steady pace while all watchers follow them.
 pub(crate) async fn deliver(subject: &Subject, load: Load) -> Result<Delivered, String> {
     let kind = Kind::Configmaps;
-    let mut connection = subject.endpoint.connect().await?;
+    let mut connection = subject.target.endpoint.connect().await?;
     for number in 0..OBJECTS {
         // They may be there from the measurement before.
         connection
@@ -63,7 +63,7 @@ pub(crate) async fn deliver(subject: &Subject, load: Load) -> Result<Delivered, 
     let opened = Arc::new(Barrier::new(load.watchers + 1));
     let mut watchers = JoinSet::new();
     for number in 0..load.watchers {
-        let (endpoint, seen, opened) = (subject.endpoint.clone(), seen.clone(), opened.clone());
+        let (endpoint, seen, opened) = (subject.target.endpoint.clone(), seen.clone(), opened.clone());
         let watch = watch.clone();
         watchers.spawn(async move {
             let mut connection = endpoint.connect().await?;
@@ -74,7 +74,7 @@ pub(crate) async fn deliver(subject: &Subject, load: Load) -> Result<Delivered, 
         });
     }
     opened.wait().await;
-    let (before, started) = (subject.processor_seconds(), Instant::now());
+    let (before, started) = (subject.target.processor_seconds(), Instant::now());
     write(subject, kind, load, begun).await?;
     let changes_per_second = changes as f64 / started.elapsed().as_secs_f64();
     let mut times = Vec::new();
@@ -101,7 +101,7 @@ pub(crate) async fn deliver(subject: &Subject, load: Load) -> Result<Delivered, 
         fraction: seen.load(Ordering::Relaxed) as f64 / (changes * load.watchers) as f64,
         median: at(0.5),
         p99: at(0.99),
-        processor_seconds: subject.processor_seconds() - before,
+        processor_seconds: subject.target.processor_seconds() - before,
     })
 }
 
@@ -109,7 +109,7 @@ async fn write(subject: &Subject, kind: Kind, load: Load, begun: Instant) -> Res
     let pause = Duration::from_secs_f64(WRITERS as f64 / load.per_second as f64);
     let mut writers = JoinSet::new();
     for writer in 0..WRITERS {
-        let mut connection = subject.endpoint.connect().await?;
+        let mut connection = subject.target.endpoint.connect().await?;
         let turns = (writer..load.per_second * load.seconds).step_by(WRITERS);
         writers.spawn(async move {
             let mut pace = tokio::time::interval(pause);

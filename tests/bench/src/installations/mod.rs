@@ -4,6 +4,7 @@
 mod chart;
 mod follow;
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use api_core::v1beta1::Seed;
@@ -56,12 +57,12 @@ pub(crate) struct Arguments {
 type Row = Vec<(&'static str, &'static str, f64)>;
 
 /// Measures a landscape of five seeds and one of a single seed and prints the medians.
-pub(crate) async fn run(arguments: &Arguments) -> Result<(), String> {
+pub(crate) async fn run(arguments: &Arguments, program: &Path) -> Result<(), String> {
     let sizes = arguments.seeds.map_or(SEEDS.to_vec(), |seeds| vec![seeds]);
     for seeds in sizes {
         let mut all: Vec<Row> = Vec::new();
         for number in 1..=arguments.runs {
-            let row = measure(number, seeds, arguments).await?;
+            let row = measure(number, seeds, arguments, program).await?;
             print(&format!("{seeds} seeds, run {number}"), &row);
             all.push(row);
         }
@@ -86,9 +87,9 @@ fn print(title: &str, row: &Row) {
     }
 }
 
-async fn measure(number: u8, seeds: u8, arguments: &Arguments) -> Result<Row, String> {
+async fn measure(number: u8, seeds: u8, arguments: &Arguments, program: &Path) -> Result<Row, String> {
     let count = seeds.to_string();
-    let mut landscape = Landscape::start_with(number, Place::Memory, &["--seeds", &count])?;
+    let mut landscape = Landscape::start_with(program, number, Place::Memory, &["--seeds", &count])?;
     let garden = landscape::garden(&mut landscape).await?;
     for seed in 1..=seeds {
         until_ready(&garden, &SeedSettings::numbered(seed).name).await?;

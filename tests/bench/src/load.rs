@@ -5,9 +5,40 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use tests_conformance::Call;
+use tests_conformance::{Call, Endpoint};
 
-use super::subject::Subject;
+use crate::process::{megabytes, processor_seconds};
+
+/// Where requests are sent, and whose work is counted.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) endpoint: Endpoint,
+    /// The server's.
+    pub(crate) processes: Vec<u32>,
+}
+
+impl Target {
+    /// Seconds that processors have worked for all of its processes since they began.
+    pub(crate) fn processor_seconds(&self) -> f64 {
+        self.processes.iter().map(|number| processor_seconds(*number)).sum()
+    }
+
+    /// What all of its processes hold in memory now, in megabytes.
+    pub(crate) fn megabytes(&self) -> f64 {
+        self.figure("VmRSS")
+    }
+
+    /// The sum of the most that each of its processes has held in memory, in megabytes.
+    pub(crate) fn peak_megabytes(&self) -> f64 {
+        self.figure("VmHWM")
+    }
+
+    /// What cannot be read makes the result no number, so that nobody takes it for one.
+    fn figure(&self, name: &str) -> f64 {
+        let each = self.processes.iter().map(|number| megabytes(*number, name));
+        each.map(|size| size.unwrap_or(f64::NAN)).sum()
+    }
+}
 
 /// What a number of requests took.
 #[derive(Clone, Copy, Debug)]
@@ -31,14 +62,14 @@ impl Taken {
 }
 
 /// Sends the calls, `at_once` at a time; each must succeed.
-pub(crate) async fn send_all(subject: &Subject, calls: Vec<Call>, at_once: usize) -> Result<Taken, String> {
+pub(crate) async fn send_all(target: &Target, calls: Vec<Call>, at_once: usize) -> Result<Taken, String> {
     let calls: Arc<[Call]> = calls.into();
     let mut connections = Vec::new();
     for _ in 0..at_once {
-        connections.push(subject.endpoint.connect().await?);
+        connections.push(target.endpoint.connect().await?);
     }
     let next = Arc::new(AtomicUsize::new(0));
-    let (before, begun) = (subject.processor_seconds(), Instant::now());
+    let (before, begun) = (target.processor_seconds(), Instant::now());
     let mut tasks = tokio::task::JoinSet::new();
     for mut connection in connections {
         let (calls, next) = (calls.clone(), next.clone());
@@ -59,6 +90,6 @@ pub(crate) async fn send_all(subject: &Subject, calls: Vec<Call>, at_once: usize
     Ok(Taken {
         requests: calls.len(),
         time: begun.elapsed(),
-        processor_seconds: subject.processor_seconds() - before,
+        processor_seconds: target.processor_seconds() - before,
     })
 }
