@@ -108,7 +108,7 @@ where
 }
 
 /// Watches the objects that `api` and `config` name until none is left that `counts`, or `timeout` is up. `left` is told their
-/// names ("NAMESPACE/NAME", at most [`LEFT_MAX`] of them, in order) whenever these change.
+/// names ("NAMESPACE/NAME", at most five of them, in order) whenever these change.
 ///
 /// # Errors
 /// [`Waited::TimedOut`] with the names; [`Waited::Failed`] when the API refuses the watch.
@@ -162,7 +162,7 @@ where
             if present.is_empty() {
                 return Ok(());
             }
-            reason = some_of(&present);
+            reason = format!("{} still there", some_of(present.iter()));
             left(&reason);
         }
         Err(Fault::new(FaultClass::Bug, WatchEnded(what.clone())))
@@ -178,7 +178,7 @@ where
 }
 
 /// How many names are shown of what is left: enough to begin with.
-pub const LEFT_MAX: usize = 5;
+const SHOWN_MAX: usize = 5;
 
 fn place_of(object: &impl ResourceExt) -> String {
     match object.namespace() {
@@ -187,11 +187,13 @@ fn place_of(object: &impl ResourceExt) -> String {
     }
 }
 
-fn some_of(names: &BTreeSet<String>) -> String {
-    let shown: Vec<&str> = names.iter().take(LEFT_MAX).map(String::as_str).collect();
-    match names.len().saturating_sub(LEFT_MAX) {
-        0 => format!("{} still there", shown.join(", ")),
-        more => format!("{} and {more} more still there", shown.join(", ")),
+/// The first five of these names, and how many more there are.
+pub fn some_of<'n>(names: impl ExactSizeIterator<Item = &'n String>) -> String {
+    let more = names.len().saturating_sub(SHOWN_MAX);
+    let shown: Vec<&str> = names.take(SHOWN_MAX).map(String::as_str).collect();
+    match more {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 

@@ -166,7 +166,7 @@ impl<T: Copy + Ord + Name> Flow<T> {
         self.reaches(Node::Task(earlier), Node::Task(later))
     }
 
-    /// The same without the edge by which `later` waits for `earlier`: for whoever checks that an edge is needed. It prints as
+    /// The same without the edge by which `later` waits for `earlier`: for a check that the edge is needed. It prints as
     /// before.
     #[must_use]
     pub fn without(&self, earlier: Node<T>, later: Node<T>) -> Self

@@ -151,7 +151,7 @@ impl Issued {
         }
     }
 
-    /// Stand-ins of everything that could be wanted, for whoever needs names of objects and nothing else.
+    /// Stand-ins of everything that could be wanted, for callers that need names of objects and nothing else.
     pub(crate) fn imagined(component: &dyn Component, cluster: &HostedCluster) -> Self {
         let stand_in = |secret: String| Mounted {
             secret,

@@ -27,12 +27,11 @@ pub use component::{
 pub use controller_manager::CONTROLLER_MANAGER;
 pub use etcd::{ETCD, ETCD_CLIENT_SERVICE};
 pub use inventory::{INVENTORY, inventory, obsolete, removal};
-pub use machine_controller_manager::{MACHINE_CONTROLLER_MANAGER, MachineControllerManager};
 pub use mount::Mounted;
 pub use object::{HostedObject, ObjectKind, Reference};
 pub use resource_manager::RESOURCE_MANAGER;
 pub use scheduler::SCHEDULER;
-pub use table::{ComponentId, NeededWorkload, component, existing, needed_workloads};
+pub use table::{ComponentId, component, existing};
 
 /// Where clients of a shoot's API server find their kubeconfig inside their pods.
 pub const KUBECONFIG_PATH: &str = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/kubeconfig";

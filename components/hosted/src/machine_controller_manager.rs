@@ -4,8 +4,8 @@
 
 use api_meta::labels::network;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Service, ServiceAccount};
-use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::rbac::v1::Role;
 use serde_json::{Value, json};
 
 use crate::api_server::{self, API_SERVER};
@@ -18,7 +18,7 @@ use crate::shoot::{Object, machine_controller_access_objects};
 use crate::{KUBECONFIG_FOLDER, KUBECONFIG_PATH};
 
 /// Name of all its objects and of its container.
-pub const MACHINE_CONTROLLER_MANAGER: &str = "machine-controller-manager";
+const MACHINE_CONTROLLER_MANAGER: &str = "machine-controller-manager";
 /// Who it is in the shoot.
 const USER: &str = "gardener.cloud:system:machine-controller-manager";
 /// Port of its metrics and probes.
@@ -32,8 +32,7 @@ const LABELS: Labels = Labels {
 };
 
 /// The controllers of MachineDeployments, MachineSets and Machines.
-#[derive(Clone, Copy, Debug)]
-pub struct MachineControllerManager;
+pub(crate) struct MachineControllerManager;
 
 impl Component for MachineControllerManager {
     fn name(&self) -> &'static str {
@@ -86,21 +85,13 @@ impl Component for MachineControllerManager {
     fn objects(&self, cluster: &HostedCluster, issued: &Issued) -> Result<Vec<HostedObject>, MissingSecret> {
         let namespace = &cluster.namespace;
         Ok(vec![
-            service_account(namespace).into(),
+            LABELS.service_account(namespace).into(),
             role(namespace).into(),
-            role_binding(namespace).into(),
+            LABELS.role_binding(namespace).into(),
             service(namespace).into(),
             deployment(cluster, issued)?.into(),
         ])
     }
-}
-
-fn metadata(namespace: &str) -> Value {
-    json!({"name": MACHINE_CONTROLLER_MANAGER, "namespace": namespace, "labels": LABELS.all()})
-}
-
-fn service_account(namespace: &str) -> ServiceAccount {
-    typed(json!({"metadata": metadata(namespace), "automountServiceAccountToken": false}))
 }
 
 /// What it may do in the seed, and with it the container of the provider.
@@ -121,7 +112,7 @@ fn role(namespace: &str) -> Role {
         .flat_map(|kind| [(*kind).to_owned(), format!("{kind}/status")])
         .collect();
     typed(json!({
-        "metadata": metadata(namespace),
+        "metadata": LABELS.metadata(namespace),
         "rules": [
             {"apiGroups": ["machine.sapcloud.io"], "resources": with_status, "verbs": everything},
             {"apiGroups": [""], "resources": ["secrets"], "verbs": everything},
@@ -142,18 +133,9 @@ fn role(namespace: &str) -> Role {
     }))
 }
 
-fn role_binding(namespace: &str) -> RoleBinding {
-    let name = MACHINE_CONTROLLER_MANAGER;
-    typed(json!({
-        "metadata": metadata(namespace),
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
-    }))
-}
-
-/// For whoever scrapes metrics; headless.
+/// For pods that scrape metrics; headless.
 fn service(namespace: &str) -> Service {
-    let mut metadata = metadata(namespace);
+    let mut metadata = LABELS.metadata(namespace);
     metadata["annotations"] = json!({from_scrape_targets(): open_ports(&[PORT, PROVIDER_PORT])});
     typed(json!({
         "metadata": metadata,

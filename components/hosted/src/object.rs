@@ -82,7 +82,7 @@ macro_rules! kinds {
     };
 }
 
-// One line per kind. Whoever applies or deletes them matches all.
+// One line per kind. Code that applies or deletes them matches all.
 kinds! {
     ServiceAccount,
     Role,
@@ -172,6 +172,25 @@ impl Labels {
         Value::Object(labels)
     }
 
+    /// Metadata of an object that has the component's name.
+    pub(crate) fn metadata(&self, namespace: &str) -> Value {
+        json!({"name": self.name, "namespace": namespace, "labels": self.all()})
+    }
+
+    /// The component's identity in the seed.
+    pub(crate) fn service_account(&self, namespace: &str) -> ServiceAccount {
+        typed(json!({"metadata": self.metadata(namespace), "automountServiceAccountToken": false}))
+    }
+
+    /// Gives that identity the Role of the same name.
+    pub(crate) fn role_binding(&self, namespace: &str) -> RoleBinding {
+        typed(json!({
+            "metadata": self.metadata(namespace),
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": self.name},
+            "subjects": [{"kind": "ServiceAccount", "name": self.name, "namespace": namespace}],
+        }))
+    }
+
     /// All labels of the pods, with those by which network policies let them connect somewhere.
     pub(crate) fn of_pods(&self, allowed: &[&str]) -> Value {
         let mut labels = self.all();
@@ -212,7 +231,7 @@ pub(crate) fn namespaces_with(labels: &[(&str, &str)]) -> String {
     format!("[{}]", selectors.join(","))
 }
 
-/// The annotation that opens ports of a Service's pods to whoever scrapes a shoot's metrics.
+/// The annotation that opens ports of a Service's pods to pods that scrape a shoot's metrics.
 pub(crate) fn from_scrape_targets() -> String {
     let (prefix, suffix) = (annotations::FROM_PREFIX, annotations::ALLOWED_PORTS_SUFFIX);
     format!("{prefix}{}{suffix}", network::SCRAPE_TARGETS)

@@ -5,9 +5,8 @@
 use api_meta::labels::network;
 use api_meta::names;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::ServiceAccount;
-use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
-use serde_json::{Value, json};
+use k8s_openapi::api::rbac::v1::Role;
+use serde_json::json;
 
 use crate::api_server::{self, API_SERVER};
 use crate::component::{Component, HostedCluster, Image, Issued, MissingSecret, Place, ShootClient, Titles, titles};
@@ -54,27 +53,18 @@ impl Component for ResourceManager {
     fn objects(&self, cluster: &HostedCluster, issued: &Issued) -> Result<Vec<HostedObject>, MissingSecret> {
         let namespace = &cluster.namespace;
         Ok(vec![
-            service_account(namespace).into(),
+            LABELS.service_account(namespace).into(),
             role(namespace).into(),
-            role_binding(namespace).into(),
+            LABELS.role_binding(namespace).into(),
             deployment(cluster, issued)?.into(),
         ])
     }
 }
 
-fn metadata(namespace: &str) -> Value {
-    json!({"name": RESOURCE_MANAGER, "namespace": namespace, "labels": LABELS.all()})
-}
-
-/// Who it is in the seed.
-pub(crate) fn service_account(namespace: &str) -> ServiceAccount {
-    typed(json!({"metadata": metadata(namespace), "automountServiceAccountToken": false}))
-}
-
 /// What it may do there.
 pub(crate) fn role(namespace: &str) -> Role {
     typed(json!({
-        "metadata": metadata(namespace),
+        "metadata": LABELS.metadata(namespace),
         "rules": [
             {
                 "apiGroups": ["resources.gardener.cloud"],
@@ -97,15 +87,6 @@ pub(crate) fn role(namespace: &str) -> Role {
     }))
 }
 
-/// Gives it the role.
-pub(crate) fn role_binding(namespace: &str) -> RoleBinding {
-    typed(json!({
-        "metadata": metadata(namespace),
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": RESOURCE_MANAGER},
-        "subjects": [{"kind": "ServiceAccount", "name": RESOURCE_MANAGER, "namespace": namespace}],
-    }))
-}
-
 /// The program.
 pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Deployment, MissingSecret> {
     let namespace = &cluster.namespace;
@@ -122,7 +103,7 @@ pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Dep
     let probe =
         |path: &str| json!({"httpGet": {"path": path, "port": HEALTH_PORT, "scheme": "HTTP"}, "periodSeconds": 10});
     Ok(typed(json!({
-        "metadata": metadata(namespace),
+        "metadata": LABELS.metadata(namespace),
         "spec": {
             "replicas": issued.replicas,
             "revisionHistoryLimit": 2,

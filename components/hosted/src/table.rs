@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::component::{Component, HostedCluster, Workload};
+use crate::component::{Component, HostedCluster};
 
 macro_rules! components {
     ($($id:ident: $component:path,)+) => {
@@ -58,33 +58,4 @@ pub fn existing(cluster: &HostedCluster) -> impl Iterator<Item = ComponentId> + 
         .iter()
         .copied()
         .filter(|id| id.component().exists(cluster))
-}
-
-/// A workload that a shoot must have to be well.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NeededWorkload {
-    /// Whose it is.
-    pub id: ComponentId,
-    /// Its kind.
-    pub workload: Workload,
-    /// Its name.
-    pub name: &'static str,
-    /// Conditions of the Shoot that its health counts for.
-    pub conditions: &'static [&'static str],
-}
-
-/// The workloads that a shoot must have to be well. Reads nothing of `cluster` but what decides which components exist.
-#[must_use]
-pub fn needed_workloads(cluster: &HostedCluster) -> Vec<NeededWorkload> {
-    existing(cluster)
-        .map(|id| {
-            let component = id.component();
-            NeededWorkload {
-                id,
-                workload: component.workload(),
-                name: component.name(),
-                conditions: component.conditions(),
-            }
-        })
-        .collect()
 }

@@ -6,9 +6,9 @@ use base_flow::Flow;
 use components_hosted::{ComponentId, Place, component};
 
 use crate::draft::{Draft, sync_point};
-use crate::facts::{DeletionFacts, ShootFacts};
+use crate::facts::{Goal, ShootFacts};
 use crate::slots::ShootFlowError;
-use crate::step::{Kind, Point, ShootTask, Single, Way, deployed, destroyed, gone, ready};
+use crate::step::{Kind, Point, ShootTask, Single, deployed, destroyed, gone, ready};
 use crate::times::{CLEAN_TIMEOUT, CLOUD_TIMEOUT, DNS_TIMEOUT, EXTENSION_TIMEOUT, ROLLOUT_TIMEOUT};
 
 const READY_FOR_CLEANUP: &str = "syncPointReadyForCleanup";
@@ -16,8 +16,8 @@ const CLEANED_KUBERNETES_RESOURCES: &str = "syncPointCleanedKubernetesResources"
 const CLEANED: &str = "syncPointCleaned";
 const CONTROL_PLANE_DOWN: &str = "syncPointControlPlaneDown";
 
-pub(crate) fn flow(facts: &ShootFacts, there: &DeletionFacts) -> Result<Flow<ShootTask>, ShootFlowError> {
-    let mut flow = Draft::new("Shoot cluster deletion", Way::Delete, facts, Some(there));
+pub(crate) fn flow(facts: &ShootFacts, goal: &Goal) -> Result<Flow<ShootTask>, ShootFlowError> {
+    let mut flow = Draft::new("Shoot cluster deletion", facts, goal);
     foundation(&mut flow);
     bring_up(&mut flow);
     connect_and_clean(&mut flow);

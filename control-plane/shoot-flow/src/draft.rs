@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base_flow::{After, Flow, FlowBuilder, GroupBuilder, StepBuilder};
 
-use crate::facts::{DeletionFacts, ShootFacts};
+use crate::facts::{Goal, ShootFacts};
 use crate::skips;
 use crate::slots::{ShootFlowError, check_slots};
 use crate::step::{ShootTask, Single, Step, Subject, Verb, Way};
@@ -44,9 +44,8 @@ pub(crate) fn sync_point(name: &'static str) -> Before {
 /// A flow being written down.
 pub(crate) struct Draft<'f> {
     flow: FlowBuilder<ShootTask>,
-    way: Way,
     facts: &'f ShootFacts,
-    there: Option<&'f DeletionFacts>,
+    goal: &'f Goal,
 }
 
 /// What is said about one step.
@@ -70,19 +69,18 @@ fn after(way: Way, before: Before) -> After<ShootTask> {
 }
 
 impl<'f> Draft<'f> {
-    /// Begins a flow. `there`: what a deletion finds.
-    pub(crate) fn new(name: &str, way: Way, facts: &'f ShootFacts, there: Option<&'f DeletionFacts>) -> Self {
+    /// Begins a flow.
+    pub(crate) fn new(name: &str, facts: &'f ShootFacts, goal: &'f Goal) -> Self {
         Self {
             flow: Flow::builder(name),
-            way,
             facts,
-            there,
+            goal,
         }
     }
 
     /// Whether the shoot falls asleep or sleeps.
     pub(crate) fn hibernates(&self) -> bool {
-        self.way == Way::Hibernate
+        self.goal.way() == Way::Hibernate
     }
 
     /// What decides on tasks.
@@ -92,22 +90,21 @@ impl<'f> Draft<'f> {
 
     /// Defines a group: what it waits for, each of its steps waits for.
     pub(crate) fn group(&mut self, name: &'static str) -> GroupLine<'_> {
-        let way = self.way;
+        let way = self.goal.way();
         let group = self.flow.group(name);
         GroupLine { group, way }
     }
 
     /// Defines a point where branches meet.
     pub(crate) fn sync_point(&mut self, name: &'static str, before: impl IntoIterator<Item = Before>) {
-        let way = self.way;
+        let way = self.goal.way();
         let before = before.into_iter().map(|one| after(way, one));
         self.flow.sync_point(name, before.collect::<Vec<_>>());
     }
 
     fn line(&mut self, step: Step, timeout: Duration, waits: bool) -> Line<'_> {
-        let reason = skips::reason(self.way, self.facts, step)
-            .or_else(|| self.there.and_then(|there| skips::reason_in_deletion(there, step)));
-        let way = self.way;
+        let reason = skips::reason(self.facts, self.goal, step);
+        let way = self.goal.way();
         let task = self.flow.task(ShootTask { way, step }).timeout(timeout);
         let mut task = task.retry(WRITE_BACKOFF);
         if waits {

@@ -25,9 +25,6 @@ pub struct ShootFacts {
     pub skip_readiness: bool,
     /// The owner requested that the pods of the control plane are restarted.
     pub restart_requested: bool,
-    /// Its API server runs, or is meant to: its Deployment has replicas. Decides only on a hibernation, in which a shoot that
-    /// sleeps already, or was created asleep, has no API to talk to.
-    pub api_server_runs: bool,
     /// How long its Extensions may take.
     pub extension_timeouts: ExtensionTimeouts,
 }
@@ -77,13 +74,21 @@ pub struct DeletionFacts {
     pub control_plane_needed: bool,
 }
 
+/// What is there when a shoot falls asleep, or sleeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HibernationFacts {
+    /// Its API server runs, or is meant to: its Deployment has replicas. A shoot that sleeps already, or was created asleep,
+    /// has no API to talk to.
+    pub api_server_runs: bool,
+}
+
 /// Where the shoot is to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// A running cluster as specified.
     Reconcile,
     /// A cluster without machines and without a running control plane, whose data is kept.
-    Hibernate,
+    Hibernate(HibernationFacts),
     /// A running cluster again.
     Wake,
     /// Ready to be taken over by another seed.
@@ -115,7 +120,7 @@ impl Goal {
     pub fn way(&self) -> Way {
         match self {
             Self::Reconcile => Way::Reconcile,
-            Self::Hibernate => Way::Hibernate,
+            Self::Hibernate(_) => Way::Hibernate,
             Self::Wake => Way::Wake,
             Self::Migrate => Way::Migrate,
             Self::Restore => Way::Restore,

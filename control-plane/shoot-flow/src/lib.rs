@@ -23,7 +23,7 @@ mod slots;
 mod step;
 mod times;
 
-pub use facts::{DeletionFacts, ExtensionTimeouts, ExtensionVerb, Goal, ShootFacts};
+pub use facts::{DeletionFacts, ExtensionTimeouts, ExtensionVerb, Goal, HibernationFacts, ShootFacts};
 pub use slots::{Need, NotGiven, ShootFlowError, Slot, check_slots};
 pub use step::{Kind, Managed, Point, ShootTask, Single, Step, Verb, Way};
 
@@ -36,8 +36,8 @@ use base_flow::Flow;
 /// leads to yet.
 pub fn shoot_flow(facts: &ShootFacts, goal: &Goal) -> Result<Flow<ShootTask>, ShootFlowError> {
     match goal {
-        Goal::Reconcile | Goal::Hibernate | Goal::Wake => reconcile::flow(goal.way(), facts),
-        Goal::Delete(deletion) => delete::flow(facts, deletion),
+        Goal::Reconcile | Goal::Hibernate(_) | Goal::Wake => reconcile::flow(facts, goal),
+        Goal::Delete(_) => delete::flow(facts, goal),
         Goal::Migrate | Goal::Restore | Goal::ForceDelete => Err(ShootFlowError::NotYet(goal.way())),
     }
 }

@@ -26,7 +26,19 @@ struct Titles {
 }
 
 fn of_component(way: Way, id: ComponentId, verb: Verb) -> &'static str {
-    let titles = component(id).titles();
+    of_titles(way, &component(id).titles(), verb)
+}
+
+/// Of the Service that the API server has early.
+fn of_api_server_service(way: Way, verb: Verb) -> &'static str {
+    let titles = component(ComponentId::ApiServer).titles();
+    let early = titles
+        .early
+        .expect("the API server has a Service early, and titles for it");
+    of_titles(way, early, verb)
+}
+
+fn of_titles(way: Way, titles: &components_hosted::Titles, verb: Verb) -> &'static str {
     match (verb, way) {
         (Verb::Deploy, Way::Delete) => titles.deploy_for_deletion,
         (Verb::Deploy, _) => titles.deploy,
@@ -188,13 +200,8 @@ fn of_single(way: Way, single: Single) -> &'static str {
         Single::DeployCloudProviderSecret => "Deploying cloud provider account secret",
         Single::InitializeSecrets => "Initializing secrets management",
         Single::DeployReferencedResources => "Deploying referenced resources",
-        Single::DeployApiServerService => "Deploying Kubernetes API server service in the Seed cluster",
-        Single::WaitApiServerService if deletes => {
-            "Waiting until Kubernetes API LoadBalancer in the Seed cluster has reported readiness"
-        }
-        Single::WaitApiServerService => {
-            "Waiting until Kubernetes API server service in the Seed cluster has reported readiness"
-        }
+        Single::DeployApiServerService => of_api_server_service(way, Verb::Deploy),
+        Single::WaitApiServerService => of_api_server_service(way, Verb::Wait),
         Single::EnsureAdvertisedAddresses => "Ensuring advertised addresses for the Shoot",
         Single::DeployBackupEntry => "Deploying BackupEntry for ETCD data",
         Single::WaitBackupEntry => "Waiting until the BackupEntry for ETCD data has been reconciled",
@@ -220,7 +227,7 @@ fn of_single(way: Way, single: Single) -> &'static str {
         Single::WaitManagedResourcesDeleted => "Waiting until managed resources have been deleted",
         Single::WaitShootManagedResourcesDeleted => "Waiting until shoot managed resources have been deleted",
         Single::WaitAllExtensionsDeleted => "Waiting until all extension resources have been deleted",
-        Single::DestroyApiServerService => "Destroying Kubernetes API server service",
+        Single::DestroyApiServerService => of_api_server_service(way, Verb::Destroy),
         Single::DeleteReferencedResources => "Deleting referenced resources",
         Single::DeleteNamespace => "Deleting shoot namespace in Seed",
         Single::WaitNamespaceDeleted => "Waiting until shoot namespace in Seed has been deleted",

@@ -5,9 +5,9 @@ use base_flow::Flow;
 use components_hosted::{ComponentId, Place, component};
 
 use crate::draft::{Before, Draft, group};
-use crate::facts::ShootFacts;
+use crate::facts::{Goal, ShootFacts};
 use crate::slots::ShootFlowError;
-use crate::step::{Kind, Managed, Point, ShootTask, Single, Way, deployed, ready};
+use crate::step::{Kind, Managed, Point, ShootTask, Single, deployed, ready};
 use crate::times::{CLOUD_TIMEOUT, DNS_TIMEOUT, EXTENSION_TIMEOUT, HIBERNATE_TIMEOUT, ROLLOUT_TIMEOUT};
 
 const NAMESPACES: &str = "namespaces";
@@ -24,8 +24,8 @@ const NETWORK: &str = "network-and-system-components";
 const MACHINE_CONTROLLERS: &str = "machine-controllers";
 const WORKER: &str = "worker";
 
-pub(crate) fn flow(way: Way, facts: &ShootFacts) -> Result<Flow<ShootTask>, ShootFlowError> {
-    let mut flow = Draft::new("Shoot cluster reconciliation", way, facts, None);
+pub(crate) fn flow(facts: &ShootFacts, goal: &Goal) -> Result<Flow<ShootTask>, ShootFlowError> {
+    let mut flow = Draft::new("Shoot cluster reconciliation", facts, goal);
     groups_of_the_seed(&mut flow);
     groups_of_the_shoot(&mut flow);
     foundation(&mut flow);

@@ -2,8 +2,8 @@
 
 use components_hosted::{ComponentId, HostedCluster, Place, component};
 
-use crate::facts::{DeletionFacts, ShootFacts};
-use crate::step::{Kind, Managed, Point, Single, Step, Verb, Way};
+use crate::facts::{DeletionFacts, Goal, HibernationFacts, ShootFacts};
+use crate::step::{Kind, Managed, Point, Single, Step, Verb};
 
 const WORKERLESS: &str = "workerless";
 const NO_CREDENTIALS: &str = "no credentials";
@@ -36,8 +36,22 @@ fn is_for_workers(id: ComponentId) -> bool {
     !component(id).exists(&workerless)
 }
 
-/// Why a step is skipped on its way; `None`: it is not.
-pub(crate) fn reason(way: Way, facts: &ShootFacts, step: Step) -> Option<&'static str> {
+/// Why a step is skipped on the way to a goal; `None`: it is not.
+pub(crate) fn reason(facts: &ShootFacts, goal: &Goal, step: Step) -> Option<&'static str> {
+    let of_goal = match goal {
+        Goal::Hibernate(there) => reason_in_hibernation(there, step),
+        Goal::Delete(there) => reason_in_deletion(there, step),
+        Goal::Reconcile | Goal::Wake | Goal::Migrate | Goal::Restore | Goal::ForceDelete => {
+            is_for_asleep(step).then_some(AWAKE)
+        }
+    };
+    let skips_waits = facts.skip_readiness && !matches!(goal, Goal::Delete(_));
+    reason_of_facts(facts, step)
+        .or(of_goal)
+        .or((skips_waits && waits_for_readiness(step)).then_some(SKIP_READINESS))
+}
+
+fn reason_of_facts(facts: &ShootFacts, step: Step) -> Option<&'static str> {
     let found = [
         (facts.workerless && needs_workers(step), WORKERLESS),
         (
@@ -60,22 +74,16 @@ pub(crate) fn reason(way: Way, facts: &ShootFacts, step: Step) -> Option<&'stati
             !facts.restart_requested && step == Single::RestartControlPlanePods.into(),
             NOT_REQUESTED,
         ),
-        (way == Way::Hibernate && is_for_awake(step), HIBERNATED),
-        (
-            way == Way::Hibernate && !facts.api_server_runs && needs_api_server(step),
-            HIBERNATED,
-        ),
-        (way != Way::Hibernate && is_for_asleep(way, step), AWAKE),
-        (
-            facts.skip_readiness && way != Way::Delete && waits_for_readiness(step),
-            SKIP_READINESS,
-        ),
     ];
     found.into_iter().find_map(|(holds, reason)| holds.then_some(reason))
 }
 
-/// The same for what a deletion finds.
-pub(crate) fn reason_in_deletion(there: &DeletionFacts, step: Step) -> Option<&'static str> {
+fn reason_in_hibernation(there: &HibernationFacts, step: Step) -> Option<&'static str> {
+    let skipped = is_for_awake(step) || !there.api_server_runs && needs_api_server(step);
+    skipped.then_some(HIBERNATED)
+}
+
+fn reason_in_deletion(there: &DeletionFacts, step: Step) -> Option<&'static str> {
     let found = [
         (!there.namespace_active && needs_namespace(step), NAMESPACE_GONE),
         (!there.shoot_cleanup && needs_cleanup(step), NOTHING_TO_CLEAN),
@@ -159,17 +167,13 @@ fn needs_api_server(step: Step) -> bool {
     }
 }
 
-/// What only a cluster that falls asleep gets.
-fn is_for_asleep(way: Way, step: Step) -> bool {
-    let hibernates = matches!(
+/// What only a cluster that falls asleep gets. In a deletion, names go in any case.
+fn is_for_asleep(step: Step) -> bool {
+    matches!(
         step,
         Step::Single(Single::HibernateControlPlane | Single::ScaleDownMachineControllers)
-    );
-    let forgets_names = matches!(
-        step,
-        Step::Kind(Kind::InternalDnsRecord | Kind::ExternalDnsRecord, Verb::Destroy)
-    );
-    hibernates || forgets_names && way != Way::Delete
+            | Step::Kind(Kind::InternalDnsRecord | Kind::ExternalDnsRecord, Verb::Destroy)
+    )
 }
 
 fn needs_namespace(step: Step) -> bool {

@@ -99,7 +99,6 @@ pub fn widest(phase: Phase) -> Result<Flow<ShootTask>, String> {
         nodes_cidr_known: false,
         skip_readiness: false,
         restart_requested: false,
-        api_server_runs: true,
         extension_timeouts: ExtensionTimeouts::STANDARD,
     };
     let there = DeletionFacts {

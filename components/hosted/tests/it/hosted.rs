@@ -6,9 +6,8 @@ use std::fmt::Write as _;
 use base_secrets::{Content, Wanted};
 use components_hosted::secrets::{cluster_secrets, wanted_secrets};
 use components_hosted::{
-    Component, ComponentId, HostedCluster, HostedObject, INVENTORY, Image, Issued, MachineControllerManager, Mounted,
-    ObjectKind, Place, Power, Reference, ScaleFacts, Workload, build, inventory, needed_workloads, obsolete, removal,
-    shoot_access_secret_name,
+    Component, ComponentId, HostedCluster, HostedObject, INVENTORY, Image, Issued, Mounted, ObjectKind, Place, Power,
+    Reference, ScaleFacts, Workload, build, existing, inventory, obsolete, removal, shoot_access_secret_name,
 };
 use serde_json::Value;
 
@@ -228,7 +227,8 @@ fn nothing_runs_once_a_shoot_is_hibernated_and_everything_when_it_wakes() {
 
 #[test]
 fn machine_controllers_stay_while_hibernating_and_change_nothing_while_migrating() {
-    let scale = |power, present| MachineControllerManager.scale(&facts(power, present));
+    let machines = ComponentId::MachineControllerManager.component();
+    let scale = |power, present| machines.scale(&facts(power, present));
     assert_eq!(scale(Power::Hibernating, Some(0)), 1, "machines may be left");
     assert_eq!(scale(Power::Hibernating, None), 0, "it never ran");
     for (power, present) in POWERS.into_iter().flat_map(|power| [(power, None), (power, Some(1))]) {
@@ -236,7 +236,7 @@ fn machine_controllers_stay_while_hibernating_and_change_nothing_while_migrating
             migrating: true,
             ..facts(power, present)
         };
-        assert_eq!(MachineControllerManager.scale(&migrating), present.unwrap_or(0));
+        assert_eq!(machines.scale(&migrating), present.unwrap_or(0));
     }
 }
 
@@ -421,22 +421,14 @@ fn users_read_about_components_as_listed() {
 
 #[test]
 fn a_shoot_needs_the_workloads_of_its_components() {
-    let names = |cluster: &HostedCluster| {
-        needed_workloads(cluster)
-            .into_iter()
-            .map(|one| one.name)
-            .collect::<Vec<_>>()
-    };
+    let names = |cluster: &HostedCluster| existing(cluster).map(|id| id.component().name()).collect::<Vec<_>>();
     assert_eq!(names(&cluster()).len(), ComponentId::ALL.len());
     assert!(!names(&workerless()).contains(&"kube-scheduler"));
-    for one in needed_workloads(&cluster()) {
-        let also = one.conditions.contains(&"APIServerAvailable");
-        assert!(one.conditions.contains(&"ControlPlaneHealthy"), "{}", one.name);
-        assert_eq!(also, one.name == "kube-apiserver");
-        assert_eq!(
-            one.workload == Workload::StatefulSet,
-            one.id.component().place() == Place::Etcd
-        );
+    for one in existing(&cluster()).map(ComponentId::component) {
+        let also = one.conditions().contains(&"APIServerAvailable");
+        assert!(one.conditions().contains(&"ControlPlaneHealthy"), "{}", one.name());
+        assert_eq!(also, one.name() == "kube-apiserver");
+        assert_eq!(one.workload() == Workload::StatefulSet, one.place() == Place::Etcd);
     }
 }
 

@@ -12,7 +12,7 @@ use api_resources::ManagedResource;
 use base_controller::{Cache, Change, Controller, MirrorChange, Next, ObjectKey};
 use base_secrets::{Credential, lookup};
 use components_hosted::secrets::wanted_secrets;
-use components_hosted::{API_SERVER, HostedCluster, NeededWorkload, needed_workloads};
+use components_hosted::{API_SERVER, ComponentId, HostedCluster, existing};
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
@@ -385,12 +385,15 @@ fn control_plane_trouble(seen: &Seen) -> Vec<String> {
         workerless: seen.workerless,
         ..HostedCluster::default()
     };
-    let counts = |needed: &NeededWorkload| needed.conditions.contains(&conditions::shoot::CONTROL_PLANE_HEALTHY);
-    let mut trouble: Vec<String> = needed_workloads(&cluster)
-        .into_iter()
-        .filter(counts)
-        .filter_map(|NeededWorkload { workload, name, .. }| {
-            let kind = workload.kind().name();
+    let mut trouble: Vec<String> = existing(&cluster)
+        .map(ComponentId::component)
+        .filter(|component| {
+            component
+                .conditions()
+                .contains(&conditions::shoot::CONTROL_PLANE_HEALTHY)
+        })
+        .filter_map(|component| {
+            let (kind, name) = (component.workload().kind().name(), component.name());
             match seen.workloads.get(name) {
                 Some(None) => None,
                 Some(Some(why)) => Some(format!("{kind} {name}: {why}")),
@@ -414,10 +417,12 @@ mod tests {
     use super::*;
 
     fn healthy() -> Seen {
-        let all = needed_workloads(&HostedCluster::default());
         Seen {
             nodes_min: 1,
-            workloads: all.iter().map(|one| (one.name.to_owned(), None)).collect(),
+            workloads: ComponentId::ALL
+                .iter()
+                .map(|id| (id.component().name().to_owned(), None))
+                .collect(),
             nodes: Some(Ok(vec![("n".into(), true)])),
             ..Seen::default()
         }

@@ -8,7 +8,7 @@ use api_meta::labels::PROJECT_NAME;
 use api_meta::{Fault, LastOperationType, Seen, annotations};
 use api_rules::project_of_namespace;
 use base_client::{get, observe};
-use control_plane_shoot_flow::{DeletionFacts, Goal, ShootFacts};
+use control_plane_shoot_flow::{DeletionFacts, Goal, HibernationFacts, ShootFacts};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{Api, ResourceExt};
@@ -138,9 +138,9 @@ async fn credentials(context: &Context, shoot: &core::Shoot) -> Result<Option<Se
     get(&api, &secret_name).await?.ok_or_else(missing).map(Some)
 }
 
-/// What decides on the tasks of the shoot's flow. `api_server_runs`: see [`ShootFacts`].
+/// What decides on the tasks of the shoot's flow.
 #[must_use]
-pub(crate) fn facts(observed: &Observed, shoot: &core::Shoot, api_server_runs: bool) -> ShootFacts {
+pub(crate) fn facts(observed: &Observed, shoot: &core::Shoot) -> ShootFacts {
     let validated = &observed.validated;
     let nodes = shoot
         .spec
@@ -159,12 +159,11 @@ pub(crate) fn facts(observed: &Observed, shoot: &core::Shoot, api_server_runs: b
         nodes_cidr_known: validated.workerless || (nodes.is_some() && (reported.is_some() || skip_readiness)),
         skip_readiness,
         restart_requested: asked_for(&shoot.metadata, annotations::task::RESTART_CONTROL_PLANE_PODS),
-        api_server_runs,
         extension_timeouts: extension_timeouts(&validated.extensions),
     }
 }
 
-/// Where the shoot is to be taken, and whether its API server runs or is meant to.
+/// Where the shoot is to be taken.
 ///
 /// # Errors
 /// When something cannot be looked at: neither a deletion nor a hibernation is planned from what is unknown.
@@ -173,21 +172,23 @@ pub(crate) async fn goal(
     observed: &Observed,
     shoot: &core::Shoot,
     type_: &LastOperationType,
-) -> Result<(Goal, bool), Fault> {
+) -> Result<Goal, Fault> {
     let validated = &observed.validated;
     if *type_ == LastOperationType::Delete {
-        return Ok((Goal::Delete(deletion_facts(context, validated).await?), true));
+        return Ok(Goal::Delete(deletion_facts(context, validated).await?));
     }
     if validated.hibernated {
         // Not by the mirror: it may be behind what was scaled down a moment ago.
         let deployments: Api<Deployment> = context.in_seed(&validated.namespace);
         let api_server = known(observe(&deployments, components_hosted::API_SERVER).await)?;
         let replicas = api_server.map(|found| found.spec.and_then(|spec| spec.replicas).unwrap_or(1));
-        return Ok((Goal::Hibernate, replicas.is_some_and(|replicas| replicas > 0)));
+        return Ok(Goal::Hibernate(HibernationFacts {
+            api_server_runs: replicas.is_some_and(|replicas| replicas > 0),
+        }));
     }
     match shoot.status.as_ref().is_some_and(|status| status.hibernated) {
-        true => Ok((Goal::Wake, true)),
-        false => Ok((Goal::Reconcile, true)),
+        true => Ok(Goal::Wake),
+        false => Ok(Goal::Reconcile),
     }
 }
 

@@ -10,7 +10,7 @@ use base_client::{Judgement, Waited};
 use base_controller::{Cache, ObjectKey};
 use base_secrets::{Credential, KubeconfigSpec, Managed, kubeconfig};
 use components_hosted::{HostedCluster, Power};
-use control_plane_shoot_flow::{Goal, ShootFacts, Way};
+use control_plane_shoot_flow::Goal;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Secret;
 use kube::config::Kubeconfig;
@@ -177,12 +177,12 @@ impl Operation {
 
 /// Which components are to run on the way to a goal.
 #[must_use]
-pub(crate) fn power(goal: &Goal, facts: &ShootFacts) -> Power {
-    match goal.way() {
-        Way::Hibernate if facts.api_server_runs => Power::Hibernating,
-        Way::Hibernate => Power::Hibernated,
-        Way::Wake => Power::Waking,
-        Way::Reconcile | Way::Migrate | Way::Restore | Way::Delete | Way::ForceDelete => Power::Awake,
+pub(crate) fn power(goal: &Goal) -> Power {
+    match goal {
+        Goal::Hibernate(there) if there.api_server_runs => Power::Hibernating,
+        Goal::Hibernate(_) => Power::Hibernated,
+        Goal::Wake => Power::Waking,
+        Goal::Reconcile | Goal::Migrate | Goal::Restore | Goal::Delete(_) | Goal::ForceDelete => Power::Awake,
     }
 }
 

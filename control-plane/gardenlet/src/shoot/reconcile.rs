@@ -224,18 +224,16 @@ async fn work(
     {
         return give_up(&turn, &status, &type_, 0, vec![failure(TASK_EXTENSIONS, fault)]).await;
     }
-    let (goal, api_server_runs) = match prepare(&context, &status, &observed, &type_).await {
-        Ok(prepared) => prepared,
+    let goal = match prepare(&context, &status, &observed, &type_).await {
+        Ok(goal) => goal,
         Err(fault) => return give_up(&turn, &status, &type_, 0, vec![failure(TASK_PREPARE, fault)]).await,
     };
     // No task of the flow takes back what these said in an earlier attempt.
     let passed = [TASK_READ, TASK_EXTENSIONS, TASK_PREPARE].map(str::to_owned);
     status.update(|state| cleaned(state, &passed)).await?;
-    let facts = facts(&observed, &shoot, api_server_runs);
-    let flow =
-        shoot_flow(&facts, &goal).map_err(|error| Fault::bug(error).hint("report it: a flow of ours is wrong"))?;
-    let power = power(&goal, &facts);
-    let operation = Operation::new(context.clone(), observed, status, power, known_nodes(&shoot));
+    let flow = shoot_flow(&facts(&observed, &shoot), &goal)
+        .map_err(|error| Fault::bug(error).hint("report it: a flow of ours is wrong"))?;
+    let operation = Operation::new(context.clone(), observed, status, power(&goal), known_nodes(&shoot));
     let outcome = apply::run_flow(&operation, &flow, failed_before, interrupted).await;
     Box::pin(conclude(&turn, &operation, &shoot, type_, outcome)).await
 }
@@ -287,7 +285,7 @@ async fn prepare(
     status: &ShootStatusWriter,
     observed: &Observed,
     type_: &LastOperationType,
-) -> Result<(Goal, bool), Fault> {
+) -> Result<Goal, Fault> {
     let shoot = status.known().await.with(observed.validated.spec.clone());
     let name = &observed.validated.namespace;
     cluster::sync(context, name, &shoot, &observed.seed, &observed.cloud_profile).await?;

@@ -6,7 +6,7 @@ use base_flow::Node;
 use control_plane_shoot_flow::{Goal, ShootTask, check_slots};
 
 use crate::order::{upstream, violated};
-use crate::{STANDARD, TWO_POOLS, WIDEST, WORKERLESS, deletion, flow};
+use crate::{HIBERNATE, STANDARD, TWO_POOLS, WIDEST, WORKERLESS, deletion, flow};
 
 /// Edges, later and earlier, that upstream does not have and that carry no data. Why they are there stands at them.
 const OWN: &[(&str, &str)] = &[
@@ -46,7 +46,7 @@ fn a_flow_without_one_of_its_edges_is_noticed() {
     let (mut edges, mut implied, mut by_slots, mut by_order) = (0, 0, 0, 0);
     let mut unnoticed = BTreeSet::new();
     for facts in [STANDARD, WORKERLESS, TWO_POOLS, WIDEST] {
-        for goal in [Goal::Reconcile, Goal::Hibernate, Goal::Wake, deletion()] {
+        for goal in [Goal::Reconcile, HIBERNATE, Goal::Wake, deletion()] {
             let whole = flow(facts, goal);
             let (work, pairs) = (whole.work(), upstream(&facts, goal));
             for (later, before) in whole.edges() {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use base_flow::{Flow, Name};
 use control_plane_shoot_flow::{Goal, ShootFacts, ShootTask};
 
-use crate::{STANDARD, TWO_POOLS, WIDEST, WORKERLESS, deletion, flow};
+use crate::{HIBERNATE, STANDARD, TWO_POOLS, WIDEST, WORKERLESS, deletion, flow};
 
 const UPSTREAM: &str = include_str!("upstream-order.txt");
 
@@ -47,7 +47,7 @@ pub(crate) fn upstream(facts: &ShootFacts, goal: Goal) -> Vec<Pair> {
         pairs.extend(section("nodes unknown"));
     }
     let named = |name: &'static str| match goal {
-        Goal::Hibernate => HIBERNATING
+        Goal::Hibernate(_) => HIBERNATING
             .iter()
             .find(|(awake, _)| *awake == name)
             .map_or(name, |(_, asleep)| asleep),
@@ -76,7 +76,7 @@ pub(crate) fn violated(flow: &Flow<ShootTask>, pairs: &[Pair]) -> Vec<String> {
 #[test]
 fn tasks_come_in_upstreams_order() {
     for facts in [STANDARD, WORKERLESS, TWO_POOLS, WIDEST] {
-        for goal in [Goal::Reconcile, Goal::Hibernate, Goal::Wake, deletion()] {
+        for goal in [Goal::Reconcile, HIBERNATE, Goal::Wake, deletion()] {
             let pairs = upstream(&facts, goal);
             assert!(pairs.len() > 50, "{}", pairs.len());
             assert_eq!(violated(&flow(facts, goal), &pairs), Vec::<String>::new(), "{goal:?}");
@@ -86,7 +86,7 @@ fn tasks_come_in_upstreams_order() {
 
 #[test]
 fn every_task_of_upstreams_order_is_one_of_ours() {
-    let flows = [Goal::Reconcile, Goal::Hibernate, deletion()].map(|goal| flow(WIDEST, goal));
+    let flows = [Goal::Reconcile, HIBERNATE, deletion()].map(|goal| flow(WIDEST, goal));
     let ours: Vec<&str> = flows
         .iter()
         .flat_map(Flow::steps)

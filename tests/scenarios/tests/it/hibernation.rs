@@ -151,7 +151,7 @@ async fn a_workerless_shoot_sleeps_and_wakes() {
     scene.end().await;
 }
 
-/// Whoever changes their mind meanwhile is obeyed: the last wish counts.
+/// A user who changes `spec.hibernation.enabled` meanwhile gets the last value.
 #[tokio::test(start_paused = true)]
 async fn a_shoot_follows_the_last_wish_while_it_falls_asleep_or_wakes() {
     let scene = Scene::start().await;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use api_meta::annotations::SHOOT_SKIP_CLEANUP;
 use api_meta::{ErrorCode, Fault};
-use base_client::{fault_of, is_missing};
+use base_client::{fault_of, is_missing, some_of};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -221,27 +221,18 @@ async fn empty(
             return Ok(());
         }
         if left(until) < LOOK_PAUSE {
-            return Err(
-                Fault::dependency(format!("objects in the shoot are still there: {}", some_of(&remaining)))
-                    .code(ErrorCode::CleanupClusterResources)
-                    .hint(format!(
-                        "look at the finalizers of the named objects in the shoot; they are removed {grace_seconds}s \
+            return Err(Fault::dependency(format!(
+                "objects in the shoot are still there: {}",
+                some_of(remaining.iter())
+            ))
+            .code(ErrorCode::CleanupClusterResources)
+            .hint(format!(
+                "look at the finalizers of the named objects in the shoot; they are removed {grace_seconds}s \
                          after the request to delete (annotation {} of the shoot)",
-                        grace.annotation
-                    )),
-            );
+                grace.annotation
+            )));
         }
         tokio::time::sleep(LOOK_PAUSE).await;
-    }
-}
-
-/// A few names are enough to begin with.
-fn some_of(names: &[String]) -> String {
-    const SHOWN_MAX: usize = 5;
-    let shown = names.iter().take(SHOWN_MAX).cloned().collect::<Vec<_>>().join(", ");
-    match names.len().checked_sub(SHOWN_MAX) {
-        Some(more) if more > 0 => format!("{shown} and {more} more"),
-        _ => shown,
     }
 }
 
