@@ -1,7 +1,7 @@
 //! Lives of a Shoot in whose flows something is wrong with a task, for each task that there is, each beside the life of
 //! the same Shoot in which nothing is wrong.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -19,11 +19,11 @@ use programs_orangery::landscape::apply_all;
 use serde_json::{Value, json};
 
 use crate::flavour::{Flavour, furniture, referenced};
-use crate::harm::{CODE, Harm, Kind, Place, SAID, Victims, places, settings, widest};
+use crate::harm::{CODE, Harm, Kind, PHASES, Place, SAID, Victims, places, settings, widest};
 use crate::journal::{Journal, held_back, standing};
 use crate::life::{Life, runtime};
 use crate::picture::Picture;
-use crate::script::{NAME, NAMESPACE, PATIENCE, Phase, succeeded, surround};
+use crate::script::{NAME, NAMESPACE, PATIENCE, Phase, hibernate, succeeded, surround};
 
 /// How much later than its time-out a task may end that waits, so that it can say itself what it waited for.
 const GRACE: Duration = Duration::from_secs(2);
@@ -33,10 +33,9 @@ const GRACE: Duration = Duration::from_secs(2);
 pub struct Usual {
     /// Which Shoot.
     pub flavour: Flavour,
-    /// Every task that its two flows have tried.
+    /// Every task that its flows have tried.
     pub places: BTreeSet<Place>,
-    there: Picture,
-    gone: Picture,
+    pictures: BTreeMap<Phase, Picture>,
 }
 
 /// A life in which something is wrong.
@@ -46,25 +45,34 @@ pub struct Story {
     pub of: usize,
     /// What is wrong.
     pub kind: Kind,
-    /// With whom, in creation.
-    pub create: Victims,
-    /// With whom, in deletion.
-    pub delete: Victims,
+    /// With whom, in each phase; with none in the others.
+    pub victims: BTreeMap<Phase, Victims>,
 }
 
 impl Story {
     /// What it is called.
     #[must_use]
     pub fn title(&self, usuals: &[Usual]) -> String {
-        let told = |victims: Victims| match victims {
+        let told = |victims: &Victims| match victims {
             Victims::Nobody => None,
             Victims::Everybody => Some("every task".to_owned()),
             Victims::One(place) => Some(place.to_string()),
         };
-        let mut who: Vec<String> = [self.create, self.delete].into_iter().filter_map(told).collect();
+        let mut who: Vec<String> = self.victims.values().filter_map(told).collect();
         who.dedup();
         let flavour = usuals.get(self.of).map(|usual| usual.flavour.to_string());
         format!("{} {}: {}", flavour.unwrap_or_default(), self.kind, who.join(", "))
+    }
+
+    fn victims(&self, phase: Phase) -> Victims {
+        self.victims.get(&phase).copied().unwrap_or_default()
+    }
+
+    /// The phases of this life: a Shoot sleeps only if something is to go wrong with it then.
+    fn phases(&self) -> impl Iterator<Item = Phase> {
+        let sleep = [Phase::Hibernate, Phase::Wake];
+        let sleeps = sleep.iter().any(|phase| self.victims(*phase) != Victims::Nobody);
+        PHASES.into_iter().filter(move |phase| sleeps || !sleep.contains(phase))
     }
 }
 
@@ -109,16 +117,15 @@ pub fn together(usuals: &[Usual]) -> Vec<Story> {
     let story = |(of, kind)| Story {
         of,
         kind,
-        create: Victims::Everybody,
-        delete: Victims::Everybody,
+        victims: PHASES.map(|phase| (phase, Victims::Everybody)).into(),
     };
     (0..usuals.len())
         .flat_map(|of| kinds().map(move |kind| story((of, kind))))
         .collect()
 }
 
-/// For each kind and each task: a life in which it happens to that task alone, in the first Shoot that has it. One of
-/// creation and one of deletion share a life.
+/// For each kind and each task: a life in which it happens to that task alone, in the first Shoot that has it. One task of
+/// each phase share a life.
 #[must_use]
 pub fn alone(usuals: &[Usual]) -> Vec<Story> {
     let mut stories = Vec::new();
@@ -130,14 +137,17 @@ pub fn alone(usuals: &[Usual]) -> Vec<Story> {
             let places = fresh.iter().filter(move |place| place.phase == phase);
             places.map(|place| Victims::One(*place)).collect::<Vec<_>>()
         };
-        let (create, delete) = (of_phase(Phase::Create), of_phase(Phase::Delete));
-        let at = |all: &[Victims], number: usize| all.get(number).copied().unwrap_or_default();
+        let phases = PHASES.map(|phase| (phase, of_phase(phase)));
+        let lives = phases
+            .iter()
+            .map(|(_, victims)| victims.len())
+            .max()
+            .unwrap_or_default();
         for kind in Kind::ALL {
-            stories.extend((0..create.len().max(delete.len())).map(|number| Story {
-                of,
-                kind,
-                create: at(&create, number),
-                delete: at(&delete, number),
+            stories.extend((0..lives).map(|number| {
+                let one = |(phase, victims): &(Phase, Vec<Victims>)| Some((*phase, *victims.get(number)?));
+                let victims = phases.iter().filter_map(one).collect();
+                Story { of, kind, victims }
             }));
         }
     }
@@ -258,20 +268,46 @@ impl Stage {
     }
 
     async fn usual(&self, flavour: Flavour, before: &Picture) -> Result<Usual, String> {
-        self.harm.begin(Kind::FailsOnce, Victims::Nobody);
-        self.put(vec![flavour.manifest()?]).await?;
-        succeeded(&self.shoots()).await?;
-        let there = self.life.view.at_rest(Phase::Create).await?;
-        self.furnish().await?;
-        self.delete().await?;
-        self.gone().await?;
-        self.life.view.becomes(Phase::Delete, before).await?;
+        let (mut places, mut pictures) = (BTreeSet::new(), BTreeMap::new());
+        for phase in PHASES {
+            self.harm.begin(phase, Kind::FailsOnce, Victims::Nobody);
+            self.enter(flavour, phase).await?;
+            self.over(phase).await?;
+            let picture = match phase {
+                Phase::Delete => {
+                    self.life.view.becomes(phase, before).await?;
+                    before.clone()
+                }
+                phase => self.life.view.at_rest(phase).await?,
+            };
+            pictures.insert(phase, picture);
+            places.extend(self.harm.seen());
+        }
         Ok(Usual {
             flavour,
-            places: self.harm.seen(),
-            there,
-            gone: before.clone(),
+            places,
+            pictures,
         })
+    }
+
+    /// Does what begins a phase.
+    async fn enter(&self, flavour: Flavour, phase: Phase) -> Result<(), String> {
+        match phase {
+            Phase::Hibernate | Phase::Wake => hibernate(&self.shoots(), phase == Phase::Hibernate).await,
+            Phase::Delete => {
+                self.furnish().await?;
+                self.delete().await
+            }
+            _ => self.put(vec![flavour.manifest()?]).await,
+        }
+    }
+
+    /// Waits until the Shoot is as its user wants it in a phase.
+    async fn over(&self, phase: Phase) -> Result<(), String> {
+        match phase {
+            Phase::Delete => self.gone().await,
+            _ => succeeded(&self.shoots()).await,
+        }
     }
 
     async fn furnish(&self) -> Result<(), String> {
@@ -280,14 +316,15 @@ impl Stage {
     }
 
     async fn play(&self, usual: &Usual, story: &Story) -> Result<(), String> {
-        self.begin(story.kind, story.create);
-        self.put(vec![usual.flavour.manifest()?]).await?;
-        self.ends_as(&usual.there, story.kind, story.create, Phase::Create)
-            .await?;
-        self.furnish().await?;
-        self.begin(story.kind, story.delete);
-        self.delete().await?;
-        self.ends_as(&usual.gone, story.kind, story.delete, Phase::Delete).await
+        for phase in story.phases() {
+            let victims = story.victims(phase);
+            self.journal.forget();
+            self.harm.begin(phase, story.kind, victims);
+            self.enter(usual.flavour, phase).await?;
+            self.ends_as(&usual.pictures[&phase], story.kind, victims, phase)
+                .await?;
+        }
+        Ok(())
     }
 
     async fn ends_as(&self, wanted: &Picture, kind: Kind, victims: Victims, phase: Phase) -> Result<(), String> {
@@ -295,11 +332,6 @@ impl Stage {
             Ok(()) => self.life.view.becomes(phase, wanted).await,
             Err(why) => Err(self.life.view.explain(phase, wanted, why).await),
         }
-    }
-
-    fn begin(&self, kind: Kind, victims: Victims) {
-        self.journal.forget();
-        self.harm.begin(kind, victims);
     }
 
     /// Waits until the Shoot is as its user wants it, whatever is done to its tasks.
@@ -311,10 +343,7 @@ impl Stage {
                 self.retry().await?;
             }
         }
-        match phase {
-            Phase::Delete => self.gone().await?,
-            _ => succeeded(&self.shoots()).await?,
-        }
+        self.over(phase).await?;
         self.harm.cease();
         let (done, seen) = (self.harm.done(), self.harm.seen());
         let missed: Vec<String> = match victims {
@@ -449,7 +478,7 @@ impl Stage {
 impl fmt::Display for Usual {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = |phase| self.places.iter().filter(|place| place.phase == phase).count();
-        let (create, delete) = (count(Phase::Create), count(Phase::Delete));
-        write!(f, "{}: {create} tasks of creation, {delete} of deletion", self.flavour)
+        let counts = PHASES.map(|phase| format!("{} to {phase}", count(phase)));
+        write!(f, "{}: tasks: {}", self.flavour, counts.join(", "))
     }
 }

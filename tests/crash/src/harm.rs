@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use api_meta::{ErrorCode, Fault};
 use base_flow::{Flow, Name, TaskSettings};
 use base_flow_run::{TaskLayer, Work};
-use control_plane_shoot_flow::{DeletionFacts, ExtensionTimeouts, Goal, ShootFacts, ShootTask, shoot_flow};
+use control_plane_shoot_flow::{
+    DeletionFacts, ExtensionTimeouts, Goal, HibernationFacts, ShootFacts, ShootTask, shoot_flow,
+};
 use futures::FutureExt;
 
 use crate::script::Phase;
@@ -70,10 +72,13 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A task of one of the two flows.
+/// The phases whose flows are known here.
+pub const PHASES: [Phase; 4] = [Phase::Create, Phase::Hibernate, Phase::Wake, Phase::Delete];
+
+/// A task of one of the flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// Which flow: that of creation or of deletion.
+    /// Which flow: that of one of [`PHASES`].
     pub phase: Phase,
     /// Which task.
     pub task: ShootTask,
@@ -108,6 +113,8 @@ pub fn widest(phase: Phase) -> Result<Flow<ShootTask>, String> {
     };
     let goal = match phase {
         Phase::Delete => Goal::Delete(there),
+        Phase::Hibernate => Goal::Hibernate(HibernationFacts { api_server_runs: true }),
+        Phase::Wake => Goal::Wake,
         _ => Goal::Reconcile,
     };
     shoot_flow(&facts, &goal).map_err(|error| error.to_string())
@@ -155,6 +162,7 @@ pub struct Harm(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
+    phase: Phase,
     meant: Option<(Kind, Victims)>,
     seen: BTreeSet<Place>,
     done: BTreeSet<Place>,
@@ -176,9 +184,10 @@ impl Drop for Working {
 }
 
 impl Harm {
-    /// From now on, and until [`Harm::cease`], this is done to these.
-    pub fn begin(&self, kind: Kind, victims: Victims) {
+    /// From now on the flow of this phase runs, and until [`Harm::cease`] this is done to these of its tasks.
+    pub fn begin(&self, phase: Phase, kind: Kind, victims: Victims) {
         let mut state = self.state();
+        state.phase = phase;
         state.meant = Some((kind, victims));
         state.seen.clear();
         state.done.clear();
@@ -217,7 +226,8 @@ impl Harm {
         let harm = self.clone();
         let places = places()?;
         Ok(TaskLayer::new(move |one, work| {
-            let place = places.get(&(one.flow.clone(), one.task.to_owned())).copied();
+            let key = (harm.state().phase, one.flow.clone(), one.task.to_owned());
+            let place = places.get(&key).copied();
             harm.clone().around(place, work).boxed()
         }))
     }
@@ -301,18 +311,18 @@ fn panics() -> ! {
     std::panic::panic_any(SAID)
 }
 
-/// Every task of the two flows, by the names of its flow and itself.
+/// Every task of the flows, by their phase and the names of its flow and itself: three phases share the name of a flow.
 ///
 /// # Errors
 /// The flows are no flows.
-pub fn places() -> Result<BTreeMap<(String, String), Place>, String> {
+pub fn places() -> Result<BTreeMap<(Phase, String, String), Place>, String> {
     let mut places = BTreeMap::new();
-    for phase in [Phase::Create, Phase::Delete] {
+    for phase in PHASES {
         let flow = widest(phase)?;
         for step in flow.steps() {
             let task = step.task();
-            let names = (flow.name().to_owned(), task.name().to_owned());
-            places.insert(names, Place { phase, task });
+            let key = (phase, flow.name().to_owned(), task.name().to_owned());
+            places.insert(key, Place { phase, task });
         }
     }
     Ok(places)
@@ -324,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_name_stands_for_one_task_of_its_flow() {
-        let tasks = |phase| widest(phase).unwrap().steps().count();
-        assert_eq!(places().unwrap().len(), tasks(Phase::Create) + tasks(Phase::Delete));
+        let tasks = PHASES.map(|phase| widest(phase).unwrap().steps().count());
+        assert_eq!(places().unwrap().len(), tasks.iter().sum::<usize>());
     }
 }

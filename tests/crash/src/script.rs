@@ -1,5 +1,6 @@
-//! What the user does, in each of the two lifecycles: asks for the example Shoot, gives it a second pool, deletes it; or
-//! registers an extension, upgrades it, removes it. Each step can be repeated by a user who does not know how far it came.
+//! What the user does, in each of the lifecycles: creates the example Shoot, gives it a second pool, deletes it; or
+//! hibernates it and wakes it; or registers an extension, upgrades it, removes it. Each step can be repeated by a user who
+//! does not know how far it came.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -45,6 +46,10 @@ pub enum Phase {
     Create,
     /// It gets a second pool.
     Update,
+    /// It is hibernated.
+    Hibernate,
+    /// It is woken.
+    Wake,
     /// It is deleted.
     Delete,
     /// An extension is registered with a chart.
@@ -60,28 +65,38 @@ pub enum Phase {
 pub enum Lifecycle {
     /// A Shoot.
     Shoot,
+    /// A Shoot that is hibernated and woken.
+    Hibernation,
     /// An extension that is installed from a chart.
     Installation,
 }
 
 impl Lifecycle {
     /// All.
-    pub const ALL: [Self; 2] = [Self::Shoot, Self::Installation];
+    pub const ALL: [Self; 3] = [Self::Shoot, Self::Hibernation, Self::Installation];
 
     /// Its phases, in the order in which they come.
     #[must_use]
     pub fn phases(self) -> &'static [Phase] {
         match self {
             Self::Shoot => &[Phase::Start, Phase::Create, Phase::Update, Phase::Delete],
+            Self::Hibernation => &[
+                Phase::Start,
+                Phase::Create,
+                Phase::Hibernate,
+                Phase::Wake,
+                Phase::Delete,
+            ],
             Self::Installation => &[Phase::Start, Phase::Install, Phase::Upgrade, Phase::Remove],
         }
     }
 
-    /// The phases in which the process dies. The start is the same in both.
+    /// The phases in which the process dies: not those that another lifecycle has as well.
     #[must_use]
     pub fn fatal_phases(self) -> &'static [Phase] {
         match self {
             Self::Shoot => self.phases(),
+            Self::Hibernation => &[Phase::Hibernate, Phase::Wake],
             Self::Installation => &self.phases()[1..],
         }
     }
@@ -93,20 +108,28 @@ impl Lifecycle {
     pub async fn lasting(self, view: &View) -> Result<BTreeSet<String>, String> {
         match self {
             Self::Shoot => view.machines().await,
+            Self::Hibernation => view.claims().await,
             Self::Installation => installation::lasting(view).await,
         }
     }
 
-    /// What is left after the last phase of a run without a death.
+    /// What is left after a phase of a run without a death that should leave nothing of it: the last one, and hibernation,
+    /// which leaves nothing of the machines and nothing that runs.
     #[must_use]
     pub fn leftovers(self, pictures: &BTreeMap<Phase, Picture>) -> Vec<String> {
+        let left = |phase: Phase, words: &[&str]| {
+            let named = pictures.get(&phase).map(|picture| picture.naming(words));
+            let named = named.into_iter().flatten();
+            let objects = named.filter(|line| !line.contains("CustomResourceDefinition"));
+            objects.map(str::to_owned).collect::<Vec<_>>()
+        };
         match self {
-            Self::Shoot => {
-                let named = pictures[&Phase::Delete].naming(&["shoot", "Machine", "folder: buckets/*/"]);
-                let of_shoot = named
-                    .into_iter()
-                    .filter(|line| !line.contains("CustomResourceDefinition"));
-                of_shoot.map(str::to_owned).collect()
+            Self::Shoot | Self::Hibernation => {
+                let runs = [format!("Pod {TECHNICAL_ID}/")];
+                let mut asleep: Vec<&str> = runs.iter().map(String::as_str).collect();
+                asleep.push("seed: Machine ");
+                let all = left(Phase::Delete, &["shoot", "Machine", "folder: buckets/*/"]);
+                [left(Phase::Hibernate, &asleep), all].concat()
             }
             Self::Installation => pictures[&Phase::Remove].differences(&pictures[&Phase::Start]),
         }
@@ -117,6 +140,7 @@ impl fmt::Display for Lifecycle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Shoot => "shoot",
+            Self::Hibernation => "hibernation",
             Self::Installation => "installation",
         })
     }
@@ -128,6 +152,8 @@ impl fmt::Display for Phase {
             Self::Start => "start",
             Self::Create => "create",
             Self::Update => "update",
+            Self::Hibernate => "hibernate",
+            Self::Wake => "wake",
             Self::Delete => "delete",
             Self::Install => "install",
             Self::Upgrade => "upgrade",
@@ -162,6 +188,10 @@ pub async fn act(view: &View, phase: Phase) -> Result<(), String> {
             apply_all(garden, vec![wanted]).await.map_err(text)?;
             succeeded(&shoots).await
         }
+        Phase::Hibernate | Phase::Wake => {
+            hibernate(&shoots, phase == Phase::Hibernate).await?;
+            succeeded(&shoots).await
+        }
         Phase::Delete => {
             let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
             match shoots
@@ -177,6 +207,20 @@ pub async fn act(view: &View, phase: Phase) -> Result<(), String> {
         Phase::Upgrade => installation::upgrade(view).await,
         Phase::Remove => installation::remove(view).await,
     }
+}
+
+/// Extensions report in whole seconds: a change within the second of the one before could pass for answered.
+const NEXT_SECOND: Duration = Duration::from_secs(2);
+
+/// Sets whether the Shoot is to be hibernated.
+///
+/// # Errors
+/// The garden's refusal.
+pub async fn hibernate(shoots: &Api<Shoot>, enabled: bool) -> Result<(), String> {
+    tokio::time::sleep(NEXT_SECOND).await;
+    let patch = Patch::Merge(json!({"spec": {"hibernation": {"enabled": enabled}}}));
+    let patched = shoots.patch(NAME, &PatchParams::default(), &patch).await;
+    patched.map(drop).map_err(text)
 }
 
 /// Makes what a Shoot needs in the garden, and waits until one can be asked for.

@@ -1,6 +1,7 @@
 //! What the people in front of a landscape can see of it and do to it, wherever it runs.
 
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +10,13 @@ use api_core::authentication::{AdminKubeconfigRequest, KubeconfigRequestSpec};
 use api_core::v1beta1::Shoot;
 use api_machine::Machine;
 use base_client::Connector;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::{ListParams, PostParams};
 use kube::config::Kubeconfig;
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client, Resource, ResourceExt};
 use programs_orangery::landscape::apply_all;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::installation;
@@ -69,17 +73,15 @@ impl View {
     /// # Errors
     /// The seed's refusal.
     pub async fn machines(&self) -> Result<BTreeSet<String>, String> {
-        let api: Api<Machine> = Api::namespaced(self.seed.clone(), TECHNICAL_ID);
-        match api.list(&ListParams::default()).await {
-            // The kind is not there before the seed has its custom resource definitions.
-            Err(error) if base_client::is_missing(&error) => Ok(BTreeSet::new()),
-            listed => Ok(listed
-                .map_err(|error| error.to_string())?
-                .items
-                .iter()
-                .filter_map(ResourceExt::uid)
-                .collect()),
-        }
+        uids::<Machine>(&self.seed).await
+    }
+
+    /// The uids of the claims of the volumes that hold the Shoot's data.
+    ///
+    /// # Errors
+    /// The seed's refusal.
+    pub async fn claims(&self) -> Result<BTreeSet<String>, String> {
+        uids::<PersistentVolumeClaim>(&self.seed).await
     }
 
     /// All that there is. `phase` says whether there is a Shoot to look into, or an installation to look at closely.
@@ -91,7 +93,7 @@ impl View {
         let closely = matches!(phase, Phase::Install | Phase::Upgrade | Phase::Remove).then_some(installation::NAME);
         picture.add_server("garden", &self.garden, closely).await?;
         picture.add_server("seed", &self.seed, closely).await?;
-        if matches!(phase, Phase::Create | Phase::Update) {
+        if matches!(phase, Phase::Create | Phase::Update | Phase::Wake) {
             picture.add_server("shoot", &self.shoot().await?, None).await?;
         }
         for folder in &self.folders {
@@ -216,5 +218,19 @@ impl View {
             waited += pause;
             pause = (pause * 2).min(self.pace.seldom);
         }
+    }
+}
+
+/// The uids of all objects of a kind in the Shoot's namespace.
+async fn uids<K>(seed: &Client) -> Result<BTreeSet<String>, String>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+{
+    let api: Api<K> = Api::namespaced(seed.clone(), TECHNICAL_ID);
+    match api.list(&ListParams::default()).await {
+        // The kind is not there before the seed has its custom resource definitions.
+        Err(error) if base_client::is_missing(&error) => Ok(BTreeSet::new()),
+        Err(error) => Err(error.to_string()),
+        Ok(listed) => Ok(listed.items.iter().filter_map(ResourceExt::uid).collect()),
     }
 }

@@ -6,13 +6,16 @@ use crate::process::{call, cargo};
 /// What to kill or to break, how often, where to begin.
 #[derive(clap::Args)]
 pub(crate) struct Crash {
-    /// Die at every API call that writes in the life of a Shoot and of an installation, in one process and virtual time;
-    /// else kill the real binary at random moments
+    /// Die at every API call that writes in the life of a Shoot, in its hibernation and in the life of an installation, in
+    /// one process and virtual time; else kill the real binary at random moments
     #[arg(long, group = "simulated")]
     every_call: bool,
     /// Only those calls that are made while an extension is installed, upgraded and removed
-    #[arg(long, requires = "every_call")]
+    #[arg(long, requires = "every_call", conflicts_with = "hibernation")]
     installation: bool,
+    /// Only those calls that are made while a Shoot is hibernated and woken
+    #[arg(long, requires = "every_call")]
+    hibernation: bool,
     /// Harm every task of a Shoot's flows instead, in one process and virtual time: it fails, runs twice, hangs, panics
     #[arg(long, group = "simulated")]
     tasks: bool,
@@ -66,6 +69,9 @@ pub(crate) fn run(crash: &Crash) -> Outcome {
         command.args(["--runs", &crash.runs.unwrap_or(RUNS).to_string()]);
     } else if let Some(sample) = crash.sample {
         command.args(["--sample", &sample.to_string()]);
+    }
+    if crash.hibernation {
+        command.args(["--lifecycle", "hibernation"]);
     }
     if crash.installation {
         command.args(["--lifecycle", "installation"]);

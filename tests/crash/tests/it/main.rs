@@ -34,6 +34,11 @@ fn a_death_at_any_call_that_writes_is_survived() {
 }
 
 #[test]
+fn a_death_while_a_shoot_falls_asleep_or_wakes_is_survived() {
+    survives_deaths_at_a_sample_of_calls(&baseline(Lifecycle::Hibernation, 1).unwrap());
+}
+
+#[test]
 fn a_death_while_an_extension_is_installed_upgraded_or_removed_is_survived() {
     survives_deaths_at_a_sample_of_calls(&baseline(Lifecycle::Installation, 1).unwrap());
 }

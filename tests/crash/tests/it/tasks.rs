@@ -4,7 +4,7 @@ use tests_crash::every_task::{Story, alone, play_all, sample, together, usual};
 use tests_crash::flavour::Flavour;
 use tests_crash::harm::Kind;
 
-/// Lives, for each kind of harm that lasts, in which one task of creation and one of deletion suffer it; all of them are
+/// Lives, for each kind of harm that lasts, in which one task of each flow suffers it; all of them are
 /// for `cargo xtask crash --tasks`.
 const LIVES: usize = 1;
 const SEED: u64 = 1;
