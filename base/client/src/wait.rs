@@ -2,7 +2,7 @@
 //! reason why it was not over. Nothing here polls.
 
 use std::collections::BTreeSet;
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::time::Duration;
 
 use api_meta::{Fault, FaultClass};
@@ -188,9 +188,9 @@ fn place_of(object: &impl ResourceExt) -> String {
 }
 
 /// The first five of these names, and how many more there are.
-pub fn some_of<'n>(names: impl ExactSizeIterator<Item = &'n String>) -> String {
+pub fn some_of(names: impl ExactSizeIterator<Item = impl Display>) -> String {
     let more = names.len().saturating_sub(SHOWN_MAX);
-    let shown: Vec<&str> = names.take(SHOWN_MAX).map(String::as_str).collect();
+    let shown: Vec<String> = names.take(SHOWN_MAX).map(|name| name.to_string()).collect();
     match more {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),

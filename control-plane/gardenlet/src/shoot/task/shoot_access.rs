@@ -65,9 +65,7 @@ pub(crate) async fn connect(op: &Operation, secrets: &ShootSecrets) -> Result<ku
     let client = own_client(op, secrets)?;
     let version = client.apiserver_version().await;
     version.map_err(|error| base_client::fault_of(error, "ask the shoot's API server for its version"))?;
-    if !op.shoot.workerless {
-        // With a new connection, if there was one before.
-        op.context.nodes.open(op.namespace(), None, || Ok(client.clone()))?;
-    }
+    // With a new connection, if there was one before.
+    op.context.inside.open(op.namespace(), op.shoot.workerless, &client)?;
     Ok(client)
 }
