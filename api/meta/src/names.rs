@@ -56,6 +56,10 @@ pub const REFERENCED_RESOURCES: &str = "referenced-resources";
 /// Prefix of copies of referenced objects in a shoot's namespace.
 pub const REFERENCED_RESOURCES_PREFIX: &str = "ref-";
 
+/// The Lease that an extension renews in its namespace to report that it is alive (gardener/gardener v1.150
+/// extensions/pkg/controller/heartbeat).
+pub const HEARTBEAT_LEASE: &str = "gardener-extension-heartbeat";
+
 /// The namespace of a shoot in its seed and the name of its Cluster, unless `status.technicalID` says otherwise.
 pub fn technical_id(project: &str, shoot: &str) -> String {
     format!("shoot--{project}--{shoot}")

@@ -26,5 +26,5 @@ pub use changes::{Change, Changes};
 pub use controller::{Controller, Next};
 pub use events::{EventType, Recorder};
 pub use key::ObjectKey;
-pub use lease::{Lost, heartbeat, lead};
+pub use lease::{Lost, heartbeat, heartbeat_while, lead};
 pub use mirrors::{Mirror, MirrorChange, Mirrors};

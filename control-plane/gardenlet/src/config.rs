@@ -1,9 +1,11 @@
 //! What a gardenlet is told at its start. Plain values; nothing here reads files.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
 use api_core::v1beta1::Seed;
+use api_meta::conditions::shoot;
 use base_flow_run::{Feed, TaskLayer};
 
 /// How clients reach the API servers of shoots.
@@ -75,6 +77,8 @@ pub struct Config {
     pub shoots_max: usize,
     /// How often a healthy shoot is reconciled without cause.
     pub sync_period: Duration,
+    /// When the health of a shoot is trouble.
+    pub care: CareSettings,
     /// How long backups stay after their shoot is gone.
     pub backup_grace: Duration,
     /// How pods of extensions reach the garden; without it none can.
@@ -83,6 +87,40 @@ pub struct Config {
     pub feed: Feed,
     /// Around every task of the flows of shoots: for whoever makes tasks fail. None, unless a program gives one.
     pub task_layer: TaskLayer,
+}
+
+/// When trouble of a shoot makes a condition `False`, and what extensions report is too old.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CareSettings {
+    /// How long a condition of this type is `Progressing` before it is `False`; one without a threshold is `False` at once.
+    pub thresholds: BTreeMap<String, Duration>,
+    /// The age of an extension's heartbeat from which on what it reports is outdated; nothing: never.
+    pub stale_after: Option<Duration>,
+}
+
+impl CareSettings {
+    /// The threshold of a type of conditions.
+    #[must_use]
+    pub fn threshold(&self, type_: &str) -> Option<Duration> {
+        self.thresholds.get(type_).copied()
+    }
+}
+
+/// Those of the gardenlet chart (gardener/gardener v1.150 charts/gardener/gardenlet/values.yaml).
+impl Default for CareSettings {
+    fn default() -> Self {
+        let minutes = |type_: &str, minutes: u64| (type_.to_owned(), Duration::from_secs(60 * minutes));
+        Self {
+            thresholds: BTreeMap::from([
+                minutes(shoot::API_SERVER_AVAILABLE, 1),
+                minutes(shoot::CONTROL_PLANE_HEALTHY, 1),
+                minutes(shoot::OBSERVABILITY_COMPONENTS_HEALTHY, 1),
+                minutes(shoot::SYSTEM_COMPONENTS_HEALTHY, 1),
+                minutes(shoot::EVERY_NODE_READY, 5),
+            ]),
+            stale_after: Some(Duration::from_secs(300)),
+        }
+    }
 }
 
 /// As upstream's default: more would only queue in the seed's API server.
@@ -106,6 +144,7 @@ impl Config {
             etcd_storage: ETCD_STORAGE.to_owned(),
             shoots_max: SHOOTS_MAX,
             sync_period: SYNC_PERIOD,
+            care: CareSettings::default(),
             backup_grace: Duration::ZERO,
             garden_access: None,
             feed: Feed::default(),

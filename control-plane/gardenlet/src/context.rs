@@ -15,6 +15,7 @@ use components_seed::CLUSTER_ROLE;
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::runtime::watcher;
@@ -24,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::installation::{Apis, Charts, GENERIC_KUBECONFIG, Rendering};
-use crate::shoot::NodeMirrors;
+use crate::shoot::Inside;
 
 /// Field manager of everything gardenlet applies.
 pub(crate) const MANAGER: &str = "gardenlet";
@@ -57,8 +58,8 @@ pub(crate) struct Context {
     pub garden_caches: GardenCaches,
     /// Mirrors of the seed.
     pub seed_caches: SeedCaches,
-    /// Mirrors of the nodes of shoots.
-    pub nodes: NodeMirrors,
+    /// Mirrors of what care sees inside of shoots.
+    pub inside: Inside,
     /// Charts of extensions.
     pub charts: Charts,
     /// Renders them.
@@ -106,6 +107,8 @@ pub(crate) struct SeedCaches {
     pub deployments: Cache<Deployment>,
     pub stateful_sets: Cache<StatefulSet>,
     pub extension_namespaces: Cache<Namespace>,
+    /// The heartbeats of extensions.
+    pub heartbeats: Cache<Lease>,
     /// Those that are filled with tokens of the garden, and the kubeconfigs that go with them.
     pub access_secrets: Cache<Secret>,
     /// Those of the seed's gardener-resource-manager.
@@ -177,6 +180,7 @@ impl SeedCaches {
             deployments: Cache::start(Api::all(seed.clone()), control_planes.clone(), stop.clone()),
             stateful_sets: Cache::start(Api::all(seed.clone()), control_planes, stop.clone()),
             extension_namespaces: Cache::start(Api::all(seed.clone()), extensions, stop.clone()),
+            heartbeats: Cache::start(Api::all(seed.clone()), named(names::HEARTBEAT_LEASE), stop.clone()),
             access_secrets: Cache::start(Api::all(seed.clone()), access, stop.clone()),
             manager_roles: Cache::start(Api::all(seed.clone()), named(CLUSTER_ROLE), stop.clone()),
             manager_role_bindings: Cache::start(Api::all(seed.clone()), named(CLUSTER_ROLE), stop.clone()),

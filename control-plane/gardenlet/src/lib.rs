@@ -25,7 +25,7 @@ use base_controller::Recorder;
 use futures::FutureExt;
 use tokio_util::sync::CancellationToken;
 
-pub use config::{Addressing, Config, ETCD_STORAGE, GardenAccess, Images, SHOOTS_MAX, SYNC_PERIOD};
+pub use config::{Addressing, CareSettings, Config, ETCD_STORAGE, GardenAccess, Images, SHOOTS_MAX, SYNC_PERIOD};
 pub use context::Clients;
 pub use seed::kinds_of_seed;
 
@@ -55,11 +55,11 @@ pub async fn run(
     seed::register(&garden, &config).await?;
     let stop = stop.child_token();
     let garden_caches = GardenCaches::start(&garden, &stop);
-    let (nodes, node_changes) = shoot::node_mirrors(&garden_caches.shoots, config.seed_name(), stop.clone());
+    let (inside, inside_changes) = shoot::Inside::new(&garden_caches.shoots, config.seed_name(), &stop);
     let context = Arc::new(Context {
         garden_caches,
         seed_caches: SeedCaches::start(&seed, &stop),
-        nodes,
+        inside,
         charts: installation::Charts::new(clock.clone(), entropy.clone()),
         rendering: installation::Rendering::default(),
         apis: installation::Apis::default(),
@@ -93,7 +93,7 @@ pub async fn run(
         backup::run_buckets(context.clone(), stop.clone()).boxed(),
         backup::run_entries(context.clone(), stop.clone()).boxed(),
         network_policy::run(context.clone(), stop.clone()).boxed(),
-        shoot::run_care(context.clone(), node_changes, stop.clone()).boxed(),
+        shoot::run_care(context.clone(), inside_changes, stop.clone()).boxed(),
         shoot::run(context.clone(), stop.clone()).boxed(),
     );
     Ok(())

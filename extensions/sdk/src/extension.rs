@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_extensions::{Cluster, ExtensionClass};
+use api_meta::names::HEARTBEAT_LEASE;
 use base_clock::{Clock, Entropy};
 use base_controller::{Cache, Controller, ObjectKey, Recorder, heartbeat};
 use base_telemetry::Metrics;
@@ -21,9 +22,7 @@ use crate::actuator::{Actuator, Observer};
 use crate::kinds::ActuatedKind;
 use crate::reconcile::{Primary, Secondary, Shared, lets_go_on};
 
-/// The heartbeat's Lease (gardener/gardener v1.150 extensions/pkg/controller/heartbeat).
-pub const HEARTBEAT_LEASE: &str = "gardener-extension-heartbeat";
-/// How often it is renewed (same source).
+/// How often the heartbeat is renewed (gardener/gardener v1.150 extensions/pkg/controller/heartbeat).
 pub const HEARTBEAT_PERIOD: Duration = Duration::from_secs(30);
 
 type Run = BoxFuture<'static, ()>;

@@ -12,8 +12,9 @@ mod reconcile;
 mod status;
 
 pub use actuator::{Actuator, Context, Observer, Outcome};
+pub use api_meta::names::HEARTBEAT_LEASE;
 pub use cluster::ClusterView;
 pub use codes::{CodeTable, InvalidTable};
-pub use extension::{Extension, HEARTBEAT_LEASE, HEARTBEAT_PERIOD, Registration};
+pub use extension::{Extension, HEARTBEAT_PERIOD, Registration};
 pub use kinds::{ActuatedKind, CommonStatus, InfrastructureOwn, OperatingSystemConfigOwn, WorkerOwn};
 pub use operation::Operation;

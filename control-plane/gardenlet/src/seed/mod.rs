@@ -1,5 +1,6 @@
 //! The seed controller: makes a cluster fit to be a seed, registers it in the garden, and says how it stands.
 
+mod alive;
 mod apply;
 mod cluster;
 mod extensions;
@@ -9,41 +10,31 @@ mod plan;
 mod report;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use api_core::v1beta1::Seed;
-use api_meta::{Fault, finalizers, names};
+use api_meta::{Fault, finalizers, labels, names};
+use api_resources::ManagedResource;
 use base_client::add_finalizer;
-use base_controller::{Controller, Next, ObjectKey, changed_by_others, heartbeat};
+use base_controller::{Controller, Next, ObjectKey, changed_by_others};
 use components_seed::RESOURCE_MANAGER;
 use futures::FutureExt;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
+use alive::Silence;
 
 pub(crate) use apply::register;
 pub use cluster::kinds_of_seed;
 pub(crate) use cluster::prepare_cluster;
 
-/// How often the lease is renewed: a garden that waits 40 s (upstream) sees three beats before it doubts.
-const HEARTBEAT_PERIOD: Duration = Duration::from_secs(10);
-
 /// Keeps our Seed's status true, and its lease alive, until `stop`.
 pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
     let name = context.config.seed_name().to_owned();
-    let leases: kube::Api<Lease> = context.in_garden(names::SEED_LEASE_NAMESPACE);
-    let identity = context.config.identity.clone();
-    let beating = heartbeat(
-        leases,
-        &name,
-        &identity,
-        HEARTBEAT_PERIOD,
-        context.clock.clone(),
-        stop.clone(),
-    );
+    let (silent, silence) = watch::channel(None);
+    let beating = alive::beat(context.clone(), silent, stop.clone());
     let caches = &context.garden_caches;
     // A Seed in deletion waits for what is on it to go.
     let call = |concerned: bool, name: &str| -> Vec<ObjectKey> {
@@ -60,6 +51,7 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
         installation,
         extension,
         registration,
+        resource,
     ] = std::array::from_fn(|_| name.clone());
     let controller = Controller::new("seed", caches.seeds.clone())
         .only(move |seed: &Seed| seed.name_any() == ours)
@@ -88,9 +80,14 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
             let concerned = change.deleted && going::has_installation(&installation, &change.object);
             call(concerned, &installation)
         });
+    let controller = controller
+        .watches(&context.seed_caches.managed_resources, move |change| {
+            call(is_system_component(&change.object), &resource)
+        })
+        .called_by(alive::changes(&silence, &name));
     let reconciling = controller.run(stop.clone(), {
         let context = context.clone();
-        move |seed| reconcile(context.clone(), seed).boxed()
+        move |seed| reconcile(context.clone(), seed, silence.clone()).boxed()
     });
     tokio::join!(beating, reconciling);
 }
@@ -104,13 +101,31 @@ fn is_resource_manager(deployment: &Deployment) -> bool {
     place == (Some(names::GARDEN_NAMESPACE), Some(RESOURCE_MANAGER))
 }
 
-async fn reconcile(context: Arc<Context>, seed: Arc<Seed>) -> Result<Next, Fault> {
+/// Whether it holds something that all shoots of the seed share. What an installation of an extension holds counts for that
+/// installation.
+fn is_system_component(resource: &ManagedResource) -> bool {
+    let in_garden = resource.metadata.namespace.as_deref() == Some(names::GARDEN_NAMESPACE);
+    let of_seed = resource.spec.class.as_deref().is_some_and(|class| !class.is_empty());
+    let of_installation = resource.labels().contains_key(labels::CONTROLLER_INSTALLATION_NAME);
+    in_garden && of_seed && !of_installation
+}
+
+async fn reconcile(context: Arc<Context>, seed: Arc<Seed>, silence: Silence) -> Result<Next, Fault> {
     if seed.metadata.deletion_timestamp.is_some() {
         return going::reconcile(&context, &seed).await;
     }
     let seeds: kube::Api<Seed> = kube::Api::all(context.garden.clone());
     let seed = add_finalizer(&seeds, (*seed).clone(), finalizers::GARDENER).await?;
-    let seen = observe::observe(&context, &seed).await?;
+    let seen = match observe::observe(&context, &seed).await {
+        Ok(seen) => seen,
+        Err(fault) => {
+            let why = silence.borrow().clone();
+            if let Some(why) = why {
+                alive::report_silence(&context, &seed, &why).await?;
+            }
+            return Err(fault);
+        }
+    };
     let plan = plan::plan(&seed, &seen, &context.config, context.clock.now());
     apply::apply(&context, &plan).await?;
     report::report(&context, &seed, plan.status).await?;

@@ -11,7 +11,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{Api, ResourceExt};
 
 use super::extensions::is_of_seed;
+use super::is_system_component;
 use crate::context::Context;
+use crate::shoot::{not_applied, unhealthy};
 
 /// The seed's cluster and what the garden holds for it.
 pub(crate) struct Seen {
@@ -23,6 +25,8 @@ pub(crate) struct Seen {
     pub cluster_uid: String,
     /// The Deployment of its gardener-resource-manager.
     pub resource_manager: Option<Deployment>,
+    /// What does not run well of what its shoots share, as "ManagedResource name: why".
+    pub troubled_components: Vec<String>,
     /// Its backup bucket in the garden.
     pub bucket: Option<BackupBucket>,
     /// Its own Extensions.
@@ -52,8 +56,19 @@ pub(crate) async fn observe(context: &Context, seed: &Seed) -> Result<Seen, Faul
         cluster_identity: identity.and_then(|map| map.data?.get(names::CLUSTER_IDENTITY).cloned()),
         cluster_uid: system.and_then(|namespace| namespace.uid()).unwrap_or_default(),
         resource_manager,
+        troubled_components: troubled_components(context),
         bucket: bucket.map(|bucket| (*bucket).clone()),
     })
+}
+
+fn troubled_components(context: &Context) -> Vec<String> {
+    let resources = context.seed_caches.managed_resources.list_in(names::GARDEN_NAMESPACE);
+    let shared = resources.iter().filter(|resource| is_system_component(resource));
+    let troubled = shared.filter_map(|resource| {
+        let why = not_applied(resource).or_else(|| unhealthy(resource))?;
+        Some(format!("ManagedResource {}: {why}", resource.name_any()))
+    });
+    troubled.collect()
 }
 
 /// The seed's own Extensions. Read from the API server: a mirror that is behind would have them requested twice.

@@ -8,8 +8,8 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 
-use super::extensions;
 use super::observe::Seen;
+use super::{alive, extensions};
 use crate::config::Config;
 use crate::shoot::deployment_not_rolled_out;
 
@@ -51,16 +51,8 @@ pub(crate) fn plan(seed: &Seed, seen: &Seen, config: &Config, now: Timestamp) ->
     status.observed_generation = seed.metadata.generation;
     let extensions = extensions::plan(seed, &seen.registrations, &seen.extensions);
     status.last_operation = Some(extensions.last_operation(status.last_operation.as_ref(), now));
-    let said = "Gardenlet is posting ready status.";
-    Condition::new(
-        conditions::seed::GARDENLET_READY,
-        ConditionStatus::True,
-        "GardenletReady",
-        said,
-        now,
-    )
-    .put_into(&mut status.conditions);
-    system_condition(seen.resource_manager.as_ref(), now).put_into(&mut status.conditions);
+    alive::ready(now).put_into(&mut status.conditions);
+    system_condition(seen, now).put_into(&mut status.conditions);
     let bucket = bucket_of(seed);
     match bucket {
         Some(_) => {
@@ -89,24 +81,26 @@ fn runs(resource_manager: Option<&Deployment>) -> bool {
 }
 
 /// Whether the seed's own parts run. Without its gardener-resource-manager, nothing that charts hold is applied.
-fn system_condition(resource_manager: Option<&Deployment>, now: Timestamp) -> Condition {
+fn system_condition(seen: &Seen, now: Timestamp) -> Condition {
     let type_ = conditions::seed::SYSTEM_COMPONENTS_HEALTHY;
-    let missing = match resource_manager {
+    let unhealthy = |reason: &str, message: &str| Condition::new(type_, ConditionStatus::False, reason, message, now);
+    let missing = match &seen.resource_manager {
         Some(deployment) => deployment_not_rolled_out(deployment),
         None => Some("it does not exist yet".to_owned()),
     };
-    match missing {
-        None => {
-            let said = "All kinds, namespaces and system components that shoots and extensions need exist.";
-            Condition::new(type_, ConditionStatus::True, "SystemComponentsRunning", said, now)
+    if let Some(why) = missing {
+        let message = format!(
+            "Deployment {}/{RESOURCE_MANAGER}: {why}. Charts of extensions are not applied to the seed until it runs.",
+            names::GARDEN_NAMESPACE
+        );
+        return unhealthy("ResourceManagerNotRunning", &message);
+    }
+    match seen.troubled_components.as_slice() {
+        [] => {
+            let message = "All kinds, namespaces and system components that shoots and extensions need exist.";
+            Condition::new(type_, ConditionStatus::True, "SystemComponentsRunning", message, now)
         }
-        Some(why) => {
-            let said = format!(
-                "Deployment {}/{RESOURCE_MANAGER}: {why}. Charts of extensions are not applied to the seed until it runs.",
-                names::GARDEN_NAMESPACE
-            );
-            Condition::new(type_, ConditionStatus::False, "ResourceManagerNotRunning", &said, now)
-        }
+        troubled => unhealthy("SystemComponentsUnhealthy", &troubled.join("; ")),
     }
 }
 
@@ -203,6 +197,7 @@ mod tests {
             cluster_identity: None,
             cluster_uid: "c".into(),
             resource_manager: None,
+            troubled_components: Vec::new(),
             bucket,
             extensions: Vec::new(),
             registrations: Vec::new(),
@@ -262,10 +257,11 @@ mod tests {
     }
 
     #[test]
-    fn the_system_is_healthy_once_the_resource_manager_is_rolled_out() {
-        let system = |deployment: Option<Deployment>| {
+    fn the_system_is_healthy_once_the_resource_manager_and_what_it_applies_run() {
+        let system = |deployment: Option<Deployment>, troubled: &[&str]| {
             let mut seen = seen(None);
             seen.resource_manager = deployment;
+            seen.troubled_components = troubled.iter().map(|one| (*one).to_owned()).collect();
             let status = planned(&seed(false), &seen).status;
             Condition::find(&status.conditions, conditions::seed::SYSTEM_COMPONENTS_HEALTHY)
                 .unwrap()
@@ -281,12 +277,19 @@ mod tests {
             .unwrap();
             Some(deployment)
         };
-        for (deployment, status, said) in [
-            (None, ConditionStatus::False, "it does not exist yet"),
-            (with_status(0), ConditionStatus::False, "0 of 1 pods are available"),
-            (with_status(1), ConditionStatus::True, "exist."),
+        let troubled = "ManagedResource istio: ApplyFailed: x";
+        for (deployment, troubled, status, said) in [
+            (None, &[][..], ConditionStatus::False, "it does not exist yet"),
+            (
+                with_status(0),
+                &[troubled],
+                ConditionStatus::False,
+                "0 of 1 pods are available",
+            ),
+            (with_status(1), &[troubled], ConditionStatus::False, troubled),
+            (with_status(1), &[], ConditionStatus::True, "exist."),
         ] {
-            let condition = system(deployment);
+            let condition = system(deployment, troubled);
             assert_eq!(condition.status, status, "{condition:?}");
             assert!(condition.message.contains(said), "{condition:?}");
         }

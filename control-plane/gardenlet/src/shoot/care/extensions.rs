@@ -1,0 +1,248 @@
+//! What extensions report of a shoot: the conditions on its extension objects, of every kind, and whether who reports them
+//! is alive (gardener/gardener v1.150 pkg/gardenlet/controller/shoot/care/health.go `retrieveExtensions`,
+//! pkg/utils/kubernetes/health/checker/checker.go `CheckExtensionCondition`).
+
+use std::time::Duration;
+
+use api_core::v1beta1 as core;
+use api_extensions::{BackupEntry, ExtensionObject};
+use api_meta::names::{self, HEARTBEAT_LEASE};
+use api_meta::{Condition, ConditionStatus};
+use api_rules::{KindType, is_responsible};
+use base_controller::{Cache, ObjectKey};
+use jiff::Timestamp;
+use kube::ResourceExt;
+
+use super::threshold::{Finding, Verdict};
+use crate::context::Context;
+
+/// A condition that an extension reports.
+#[derive(Clone, Debug)]
+pub(super) struct Report {
+    /// Kind of the extension object.
+    pub(super) kind: String,
+    /// "namespace/name" of the extension object.
+    pub(super) place: String,
+    pub(super) condition: Condition,
+    pub(super) heartbeat: Heartbeat,
+}
+
+/// What is known of the heartbeat of an extension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heartbeat {
+    /// Renewed last at this time.
+    At(Timestamp),
+    /// It is installed here, and has none.
+    Missing,
+    /// Another operator installed it: where its heartbeat would be is not known.
+    Elsewhere,
+}
+
+/// What the extension objects of a shoot report.
+pub(super) fn reports(context: &Context, shoot: &core::Shoot, namespace: &str) -> Vec<Report> {
+    let caches = &context.seed_caches;
+    let mut found = in_namespace(context, &caches.extensions, namespace);
+    if !shoot.spec.provider.workers.is_empty() {
+        found.extend(in_namespace(context, &caches.container_runtimes, namespace));
+        found.extend(in_namespace(context, &caches.control_planes, namespace));
+        found.extend(in_namespace(context, &caches.infrastructures, namespace));
+        found.extend(in_namespace(context, &caches.networks, namespace));
+        found.extend(in_namespace(context, &caches.os_configs, namespace));
+        found.extend(in_namespace(context, &caches.workers, namespace));
+    }
+    let entry = names::backup_entry(namespace, &shoot.uid().unwrap_or_default());
+    let entry = caches.backup_entries.get(&ObjectKey::cluster(&entry));
+    found.extend(entry.iter().flat_map(|entry| of_object::<BackupEntry>(context, entry)));
+    found
+}
+
+fn in_namespace<K>(context: &Context, cache: &Cache<K>, namespace: &str) -> Vec<Report>
+where
+    K: ExtensionObject,
+{
+    let objects = cache.list_in(namespace);
+    objects
+        .iter()
+        .flat_map(|object| of_object(context, &**object))
+        .collect()
+}
+
+fn of_object<K: ExtensionObject>(context: &Context, object: &K) -> Vec<Report> {
+    let Some(status) = object.status().filter(|status| !status.conditions.is_empty()) else {
+        return Vec::new();
+    };
+    let heartbeat = heartbeat(context, &KindType::new(K::KIND, object.type_()));
+    let place = ObjectKey::of(object).to_string();
+    let report = |condition: &Condition| Report {
+        kind: K::KIND.to_owned(),
+        place: place.clone(),
+        condition: condition.clone(),
+        heartbeat,
+    };
+    status.conditions.iter().map(report).collect()
+}
+
+/// The heartbeat of the extension that is responsible for a kind and type.
+fn heartbeat(context: &Context, wanted: &KindType) -> Heartbeat {
+    let caches = (&context.garden_caches, &context.seed_caches);
+    let registrations = caches.0.registrations.list();
+    let Some(responsible) = registrations.iter().find(|one| is_responsible(one, wanted)) else {
+        return Heartbeat::Elsewhere;
+    };
+    let (name, seed) = (responsible.name_any(), context.config.seed_name());
+    let installations = caches.0.installations.list();
+    let installation = installations.iter().find(|one| {
+        let on = one.spec.seed_ref.as_ref().and_then(|seed| seed.name.as_deref());
+        one.spec.registration_ref.name.as_deref() == Some(&name) && on == Some(seed)
+    });
+    let namespace = installation.map(|one| names::extension_namespace(&one.name_any()));
+    let is_ours = |namespace: &String| {
+        let known = &caches.1.extension_namespaces;
+        known.get(&ObjectKey::cluster(namespace)).is_some()
+    };
+    let Some(namespace) = namespace.filter(is_ours) else {
+        return Heartbeat::Elsewhere;
+    };
+    let lease = caches
+        .1
+        .heartbeats
+        .get(&ObjectKey::namespaced(&namespace, HEARTBEAT_LEASE));
+    let renewed = lease.and_then(|lease| Some(lease.spec.as_ref()?.renew_time.as_ref()?.0));
+    renewed.map_or(Heartbeat::Missing, Heartbeat::At)
+}
+
+/// What is wrong by these reports, in the condition `type_` of the shoot: the first that fails, else the first that is
+/// outdated, else the first that progresses.
+pub(super) fn trouble(
+    reports: &[Report],
+    type_: &str,
+    stale_after: Option<Duration>,
+    now: Timestamp,
+) -> Option<Finding> {
+    let concerned: Vec<&Report> = reports.iter().filter(|one| one.condition.type_ == type_).collect();
+    let of = |judge: &dyn Fn(&Report) -> Option<Finding>| concerned.iter().find_map(|report| judge(report));
+    of(&|report| failing(report, stale_after, now))
+        .or_else(|| of(&|report| outdated(report, stale_after, now)))
+        .or_else(|| of(&progressing))
+}
+
+/// Whether nobody knows if what it reports still holds.
+fn is_outdated(report: &Report, stale_after: Option<Duration>, now: Timestamp) -> bool {
+    let Some(threshold) = stale_after else { return false };
+    match report.heartbeat {
+        Heartbeat::At(at) => Duration::try_from(now.duration_since(at)).unwrap_or_default() > threshold,
+        Heartbeat::Missing => true,
+        Heartbeat::Elsewhere => false,
+    }
+}
+
+fn outdated(report: &Report, stale_after: Option<Duration>, now: Timestamp) -> Option<Finding> {
+    if !is_outdated(report, stale_after, now) {
+        return None;
+    }
+    let Report { kind, place, .. } = report;
+    let last = match report.heartbeat {
+        Heartbeat::At(at) => format!("its last heartbeat was at {at:.0}"),
+        _ => format!("it renews no Lease {HEARTBEAT_LEASE} in its namespace"),
+    };
+    let message = format!("{kind} extension ({place}) reports an outdated health status: {last}.");
+    let reason = format!("{kind}OutdatedHealthCheckReport");
+    Some(Finding::new(Verdict::Unseen, &reason, &message))
+}
+
+fn failing(report: &Report, stale_after: Option<Duration>, now: Timestamp) -> Option<Finding> {
+    let bad = matches!(
+        report.condition.status,
+        ConditionStatus::False | ConditionStatus::Unknown
+    );
+    if !bad || is_outdated(report, stale_after, now) {
+        return None;
+    }
+    let Report {
+        kind, place, condition, ..
+    } = report;
+    let message = format!(
+        "{kind} extension ({place}) reports failing health check: {}",
+        condition.message
+    );
+    let mut finding = Finding::new(Verdict::Failing, &format!("{kind}UnhealthyReport"), &message);
+    finding.codes.clone_from(&condition.codes);
+    Some(finding)
+}
+
+fn progressing(report: &Report) -> Option<Finding> {
+    let Report { kind, condition, .. } = report;
+    if condition.status != ConditionStatus::Progressing {
+        return None;
+    }
+    let reason = format!("{kind}{}", condition.reason);
+    let mut finding = Finding::new(Verdict::Progressing, &reason, &condition.message);
+    finding.codes.clone_from(&condition.codes);
+    Some(finding)
+}
+
+#[cfg(test)]
+mod tests {
+    use api_meta::ErrorCode;
+
+    use super::*;
+
+    const TYPE: &str = "EveryNodeReady";
+    const STALE: Option<Duration> = Some(Duration::from_secs(300));
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn report(kind: &str, type_: &str, status: ConditionStatus, heartbeat: Heartbeat) -> Report {
+        let mut condition = Condition::new(type_, status, "Busy", "m", at(0));
+        condition.codes = vec![ErrorCode::InfraQuotaExceeded];
+        Report {
+            kind: kind.to_owned(),
+            place: "a/b".to_owned(),
+            condition,
+            heartbeat,
+        }
+    }
+
+    fn found(reports: &[Report]) -> Option<(Verdict, String)> {
+        trouble(reports, TYPE, STALE, at(1000)).map(|finding| (finding.verdict, finding.reason))
+    }
+
+    #[test]
+    fn the_worst_report_of_a_condition_decides() {
+        use ConditionStatus::{False, Progressing, True, Unknown};
+        let alive = Heartbeat::At(at(900));
+        let healthy = report("Worker", TYPE, True, alive);
+        let other = report("Network", "SystemComponentsHealthy", False, alive);
+        assert_eq!(found(&[healthy.clone(), other]), None);
+        let moving = report("Infrastructure", TYPE, Progressing, alive);
+        let progresses = Some((Verdict::Progressing, "InfrastructureBusy".to_owned()));
+        assert_eq!(found(&[healthy, moving.clone()]), progresses);
+        let stale = report("Network", TYPE, True, Heartbeat::At(at(699)));
+        let unseen = Some((Verdict::Unseen, "NetworkOutdatedHealthCheckReport".to_owned()));
+        assert_eq!(found(&[moving.clone(), stale.clone()]), unseen);
+        let bad = report("Worker", TYPE, Unknown, alive);
+        let finding = trouble(&[moving, stale, bad], TYPE, STALE, at(1000)).unwrap();
+        assert_eq!(
+            (finding.verdict, finding.reason.as_str()),
+            (Verdict::Failing, "WorkerUnhealthyReport")
+        );
+        assert_eq!(
+            finding.message,
+            "Worker extension (a/b) reports failing health check: m"
+        );
+        assert_eq!(finding.codes, [ErrorCode::InfraQuotaExceeded]);
+    }
+
+    #[test]
+    fn a_report_is_outdated_without_a_heartbeat_where_one_is_expected() {
+        let healthy = |heartbeat| report("Worker", TYPE, ConditionStatus::True, heartbeat);
+        assert_eq!(found(&[healthy(Heartbeat::At(at(700)))]), None);
+        assert_eq!(found(&[healthy(Heartbeat::Elsewhere)]), None);
+        let finding = trouble(&[healthy(Heartbeat::Missing)], TYPE, STALE, at(1000)).unwrap();
+        assert_eq!(finding.verdict, Verdict::Unseen);
+        assert!(finding.message.contains(HEARTBEAT_LEASE), "{}", finding.message);
+        assert_eq!(trouble(&[healthy(Heartbeat::Missing)], TYPE, None, at(1000)), None);
+    }
+}

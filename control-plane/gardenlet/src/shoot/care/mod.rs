@@ -1,0 +1,155 @@
+//! How a shoot is, beside what was done to it: its conditions and constraints. Everything is seen through mirrors; they are
+//! written when they change.
+
+mod extensions;
+mod judge;
+mod observe;
+mod threshold;
+mod webhooks;
+
+use std::sync::Arc;
+
+use api_core::v1beta1 as core;
+use api_extensions::ExtensionObject;
+use api_meta::{Condition, Fault, LastOperationState, LastOperationType};
+use base_controller::{Cache, Change, Controller, MirrorChange, Next, ObjectKey};
+use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt};
+use kube::Resource;
+use tokio_util::sync::CancellationToken;
+
+use super::report::ShootStatusWriter;
+use crate::context::Context;
+use judge::{hibernated, judge};
+use threshold::Course;
+
+pub use observe::unhealthy;
+
+/// Keeps the conditions of our seed's shoots true until `stop`. `inside`: what has changed inside of them.
+pub(crate) async fn run(context: Arc<Context>, inside: BoxStream<'static, MirrorChange>, stop: CancellationToken) {
+    let caches = &context.seed_caches;
+    let shoots = &context.garden_caches.shoots;
+    let known = shoots.clone();
+    let calls = inside
+        .filter_map(move |change| std::future::ready(shoot_of(&known, &change.namespace)))
+        .boxed();
+    let seed = context.config.seed_name().to_owned();
+    let controller = Controller::new("shoot-care", shoots.clone())
+        .only(move |shoot| is_cared_for(shoot, &seed))
+        .when(|old, new| old.is_none_or(|old| state_of(old) != state_of(new) || missing(new)))
+        .watches(&caches.deployments, by_namespace(shoots))
+        .watches(&caches.stateful_sets, by_namespace(shoots))
+        .watches(&caches.managed_resources, by_namespace(shoots))
+        .watches(&caches.extensions, by_conditions(shoots))
+        .watches(&caches.container_runtimes, by_conditions(shoots))
+        .watches(&caches.control_planes, by_conditions(shoots))
+        .watches(&caches.infrastructures, by_conditions(shoots))
+        .watches(&caches.networks, by_conditions(shoots))
+        .watches(&caches.os_configs, by_conditions(shoots))
+        .watches(&caches.workers, by_conditions(shoots))
+        .called_by(calls);
+    controller
+        .run(stop, move |shoot| reconcile(context.clone(), shoot).boxed())
+        .await;
+}
+
+/// Maps an object of a shoot's namespace to the shoot.
+fn by_namespace<K>(shoots: &Cache<core::Shoot>) -> impl Fn(&Change<K>) -> Vec<ObjectKey> + Send + Sync + 'static
+where
+    K: Resource<DynamicType = ()>,
+{
+    let shoots = shoots.clone();
+    move |change| {
+        let namespace = change.object.meta().namespace.as_deref().unwrap_or_default();
+        shoot_of(&shoots, namespace).into_iter().collect()
+    }
+}
+
+/// The same for an extension object whose conditions have changed.
+fn by_conditions<K: ExtensionObject>(
+    shoots: &Cache<core::Shoot>,
+) -> impl Fn(&Change<K>) -> Vec<ObjectKey> + Send + Sync + 'static {
+    let by_namespace = by_namespace(shoots);
+    move |change| {
+        let now = change.new().map(conditions_of).unwrap_or_default();
+        let before = change.old.as_deref().map(conditions_of).unwrap_or_default();
+        match now == before {
+            true => Vec::new(),
+            false => by_namespace(change),
+        }
+    }
+}
+
+fn conditions_of<K: ExtensionObject>(object: &K) -> &[Condition] {
+    object.status().map_or(&[], |status| status.conditions)
+}
+
+/// The shoot whose namespace in the seed this is.
+fn shoot_of(shoots: &Cache<core::Shoot>, namespace: &str) -> Option<ObjectKey> {
+    let shoots = shoots.list();
+    let found = shoots.iter().find(|shoot| technical_id(shoot) == namespace)?;
+    Some(ObjectKey::of(&**found))
+}
+
+fn technical_id(shoot: &core::Shoot) -> String {
+    shoot
+        .status
+        .as_ref()
+        .map(|status| status.technical_id.clone())
+        .unwrap_or_default()
+}
+
+fn state_of(shoot: &core::Shoot) -> Option<(LastOperationType, LastOperationState)> {
+    let last = shoot.status.as_ref()?.last_operation.as_ref()?;
+    Some((last.type_.clone(), last.state.clone()))
+}
+
+fn missing(shoot: &core::Shoot) -> bool {
+    shoot.status.as_ref().is_none_or(|status| status.conditions.is_empty())
+}
+
+/// Not before it has been there once, and not when it is going.
+fn is_cared_for(shoot: &core::Shoot, seed: &str) -> bool {
+    let Some(status) = &shoot.status else { return false };
+    let Some((type_, state)) = state_of(shoot) else {
+        return false;
+    };
+    let being_made = type_ == LastOperationType::Create && state != LastOperationState::Succeeded;
+    status.seed_name.as_deref() == Some(seed)
+        && shoot.metadata.deletion_timestamp.is_none()
+        && !status.technical_id.is_empty()
+        && !being_made
+}
+
+async fn reconcile(context: Arc<Context>, shoot: Arc<core::Shoot>) -> Result<Next, Fault> {
+    let now = context.clock.now();
+    let status = shoot.status.clone().unwrap_or_default();
+    let judged = match api_rules::is_in_hibernation(&shoot) {
+        true => hibernated(shoot.spec.provider.workers.is_empty(), now),
+        false => {
+            let seen = observe::observe(&context, &shoot).await;
+            let course = Course {
+                known: &status.conditions,
+                last_operation: status.last_operation.as_ref(),
+                last_errors: &status.last_errors,
+                now,
+            };
+            judge(&seen, &course, &context.config.care)
+        }
+    };
+    let put = |status: &mut core::ShootStatus| {
+        for condition in judged.conditions.iter().cloned() {
+            condition.put_into(&mut status.conditions);
+        }
+        for constraint in judged.constraints.iter().cloned() {
+            constraint.put_into(&mut status.constraints);
+        }
+    };
+    let mut after = status.clone();
+    put(&mut after);
+    if after != status {
+        let writer = ShootStatusWriter::new(&context, (*shoot).clone());
+        writer.update(put).await?;
+    }
+    Ok(judged.look_after.map_or(Next::Change, Next::After))
+}
