@@ -14,8 +14,9 @@ use cluster_programs::{AtAddress, ImageFile};
 
 use crate::audit_file::{self, AuditFile};
 use crate::live::Console;
+use crate::on_etcd::{self, EtcdSettings};
 use crate::server_state::{self, Owner, Place, ServerState};
-use crate::{cli, envtest, on_etcd, program_images};
+use crate::{cli, envtest_assets, program_images, serve};
 
 /// The API server's name in its state.
 const NAME: &str = "kubernetes";
@@ -26,7 +27,7 @@ const NAME: &str = "kubernetes";
 /// A data folder that cannot be used or is a landscape's, a port that is taken.
 pub async fn run(arguments: &cli::Apiserver, stop: impl Future<Output = ()>, console: &Console) -> Result<(), Fault> {
     if let Some(folder) = &arguments.envtest_assets {
-        return envtest::write_assets(folder, console);
+        return envtest_assets::write(folder, console);
     }
     let cli::Apiserver {
         data_dir,
@@ -41,16 +42,17 @@ pub async fn run(arguments: &cli::Apiserver, stop: impl Future<Output = ()>, con
         .local_addr()
         .map_err(|error| Fault::bug(format!("a port that is open has no address: {error}")))?;
     let audit = audit(arguments)?;
+    let etcd = EtcdSettings::from(etcd);
     let place = Place {
         owner: Owner::Kubernetes,
         name: NAME,
         data_dir,
         memory: *memory,
-        etcd,
+        etcd: &etcd,
     };
     let state = ServerState::open(&place).await?;
     let mut builder = state
-        .cluster(claimed.listener, etcd)
+        .cluster(claimed.listener, &etcd)
         .kubelets(kubelets(&arguments.kubelets)?);
     if arguments.node {
         let catalogue = catalogue(arguments, address, console).await?;
@@ -81,7 +83,9 @@ async fn catalogue(
         return Ok(catalogue);
     };
     let file = ImageFile::read(file)?;
-    program_images::tell_isolation(console).await;
+    if let Some(shared) = program_images::shared_with_machine().await {
+        console.say(&shared);
+    }
     let servers = Arc::new(AtAddress(address));
     let programs = program_images::programs(&file, &arguments.data_dir, NAME, servers)?;
     Ok(programs.add_to(catalogue))
@@ -110,14 +114,14 @@ fn audit(arguments: &cli::Apiserver) -> Result<Option<(AuditPolicy, AuditFile)>,
 
 /// How kubelets are asked. Errors: a file that cannot be read.
 fn kubelets(flags: &cli::Kubelets) -> Result<KubeletAccess, Fault> {
-    let certificate = on_etcd::read(
+    let certificate = on_etcd::read_pem(
         "--kubelet-client-certificate",
         flags.kubelet_client_certificate.as_ref(),
     )?;
-    let key = on_etcd::read("--kubelet-client-key", flags.kubelet_client_key.as_ref())?;
+    let key = on_etcd::read_pem("--kubelet-client-key", flags.kubelet_client_key.as_ref())?;
     Ok(KubeletAccess {
         identity: certificate.zip(key.map(String::into_bytes)),
-        authorities: on_etcd::read(
+        authorities: on_etcd::read_pem(
             "--kubelet-certificate-authority",
             flags.kubelet_certificate_authority.as_ref(),
         )?,
@@ -134,5 +138,5 @@ async fn run_on(
 ) -> Result<(), Fault> {
     let cluster = builder.start().await?;
     state.watch_etcd(&cluster);
-    server_state::serve(cluster, place, "admin", stop, console).await
+    serve::serve(cluster, place, "admin", stop, console).await
 }

@@ -1,5 +1,5 @@
-//! `orangery chart`: renders a chart of this machine or of a registry as `helm template` does (Helm 4.1,
-//! `pkg/cmd/template.go`), says what is wrong with it, and registers it as an extension. It asks no cluster.
+//! A chart of this machine or of a registry before anybody installs it: rendered as `helm template` does (Helm 4.1,
+//! `pkg/cmd/template.go`), checked as an extension of a ControllerDeployment, and registered as one. It asks no cluster.
 
 mod helper;
 mod lint;
@@ -8,18 +8,22 @@ mod registration;
 mod zone;
 
 use std::fs;
-use std::io::{self, Read, Write};
-use std::path::Path;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 use api_meta::Fault;
 use base_helm::chart::{CHART_BYTES_MAX, NotInstallable};
 use base_helm::engine::{Capabilities, KubeVersion};
 use base_helm::render::Release;
 use base_helm::values::{FILE_BYTES_MAX, Options, Values};
-use base_helm::{Chart, Engine, RenderError, Rendered, Setting};
+use base_helm::{Chart, Engine, RenderError, Rendered};
 use cluster_schema::names;
 
-use crate::cli;
+use secrecy::SecretString;
+
+pub use base_oci::Watcher;
+pub use lint::{Lint, lint};
+pub use registration::{Registration, manifests};
 
 /// The release's name if the user gives it none.
 const RELEASE: &str = "release-name";
@@ -28,27 +32,85 @@ const RELEASE_NAME_MAX: usize = 53;
 /// What stands for standard input among files of values.
 const STANDARD_INPUT: &str = "-";
 
-/// Does what is asked, and prints to `out`.
-///
-/// # Errors
-/// A chart or values that are not there or that Helm refuses, each with one thing to do; `out` takes no more.
-pub async fn run(command: &cli::Chart, out: &mut dyn Write) -> Result<(), Fault> {
-    match command {
-        cli::Chart::Render(arguments) => {
-            let manifest = render(arguments).await?.manifest(arguments.include_crds);
-            print(out, &manifest)
-        }
-        cli::Chart::Lint(arguments) => lint::run(arguments, out).await,
-        cli::Chart::Registration(arguments) => registration::run(arguments, out).await,
-    }
+/// Values of a chart, what it is rendered for, and how it is fetched; named as Helm names them.
+#[derive(Clone, Default)]
+pub struct Setting {
+    /// Files of values in YAML, `-` for standard input.
+    pub values: Vec<String>,
+    /// Values: `name=value,list[0]=value,outer.inner=value`.
+    pub set: Vec<String>,
+    /// Values that are texts whatever they look like.
+    pub set_string: Vec<String>,
+    /// Values in JSON: `name={"a":1}`, or a whole object.
+    pub set_json: Vec<String>,
+    /// Values that are the texts of files: `name=file`.
+    pub set_file: Vec<String>,
+    /// Values that are all behind the `=`, whatever characters they have.
+    pub set_literal: Vec<String>,
+    /// The cluster's version in `.Capabilities.KubeVersion`; by default the one that Helm assumes.
+    pub kube_version: Option<String>,
+    /// API versions in `.Capabilities.APIVersions`, beside those of Kubernetes.
+    pub api_versions: Vec<String>,
+    /// How it is fetched from a registry.
+    pub pull: Pull,
 }
 
-fn print(out: &mut dyn Write, text: &str) -> Result<(), Fault> {
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // Whoever reads has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| Fault::user(format!("cannot print to standard output: {error}"))),
-    }
+/// How a chart is fetched from a registry (`oci://...`).
+#[derive(Clone, Default)]
+pub struct Pull {
+    /// The chart's version, or a constraint as in `^1.2`; by default the highest release.
+    pub version: Option<String>,
+    /// User of the registry; by default the credentials that `helm registry login` and `docker login` have stored.
+    pub username: Option<String>,
+    /// The user's password.
+    pub password: Option<SecretString>,
+    /// Read the user's password from standard input.
+    pub password_stdin: bool,
+    /// PEM file with authorities of registries, beside those of the machine.
+    pub ca_file: Option<PathBuf>,
+    /// PEM file with the certificate that is shown to registries which want one.
+    pub cert_file: Option<PathBuf>,
+    /// PEM file with the key of that certificate.
+    pub key_file: Option<PathBuf>,
+    /// Believe any certificate of the registry.
+    pub insecure_skip_tls_verify: bool,
+    /// Send requests to the registry over HTTP.
+    pub plain_http: bool,
+    /// Called with the bytes received so far and with the size of the whole, where that is known.
+    pub watcher: Option<Watcher>,
+}
+
+/// What is rendered.
+pub struct Render<'a> {
+    /// The chart: a folder, an archive or `oci://...`.
+    pub chart: &'a str,
+    /// The release's name.
+    pub name: Option<&'a str>,
+    /// The release's namespace.
+    pub namespace: &'a str,
+    /// `.Release.IsUpgrade` instead of `.Release.IsInstall`.
+    pub is_upgrade: bool,
+    /// Values, versions, and how the chart is fetched.
+    pub setting: &'a Setting,
+}
+
+/// The objects that a chart makes, as `helm template` has them.
+///
+/// # Errors
+/// A chart or values that are not there or that Helm refuses, each with one thing to do.
+pub async fn render(render: &Render<'_>) -> Result<Rendered, Fault> {
+    let name = render.name.unwrap_or(RELEASE);
+    check_release_name(name)?;
+    let release = Release {
+        name: name.to_owned(),
+        namespace: render.namespace.to_owned(),
+        revision: 1,
+        is_upgrade: render.is_upgrade,
+    };
+    let engine = Engine::default().with_zone(zone::local());
+    Asked::read(render.chart, render.setting)
+        .await?
+        .render(&engine, release)
 }
 
 /// A chart that stands by itself, and what the user says of it.
@@ -60,7 +122,7 @@ struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    async fn read(path: &'a str, setting: &cli::ChartSetting) -> Result<Self, Fault> {
+    async fn read(path: &'a str, setting: &Setting) -> Result<Self, Fault> {
         let capabilities = capabilities(setting)?;
         let values = merged_values(setting)?;
         let chart = load(path, setting).await?;
@@ -77,8 +139,8 @@ impl<'a> Asked<'a> {
         })
     }
 
-    fn setting(&self, release: Release) -> Setting {
-        Setting {
+    fn setting(&self, release: Release) -> base_helm::Setting {
+        base_helm::Setting {
             release,
             capabilities: self.capabilities.clone(),
         }
@@ -94,17 +156,8 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// The words NAME and CHART of a command line.
-fn name_and_chart(words: &[String]) -> (Option<&str>, &str) {
-    match words {
-        [name, chart] => (Some(name), chart),
-        [chart] => (None, chart),
-        other => unreachable!("the command line takes one or two, not {other:?}"),
-    }
-}
-
 /// The values that the user gives, in Helm's order; the chart's own are not among them.
-fn merged_values(setting: &cli::ChartSetting) -> Result<Values, Fault> {
+fn merged_values(setting: &Setting) -> Result<Values, Fault> {
     let options = Options {
         files: setting.values.clone(),
         json: setting.set_json.clone(),
@@ -129,25 +182,7 @@ fn check_release_name(name: &str) -> Result<(), Fault> {
     Err(Fault::user(why).hint("give another NAME, or none"))
 }
 
-async fn render(arguments: &cli::ChartRender) -> Result<Rendered, Fault> {
-    let (name, path) = name_and_chart(&arguments.name_and_chart);
-    let name = name.unwrap_or(RELEASE);
-    check_release_name(name)?;
-    let release = Release {
-        name: name.to_owned(),
-        namespace: arguments.namespace.clone(),
-        revision: 1,
-        is_upgrade: arguments.is_upgrade,
-    };
-    let engine = Engine::default().with_zone(zone::local());
-    let mut rendered = Asked::read(path, &arguments.setting).await?.render(&engine, release)?;
-    if arguments.no_hooks {
-        rendered.sorted.hooks.clear();
-    }
-    Ok(rendered)
-}
-
-fn capabilities(setting: &cli::ChartSetting) -> Result<Capabilities, Fault> {
+fn capabilities(setting: &Setting) -> Result<Capabilities, Fault> {
     let mut capabilities = Capabilities::default();
     if let Some(version) = &setting.kube_version {
         capabilities.kube_version = KubeVersion::read(version)
@@ -176,7 +211,7 @@ fn is_release_name(name: &str) -> bool {
 }
 
 /// A chart from a folder, an archive or a registry.
-async fn load(name: &str, setting: &cli::ChartSetting) -> Result<Chart, Fault> {
+async fn load(name: &str, setting: &Setting) -> Result<Chart, Fault> {
     let path = Path::new(name);
     let chart = if name.starts_with(base_oci::SCHEME) {
         Chart::from_archive(&oci::pull(name, setting).await?)

@@ -19,9 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::data_folder;
 use crate::images::{self, ImagedProgram};
-use crate::live::Console;
 
 /// The names that envtest looks for in its assets.
 const ETCD: &str = "etcd";
@@ -84,18 +82,23 @@ impl Program {
         }
     }
 
-    /// Runs until `stop` is done.
+    /// Runs until `stop` is done. `say` takes what `--help` or `--version` asks for.
     ///
     /// # Errors
     /// A flag or a file that cannot be used, a port that is taken.
-    pub async fn run(self, words: &[String], stop: impl Future<Output = ()>, console: &Console) -> Result<(), Fault> {
+    pub async fn run(
+        self,
+        words: &[String],
+        stop: impl Future<Output = ()>,
+        say: impl FnOnce(&str),
+    ) -> Result<(), Fault> {
         let flags = Flags::parse(self, words.get(1..).unwrap_or_default())?;
         if flags.values.contains_key("help") {
-            console.say(&self.help());
+            say(&self.help());
             return Ok(());
         }
         if flags.values.contains_key("version") {
-            console.say(&format!("Kubernetes {DEFAULT_GIT_VERSION}"));
+            say(&format!("Kubernetes {DEFAULT_GIT_VERSION}"));
             return Ok(());
         }
         for flag in flags.idle() {
@@ -107,7 +110,12 @@ impl Program {
         }
     }
 
-    fn name(self) -> &'static str {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Etcd, Self::KubeApiserver];
+
+    /// The name that envtest looks for in its assets.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             Self::Etcd => ETCD,
             Self::KubeApiserver => KUBE_APISERVER,
@@ -146,37 +154,6 @@ impl Program {
         }
         text
     }
-}
-
-/// Writes the programs into a folder: links to this one.
-pub(crate) fn write_assets(folder: &Path, console: &Console) -> Result<(), Fault> {
-    data_folder::make("the folder", folder)?;
-    let failed = |doing: &str, path: &Path, error: &io::Error| {
-        Fault::user(format!("cannot {doing} {}: {error}", path.display()))
-            .hint("name a folder that you may write to with --envtest-assets")
-    };
-    let ours = std::env::current_exe().map_err(|error| Fault::bug(format!("this program has no path: {error}")))?;
-    for name in [ETCD, KUBE_APISERVER] {
-        let path = folder.join(name);
-        match std::fs::symlink_metadata(&path) {
-            // Somebody else's program is not ours to replace.
-            Ok(found) if !found.is_symlink() => {
-                return Err(
-                    Fault::user(format!("there is a {name} in {} already", folder.display()))
-                        .hint("name a folder of its own with --envtest-assets"),
-                );
-            }
-            Ok(_) => std::fs::remove_file(&path).map_err(|error| failed("replace", &path, &error))?,
-            Err(_) => {}
-        }
-        std::os::unix::fs::symlink(&ours, &path).map_err(|error| failed("write", &path, &error))?;
-    }
-    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    console.say(&format!(
-        "export KUBEBUILDER_ASSETS={}; each suite of envtest gets a Kubernetes of its own, in memory",
-        folder.display()
-    ));
-    Ok(())
 }
 
 /// A command line as Go programs take it: `--name=value`, `--name value`, or the name alone for what is switched on.

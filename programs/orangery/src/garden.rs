@@ -12,6 +12,8 @@ use control_plane_garden_api::GardenSettings;
 use crate::cli::{self, GardenController};
 use crate::landscape::{CONTROLLER_MANAGER, SCHEDULER, apply_garden};
 use crate::live::Console;
+use crate::on_etcd::EtcdSettings;
+use crate::serve;
 use crate::server_state::{self, Owner, Place, ServerState};
 
 /// The API server's name in its state, as in that of a landscape.
@@ -37,12 +39,13 @@ pub async fn run(arguments: &cli::Garden, stop: impl Future<Output = ()>, consol
         tracing::warn!("{sentence}");
     }
     let claimed = server_state::claim(Owner::Garden, "garden", data_dir, *port).await?;
+    let etcd = EtcdSettings::from(etcd);
     let place = Place {
         owner: Owner::Garden,
         name: NAME,
         data_dir,
         memory: *memory,
-        etcd,
+        etcd: &etcd,
     };
     let state = ServerState::open(&place).await?;
     let controllers = arguments.controllers();
@@ -51,7 +54,7 @@ pub async fn run(arguments: &cli::Garden, stop: impl Future<Output = ()>, consol
         false => &[],
     };
     let builder = state
-        .cluster(claimed.listener, etcd)
+        .cluster(claimed.listener, &etcd)
         .only_controllers(BTreeSet::from_iter(of_kubernetes.iter().copied()))
         .kinds(control_plane_garden_api::kinds(&GardenSettings {
             entropy: Entropy::os(),
@@ -75,7 +78,7 @@ async fn run_on(
     state.watch_etcd(&cluster);
     apply_garden(&cluster.server().loopback_client()).await?;
     start(&cluster, controllers)?;
-    server_state::serve(cluster, place, NAME, stop, console).await
+    serve::serve(cluster, place, NAME, stop, console).await
 }
 
 /// Starts Gardener's controllers and its scheduler, those that are asked for.

@@ -1,5 +1,5 @@
-//! `orangery kubeconfig`: prints a kubeconfig. It reads the files that `up` wrote and asks the garden; it never
-//! signs anything itself.
+//! The kubeconfigs of a data folder: written, read, and that of a Shoot fetched from the garden. It never signs anything
+//! itself.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +11,10 @@ use kube::Api;
 use kube::api::PostParams;
 use kube::config::Kubeconfig;
 
-use crate::cli::{self, KubeconfigOf, ShootRef};
 use crate::data_folder;
-use crate::landscape::SEED_FIRST;
 
+/// Name of a landscape's first seed.
+pub const SEED_FIRST: &str = "local";
 /// What the names of seeds' kubeconfigs begin with.
 const SEED: &str = "seed";
 
@@ -57,7 +57,7 @@ fn seeds_in(data_dir: &Path) -> Vec<String> {
 ///
 /// # Errors
 /// One cannot be removed.
-pub(crate) fn remove_seeds_but(data_dir: &Path, present: &[&str]) -> Result<(), Fault> {
+pub fn remove_seeds_but(data_dir: &Path, present: &[&str]) -> Result<(), Fault> {
     let stale = seeds_in(data_dir)
         .into_iter()
         .filter(|seed| !present.contains(&seed.as_str()));
@@ -72,24 +72,24 @@ pub(crate) fn remove_seeds_but(data_dir: &Path, present: &[&str]) -> Result<(), 
 ///
 /// # Errors
 /// It cannot be written.
-pub(crate) fn write(path: &Path, kubeconfig: &Kubeconfig) -> Result<(), Fault> {
+pub fn write(path: &Path, kubeconfig: &Kubeconfig) -> Result<(), Fault> {
     let text = base_secrets::to_yaml(kubeconfig).map_err(|error| Fault::bug(error.to_string()))?;
     data_folder::write(path, text.expose())
 }
 
-/// The text that the command prints.
+/// The garden's kubeconfig.
 ///
 /// # Errors
-/// A file that is missing or no kubeconfig, a garden that does not answer or refuses: each says what to do.
-pub async fn print(arguments: &cli::Kubeconfig) -> Result<String, Fault> {
-    match &arguments.of {
-        KubeconfigOf::Garden => read(&arguments.data_dir, "garden"),
-        KubeconfigOf::Seed { seed } => of_seed(&arguments.data_dir, seed),
-        KubeconfigOf::Shoot { shoot } => of_shoot(&arguments.data_dir, shoot).await,
-    }
+/// A file that is missing or no kubeconfig, with one thing to do.
+pub fn of_garden(data_dir: &Path) -> Result<String, Fault> {
+    read(data_dir, "garden")
 }
 
-fn of_seed(data_dir: &Path, seed: &str) -> Result<String, Fault> {
+/// The kubeconfig of a seed.
+///
+/// # Errors
+/// As [`of_garden`]; there is no such seed.
+pub fn of_seed(data_dir: &Path, seed: &str) -> Result<String, Fault> {
     let there = seeds_in(data_dir);
     if there.is_empty() || there.iter().any(|one| one == seed) {
         return read(data_dir, &seed_part(seed));
@@ -112,7 +112,7 @@ fn read(data_dir: &Path, part: &str) -> Result<String, Fault> {
 ///
 /// # Errors
 /// A file that cannot be read, is empty, or is no complete kubeconfig; each names the file.
-pub(crate) fn read_file(path: &Path, hint: &str) -> Result<(String, Kubeconfig), Fault> {
+pub fn read_file(path: &Path, hint: &str) -> Result<(String, Kubeconfig), Fault> {
     let wrong = |why: String| Fault::user(why).hint(hint);
     let text = std::fs::read_to_string(path).map_err(|error| {
         let fault = |whose: &str| wrong(format!("cannot read the kubeconfig {}: {error}{whose}", path.display()));
@@ -135,7 +135,7 @@ pub(crate) fn read_file(path: &Path, hint: &str) -> Result<(String, Kubeconfig),
 /// A client for the garden, with the kubeconfig that `up` left in its data folder.
 ///
 /// # Errors
-/// As [`print()`].
+/// As [`of_garden`].
 pub fn garden_client(data_dir: &Path) -> Result<kube::Client, Fault> {
     let (_, kubeconfig) = read_file(
         &path(data_dir, "garden"),
@@ -144,9 +144,13 @@ pub fn garden_client(data_dir: &Path) -> Result<kube::Client, Fault> {
     Https::new("orangery").client(&kubeconfig)
 }
 
-async fn of_shoot(data_dir: &Path, shoot: &ShootRef) -> Result<String, Fault> {
-    let shoots: Api<Shoot> = Api::namespaced(garden_client(data_dir)?, &shoot.namespace);
-    let doing = format!("ask for a kubeconfig of Shoot {}/{}", shoot.namespace, shoot.name);
+/// A fresh kubeconfig of an administrator of the Shoot, valid for an hour.
+///
+/// # Errors
+/// As [`of_garden`]; a garden that does not answer or refuses, with what to do.
+pub async fn of_shoot(data_dir: &Path, namespace: &str, name: &str) -> Result<String, Fault> {
+    let shoots: Api<Shoot> = Api::namespaced(garden_client(data_dir)?, namespace);
+    let doing = format!("ask for a kubeconfig of Shoot {namespace}/{name}");
     let request = AdminKubeconfigRequest {
         spec: KubeconfigRequestSpec {
             expiration_seconds: Some(VALID_SECONDS),
@@ -154,31 +158,25 @@ async fn of_shoot(data_dir: &Path, shoot: &ShootRef) -> Result<String, Fault> {
         ..AdminKubeconfigRequest::default()
     };
     let answer: AdminKubeconfigRequest = shoots
-        .create_subresource("adminkubeconfig", &shoot.name, &PostParams::default(), &request)
+        .create_subresource("adminkubeconfig", name, &PostParams::default(), &request)
         .await
-        .map_err(|error| not_given(error, &doing, data_dir, shoot))?;
+        .map_err(|error| not_given(error, &doing, data_dir, &format!("{namespace}/{name}")))?;
     let kubeconfig = answer.status.map(|status| status.kubeconfig.0).unwrap_or_default();
     String::from_utf8(kubeconfig).map_err(|_| Fault::bug(format!("{doing}: the answer is not text")))
 }
 
-fn not_given(error: kube::Error, doing: &str, data_dir: &Path, shoot: &ShootRef) -> Fault {
+fn not_given(error: kube::Error, doing: &str, data_dir: &Path, shoot: &str) -> Fault {
     let garden = path(data_dir, "garden");
     let garden = garden.display();
     if is_missing(&error) {
-        return Fault::user(format!("there is no Shoot {}/{}", shoot.namespace, shoot.name)).hint(format!(
+        return Fault::user(format!("there is no Shoot {shoot}")).hint(format!(
             "`kubectl --kubeconfig {garden} get shoots --all-namespaces` lists those there are"
         ));
     }
     if lacks_address(&error) {
-        return Fault::user(format!(
-            "Shoot {}/{} has no address of its API server yet",
-            shoot.namespace, shoot.name
-        ))
-        .hint(format!(
-            "wait until its creation has succeeded; `orangery why --data-dir {} {}/{}` says what it waits for",
-            data_dir.display(),
-            shoot.namespace,
-            shoot.name
+        return Fault::user(format!("Shoot {shoot} has no address of its API server yet")).hint(format!(
+            "wait until its creation has succeeded; `orangery why --data-dir {} {shoot}` says what it waits for",
+            data_dir.display()
         ));
     }
     let answered = matches!(error, kube::Error::Api(_));

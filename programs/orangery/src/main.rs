@@ -12,7 +12,9 @@ use api_meta::Fault;
 use programs_orangery::cli::{self, Command};
 use programs_orangery::container_logs::Both;
 use programs_orangery::live::Console;
-use programs_orangery::{apiserver, chart, envtest, garden, kubeconfig, provider_local, shell, up, why};
+use programs_orangery::{
+    apiserver, chart_command, envtest, garden, kubeconfig_command, provider_local, shell, up, why,
+};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
@@ -46,7 +48,7 @@ async fn run() -> ExitCode {
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     if let Some(program) = envtest::Program::called(&words) {
-        let outcome = program.run(&words, interrupted(), &console).await;
+        let outcome = program.run(&words, interrupted(), |text| console.say(text)).await;
         return ended(outcome.map(|()| ExitCode::SUCCESS));
     }
     let command = cli::parse(&words).unwrap_or_else(|error| error.exit()).command;
@@ -54,12 +56,12 @@ async fn run() -> ExitCode {
         Command::Up(arguments) => up::run(&arguments, interrupted(), &console).await,
         Command::Apiserver(arguments) => apiserver::run(&arguments, interrupted(), &console).await,
         Command::Garden(arguments) => garden::run(&arguments, interrupted(), &console).await,
-        Command::Kubeconfig(arguments) => kubeconfig::print(&arguments).await.map(|text| print!("{text}")),
+        Command::Kubeconfig(arguments) => kubeconfig_command::text(&arguments).await.map(|text| print!("{text}")),
         Command::ProviderLocal(arguments) => provider_local::run(&arguments, interrupted()).await,
         Command::Why(arguments) => {
             return ended(why::run(&arguments, &mut std::io::stdout()).await.map(ExitCode::from));
         }
-        Command::Chart(arguments) => chart::run(&arguments, &mut std::io::stdout()).await,
+        Command::Chart(arguments) => chart_command::run(&arguments, &mut std::io::stdout()).await,
         Command::Completion(arguments) => shell::completion(arguments.shell).map(|text| print!("{text}")),
         Command::Man(arguments) => shell::manual(&arguments.command).map(|text| print!("{text}")),
     };

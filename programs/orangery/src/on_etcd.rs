@@ -8,20 +8,37 @@ use cluster_store::{Key, Object, Store, StoreError};
 use cluster_store_etcd::{EtcdIdentity, EtcdOptions, EtcdStore, EtcdTls};
 use serde_json::{Value, json};
 
-use crate::cli;
 use crate::kept::Keys;
 
 /// Where it is written whose prefix it is. No API serves it.
 const OWNER: &str = "orangery.dev/apiserver";
 const OWNER_NAME: &str = "keys";
 
+/// Which etcd, and how; in the order of the flags `--etcd-servers`, `--etcd-prefix`, `--etcd-cafile`, `--etcd-certfile`,
+/// `--etcd-keyfile` and `--leader-elect`, which messages name.
+#[derive(Clone, Debug)]
+pub(crate) struct EtcdSettings {
+    /// Client URLs of its members; none where objects are in the data folder.
+    pub(crate) servers: Vec<String>,
+    /// What all keys begin with.
+    pub(crate) prefix: String,
+    /// PEM file with the authority of etcd's certificate.
+    pub(crate) cafile: Option<PathBuf>,
+    /// PEM file with the certificate that this process shows etcd.
+    pub(crate) certfile: Option<PathBuf>,
+    /// PEM file with the key of that certificate.
+    pub(crate) keyfile: Option<PathBuf>,
+    /// Run controllers and scheduler only while no other process on the same etcd does.
+    pub(crate) leader_elect: bool,
+}
+
 /// The store on the etcd of these flags; `path` is where the keys are.
 ///
 /// # Errors
 /// A flag that cannot be used, an etcd that does not answer, a prefix that another wrote to.
-pub(crate) async fn open(flags: &cli::Etcd, keys: &Keys, path: &Path) -> Result<EtcdStore, Fault> {
+pub(crate) async fn open(flags: &EtcdSettings, keys: &Keys, path: &Path) -> Result<EtcdStore, Fault> {
     let store = EtcdStore::new(&options(flags)?).map_err(|error| {
-        let hint = match (&flags.etcd_cafile, flags.etcd_servers.iter().any(|url| is_secure(url))) {
+        let hint = match (&flags.cafile, flags.servers.iter().any(|url| is_secure(url))) {
             (None, true) => "name the PEM file of etcd's authority with --etcd-cafile",
             _ => "correct --etcd-servers, --etcd-cafile, --etcd-certfile or --etcd-keyfile, whichever it names",
         };
@@ -36,10 +53,10 @@ fn is_secure(url: &str) -> bool {
     url.starts_with("https://")
 }
 
-fn options(flags: &cli::Etcd) -> Result<EtcdOptions, Fault> {
-    let authorities_pem = read("--etcd-cafile", flags.etcd_cafile.as_ref())?;
-    let certificates_pem = read("--etcd-certfile", flags.etcd_certfile.as_ref())?;
-    let key_pem = read("--etcd-keyfile", flags.etcd_keyfile.as_ref())?;
+fn options(flags: &EtcdSettings) -> Result<EtcdOptions, Fault> {
+    let authorities_pem = read_pem("--etcd-cafile", flags.cafile.as_ref())?;
+    let certificates_pem = read_pem("--etcd-certfile", flags.certfile.as_ref())?;
+    let key_pem = read_pem("--etcd-keyfile", flags.keyfile.as_ref())?;
     let identity = certificates_pem.zip(key_pem).map(|(certificates, key)| EtcdIdentity {
         certificates_pem: certificates.into_bytes(),
         key_pem: key.into(),
@@ -49,8 +66,8 @@ fn options(flags: &cli::Etcd) -> Result<EtcdOptions, Fault> {
             .hint("name the PEM file of etcd's authority with --etcd-cafile"));
     }
     Ok(EtcdOptions {
-        endpoints: flags.etcd_servers.clone(),
-        prefix: flags.etcd_prefix.clone(),
+        endpoints: flags.servers.clone(),
+        prefix: flags.prefix.clone(),
         tls: authorities_pem.map(|authorities| EtcdTls {
             authorities_pem: authorities.into_bytes(),
             identity,
@@ -64,7 +81,7 @@ fn options(flags: &cli::Etcd) -> Result<EtcdOptions, Fault> {
 ///
 /// # Errors
 /// The file cannot be read.
-pub(crate) fn read(flag: &str, path: Option<&PathBuf>) -> Result<Option<String>, Fault> {
+pub(crate) fn read_pem(flag: &str, path: Option<&PathBuf>) -> Result<Option<String>, Fault> {
     let Some(path) = path else { return Ok(None) };
     let text = std::fs::read_to_string(path).map_err(|error| {
         Fault::user(format!("cannot read {} of {flag}: {error}", path.display()))
@@ -73,26 +90,26 @@ pub(crate) fn read(flag: &str, path: Option<&PathBuf>) -> Result<Option<String>,
     text.map(Some)
 }
 
-fn unreachable(flags: &cli::Etcd, error: &StoreError) -> Fault {
+fn unreachable(flags: &EtcdSettings, error: &StoreError) -> Fault {
     let said = error.to_string();
     let hint = if said.contains("invalid peer certificate") {
         "name the PEM file of the authority that signed etcd's certificate with --etcd-cafile, and in --etcd-servers a \
          name that the certificate is for"
-    } else if flags.etcd_certfile.is_none() && flags.etcd_servers.iter().any(|url| is_secure(url)) {
+    } else if flags.certfile.is_none() && flags.servers.iter().any(|url| is_secure(url)) {
         // An etcd that wants to know its clients only hangs up.
         "start etcd, or name where it listens with --etcd-servers; if it asks its clients for a certificate, name one with \
          --etcd-certfile and --etcd-keyfile"
     } else {
         "start etcd, or name where it listens with --etcd-servers"
     };
-    Fault::user(format!("--etcd-servers {}: {said}", flags.etcd_servers.join(","))).hint(hint)
+    Fault::user(format!("--etcd-servers {}: {said}", flags.servers.join(","))).hint(hint)
 }
 
 /// Makes an empty prefix the one of these keys, and refuses one that is another's: tokens and certificates of one would
 /// mean nothing to the other.
 async fn own(
     store: &EtcdStore,
-    flags: &cli::Etcd,
+    flags: &EtcdSettings,
     first: Option<String>,
     keys: &Keys,
     path: &Path,
@@ -127,11 +144,11 @@ async fn own(
     Err(foreign(flags, "the Kubernetes of other keys").hint(hint))
 }
 
-fn foreign(flags: &cli::Etcd, what: &str) -> Fault {
+fn foreign(flags: &EtcdSettings, what: &str) -> Fault {
     Fault::user(format!(
         "--etcd-prefix {} of {} holds {what}",
-        flags.etcd_prefix,
-        flags.etcd_servers.join(",")
+        flags.prefix,
+        flags.servers.join(",")
     ))
     .hint("name another prefix with --etcd-prefix")
 }

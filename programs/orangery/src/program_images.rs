@@ -9,8 +9,6 @@ use cluster_front::Front;
 use cluster_programs::{ApiServers, ImageFile, Isolation, Options, Programs, ToService};
 use futures::future::BoxFuture;
 
-use crate::live::Console;
-
 /// The folder for what pods of programs need on disk, in the data folder.
 const FOLDER: &str = "programs";
 /// The Service of every cluster's own API server.
@@ -41,14 +39,15 @@ pub fn programs(
     Programs::new(file, options)
 }
 
-/// Says how programs run here, where it is not as in a cluster.
-pub(crate) async fn tell_isolation(console: &Console) {
+/// A sentence about what programs share with this machine, where they do not run as in a cluster.
+pub async fn shared_with_machine() -> Option<String> {
     // It is tried once, in a process of its own.
     let tried = tokio::task::spawn_blocking(cluster_sandbox::available).await;
-    if let Ok(Err(missing)) = tried {
-        console.say(&format!(
+    match tried {
+        Ok(Err(missing)) => Some(format!(
             "programs of --images share this machine's network and files (docs/programs.md): {missing}"
-        ));
+        )),
+        _ => None,
     }
 }
 

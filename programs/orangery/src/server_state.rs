@@ -4,7 +4,6 @@
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use api_meta::Fault;
 use base_clock::{Clock, Entropy};
@@ -15,14 +14,11 @@ use cluster_store_etcd::EtcdStore;
 use tokio::net::TcpListener;
 
 use crate::kept::{self, Kept, VOLUMES};
-use crate::live::Console;
-use crate::{cli, data_folder, kubeconfig, landscape, on_etcd};
+use crate::on_etcd::EtcdSettings;
+use crate::{data_folder, on_etcd};
 
 /// The folder of a landscape's state, in the data folder.
 pub(crate) const OF_LANDSCAPE: &str = "state";
-
-/// How long parts may take to end: twice what a node gives its pods.
-const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Whose state it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,16 +82,35 @@ pub(crate) struct Claimed {
 pub(crate) async fn claim(owner: Owner, command: &str, data_dir: &Path, port: u16) -> Result<Claimed, Fault> {
     let vacant = match data_dir.exists() {
         true => None,
-        false => Some(landscape::bind(port).await?),
+        false => Some(bind(port).await?),
     };
     data_folder::make("the data folder", data_dir)?;
     let lock = data_folder::take(data_dir, command)?;
     owner.refuse_others(data_dir)?;
     let listener = match vacant {
         Some(listener) => listener,
-        None => landscape::bind(port).await?,
+        None => bind(port).await?,
     };
     Ok(Claimed { listener, _lock: lock })
+}
+
+/// Whether the port can be opened, for who wants to know before anything is made.
+///
+/// # Errors
+/// It is taken.
+pub(crate) async fn vacant(port: u16) -> Result<(), Fault> {
+    bind(port).await.map(drop)
+}
+
+/// Opens a port of loopback.
+///
+/// # Errors
+/// It is taken.
+pub(crate) async fn bind(port: u16) -> Result<TcpListener, Fault> {
+    TcpListener::bind(("127.0.0.1", port)).await.map_err(|error| {
+        Fault::user(format!("cannot listen on 127.0.0.1:{port}: {error}"))
+            .hint("end the process that uses the port, or choose another with --port (0 takes a free one)")
+    })
 }
 
 /// Where a state is.
@@ -105,7 +120,7 @@ pub(crate) struct Place<'a> {
     pub(crate) name: &'a str,
     pub(crate) data_dir: &'a Path,
     pub(crate) memory: bool,
-    pub(crate) etcd: &'a cli::Etcd,
+    pub(crate) etcd: &'a EtcdSettings,
 }
 
 /// What outlives the process, or does not.
@@ -132,7 +147,7 @@ impl ServerState {
                 etcd: None,
             });
         }
-        let is_on_etcd = !place.etcd.etcd_servers.is_empty();
+        let is_on_etcd = !place.etcd.servers.is_empty();
         let folder = place.data_dir.join(place.owner.folders()[usize::from(is_on_etcd)]);
         data_folder::make("the state's folder", &folder)?;
         kept::check(&folder)?;
@@ -161,7 +176,7 @@ impl ServerState {
     }
 
     /// A cluster on it.
-    pub(crate) fn cluster(&self, listener: TcpListener, etcd: &cli::Etcd) -> cluster_bare::Builder {
+    pub(crate) fn cluster(&self, listener: TcpListener, etcd: &EtcdSettings) -> cluster_bare::Builder {
         let Kept { store, keys } = self.kept.clone();
         let builder = Cluster::builder()
             .listener(listener)
@@ -195,38 +210,4 @@ impl ServerState {
             }
         }
     }
-}
-
-/// Writes the kubeconfig of `part`, says that the cluster is ready, and runs it until `stop` is done.
-///
-/// # Errors
-/// The kubeconfig cannot be written.
-pub(crate) async fn serve(
-    cluster: Cluster,
-    place: &Place<'_>,
-    part: &str,
-    stop: impl Future<Output = ()>,
-    console: &Console,
-) -> Result<(), Fault> {
-    let path = kubeconfig::path(place.data_dir, part);
-    kubeconfig::write(&path, cluster.kubeconfig())?;
-    console.say(&ready(&path, cluster.url(), place));
-    stop.await;
-    if tokio::time::timeout(STOP_PATIENCE, cluster.stop()).await.is_err() {
-        tracing::warn!("not everything ended within {STOP_PATIENCE:?}");
-    }
-    Ok(())
-}
-
-/// Where it is, how to use it, how long it is there.
-fn ready(path: &Path, url: &str, place: &Place<'_>) -> String {
-    let kept = match (place.memory, place.etcd.etcd_servers.is_empty()) {
-        (true, _) => "in memory alone",
-        (false, true) => "kept",
-        (false, false) => "kept in etcd",
-    };
-    format!(
-        "ready: {url}, {kept}; export KUBECONFIG={}; Ctrl-C ends it",
-        data_folder::absolute(path).display()
-    )
 }

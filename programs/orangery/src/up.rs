@@ -4,34 +4,20 @@
 use std::path::Path;
 use std::time::Duration;
 
-use api_core::v1beta1::{Project, ProjectPhase, Shoot};
+use api_core::v1beta1::Shoot;
 use api_meta::Fault;
-use base_client::{Judgement, wait_until};
 use cluster_programs::ImageFile;
 use kube::{Api, Client};
 
 use crate::cli;
 use crate::data_folder;
 use crate::follow::Ended;
-use crate::landscape::{self, Landscape, NotHealthy, SEEDS_MAX, Settings, State, apply_all, documents};
+use crate::landscape::example::{self, NAME as EXAMPLE_NAME, NAMESPACE as EXAMPLE_NAMESPACE};
+use crate::landscape::{Landscape, NotHealthy, SEEDS_MAX, Settings, State};
 use crate::live::{self, Console};
-use crate::server_state::{OF_LANDSCAPE, Owner};
+use crate::server_state::{self, OF_LANDSCAPE, Owner};
 use crate::{kubeconfig, program_images};
 
-/// The project that `--example` applies, as it stands in `examples/`.
-const EXAMPLE_PROJECT: &str = include_str!("../../../examples/10-project.yaml");
-/// Its name.
-const EXAMPLE_PROJECT_NAME: &str = "local";
-/// What `--example` applies in the project, likewise.
-const EXAMPLE: [&str; 3] = [
-    include_str!("../../../examples/20-cloudprofile.yaml"),
-    include_str!("../../../examples/30-credentials.yaml"),
-    include_str!("../../../examples/40-shoot.yaml"),
-];
-/// The project's namespace, where the example Shoot lives.
-const EXAMPLE_NAMESPACE: &str = "garden-local";
-/// The Shoot's name.
-const EXAMPLE_NAME: &str = "local";
 /// How long the landscape may take until a Shoot can be taken, and the example until it has ended: many times what
 /// a slow machine needs, so that something is wrong when it is reached.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -47,18 +33,20 @@ pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, console: &
     // Where there is a folder, it tells who is in the way. Where there is none, none is made in vain.
     let fresh = !arguments.data_dir.exists();
     if fresh {
-        landscape::vacant(arguments.port).await?;
+        server_state::vacant(arguments.port).await?;
     }
     data_folder::make("the data folder", &arguments.data_dir)?;
     let _owned = data_folder::take(&arguments.data_dir, "up")?;
     Owner::Landscape.refuse_others(&arguments.data_dir)?;
     if !fresh {
-        landscape::vacant(arguments.port).await?;
+        server_state::vacant(arguments.port).await?;
     }
     let folder = arguments.data_dir.join(OF_LANDSCAPE);
     let settings = settings(arguments, &folder)?;
-    if settings.images.is_some() {
-        program_images::tell_isolation(console).await;
+    if settings.images.is_some()
+        && let Some(shared) = program_images::shared_with_machine().await
+    {
+        console.say(&shared);
     }
     let state = if arguments.memory {
         State::memory(&settings)?
@@ -166,7 +154,7 @@ async fn show(
     if arguments.example {
         // From here on, so that nothing of the flow is missed.
         let listener = settings.feed.listen();
-        apply_example(&client).await?;
+        example::apply(&client).await?;
         console.say(&format!("example Shoot {EXAMPLE_NAMESPACE}/{EXAMPLE_NAME}:"));
         let shoots: Api<Shoot> = Api::namespaced(client, EXAMPLE_NAMESPACE);
         let name = (EXAMPLE_NAMESPACE, EXAMPLE_NAME);
@@ -204,38 +192,6 @@ fn kept_where(arguments: &cli::Up) -> String {
     }
 }
 
-/// Applies the example's project and waits until it is ready: all else of the example lives in its namespace, which is
-/// there then.
-///
-/// # Errors
-/// The garden refuses it, or it does not become ready.
-pub async fn apply_example_project(client: &Client) -> Result<(), Fault> {
-    apply_all(client, documents(EXAMPLE_PROJECT)?).await?;
-    let projects: Api<Project> = Api::all(client.clone());
-    wait_until(&projects, EXAMPLE_PROJECT_NAME, PATIENCE, |project| {
-        match project.and_then(|project| project.status.as_ref()?.phase.as_ref()) {
-            Some(ProjectPhase::Ready) => Judgement::Done(()),
-            Some(phase) => Judgement::NotYet(format!("its phase is {phase}")),
-            None => Judgement::NotYet("it has no phase".to_owned()),
-        }
-    })
-    .await?;
-    Ok(())
-}
-
-async fn apply_example(client: &Client) -> Result<(), Fault> {
-    let shoots: Api<Shoot> = Api::namespaced(client.clone(), EXAMPLE_NAMESPACE);
-    // What its user has made of it since is not taken back.
-    if base_client::get(&shoots, EXAMPLE_NAME).await?.is_some() {
-        return Ok(());
-    }
-    apply_example_project(client).await?;
-    for manifest in EXAMPLE {
-        apply_all(client, documents(manifest)?).await?;
-    }
-    Ok(())
-}
-
 /// What a person would type next. `example`: whether it came up, if it was asked for.
 fn next_commands(data_dir: &Path, example: Option<bool>) -> String {
     let data_dir = data_folder::absolute(data_dir);
@@ -258,49 +214,4 @@ fn next_commands(data_dir: &Path, example: Option<bool>) -> String {
         None => text += "  kubectl get seeds\n  kubectl apply -f examples/\n",
     }
     text + "Ctrl-C ends everything"
-}
-
-#[cfg(test)]
-mod tests {
-    use base_clock::Entropy;
-    use control_plane_garden_api::GardenSettings;
-    use k8s_openapi::api::core::v1::Namespace;
-    use kube::api::{Patch, PatchParams, PostParams};
-    use serde_json::json;
-
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn the_example_waits_for_the_namespace_of_its_project() {
-        let settings = GardenSettings {
-            entropy: Entropy::seeded(1),
-            gateway: None,
-            plugins: control_plane_garden_api::AdmissionPlugins::default(),
-        };
-        let kinds = control_plane_garden_api::kinds(&settings);
-        let garden = tests_kit::embedded_with("garden", kinds, |builder| builder).await;
-        let client = garden.admin();
-        let mut applying = std::pin::pin!(apply_example(&client));
-        let early = tokio::time::timeout(Duration::from_secs(5), &mut applying).await;
-        assert!(early.is_err(), "{early:?}");
-
-        let namespace: Namespace = serde_json::from_value(json!({"metadata": {
-            "name": EXAMPLE_NAMESPACE,
-            "labels": {"gardener.cloud/role": "project", "project.gardener.cloud/name": EXAMPLE_PROJECT_NAME},
-        }}))
-        .unwrap();
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        namespaces.create(&PostParams::default(), &namespace).await.unwrap();
-        let projects: Api<Project> = Api::all(client.clone());
-        let ready = Patch::Merge(json!({"status": {"phase": "Ready"}}));
-        projects
-            .patch_status(EXAMPLE_PROJECT_NAME, &PatchParams::default(), &ready)
-            .await
-            .unwrap();
-        let fault = applying.await.unwrap_err();
-        assert!(
-            fault.to_string().starts_with("apply Shoot local: "),
-            "all else was applied, and for a Shoot no extension is registered here: {fault}"
-        );
-    }
 }

@@ -107,21 +107,12 @@ impl Kubectl {
                 NAMESPACE,
                 "--timeout=120s",
             ]);
-            let of = programs_orangery::cli::Kubeconfig {
-                data_dir: SHARED.folder.clone(),
-                of: programs_orangery::cli::KubeconfigOf::Shoot {
-                    shoot: programs_orangery::cli::ShootRef {
-                        namespace: NAMESPACE.to_owned(),
-                        name: NAME.to_owned(),
-                    },
-                },
-            };
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
                 .unwrap();
             let text = runtime
-                .block_on(programs_orangery::kubeconfig::print(&of))
+                .block_on(kubeconfig::of_shoot(&SHARED.folder, NAMESPACE, NAME))
                 .unwrap_or_else(|fault| panic!("{fault}"));
             let path = kubeconfig::path(&SHARED.folder, "shoot");
             std::fs::write(&path, text).unwrap();

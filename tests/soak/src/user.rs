@@ -9,7 +9,6 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
 use kube::{Api, Client, ResourceExt};
-use programs_orangery::cli::{self, KubeconfigOf, ShootRef};
 use programs_orangery::kubeconfig;
 use programs_orangery::landscape::apply_all;
 use serde_json::{Value, json};
@@ -267,16 +266,8 @@ impl User {
     /// # Errors
     /// It is not given.
     pub async fn shoot(&self, place: &Place) -> Result<Client, String> {
-        let arguments = cli::Kubeconfig {
-            data_dir: self.data_dir.to_path_buf(),
-            of: KubeconfigOf::Shoot {
-                shoot: ShootRef {
-                    namespace: place.namespace(),
-                    name: place.name.clone(),
-                },
-            },
-        };
-        let text = kubeconfig::print(&arguments).await.map_err(|fault| fault.chain())?;
+        let text = kubeconfig::of_shoot(&self.data_dir, &place.namespace(), &place.name).await;
+        let text = text.map_err(|fault| fault.chain())?;
         client(&Kubeconfig::from_yaml(&text).map_err(|error| error.to_string())?)
     }
 }

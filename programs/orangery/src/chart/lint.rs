@@ -1,10 +1,9 @@
-//! `orangery chart lint`: what a ControllerDeployment with a chart would trip over. The chart is rendered as a gardenlet
-//! renders it, twice, and what it makes is shown to an empty Kubernetes. What is wrong is told in the order of the files.
+//! What a ControllerDeployment with a chart would trip over. The chart is rendered as a gardenlet renders it, twice, and
+//! what it makes is shown to an empty Kubernetes. What is wrong is reported in the order of the files.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write;
 
 use api_core::v1beta1::Seed;
 use api_meta::Fault;
@@ -19,8 +18,7 @@ use control_plane_gardenlet::kinds_of_seed;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Asked, name_and_chart, print};
-use crate::cli;
+use super::{Asked, Setting};
 
 /// Root of the values that every chart of an extension gets.
 const ROOT: &str = "gardener";
@@ -34,14 +32,44 @@ const RAW_CHART_BYTES_MAX: u64 = (3 << 19) / 8 * 7 / 4 * 3;
 /// Seeds of the two renderings, and when they are made; any two do that are not the same.
 const SEEDS: [(u64, i64); 2] = [(1, 1_000_000_000), (2, 2_000_000_000)];
 
-/// Prints what is wrong with a chart.
+/// What is wrong with a chart.
+pub struct Lint {
+    path: String,
+    findings: Vec<Finding>,
+    sum: Sum,
+}
+
+impl Lint {
+    /// The findings in the order of the files, each with a hint, and a line that counts them.
+    #[must_use]
+    pub fn text(&self) -> String {
+        told(&self.findings, &self.sum)
+    }
+
+    /// Whether a ControllerDeployment with the chart could be installed. `strict`: warnings count as errors.
+    ///
+    /// # Errors
+    /// It could not.
+    pub fn verdict(&self, strict: bool) -> Result<(), Fault> {
+        let path = &self.path;
+        match (self.sum.errors, self.sum.warnings) {
+            (0, 0) => Ok(()),
+            (0, _) if !strict => Ok(()),
+            (0, _) => Err(Fault::user(format!("{path}: there are warnings")).hint("mend them, or leave --strict out")),
+            _ => Err(Fault::user(format!(
+                "{path}: a ControllerDeployment with this chart could not be installed"
+            ))
+            .hint("mend what is told as an error")),
+        }
+    }
+}
+
+/// Looks for what is wrong with a chart. `name`: that of the ControllerRegistration, of the chart if there is none.
 ///
 /// # Errors
-/// The chart cannot be rendered, or a ControllerDeployment with it could not be installed; with `--strict`, also if there
-/// are warnings.
-pub(super) async fn run(arguments: &cli::ChartLint, out: &mut dyn Write) -> Result<(), Fault> {
-    let (name, path) = name_and_chart(&arguments.name_and_chart);
-    let mut asked = Asked::read(path, &arguments.setting).await?;
+/// The chart cannot be rendered.
+pub async fn lint(name: Option<&str>, path: &str, setting: &Setting) -> Result<Lint, Fault> {
+    let mut asked = Asked::read(path, setting).await?;
     let name = name.unwrap_or(&asked.chart.metadata.name).to_owned();
     check_name(&name)?;
     let mut findings: Vec<Finding> = too_large(path).into_iter().collect();
@@ -72,16 +100,11 @@ pub(super) async fn run(arguments: &cli::ChartLint, out: &mut dyn Write) -> Resu
         errors,
         warnings,
     };
-    print(out, &told(&findings, &sum))?;
-    match (errors, warnings) {
-        (0, 0) => Ok(()),
-        (0, _) if !arguments.strict => Ok(()),
-        (0, _) => Err(Fault::user(format!("{path}: there are warnings")).hint("mend them, or leave --strict out")),
-        _ => Err(Fault::user(format!(
-            "{path}: a ControllerDeployment with this chart could not be installed"
-        ))
-        .hint("mend what is told as an error")),
-    }
+    Ok(Lint {
+        path: path.to_owned(),
+        findings,
+        sum,
+    })
 }
 
 /// One with that randomness, at that time.

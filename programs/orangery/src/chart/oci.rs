@@ -4,8 +4,7 @@
 use std::env;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use api_meta::{Classified as _, Fault};
 use base_clock::{Clock, Entropy};
@@ -15,27 +14,20 @@ use base_oci::{
     SettingsError,
 };
 use secrecy::SecretString;
-use tokio::time::Instant;
 
 use super::helper::Programs;
-use super::{STANDARD_INPUT, read_at_most, read_from};
-use crate::cli::{ChartSetting, Pull};
-use crate::live::{Console, Line, Paint};
+use super::{Pull, STANDARD_INPUT, Setting, read_at_most, read_from};
 
 /// Most bytes of a password or token from standard input; the longest tokens of clouds have some thousand.
 const PASSWORD_BYTES_MAX: u64 = 64 << 10;
 /// Most bytes of a file in PEM: the authorities of a whole machine have a quarter of it.
 const PEM_BYTES_MAX: u64 = 1 << 20;
-/// What comes faster is not worth a line.
-const QUICK: Duration = Duration::from_millis(500);
-/// Between two changes of the line.
-const REFRESH: Duration = Duration::from_millis(100);
 
 /// The archive of the chart that `name` and the flags mean.
 ///
 /// # Errors
 /// Flags or files that do not do; what the registry has to say.
-pub(super) async fn pull(name: &str, setting: &ChartSetting) -> Result<Vec<u8>, Fault> {
+pub(super) async fn pull(name: &str, setting: &Setting) -> Result<Vec<u8>, Fault> {
     let pull = &setting.pull;
     let reference = Reference::parse(name)
         .map_err(|why| Fault::user(why).hint("write it as oci://HOST[:PORT]/REPOSITORY[:TAG][@sha256:DIGEST]"))?;
@@ -52,8 +44,7 @@ pub(super) async fn pull(name: &str, setting: &ChartSetting) -> Result<Vec<u8>, 
     settings.insecure_skip_tls_verify = pull.insecure_skip_tls_verify;
     settings.plain_http = pull.plain_http;
     settings.cache = cache();
-    let console = Console::of_errors();
-    settings.watcher = console.draws().then(|| watcher(name, console.clone()));
+    settings.watcher = pull.watcher.clone();
     let client = Client::new(settings).map_err(|why| {
         let hint = match why {
             SettingsError::Identity(_) => CERTIFICATE.1,
@@ -64,7 +55,6 @@ pub(super) async fn pull(name: &str, setting: &ChartSetting) -> Result<Vec<u8>, 
     let pulled = client
         .pull_chart(&reference, pull.version.as_deref(), CHART_BYTES_MAX)
         .await;
-    console.clear();
     Ok(pulled.map_err(told)?.bytes.to_vec())
 }
 
@@ -94,7 +84,7 @@ fn told(error: Error) -> Fault {
 }
 
 /// What flags say, then what Helm has stored, then Docker.
-fn keyring(reference: &Reference, setting: &ChartSetting) -> Result<Keyring, Fault> {
+fn keyring(reference: &Reference, setting: &Setting) -> Result<Keyring, Fault> {
     let Pull {
         username,
         password,
@@ -203,40 +193,11 @@ fn cache() -> Option<Cache> {
     opened.inspect_err(failed).ok()
 }
 
-/// A line that tells how far a chart has come, if it takes long.
-fn watcher(name: &str, console: Console) -> base_oci::Watcher {
-    let name = name.to_owned();
-    let next = Mutex::new(Instant::now() + QUICK);
-    Arc::new(move |bytes, of| {
-        let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        if now >= *next {
-            *next = now + REFRESH;
-            let line = Line::default().with(Paint::Faint, format!("{name}: {}", progress(bytes, of)));
-            console.draw(&[line]);
-        }
-    })
-}
-
-fn progress(bytes: u64, of: Option<u64>) -> String {
-    let tenths = |bytes: u64| {
-        let tenths = bytes.saturating_mul(10) >> 20;
-        format!("{}.{}", tenths / 10, tenths % 10)
-    };
-    match of {
-        Some(of) => format!("{} of {} MiB", tenths(bytes), tenths(of)),
-        None => format!("{} MiB", tenths(bytes)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
-
     use secrecy::ExposeSecret as _;
 
-    use super::{AUTHORITIES, PEM_BYTES_MAX, QUICK, password_of, pem, progress, watcher};
-    use crate::live::{Console, Surroundings};
+    use super::{AUTHORITIES, PEM_BYTES_MAX, password_of, pem};
 
     #[test]
     fn a_password_ends_before_its_line_break() {
@@ -261,50 +222,5 @@ mod tests {
         std::fs::write(&path, [0xff]).unwrap();
         let refused = pem(&path, &AUTHORITIES).unwrap_err().to_string();
         assert!(refused.ends_with("ca.pem: it is no UTF-8"), "{refused}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_takes_long_is_shown_on_a_terminal() {
-        let shown = Shown::default();
-        let around = Surroundings {
-            terminal: true,
-            term: "xterm".to_owned(),
-            ..Surroundings::default()
-        };
-        let console = Console::new(around, shown.clone(), || None);
-        let watcher = watcher("oci://a/b", console.clone());
-        watcher(1, None);
-        assert_eq!(shown.text(), "");
-        tokio::time::advance(QUICK).await;
-        watcher(3 << 20, Some(10 << 20));
-        assert!(shown.text().contains("oci://a/b: 3.0 of 10.0 MiB"), "{}", shown.text());
-        watcher(4 << 20, Some(10 << 20));
-        assert!(!shown.text().contains("4.0 of 10.0 MiB"), "{}", shown.text());
-    }
-
-    #[derive(Clone, Default)]
-    struct Shown(Arc<Mutex<Vec<u8>>>);
-
-    impl Shown {
-        fn text(&self) -> String {
-            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-        }
-    }
-
-    impl std::io::Write for Shown {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn progress_is_told_in_tenths() {
-        assert_eq!(progress(3 << 19, Some(10 << 20)), "1.5 of 10.0 MiB");
-        assert_eq!(progress(1, None), "0.0 MiB");
     }
 }

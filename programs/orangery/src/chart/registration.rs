@@ -1,7 +1,6 @@
-//! `orangery chart registration`: prints the ControllerDeployment and the ControllerRegistration that install a chart as an
-//! extension. What the garden would refuse is refused here; no cluster is asked.
+//! The ControllerDeployment and the ControllerRegistration that install a chart as an extension. What the garden would
+//! refuse is refused here; no cluster is asked.
 
-use std::io::Write;
 use std::path::Path;
 
 use api_core::v1::{ControllerDeployment, HelmControllerDeployment, OCIRepository};
@@ -19,27 +18,40 @@ use base_helm::values::Values;
 use k8s_openapi::ByteString;
 use serde::Serialize;
 
-use super::{load, merged_values, name_and_chart, print, read_at_most};
-use crate::cli;
+use super::{Setting, load, merged_values, read_at_most};
 
 /// etcd takes 1.5 MiB in one request, and the archive grows by a third in base64.
 const ARCHIVE_BYTES_MAX: usize = 1 << 20;
 
-pub(super) async fn run(arguments: &cli::ChartRegistration, out: &mut dyn Write) -> Result<(), Fault> {
-    let (name, path) = name_and_chart(&arguments.name_and_chart);
-    let chart = load(path, &arguments.setting).await?;
-    let name = name.unwrap_or(&chart.metadata.name);
-    let deployment = deployment(name, path, &chart, &arguments.setting)?;
-    let registration = registration(name, arguments)?;
-    print(out, &format!("{}---\n{}", yaml(&deployment)?, yaml(&registration)?))
+/// An extension that a chart installs.
+pub struct Registration<'a> {
+    /// The name of both objects, that of the chart if there is none.
+    pub name: Option<&'a str>,
+    /// The chart: a folder, an archive or `oci://...`.
+    pub chart: &'a str,
+    /// `KIND/TYPE` of what the extension is responsible for.
+    pub resources: &'a [String],
+    /// Another extension has the main responsibility for these.
+    pub secondary: bool,
+    /// When it is installed; by default as the garden defaults it.
+    pub policy: Option<&'a str>,
+    /// Values, and how the chart is fetched.
+    pub setting: &'a Setting,
 }
 
-fn deployment(
-    name: &str,
-    path: &str,
-    chart: &Chart,
-    setting: &cli::ChartSetting,
-) -> Result<ControllerDeployment, Fault> {
+/// Both objects as YAML. The same arguments make the same text.
+///
+/// # Errors
+/// A chart, values or a name that cannot be used, each with one thing to do.
+pub async fn manifests(wanted: &Registration<'_>) -> Result<String, Fault> {
+    let chart = load(wanted.chart, wanted.setting).await?;
+    let name = wanted.name.unwrap_or(&chart.metadata.name);
+    let deployment = deployment(name, wanted.chart, &chart, wanted.setting)?;
+    let registration = registration(name, wanted)?;
+    Ok(format!("{}---\n{}", yaml(&deployment)?, yaml(&registration)?))
+}
+
+fn deployment(name: &str, path: &str, chart: &Chart, setting: &Setting) -> Result<ControllerDeployment, Fault> {
     let values = values(&merged_values(setting)?)?;
     let mut helm = HelmControllerDeployment {
         values,
@@ -94,17 +106,14 @@ fn values(values: &Values) -> Result<Option<RawJson>, Fault> {
     Ok(Some(json))
 }
 
-fn registration(name: &str, arguments: &cli::ChartRegistration) -> Result<ControllerRegistration, Fault> {
-    let resources = arguments
-        .resource
-        .iter()
-        .map(|text| resource(text, arguments.secondary));
+fn registration(name: &str, wanted: &Registration<'_>) -> Result<ControllerRegistration, Fault> {
+    let resources = wanted.resources.iter().map(|text| resource(text, wanted.secondary));
     let resources = resources.collect::<Result<Vec<_>, _>>()?;
     let mut registration = ControllerRegistration {
         spec: ControllerRegistrationSpec {
             resources,
             deployment: Some(ControllerRegistrationDeployment {
-                policy: arguments.policy.as_deref().map(ControllerDeploymentPolicy::from),
+                policy: wanted.policy.map(ControllerDeploymentPolicy::from),
                 deployment_refs: vec![DeploymentRef { name: name.to_owned() }],
                 ..ControllerRegistrationDeployment::default()
             }),

@@ -4,6 +4,7 @@
 
 mod api;
 mod bootstrap;
+pub mod example;
 mod garden;
 mod network_labels;
 mod provider_chart;
@@ -22,10 +23,10 @@ use base_client::Connector;
 use cluster_apiserver::{ApiServer, AuditLog};
 use cluster_front::Front;
 use kube::config::Kubeconfig;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::server_state::bind;
 pub use api::Api;
 use readiness::{Before, Readiness};
 
@@ -274,25 +275,6 @@ impl Landscape {
             tracing::warn!("left behind after {patience:?}, because it did not end: {left}");
         }
     }
-}
-
-/// Whether the port can be opened, for who wants to know before anything is made.
-///
-/// # Errors
-/// It is taken.
-pub async fn vacant(port: u16) -> Result<(), Fault> {
-    bind(port).await.map(drop)
-}
-
-/// Opens a port of loopback.
-///
-/// # Errors
-/// It is taken.
-pub(crate) async fn bind(port: u16) -> Result<TcpListener, Fault> {
-    TcpListener::bind(("127.0.0.1", port)).await.map_err(|error| {
-        Fault::user(format!("cannot listen on 127.0.0.1:{port}: {error}"))
-            .hint("end the process that uses the port, or choose another with --port (0 takes a free one)")
-    })
 }
 
 /// Opens the TLS port where one is asked for, and says where clients find it.

@@ -11,6 +11,8 @@ use cluster_programs::ImageFile;
 use ipnet::Ipv4Net;
 use jiff::Timestamp;
 
+pub use crate::kubeconfig::SEED_FIRST;
+
 /// Where the landscape can be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Port {
@@ -90,9 +92,6 @@ impl SeedSettings {
         }
     }
 }
-
-/// Name of a landscape's first seed.
-pub const SEED_FIRST: &str = "local";
 
 /// Everything that a landscape is started with.
 #[derive(Clone, Debug)]

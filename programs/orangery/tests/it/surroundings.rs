@@ -1,8 +1,7 @@
 //! What the example Shoot needs around it, in the garden of a running binary.
 
 use kube::Client;
-use programs_orangery::landscape::{apply_all, documents};
-use programs_orangery::up::apply_example_project;
+use programs_orangery::landscape::{apply_all, documents, example};
 
 const IN_THE_PROJECT: [&str; 2] = [
     include_str!("../../../../examples/20-cloudprofile.yaml"),
@@ -11,7 +10,7 @@ const IN_THE_PROJECT: [&str; 2] = [
 
 /// Applies the example's project, cloud profile and credentials.
 pub(crate) async fn apply(garden: &Client) {
-    apply_example_project(garden).await.unwrap();
+    example::apply_project(garden).await.unwrap();
     for manifest in IN_THE_PROJECT {
         apply_all(garden, documents(manifest).unwrap()).await.unwrap();
     }

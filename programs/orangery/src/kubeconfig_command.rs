@@ -1,0 +1,20 @@
+//! `orangery kubeconfig`: prints a kubeconfig. It reads the files that `up` wrote and asks the garden; it never
+//! signs anything itself.
+
+use api_meta::Fault;
+
+use crate::cli::{self, KubeconfigOf};
+use crate::kubeconfig;
+
+/// The text that the command prints.
+///
+/// # Errors
+/// A file that is missing or no kubeconfig, a garden that does not answer or refuses: each says what to do.
+pub async fn text(arguments: &cli::Kubeconfig) -> Result<String, Fault> {
+    let data_dir = &arguments.data_dir;
+    match &arguments.of {
+        KubeconfigOf::Garden => kubeconfig::of_garden(data_dir),
+        KubeconfigOf::Seed { seed } => kubeconfig::of_seed(data_dir, seed),
+        KubeconfigOf::Shoot { shoot } => kubeconfig::of_shoot(data_dir, &shoot.namespace, &shoot.name).await,
+    }
+}
