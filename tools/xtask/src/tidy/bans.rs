@@ -29,6 +29,7 @@ const BANS: [Ban; 3] = [
             "components/",
             "control-plane/",
             "extensions/",
+            "landscape/",
             "programs/",
             "tests/",
         ],

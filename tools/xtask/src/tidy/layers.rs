@@ -7,7 +7,7 @@ use cargo_metadata::{DependencyKind, Metadata, Package};
 use super::Finding;
 
 /// Which packages a layer may import, as prefixes of package names. The order is the order of the layers.
-const LAYERS: [(&str, &[&str]); 9] = [
+const LAYERS: [(&str, &[&str]); 10] = [
     ("api", &["api-"]),
     ("base", &["base-", "api-meta"]),
     ("cluster", &["cluster-", "base-", "api-meta"]),
@@ -18,6 +18,18 @@ const LAYERS: [(&str, &[&str]); 9] = [
         &["extensions-sdk", "extensions-machines", "base-", "api-"],
     ),
     (
+        "landscape",
+        &[
+            "api-",
+            "base-",
+            "cluster-",
+            "components-",
+            "control-plane-",
+            "extensions-",
+            "landscape-",
+        ],
+    ),
+    (
         "programs",
         &[
             "api-",
@@ -26,7 +38,7 @@ const LAYERS: [(&str, &[&str]); 9] = [
             "components-",
             "control-plane-",
             "extensions-",
-            "programs-",
+            "landscape-",
         ],
     ),
     ("tests", &[""]),
@@ -38,6 +50,9 @@ const EXCEPTIONS: [(&str, &str); 2] = [
     ("control-plane-gardenlet", "control-plane-shoot-flow"),
     ("control-plane-garden-api", "cluster-apiserver"),
 ];
+
+/// Crates that may import less than their layer.
+const NARROWER: [(&str, &[&str]); 1] = [("landscape-terminal", &["api-", "base-"])];
 
 /// What the test kit is built from can not use it, not even in tests. Crates of `cluster/` that the API server is not
 /// built from stand beside it and may.
@@ -119,10 +134,15 @@ fn refuse(package: &str, import: &str, kind: DependencyKind) -> Option<String> {
     if kind == DependencyKind::Development {
         return None;
     }
+    let narrower = NARROWER.iter().find(|(name, _)| *name == package);
+    let (who, allowed) = match narrower {
+        Some((_, allowed)) => ("it".to_owned(), allowed),
+        None => (format!("the layer `{layer}`"), allowed),
+    };
     let fine = allowed.iter().any(|prefix| import.starts_with(prefix)) || EXCEPTIONS.contains(&(package, import));
     (!fine).then(|| {
         format!(
-            "`{package}` may not import `{import}`: the layer `{layer}` imports {}",
+            "`{package}` may not import `{import}`: {who} imports {}",
             allowed.join("*, ") + "*"
         )
     })
@@ -142,6 +162,25 @@ mod tests {
         assert!(refuse("extensions-provider-local", "extensions-sdk", Normal).is_none());
         assert!(refuse("extensions-sdk", "extensions-provider-local", Normal).is_some());
         assert!(refuse("cluster-node", "cluster-store", Normal).is_none());
+    }
+
+    #[test]
+    fn a_landscape_imports_all_below_it_and_only_programs_and_tests_import_a_landscape() {
+        assert!(refuse("landscape-local", "extensions-provider-local", Normal).is_none());
+        assert!(refuse("landscape-local", "landscape-images", Normal).is_none());
+        assert!(refuse("landscape-local", "programs-orangery", Normal).is_some());
+        assert!(refuse("programs-orangery", "landscape-local", Normal).is_none());
+        assert!(refuse("tests-scenarios", "landscape-local", Normal).is_none());
+        for below in ["control-plane-gardenlet", "extensions-provider-local", "cluster-bare"] {
+            assert!(refuse(below, "landscape-images", Normal).is_some(), "{below}");
+        }
+    }
+
+    #[test]
+    fn a_narrower_crate_imports_less_than_its_layer() {
+        assert!(refuse("landscape-terminal", "base-flow-run", Normal).is_none());
+        assert!(refuse("landscape-terminal", "cluster-node", Normal).is_some());
+        assert!(refuse("landscape-terminal", "tests-kit", Development).is_none());
     }
 
     #[test]
