@@ -11,9 +11,9 @@ use cluster_apiserver::AuditPolicy;
 use cluster_bare::KubeletAccess;
 use cluster_node::ImageCatalogue;
 use cluster_programs::{AtAddress, ImageFile};
+use landscape_terminal::Console;
 
 use crate::audit_file::{self, AuditFile};
-use crate::live::Console;
 use crate::on_etcd::{self, EtcdSettings};
 use crate::server_state::{self, Owner, Place, ServerState};
 use crate::{cli, envtest_assets, program_images, serve};

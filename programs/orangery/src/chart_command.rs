@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use api_meta::Fault;
+use landscape_terminal::{Console, Line, Paint};
 use tokio::time::Instant;
 
 use crate::chart::{Pull, Registration, Render, Setting, Watcher, lint, manifests, render};
 use crate::cli;
-use crate::live::{Console, Line, Paint};
 
 /// What comes faster is not worth a line.
 const QUICK: Duration = Duration::from_millis(500);
@@ -166,8 +166,9 @@ fn progress(bytes: u64, of: Option<u64>) -> String {
 mod tests {
     use std::sync::{Arc, Mutex};
 
+    use landscape_terminal::{Console, Surroundings};
+
     use super::{QUICK, progress, watcher};
-    use crate::live::{Console, Surroundings};
 
     #[tokio::test(start_paused = true)]
     async fn what_takes_long_is_shown_on_a_terminal() {

@@ -8,10 +8,10 @@ use base_clock::{Clock, Entropy};
 use cluster_bare::Cluster;
 use cluster_controllers::Name as OfKubernetes;
 use control_plane_garden_api::GardenSettings;
+use landscape_terminal::Console;
 
 use crate::cli::{self, GardenController};
 use crate::landscape::{CONTROLLER_MANAGER, SCHEDULER, apply_garden};
-use crate::live::Console;
 use crate::on_etcd::EtcdSettings;
 use crate::serve;
 use crate::server_state::{self, Owner, Place, ServerState};

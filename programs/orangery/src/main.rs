@@ -9,9 +9,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use api_meta::Fault;
+use landscape_terminal::Console;
 use programs_orangery::cli::{self, Command};
 use programs_orangery::container_logs::Both;
-use programs_orangery::live::Console;
 use programs_orangery::{
     apiserver, chart_command, envtest, garden, kubeconfig_command, provider_local, shell, up, why,
 };

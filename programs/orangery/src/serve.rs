@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use api_meta::Fault;
 use cluster_bare::Cluster;
+use landscape_terminal::Console;
 
-use crate::live::Console;
 use crate::on_etcd::EtcdSettings;
 use crate::server_state::Place;
 use crate::{cli, data_folder, kubeconfig};

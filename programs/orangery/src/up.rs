@@ -8,13 +8,12 @@ use api_core::v1beta1::Shoot;
 use api_meta::Fault;
 use cluster_programs::ImageFile;
 use kube::{Api, Client};
+use landscape_terminal::{Console, Ended};
 
 use crate::cli;
 use crate::data_folder;
-use crate::follow::Ended;
 use crate::landscape::example::{self, NAME as EXAMPLE_NAME, NAMESPACE as EXAMPLE_NAMESPACE};
 use crate::landscape::{Landscape, NotHealthy, SEEDS_MAX, Settings, State};
-use crate::live::{self, Console};
 use crate::server_state::{self, OF_LANDSCAPE, Owner};
 use crate::{kubeconfig, program_images};
 
@@ -158,7 +157,7 @@ async fn show(
         console.say(&format!("example Shoot {EXAMPLE_NAMESPACE}/{EXAMPLE_NAME}:"));
         let shoots: Api<Shoot> = Api::namespaced(client, EXAMPLE_NAMESPACE);
         let name = (EXAMPLE_NAMESPACE, EXAMPLE_NAME);
-        example = match live::follow(&shoots, name, listener, PATIENCE, &settings.clock, console).await {
+        example = match landscape_terminal::follow(&shoots, name, listener, PATIENCE, &settings.clock, console).await {
             Ok(Ended::Succeeded) => Ok(()),
             Ok(Ended::Failed(errors)) => Err(Fault::user(format!("the example Shoot failed: {}", errors.join("; ")))
                 .hint("its lastErrors say which task failed and why")),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use api_core::v1beta1::Shoot;
 use base_clock::Clock;
 use kube::{Api, Client};
-use programs_orangery::follow::{Ended, follow};
+use landscape_terminal::lines::{Ended, follow};
 use programs_orangery::kubeconfig;
 
 use crate::process::Landscape;

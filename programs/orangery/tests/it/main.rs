@@ -12,7 +12,6 @@ mod errors;
 mod garden;
 mod hostile_folders;
 mod image_file;
-mod live;
 mod older_documents;
 mod power;
 mod process;

@@ -5,11 +5,11 @@ use std::time::Duration;
 use base_flow_run::{TaskState, TaskTrace};
 use jiff::Timestamp;
 
+use super::lines::Ended;
 use super::paint::{Line, Paint};
 use super::render::Canvas;
 use super::text::{broken, seconds, tame};
 use super::view::View;
-use crate::follow::Ended;
 
 /// Tasks of the critical path that took less than this part of the run are told together.
 const SHORT_PART: u32 = 50;

@@ -4,7 +4,7 @@ use api_core::v1beta1::Shoot;
 use base_flow_run::{Event, Trace};
 use jiff::Timestamp;
 
-use crate::follow::{Ended, ended};
+use super::lines::{Ended, ended};
 
 /// An entry of the Shoot's `status.lastErrors`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,9 +2,12 @@
 //! lines. It looks on and changes nothing: events come from a bounded feed that waits for nobody, the rest from a
 //! watch of the Shoot.
 //!
-//! `view` is what is known, `render`, `plain` and `summary` make lines of it, `console` alone writes.
+//! `view` is what is known, `render`, `plain` and `summary` make lines of it, `console` alone writes. `lines` follows a
+//! Shoot without events of its flow, for a caller that only
+//! has a client of the garden.
 
 mod console;
+pub mod lines;
 mod paint;
 mod plain;
 mod render;
@@ -24,13 +27,12 @@ use kube::Api;
 use tokio::time::MissedTickBehavior;
 
 pub use console::{Console, Logs, Surroundings};
+pub use lines::Ended;
 pub use paint::{Line, Paint};
 pub use plain::Plain;
 pub use render::{Canvas, Letters, frame};
 pub use summary::summary;
 pub use view::{Standing, Trouble, View};
-
-use crate::follow::Ended;
 
 /// Time between two pictures: ten a second look alive, more only cost.
 const PICTURE_EVERY: Duration = Duration::from_millis(100);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use api_core::v1beta1::Shoot;
 use base_flow_run::{Event, FlowEnd, Planned, What};
 use jiff::Timestamp;
-use programs_orangery::live::{Canvas, Console, Letters, Line, Paint, Plain, Surroundings, View, frame, summary};
+use landscape_terminal::{Canvas, Console, Letters, Line, Paint, Plain, Surroundings, View, frame, summary};
 use serde_json::{Value, json};
 use tests_kit::assert_golden;
 
