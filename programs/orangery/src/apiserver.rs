@@ -11,12 +11,13 @@ use cluster_apiserver::AuditPolicy;
 use cluster_bare::KubeletAccess;
 use cluster_node::ImageCatalogue;
 use cluster_programs::{AtAddress, ImageFile};
+use landscape_images::programs;
 use landscape_terminal::Console;
 
 use crate::audit_file::{self, AuditFile};
 use crate::on_etcd::{self, EtcdSettings};
 use crate::server_state::{self, Owner, Place, ServerState};
-use crate::{cli, envtest_assets, program_images, serve};
+use crate::{cli, envtest_assets, serve};
 
 /// The API server's name in its state.
 const NAME: &str = "kubernetes";
@@ -83,11 +84,11 @@ async fn catalogue(
         return Ok(catalogue);
     };
     let file = ImageFile::read(file)?;
-    if let Some(shared) = program_images::shared_with_machine().await {
+    if let Some(shared) = programs::shared_with_machine().await {
         console.say(&shared);
     }
     let servers = Arc::new(AtAddress(address));
-    let programs = program_images::programs(&file, &arguments.data_dir, NAME, servers)?;
+    let programs = programs::programs(&file, &arguments.data_dir, NAME, servers)?;
     Ok(programs.add_to(catalogue))
 }
 

@@ -5,10 +5,10 @@ use std::io;
 use std::path::Path;
 
 use api_meta::Fault;
+use landscape_images::envtest::Program;
 use landscape_terminal::Console;
 
 use crate::data_folder;
-use crate::envtest::Program;
 
 /// Writes the programs into a folder: links to this one.
 pub(crate) fn write(folder: &Path, console: &Console) -> Result<(), Fault> {

@@ -9,12 +9,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use api_meta::Fault;
+use landscape_images::envtest::Program;
 use landscape_terminal::Console;
 use programs_orangery::cli::{self, Command};
 use programs_orangery::container_logs::Both;
-use programs_orangery::{
-    apiserver, chart_command, envtest, garden, kubeconfig_command, provider_local, shell, up, why,
-};
+use programs_orangery::{apiserver, chart_command, garden, kubeconfig_command, provider_local, shell, up, why};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
@@ -47,7 +46,7 @@ async fn run() -> ExitCode {
     let words: Vec<String> = std::env::args_os()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    if let Some(program) = envtest::Program::called(&words) {
+    if let Some(program) = Program::called(&words) {
         let outcome = program.run(&words, interrupted(), |text| console.say(text)).await;
         return ended(outcome.map(|()| ExitCode::SUCCESS));
     }

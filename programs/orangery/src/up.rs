@@ -8,14 +8,15 @@ use api_core::v1beta1::Shoot;
 use api_meta::Fault;
 use cluster_programs::ImageFile;
 use kube::{Api, Client};
+use landscape_images::programs;
 use landscape_terminal::{Console, Ended};
 
 use crate::cli;
 use crate::data_folder;
+use crate::kubeconfig;
 use crate::landscape::example::{self, NAME as EXAMPLE_NAME, NAMESPACE as EXAMPLE_NAMESPACE};
 use crate::landscape::{Landscape, NotHealthy, SEEDS_MAX, Settings, State};
 use crate::server_state::{self, OF_LANDSCAPE, Owner};
-use crate::{kubeconfig, program_images};
 
 /// How long the landscape may take until a Shoot can be taken, and the example until it has ended: many times what
 /// a slow machine needs, so that something is wrong when it is reached.
@@ -43,7 +44,7 @@ pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, console: &
     let folder = arguments.data_dir.join(OF_LANDSCAPE);
     let settings = settings(arguments, &folder)?;
     if settings.images.is_some()
-        && let Some(shared) = program_images::shared_with_machine().await
+        && let Some(shared) = programs::shared_with_machine().await
     {
         console.say(&shared);
     }

@@ -15,14 +15,14 @@ use cluster_node::{NodeOptions, PodAddresses, Volumes};
 use control_plane_gardenlet::{Addressing, Clients, Config, GardenAccess, Images};
 use ipnet::IpNet;
 use kube::Client;
+use landscape_images::programs::{self, InLandscape};
+use landscape_images::{ApiServerStarted, Host};
 use tokio_util::sync::CancellationToken;
 
 use super::api::{Api, ApiSettings};
 use super::settings::SeedSettings;
 use super::{Audits, Parts, Settings, bootstrap, network_labels, state};
-use crate::images::{self, ApiServerStarted, Host};
 use crate::kept::Kept;
-use crate::program_images::{self, InLandscape};
 
 /// Group of the objects that extensions work on.
 const EXTENSIONS: &str = "extensions.gardener.cloud";
@@ -164,10 +164,10 @@ fn start_cluster(around: &Surroundings<'_>) -> Result<(), Fault> {
     let catalogue = match &settings.images {
         Some(file) => {
             let servers = InLandscape::new(front.clone(), api.server_name(), api.url());
-            let programs = program_images::programs(file, &settings.data_dir, &seed.name, Arc::new(servers))?;
-            programs.add_to(images::catalogue(host.clone()))
+            let programs = programs::programs(file, &settings.data_dir, &seed.name, Arc::new(servers))?;
+            programs.add_to(landscape_images::catalogue(host.clone()))
         }
-        None => images::catalogue(host.clone()),
+        None => landscape_images::catalogue(host.clone()),
     };
     let node = NodeOptions {
         network: host.network.clone(),

@@ -52,7 +52,7 @@ pub async fn shared_with_machine() -> Option<String> {
 }
 
 /// The API servers of a landscape as pods of one of its seeds reach them.
-pub(crate) struct InLandscape {
+pub struct InLandscape {
     front: Front,
     /// The name of the seed's own.
     own: String,
@@ -61,7 +61,7 @@ pub(crate) struct InLandscape {
 
 impl InLandscape {
     /// `own`: the server name of the seed's own. `url`: `https://127.0.0.1:PORT`, which all of them share.
-    pub(crate) fn new(front: Front, own: &str, url: &str) -> Self {
+    pub fn new(front: Front, own: &str, url: &str) -> Self {
         InLandscape {
             front,
             own: own.to_owned(),

@@ -1,8 +1,10 @@
 //! What the embedded node can run: one library function per image, and the catalogue of them all. An image is wiring:
 //! it reads its command line and files as the program whose name it carries, and hands the work to the crate whose work
-//! it is.
+//! it is. Beside it: images that are programs of this machine (`programs`), and two of the bodies as processes that
+//! envtest starts (`envtest`).
 
 mod controllers;
+pub mod envtest;
 mod etcd;
 mod etcd_client;
 mod flags;
@@ -12,6 +14,7 @@ mod kube_controller_manager;
 mod kube_scheduler;
 mod local_machine;
 mod machine_controller_manager;
+pub mod programs;
 mod provider_local;
 #[cfg(test)]
 mod scenario;
@@ -24,11 +27,8 @@ use cluster_apiserver::ApiServer;
 use cluster_front::Front;
 use cluster_node::{ContainerContext, ImageCatalogue, Network, Networks};
 
-pub(crate) use etcd::PROGRAM as ETCD;
 pub use etcd::etcd;
-pub(crate) use flags::Program as ImagedProgram;
 pub use gardener_resource_manager::gardener_resource_manager;
-pub(crate) use kube_apiserver::PROGRAM as KUBE_APISERVER;
 pub use kube_apiserver::kube_apiserver;
 pub use kube_controller_manager::kube_controller_manager;
 pub use kube_scheduler::kube_scheduler;

@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::images::{self, ImagedProgram};
+use super::flags;
 
 /// The names that envtest looks for in its assets.
 const ETCD: &str = "etcd";
@@ -130,10 +130,10 @@ impl Program {
     }
 
     /// The program that is imitated, of which the flags are known.
-    fn imitated(self) -> &'static ImagedProgram {
+    fn imitated(self) -> &'static flags::Program {
         match self {
-            Self::Etcd => &images::ETCD,
-            Self::KubeApiserver => &images::KUBE_APISERVER,
+            Self::Etcd => &super::etcd::PROGRAM,
+            Self::KubeApiserver => &super::kube_apiserver::PROGRAM,
         }
     }
 
