@@ -11,12 +11,12 @@ use cluster_apiserver::AuditPolicy;
 use cluster_bare::KubeletAccess;
 use cluster_node::ImageCatalogue;
 use cluster_programs::{AtAddress, ImageFile};
+use landscape_data_folder::on_etcd::{EtcdSettings, read_pem};
+use landscape_data_folder::server_state::{self, Owner, Place, ServerState};
 use landscape_images::programs;
 use landscape_terminal::Console;
 
 use crate::audit_file::{self, AuditFile};
-use crate::on_etcd::{self, EtcdSettings};
-use crate::server_state::{self, Owner, Place, ServerState};
 use crate::{cli, envtest_assets, serve};
 
 /// The API server's name in its state.
@@ -115,14 +115,14 @@ fn audit(arguments: &cli::Apiserver) -> Result<Option<(AuditPolicy, AuditFile)>,
 
 /// How kubelets are asked. Errors: a file that cannot be read.
 fn kubelets(flags: &cli::Kubelets) -> Result<KubeletAccess, Fault> {
-    let certificate = on_etcd::read_pem(
+    let certificate = read_pem(
         "--kubelet-client-certificate",
         flags.kubelet_client_certificate.as_ref(),
     )?;
-    let key = on_etcd::read_pem("--kubelet-client-key", flags.kubelet_client_key.as_ref())?;
+    let key = read_pem("--kubelet-client-key", flags.kubelet_client_key.as_ref())?;
     Ok(KubeletAccess {
         identity: certificate.zip(key.map(String::into_bytes)),
-        authorities: on_etcd::read_pem(
+        authorities: read_pem(
             "--kubelet-certificate-authority",
             flags.kubelet_certificate_authority.as_ref(),
         )?,

@@ -5,14 +5,13 @@ use std::io;
 use std::path::Path;
 
 use api_meta::Fault;
+use landscape_data_folder::folder::make;
 use landscape_images::envtest::Program;
 use landscape_terminal::Console;
 
-use crate::data_folder;
-
 /// Writes the programs into a folder: links to this one.
 pub(crate) fn write(folder: &Path, console: &Console) -> Result<(), Fault> {
-    data_folder::make("the folder", folder)?;
+    make("the folder", folder)?;
     let failed = |doing: &str, path: &Path, error: &io::Error| {
         Fault::user(format!("cannot {doing} {}: {error}", path.display()))
             .hint("name a folder that you may write to with --envtest-assets")

@@ -8,13 +8,13 @@ use base_clock::{Clock, Entropy};
 use cluster_bare::Cluster;
 use cluster_controllers::Name as OfKubernetes;
 use control_plane_garden_api::GardenSettings;
+use landscape_data_folder::on_etcd::EtcdSettings;
+use landscape_data_folder::server_state::{self, Owner, Place, ServerState};
 use landscape_terminal::Console;
 
 use crate::cli::{self, GardenController};
 use crate::landscape::{CONTROLLER_MANAGER, SCHEDULER, apply_garden};
-use crate::on_etcd::EtcdSettings;
 use crate::serve;
-use crate::server_state::{self, Owner, Place, ServerState};
 
 /// The API server's name in its state, as in that of a landscape.
 const NAME: &str = "garden";

@@ -2,9 +2,9 @@
 //! signs anything itself.
 
 use api_meta::Fault;
+use landscape_data_folder::kubeconfig;
 
 use crate::cli::{self, KubeconfigOf};
-use crate::kubeconfig;
 
 /// The text that the command prints.
 ///

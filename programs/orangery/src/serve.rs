@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use api_meta::Fault;
 use cluster_bare::Cluster;
+use landscape_data_folder::on_etcd::EtcdSettings;
+use landscape_data_folder::server_state::Place;
+use landscape_data_folder::{folder, kubeconfig};
 use landscape_terminal::Console;
 
-use crate::on_etcd::EtcdSettings;
-use crate::server_state::Place;
-use crate::{cli, data_folder, kubeconfig};
+use crate::cli;
 
 /// How long parts may take to end: twice what a node gives its pods.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
@@ -58,6 +59,6 @@ fn ready(path: &Path, url: &str, place: &Place<'_>) -> String {
     };
     format!(
         "ready: {url}, {kept}; export KUBECONFIG={}; Ctrl-C ends it",
-        data_folder::absolute(path).display()
+        folder::absolute(path).display()
     )
 }

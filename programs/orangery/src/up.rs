@@ -8,15 +8,14 @@ use api_core::v1beta1::Shoot;
 use api_meta::Fault;
 use cluster_programs::ImageFile;
 use kube::{Api, Client};
+use landscape_data_folder::server_state::{self, OF_LANDSCAPE, Owner};
+use landscape_data_folder::{folder, kubeconfig};
 use landscape_images::programs;
 use landscape_terminal::{Console, Ended};
 
 use crate::cli;
-use crate::data_folder;
-use crate::kubeconfig;
 use crate::landscape::example::{self, NAME as EXAMPLE_NAME, NAMESPACE as EXAMPLE_NAMESPACE};
 use crate::landscape::{Landscape, NotHealthy, SEEDS_MAX, Settings, State};
-use crate::server_state::{self, OF_LANDSCAPE, Owner};
 
 /// How long the landscape may take until a Shoot can be taken, and the example until it has ended: many times what
 /// a slow machine needs, so that something is wrong when it is reached.
@@ -35,8 +34,8 @@ pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, console: &
     if fresh {
         server_state::vacant(arguments.port).await?;
     }
-    data_folder::make("the data folder", &arguments.data_dir)?;
-    let _owned = data_folder::take(&arguments.data_dir, "up")?;
+    folder::make("the data folder", &arguments.data_dir)?;
+    let _owned = folder::take(&arguments.data_dir, "up")?;
     Owner::Landscape.refuse_others(&arguments.data_dir)?;
     if !fresh {
         server_state::vacant(arguments.port).await?;
@@ -194,7 +193,7 @@ fn kept_where(arguments: &cli::Up) -> String {
 
 /// What a person would type next. `example`: whether it came up, if it was asked for.
 fn next_commands(data_dir: &Path, example: Option<bool>) -> String {
-    let data_dir = data_folder::absolute(data_dir);
+    let data_dir = folder::absolute(data_dir);
     let garden = kubeconfig::path(&data_dir, "garden");
     let mut text = format!(
         "\nnext, in another terminal:\n  export KUBECONFIG={}\n",

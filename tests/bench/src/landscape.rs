@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use api_core::v1beta1::Shoot;
 use base_clock::Clock;
 use kube::{Api, Client};
+use landscape_data_folder::kubeconfig;
 use landscape_terminal::lines::{Ended, follow};
-use programs_orangery::kubeconfig;
 
 use crate::process::Landscape;
 

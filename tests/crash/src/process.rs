@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use base_client::{Connector, Https};
 use base_clock::Entropy;
 use kube::config::Kubeconfig;
-use programs_orangery::kubeconfig;
+use landscape_data_folder::kubeconfig;
 use programs_orangery::landscape::BACKUPS;
 use tests_kit::free_port;
 

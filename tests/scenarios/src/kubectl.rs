@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::LazyLock;
 
-use programs_orangery::kubeconfig;
+use landscape_data_folder::kubeconfig;
 use programs_orangery::landscape::{Landscape, Settings, State};
 
 use crate::{NAME, NAMESPACE, PATIENCE, SHOOT, SURROUNDINGS};

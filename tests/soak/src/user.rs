@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
 use kube::{Api, Client, ResourceExt};
-use programs_orangery::kubeconfig;
+use landscape_data_folder::kubeconfig;
 use programs_orangery::landscape::apply_all;
 use serde_json::{Value, json};
 

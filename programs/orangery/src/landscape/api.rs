@@ -17,8 +17,7 @@ use cluster_front::{Front, RegisteredServer, Registration};
 use cluster_node::{Network, NodeServices};
 use ipnet::IpNet;
 use kube::config::Kubeconfig;
-
-use crate::kept::{Kept, Keys};
+use landscape_data_folder::kept::{Kept, Keys};
 
 /// How long the certificates of the landscape's own parts are valid, and those in its kubeconfigs. The authorities that
 /// sign them outlive the process; these do not: every start issues them anew, which is what mends those that a clock

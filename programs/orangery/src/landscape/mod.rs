@@ -23,10 +23,10 @@ use base_client::Connector;
 use cluster_apiserver::{ApiServer, AuditLog};
 use cluster_front::Front;
 use kube::config::Kubeconfig;
+use landscape_data_folder::server_state::bind;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::server_state::bind;
 pub use api::Api;
 use readiness::{Before, Readiness};
 

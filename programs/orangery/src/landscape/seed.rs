@@ -15,6 +15,7 @@ use cluster_node::{NodeOptions, PodAddresses, Volumes};
 use control_plane_gardenlet::{Addressing, Clients, Config, GardenAccess, Images};
 use ipnet::IpNet;
 use kube::Client;
+use landscape_data_folder::kept::Kept;
 use landscape_images::programs::{self, InLandscape};
 use landscape_images::{ApiServerStarted, Host};
 use tokio_util::sync::CancellationToken;
@@ -22,7 +23,6 @@ use tokio_util::sync::CancellationToken;
 use super::api::{Api, ApiSettings};
 use super::settings::SeedSettings;
 use super::{Audits, Parts, Settings, bootstrap, network_labels, state};
-use crate::kept::Kept;
 
 /// Group of the objects that extensions work on.
 const EXTENSIONS: &str = "extensions.gardener.cloud";

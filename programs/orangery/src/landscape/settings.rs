@@ -11,7 +11,7 @@ use cluster_programs::ImageFile;
 use ipnet::Ipv4Net;
 use jiff::Timestamp;
 
-pub use crate::kubeconfig::SEED_FIRST;
+pub use landscape_data_folder::kubeconfig::SEED_FIRST;
 
 /// Where the landscape can be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,11 +9,11 @@ use std::path::Path;
 use api_meta::Fault;
 use cluster_node::Volumes;
 use cluster_store::FileStore;
+use landscape_data_folder::folder;
+use landscape_data_folder::kept::{self, Kept, VOLUMES};
 
 use super::Settings;
 use super::settings::SeedSettings;
-use crate::data_folder;
-use crate::kept::{self, Kept, VOLUMES};
 
 /// The garden's name among the API servers.
 pub(super) const GARDEN: &str = "garden";
@@ -75,7 +75,7 @@ impl State {
     /// The folder cannot be read or written, is of another format, is damaged, or holds a seed that the settings leave
     /// out. It is left as it was.
     pub async fn open(folder: &Path, settings: &Settings) -> Result<Self, Fault> {
-        data_folder::make("the state's folder", folder)?;
+        folder::make("the state's folder", folder)?;
         kept::check(folder)?;
         refuse_left_out(folder, settings)?;
         let (clock, entropy) = (&settings.clock, &settings.entropy);
@@ -86,8 +86,8 @@ impl State {
             let volumes = volumes_of(place, seed);
             let kept = kept::open(folder, &of_seed(seed), &volumes, clock, entropy, &mut files).await?;
             let path = folder.join(volumes);
-            let volumes = Volumes::in_folder(&path)
-                .map_err(|error| data_folder::unusable("open the volumes in", &path, &error))?;
+            let volumes =
+                Volumes::in_folder(&path).map_err(|error| folder::unusable("open the volumes in", &path, &error))?;
             seeds.push(KeptSeed { kept, volumes });
         }
         Ok(Self { garden, seeds, files })

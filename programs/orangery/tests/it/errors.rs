@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use programs_orangery::kubeconfig;
+use landscape_data_folder::kubeconfig;
 use programs_orangery::landscape::{apply_all, documents};
 use serde_json::json;
 

@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ListParams, PostParams};
 use kube::config::Kubeconfig;
 use kube::{Api, Client, ResourceExt};
-use programs_orangery::kubeconfig;
+use landscape_data_folder::kubeconfig;
 use serde_json::json;
 use tests_kit::free_port;
 use tokio::time::Instant;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::Api;
 use kube::api::PostParams;
-use programs_orangery::kubeconfig;
+use landscape_data_folder::kubeconfig;
 use serde_json::json;
 use tests_kit::free_port;
 

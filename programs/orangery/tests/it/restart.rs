@@ -12,7 +12,7 @@ use base_client::{Judgement, delete_and_wait, wait_until};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
-use programs_orangery::kubeconfig;
+use landscape_data_folder::kubeconfig;
 use serde_json::json;
 use tests_kit::free_port;
 

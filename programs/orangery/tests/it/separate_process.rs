@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
 use kube::{Api, Client, ResourceExt};
-use programs_orangery::kubeconfig;
+use landscape_data_folder::kubeconfig;
 use programs_orangery::landscape::{apply_all, documents};
 use serde_json::{Value, json};
 

@@ -16,7 +16,7 @@ use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::api::{ListParams, LogParams, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource, ResourceExt};
-use programs_orangery::kubeconfig;
+use landscape_data_folder::kubeconfig;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

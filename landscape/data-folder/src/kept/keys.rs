@@ -13,17 +13,17 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::damaged;
-use crate::data_folder;
+use crate::folder;
 
 /// The keys of one API server.
 #[derive(Clone)]
-pub(crate) struct Keys {
+pub struct Keys {
     /// Signs the server's certificate.
-    pub(crate) authority: Arc<Authority>,
+    pub authority: Arc<Authority>,
     /// Signs clients' certificates.
-    pub(crate) clients: Arc<Authority>,
+    pub clients: Arc<Authority>,
     /// Signs service account tokens.
-    pub(crate) tokens: PrivateKey,
+    pub tokens: PrivateKey,
 }
 
 /// As they stand in a file.
@@ -72,7 +72,7 @@ impl Keys {
     ///
     /// # Errors
     /// The clock is wrong, or the keys are too old.
-    pub(crate) fn check(&self, name: &str, clock: &Clock) -> Result<(), Fault> {
+    pub fn check(&self, name: &str, clock: &Clock) -> Result<(), Fault> {
         let now = clock.now();
         for authority in [&self.authority, &self.clients] {
             let certificate = authority.certificate();
@@ -96,7 +96,7 @@ impl Keys {
             Err(error) if error.kind() == ErrorKind::InvalidData => {
                 return Err(damaged(path, "it is not text", "keys"));
             }
-            Err(error) => return Err(data_folder::unusable("read", path, &error)),
+            Err(error) => return Err(folder::unusable("read", path, &error)),
         };
         let written: Written = serde_json::from_str(&text)
             // Where it goes wrong, not what stands there: that is secret.
@@ -121,7 +121,7 @@ impl Keys {
             service_account_key: self.tokens.to_pem().expose().to_owned(),
         };
         let text = serde_json::to_string_pretty(&written).map_err(|error| Fault::bug(error.to_string()))?;
-        data_folder::write(path, &format!("{text}\n"))
+        folder::write(path, &format!("{text}\n"))
     }
 }
 

@@ -11,7 +11,7 @@ use kube::Api;
 use kube::api::PostParams;
 use kube::config::Kubeconfig;
 
-use crate::data_folder;
+use crate::folder;
 
 /// Name of a landscape's first seed.
 pub const SEED_FIRST: &str = "local";
@@ -63,7 +63,7 @@ pub fn remove_seeds_but(data_dir: &Path, present: &[&str]) -> Result<(), Fault> 
         .filter(|seed| !present.contains(&seed.as_str()));
     for seed in stale {
         let path = path(data_dir, &seed_part(&seed));
-        std::fs::remove_file(&path).map_err(|error| data_folder::unusable("remove", &path, &error))?;
+        std::fs::remove_file(&path).map_err(|error| folder::unusable("remove", &path, &error))?;
     }
     Ok(())
 }
@@ -74,7 +74,7 @@ pub fn remove_seeds_but(data_dir: &Path, present: &[&str]) -> Result<(), Fault> 
 /// It cannot be written.
 pub fn write(path: &Path, kubeconfig: &Kubeconfig) -> Result<(), Fault> {
     let text = base_secrets::to_yaml(kubeconfig).map_err(|error| Fault::bug(error.to_string()))?;
-    data_folder::write(path, text.expose())
+    folder::write(path, text.expose())
 }
 
 /// The garden's kubeconfig.
@@ -116,7 +116,7 @@ pub fn read_file(path: &Path, hint: &str) -> Result<(String, Kubeconfig), Fault>
     let wrong = |why: String| Fault::user(why).hint(hint);
     let text = std::fs::read_to_string(path).map_err(|error| {
         let fault = |whose: &str| wrong(format!("cannot read the kubeconfig {}: {error}{whose}", path.display()));
-        match data_folder::somebody_elses(path, &error) {
+        match folder::somebody_elses(path, &error) {
             Some(whose) => fault(&whose).hint("run this as that user"),
             None => fault(""),
         }

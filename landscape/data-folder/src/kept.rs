@@ -11,22 +11,24 @@ use api_meta::Fault;
 use base_clock::{Clock, Entropy};
 use cluster_store::{FileError, FileOptions, FileStore, MemoryStore, Store};
 
-use crate::data_folder;
-pub(crate) use format::{check, is_in};
-pub(crate) use keys::Keys;
+use crate::folder;
+pub use format::{check, is_in};
+pub use keys::Keys;
 
 /// An API server's keys, in its folder.
 pub(crate) const KEYS: &str = "keys";
 /// An API server's objects, likewise.
 const STORE: &str = "store";
 /// The folder of volumes, beside those of the API servers.
-pub(crate) const VOLUMES: &str = "volumes";
+pub const VOLUMES: &str = "volumes";
 
 /// What an API server keeps.
 #[derive(Clone)]
-pub(crate) struct Kept {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) keys: Keys,
+pub struct Kept {
+    /// Its objects.
+    pub store: Arc<dyn Store>,
+    /// Its keys.
+    pub keys: Keys,
 }
 
 impl Kept {
@@ -34,7 +36,7 @@ impl Kept {
     ///
     /// # Errors
     /// Keys cannot be made, which is a bug.
-    pub(crate) fn memory(name: &str, clock: &Clock, entropy: &Entropy) -> Result<Self, Fault> {
+    pub fn memory(name: &str, clock: &Clock, entropy: &Entropy) -> Result<Self, Fault> {
         Ok(Self {
             keys: Keys::generate(name, clock, entropy)?,
             store: Arc::new(MemoryStore::new()),
@@ -46,7 +48,7 @@ impl Kept {
 ///
 /// # Errors
 /// It cannot be read or written, or is damaged. It is left as it was.
-pub(crate) async fn open(
+pub async fn open(
     folder: &Path,
     name: &str,
     volumes: &str,
@@ -84,7 +86,7 @@ pub(crate) fn keys(folder: &Path, name: &str, volumes: &str, clock: &Clock, entr
             ));
         }
         None => {
-            data_folder::make("the state's folder", &own)?;
+            folder::make("the state's folder", &own)?;
             let keys = Keys::generate(name, clock, entropy)?;
             keys.write(&own.join(KEYS))?;
             keys
@@ -104,7 +106,7 @@ fn refused(error: FileError) -> Fault {
         FileError::Damaged { path, found, expected } => damaged(&path, &found, &expected),
         FileError::NotAStore { path, found, expected } => damaged(&path, &format!("it is {found}"), expected),
         FileError::NotWritable { path, source } | FileError::NoSpace { path, source } => {
-            data_folder::unusable("open", &path, &source)
+            folder::unusable("open", &path, &source)
         }
         FileError::OtherFormat {
             path,

@@ -17,19 +17,19 @@ const OWNER_NAME: &str = "keys";
 /// Which etcd, and how; in the order of the flags `--etcd-servers`, `--etcd-prefix`, `--etcd-cafile`, `--etcd-certfile`,
 /// `--etcd-keyfile` and `--leader-elect`, which messages name.
 #[derive(Clone, Debug)]
-pub(crate) struct EtcdSettings {
+pub struct EtcdSettings {
     /// Client URLs of its members; none where objects are in the data folder.
-    pub(crate) servers: Vec<String>,
+    pub servers: Vec<String>,
     /// What all keys begin with.
-    pub(crate) prefix: String,
+    pub prefix: String,
     /// PEM file with the authority of etcd's certificate.
-    pub(crate) cafile: Option<PathBuf>,
+    pub cafile: Option<PathBuf>,
     /// PEM file with the certificate that this process shows etcd.
-    pub(crate) certfile: Option<PathBuf>,
+    pub certfile: Option<PathBuf>,
     /// PEM file with the key of that certificate.
-    pub(crate) keyfile: Option<PathBuf>,
+    pub keyfile: Option<PathBuf>,
     /// Run controllers and scheduler only while no other process on the same etcd does.
-    pub(crate) leader_elect: bool,
+    pub leader_elect: bool,
 }
 
 /// The store on the etcd of these flags; `path` is where the keys are.
@@ -81,7 +81,7 @@ fn options(flags: &EtcdSettings) -> Result<EtcdOptions, Fault> {
 ///
 /// # Errors
 /// The file cannot be read.
-pub(crate) fn read_pem(flag: &str, path: Option<&PathBuf>) -> Result<Option<String>, Fault> {
+pub fn read_pem(flag: &str, path: Option<&PathBuf>) -> Result<Option<String>, Fault> {
     let Some(path) = path else { return Ok(None) };
     let text = std::fs::read_to_string(path).map_err(|error| {
         Fault::user(format!("cannot read {} of {flag}: {error}", path.display()))

@@ -11,8 +11,9 @@ use api_meta::Fault;
 /// What to do about a folder that cannot be used.
 const CHOOSE_ANOTHER: &str = "name a folder that you may write to with --data-dir";
 
-/// The fault of a data folder that cannot be used.
-pub(crate) fn unusable(doing: &str, path: &Path, error: &io::Error) -> Fault {
+/// The fault of a data folder that cannot be used. `doing`: what was tried, as in `write`.
+#[must_use]
+pub fn unusable(doing: &str, path: &Path, error: &io::Error) -> Fault {
     let whose = somebody_elses(path, error).unwrap_or_default();
     let hint = match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
@@ -52,7 +53,8 @@ pub(crate) fn somebody_elses(path: &Path, error: &io::Error) -> Option<String> {
 }
 
 /// A path that means the same to another terminal, which may stand in another folder.
-pub(crate) fn absolute(path: &Path) -> PathBuf {
+#[must_use]
+pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
@@ -60,7 +62,7 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
 ///
 /// # Errors
 /// Something else is there, or it cannot be made.
-pub(crate) fn make(what: &str, folder: &Path) -> Result<(), Fault> {
+pub fn make(what: &str, folder: &Path) -> Result<(), Fault> {
     if folder.exists() && !folder.is_dir() {
         return Err(Fault::user(format!("{what} {} is a file", folder.display())).hint(CHOOSE_ANOTHER));
     }
@@ -73,7 +75,7 @@ pub(crate) fn make(what: &str, folder: &Path) -> Result<(), Fault> {
 ///
 /// # Errors
 /// Somebody has it, or it cannot be locked.
-pub(crate) fn take(folder: &Path, command: &str) -> Result<File, Fault> {
+pub fn take(folder: &Path, command: &str) -> Result<File, Fault> {
     let path = folder.join("lock");
     let wrong = |error: io::Error| unusable("lock", &path, &error);
     let mut file = OpenOptions::new()
@@ -105,7 +107,7 @@ pub(crate) fn take(folder: &Path, command: &str) -> Result<File, Fault> {
 ///
 /// # Errors
 /// It cannot be written; then what was there is there still.
-pub(crate) fn write(path: &Path, text: &str) -> Result<(), Fault> {
+pub fn write(path: &Path, text: &str) -> Result<(), Fault> {
     let mut fresh = path.as_os_str().to_owned();
     fresh.push(".new");
     let written = OpenOptions::new()

@@ -9,7 +9,7 @@ use api_meta::Fault;
 use serde::{Deserialize, Serialize};
 
 use super::damaged;
-use crate::data_folder;
+use crate::folder;
 
 /// The file.
 const FILE: &str = "format";
@@ -28,18 +28,22 @@ struct Format {
 }
 
 /// Whether there is a state.
-pub(crate) fn is_in(folder: &Path) -> bool {
+#[must_use]
+pub fn is_in(folder: &Path) -> bool {
     folder.join(FILE).exists()
 }
 
 /// Refuses a folder that this program cannot read, and marks an empty one as its own.
-pub(crate) fn check(folder: &Path) -> Result<(), Fault> {
+///
+/// # Errors
+/// It is of another format, is damaged, or cannot be read or written. It is left as it was.
+pub fn check(folder: &Path) -> Result<(), Fault> {
     let path = folder.join(FILE);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return begin(folder, &path),
         Err(error) if error.kind() == ErrorKind::InvalidData => return Err(not_ours(&path, "it is not text")),
-        Err(error) => return Err(data_folder::unusable("read", &path, &error)),
+        Err(error) => return Err(folder::unusable("read", &path, &error)),
     };
     let found: Format = serde_json::from_str(&text).map_err(|error| not_ours(&path, &error.to_string()))?;
     if found.format != NUMBER {
@@ -50,7 +54,7 @@ pub(crate) fn check(folder: &Path) -> Result<(), Fault> {
 }
 
 fn begin(folder: &Path, path: &Path) -> Result<(), Fault> {
-    let mut entries = fs::read_dir(folder).map_err(|error| data_folder::unusable("read", folder, &error))?;
+    let mut entries = fs::read_dir(folder).map_err(|error| folder::unusable("read", folder, &error))?;
     let foreign = entries.find_map(|entry| {
         let name = entry.ok()?.file_name().to_string_lossy().into_owned();
         // Left by a process that was killed as it began.
@@ -68,7 +72,7 @@ fn begin(folder: &Path, path: &Path) -> Result<(), Fault> {
         version: VERSION.to_owned(),
     };
     let text = serde_json::to_string(&ours).map_err(|error| Fault::bug(error.to_string()))?;
-    data_folder::write(path, &format!("{text}\n"))
+    folder::write(path, &format!("{text}\n"))
 }
 
 fn not_ours(path: &Path, found: &str) -> Fault {

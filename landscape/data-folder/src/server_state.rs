@@ -15,14 +15,14 @@ use tokio::net::TcpListener;
 
 use crate::kept::{self, Kept, VOLUMES};
 use crate::on_etcd::EtcdSettings;
-use crate::{data_folder, on_etcd};
+use crate::{folder, on_etcd};
 
 /// The folder of a landscape's state, in the data folder.
-pub(crate) const OF_LANDSCAPE: &str = "state";
+pub const OF_LANDSCAPE: &str = "state";
 
 /// Whose state it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub enum Owner {
     /// `orangery up`.
     Landscape,
     /// `orangery apiserver`.
@@ -55,7 +55,7 @@ impl Owner {
     ///
     /// # Errors
     /// It does; the error says whose.
-    pub(crate) fn refuse_others(self, data_dir: &Path) -> Result<(), Fault> {
+    pub fn refuse_others(self, data_dir: &Path) -> Result<(), Fault> {
         let others = Owner::ALL.into_iter().filter(|other| *other != self);
         let held = others
             .filter(|other| other.folders().iter().any(|folder| kept::is_in(&data_dir.join(folder))))
@@ -69,8 +69,9 @@ impl Owner {
 }
 
 /// A data folder that is ours, and the port.
-pub(crate) struct Claimed {
-    pub(crate) listener: TcpListener,
+pub struct Claimed {
+    /// The port, open.
+    pub listener: TcpListener,
     _lock: File,
 }
 
@@ -79,13 +80,13 @@ pub(crate) struct Claimed {
 ///
 /// # Errors
 /// Another process has one of them, the folder cannot be used, or holds the state of another command.
-pub(crate) async fn claim(owner: Owner, command: &str, data_dir: &Path, port: u16) -> Result<Claimed, Fault> {
+pub async fn claim(owner: Owner, command: &str, data_dir: &Path, port: u16) -> Result<Claimed, Fault> {
     let vacant = match data_dir.exists() {
         true => None,
         false => Some(bind(port).await?),
     };
-    data_folder::make("the data folder", data_dir)?;
-    let lock = data_folder::take(data_dir, command)?;
+    folder::make("the data folder", data_dir)?;
+    let lock = folder::take(data_dir, command)?;
     owner.refuse_others(data_dir)?;
     let listener = match vacant {
         Some(listener) => listener,
@@ -98,7 +99,7 @@ pub(crate) async fn claim(owner: Owner, command: &str, data_dir: &Path, port: u1
 ///
 /// # Errors
 /// It is taken.
-pub(crate) async fn vacant(port: u16) -> Result<(), Fault> {
+pub async fn vacant(port: u16) -> Result<(), Fault> {
     bind(port).await.map(drop)
 }
 
@@ -106,7 +107,7 @@ pub(crate) async fn vacant(port: u16) -> Result<(), Fault> {
 ///
 /// # Errors
 /// It is taken.
-pub(crate) async fn bind(port: u16) -> Result<TcpListener, Fault> {
+pub async fn bind(port: u16) -> Result<TcpListener, Fault> {
     TcpListener::bind(("127.0.0.1", port)).await.map_err(|error| {
         Fault::user(format!("cannot listen on 127.0.0.1:{port}: {error}"))
             .hint("end the process that uses the port, or choose another with --port (0 takes a free one)")
@@ -114,19 +115,25 @@ pub(crate) async fn bind(port: u16) -> Result<TcpListener, Fault> {
 }
 
 /// Where a state is.
-pub(crate) struct Place<'a> {
-    pub(crate) owner: Owner,
+pub struct Place<'a> {
+    /// Whose it is.
+    pub owner: Owner,
     /// The server's name, that of its folder within the state's.
-    pub(crate) name: &'a str,
-    pub(crate) data_dir: &'a Path,
-    pub(crate) memory: bool,
-    pub(crate) etcd: &'a EtcdSettings,
+    pub name: &'a str,
+    /// The data folder.
+    pub data_dir: &'a Path,
+    /// Nothing is kept: the state ends with the process.
+    pub memory: bool,
+    /// The etcd of its objects, if they are in one.
+    pub etcd: &'a EtcdSettings,
 }
 
 /// What outlives the process, or does not.
-pub(crate) struct ServerState {
-    pub(crate) kept: Kept,
-    pub(crate) volumes: Volumes,
+pub struct ServerState {
+    /// Store and keys.
+    pub kept: Kept,
+    /// Volumes of its nodes' pods.
+    pub volumes: Volumes,
     files: Vec<FileStore>,
     etcd: Option<Arc<EtcdStore>>,
 }
@@ -136,7 +143,7 @@ impl ServerState {
     ///
     /// # Errors
     /// The folder or the etcd cannot be used, or is damaged. It is left as it was.
-    pub(crate) async fn open(place: &Place<'_>) -> Result<Self, Fault> {
+    pub async fn open(place: &Place<'_>) -> Result<Self, Fault> {
         let (clock, entropy) = (Clock::real(), Entropy::os());
         let mut files = Vec::new();
         if place.memory {
@@ -149,7 +156,7 @@ impl ServerState {
         }
         let is_on_etcd = !place.etcd.servers.is_empty();
         let folder = place.data_dir.join(place.owner.folders()[usize::from(is_on_etcd)]);
-        data_folder::make("the state's folder", &folder)?;
+        folder::make("the state's folder", &folder)?;
         kept::check(&folder)?;
         let (kept, etcd) = if is_on_etcd {
             let keys = kept::keys(&folder, place.name, VOLUMES, &clock, &entropy)?;
@@ -166,7 +173,7 @@ impl ServerState {
         kept.keys.check(place.name, &clock)?;
         let path = folder.join(VOLUMES);
         let volumes =
-            Volumes::in_folder(&path).map_err(|error| data_folder::unusable("open the volumes in", &path, &error))?;
+            Volumes::in_folder(&path).map_err(|error| folder::unusable("open the volumes in", &path, &error))?;
         Ok(Self {
             kept,
             volumes,
@@ -175,8 +182,9 @@ impl ServerState {
         })
     }
 
-    /// A cluster on it.
-    pub(crate) fn cluster(&self, listener: TcpListener, etcd: &EtcdSettings) -> cluster_bare::Builder {
+    /// A cluster on it, which listens there.
+    #[must_use]
+    pub fn cluster(&self, listener: TcpListener, etcd: &EtcdSettings) -> cluster_bare::Builder {
         let Kept { store, keys } = self.kept.clone();
         let builder = Cluster::builder()
             .listener(listener)
@@ -193,7 +201,7 @@ impl ServerState {
     }
 
     /// Lets the server's `/readyz` tell when its etcd is out of reach.
-    pub(crate) fn watch_etcd(&self, cluster: &Cluster) {
+    pub fn watch_etcd(&self, cluster: &Cluster) {
         let Some(etcd) = &self.etcd else { return };
         let is_connected = etcd.is_connected();
         cluster.server().readiness().add("etcd", move || {
@@ -203,7 +211,7 @@ impl ServerState {
     }
 
     /// Closes what is open. Without it nothing is lost either.
-    pub(crate) async fn close(self) {
+    pub async fn close(self) {
         for store in &self.files {
             if let Err(error) = store.close().await {
                 tracing::warn!("not closed in order: {error}");
