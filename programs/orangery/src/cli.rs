@@ -9,12 +9,11 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Command as Definition, CommandFactory, Parser, Subcommand, ValueEnum};
+use landscape_local::SEED_FIRST;
 
 pub use chart::{Chart, ChartLint, ChartRegistration, ChartRender, ChartSetting, Pull};
 pub use garden::{GARDEN_DATA_DIR, Garden, GardenController, Switch};
 pub use seeds::SeedLabels;
-
-use crate::landscape::SEED_FIRST;
 
 /// Where `up` keeps state and kubeconfigs when the user names no folder, below the working directory.
 pub const DATA_DIR: &str = ".orangery";

@@ -10,10 +10,10 @@ use cluster_controllers::Name as OfKubernetes;
 use control_plane_garden_api::GardenSettings;
 use landscape_data_folder::on_etcd::EtcdSettings;
 use landscape_data_folder::server_state::{self, Owner, Place, ServerState};
+use landscape_local::{CONTROLLER_MANAGER, SCHEDULER, apply_garden};
 use landscape_terminal::Console;
 
 use crate::cli::{self, GardenController};
-use crate::landscape::{CONTROLLER_MANAGER, SCHEDULER, apply_garden};
 use crate::serve;
 
 /// The API server's name in its state, as in that of a landscape.

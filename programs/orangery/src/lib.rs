@@ -10,7 +10,6 @@ pub mod container_logs;
 mod envtest_assets;
 pub mod garden;
 pub mod kubeconfig_command;
-pub mod landscape;
 pub mod provider_local;
 mod serve;
 pub mod shell;

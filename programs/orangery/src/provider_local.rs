@@ -9,10 +9,10 @@ use base_clock::{Clock, Entropy};
 use extensions_provider_local::{Options, run as run_provider};
 use kube::config::Kubeconfig;
 use landscape_data_folder::kubeconfig::read_file;
+use landscape_local::BACKUPS;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli;
-use crate::landscape::BACKUPS;
 
 /// Runs the provider until `stop` is done.
 ///

@@ -11,11 +11,11 @@ use kube::{Api, Client};
 use landscape_data_folder::server_state::{self, OF_LANDSCAPE, Owner};
 use landscape_data_folder::{folder, kubeconfig};
 use landscape_images::programs;
+use landscape_local::example::{self, NAME as EXAMPLE_NAME, NAMESPACE as EXAMPLE_NAMESPACE};
+use landscape_local::{Landscape, NotHealthy, SEEDS_MAX, Settings, State};
 use landscape_terminal::{Console, Ended};
 
 use crate::cli;
-use crate::landscape::example::{self, NAME as EXAMPLE_NAME, NAMESPACE as EXAMPLE_NAMESPACE};
-use crate::landscape::{Landscape, NotHealthy, SEEDS_MAX, Settings, State};
 
 /// How long the landscape may take until a Shoot can be taken, and the example until it has ended: many times what
 /// a slow machine needs, so that something is wrong when it is reached.

@@ -15,7 +15,7 @@ use base_flow::Name;
 use base_flow_run::{Feed, FlowEnd, TaskState};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use programs_orangery::landscape::apply_all;
+use landscape_local::apply_all;
 use serde_json::{Value, json};
 
 use crate::flavour::{Flavour, furniture, referenced};
@@ -241,7 +241,7 @@ impl Stage {
         let (harm, feed) = (Harm::default(), Feed::default());
         let layer = harm.layer()?;
         let journal = Journal::of(&feed, &format!("{NAMESPACE}/{NAME}"));
-        let change = |settings: &mut programs_orangery::landscape::Settings| {
+        let change = |settings: &mut landscape_local::Settings| {
             settings.feed = feed;
             settings.task_layer = layer;
         };

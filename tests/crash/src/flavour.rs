@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use programs_orangery::landscape::documents;
+use landscape_local::documents;
 use serde_json::{Value, json};
 
 use crate::script::{NAME, NAMESPACE, SHOOT};

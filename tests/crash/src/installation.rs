@@ -11,7 +11,7 @@ use base_helm::chart::{File, archive_of_files};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, ServiceAccount};
 use kube::{Api, Resource, ResourceExt};
-use programs_orangery::landscape::{SEED_FIRST, apply_all};
+use landscape_local::{SEED_FIRST, apply_all};
 use serde_json::{Value, json};
 
 use crate::script::PATIENCE;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base_clock::{Clock, Entropy};
 use jiff::Timestamp;
 use kube::config::Kubeconfig;
-use programs_orangery::landscape::{BACKUPS, Landscape, Settings, State};
+use landscape_local::{BACKUPS, Landscape, Settings, State};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::death::Reaper;

@@ -12,7 +12,7 @@ use base_client::{Connector, Https};
 use base_clock::Entropy;
 use kube::config::Kubeconfig;
 use landscape_data_folder::kubeconfig;
-use programs_orangery::landscape::BACKUPS;
+use landscape_local::BACKUPS;
 use tests_kit::free_port;
 
 use crate::picture::Picture;

@@ -11,7 +11,7 @@ use api_meta::LastOperationState;
 use base_client::{Judgement, delete_and_wait, wait_until};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
-use programs_orangery::landscape::{apply_all, documents};
+use landscape_local::{apply_all, documents};
 use serde_json::{Value, json};
 
 use crate::installation;

@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::{ListParams, PostParams};
 use kube::config::Kubeconfig;
 use kube::{Api, Client, Resource, ResourceExt};
-use programs_orangery::landscape::apply_all;
+use landscape_local::apply_all;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 

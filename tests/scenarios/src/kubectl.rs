@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::LazyLock;
 
 use landscape_data_folder::kubeconfig;
-use programs_orangery::landscape::{Landscape, Settings, State};
+use landscape_local::{Landscape, Settings, State};
 
 use crate::{NAME, NAMESPACE, PATIENCE, SHOOT, SURROUNDINGS};
 

@@ -17,7 +17,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
 use kube::{Api, Client, Resource, ResourceExt};
-use programs_orangery::landscape::{Landscape, Settings, State, apply_all, documents};
+use landscape_local::{Landscape, Settings, State, apply_all, documents};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

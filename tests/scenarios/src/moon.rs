@@ -73,9 +73,7 @@ impl Moon {
                 "metadata": {"name": MOON},
                 "spec": {"deployment": {"deploymentRefs": [{"name": MOON}]}, "resources": resources}}),
         ];
-        programs_orangery::landscape::apply_all(&world.garden, objects)
-            .await
-            .unwrap();
+        landscape_local::apply_all(&world.garden, objects).await.unwrap();
         tokio::spawn(install(world.garden.clone()));
         let mut extension = Extension::builder(
             MOON,

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use http::Method;
 use kube::Client;
-use programs_orangery::landscape::documents;
+use landscape_local::documents;
 use serde_json::{Value, json};
 
 use crate::World;

@@ -17,7 +17,7 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::runtime::watcher::Event;
 use kube::{Api, ResourceExt};
-use programs_orangery::landscape::apply_all;
+use landscape_local::apply_all;
 use serde_json::{Value, json};
 use tests_kit::{Helm, Registry};
 use tests_scenarios::World;

@@ -136,7 +136,7 @@ pub fn spare(data_dir: &std::path::Path) -> Vec<Value> {
             "providerConfig": {
                 "image": "provider-local",
                 "args": ["--provider-type=spare", format!("--data-dir={}", folder.display())],
-                "rules": programs_orangery::landscape::provider_rules(),
+                "rules": landscape_local::provider_rules(),
             },
         }),
         json!({
@@ -174,7 +174,7 @@ impl Coming {
                 self.with_provider(
                     user,
                     json!({"rules": rules_without(kind)}),
-                    json!({"rules": programs_orangery::landscape::provider_rules()}),
+                    json!({"rules": landscape_local::provider_rules()}),
                 )
                 .await
             }

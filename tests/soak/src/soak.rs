@@ -438,7 +438,7 @@ fn view(folder: &Path) -> Result<View, String> {
         seed: client(&seed)?,
         connector: connector.clone(),
         folders: vec![
-            folder.join(programs_orangery::landscape::BACKUPS),
+            folder.join(landscape_local::BACKUPS),
             folder.join(VOLUMES).join("persistent"),
             // The node's own folder comes with its first pod that has a volume, and stays.
             folder.join(VOLUMES).join("pods").join(NODE),
@@ -452,7 +452,7 @@ const CREDENTIALS: &str = include_str!("../../../examples/30-credentials.yaml");
 
 /// Projects with credentials, a cloud profile with the versions that Shoots are raised to, and the spare registration.
 async fn surroundings(user: &User, data_dir: &Path) -> Result<(), String> {
-    let documents = |text| programs_orangery::landscape::documents(text).map_err(|fault| fault.to_string());
+    let documents = |text| landscape_local::documents(text).map_err(|fault| fault.to_string());
     let mut profile = documents(PROFILE)?;
     let versions: Vec<Value> = VERSIONS.iter().map(|version| json!({"version": version})).collect();
     profile[0]["spec"]["kubernetes"]["versions"] = json!(versions);

@@ -10,7 +10,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
 use kube::{Api, Client, ResourceExt};
 use landscape_data_folder::kubeconfig;
-use programs_orangery::landscape::apply_all;
+use landscape_local::apply_all;
 use serde_json::{Value, json};
 
 use crate::deed::Order;

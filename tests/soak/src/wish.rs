@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use base_clock::Entropy;
-use programs_orangery::landscape::documents;
+use landscape_local::documents;
 use serde_json::{Value, json};
 
 /// The projects in turn.

@@ -377,7 +377,7 @@ async fn whoever_is_known_reads_cloud_profiles() {
     let garden = Garden::with_landscape().await;
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../programs/orangery/manifests/garden.yaml"
+        "/../../landscape/local/manifests/garden.yaml"
     );
     let objects = serde_saphyr::from_multiple::<Value>(&std::fs::read_to_string(file).unwrap()).unwrap();
     for object in objects.iter().filter(|object| object["metadata"]["name"] == READERS) {

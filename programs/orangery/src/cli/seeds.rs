@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::landscape::SEEDS_MAX;
+use landscape_local::SEEDS_MAX;
 
 /// Labels of a prefixed key's two parts, and of a value: at most so long.
 const PART_MAX: usize = 63;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use landscape_data_folder::kubeconfig;
-use programs_orangery::landscape::{apply_all, documents};
+use landscape_local::{apply_all, documents};
 use serde_json::json;
 
 use crate::surroundings;

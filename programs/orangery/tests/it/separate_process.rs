@@ -15,7 +15,7 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
 use kube::{Api, Client, ResourceExt};
 use landscape_data_folder::kubeconfig;
-use programs_orangery::landscape::{apply_all, documents};
+use landscape_local::{apply_all, documents};
 use serde_json::{Value, json};
 
 use crate::surroundings;

@@ -1,7 +1,7 @@
 //! What the example Shoot needs around it, in the garden of a running binary.
 
 use kube::Client;
-use programs_orangery::landscape::{apply_all, documents, example};
+use landscape_local::{apply_all, documents, example};
 
 const IN_THE_PROJECT: [&str; 2] = [
     include_str!("../../../../examples/20-cloudprofile.yaml"),

@@ -14,7 +14,7 @@ use clap::Args;
 use kube::api::{DeleteParams, DynamicObject, PostParams};
 use kube::core::ApiResource;
 use kube::{Api, Client};
-use programs_orangery::landscape::{SEEDS_MAX, SeedSettings};
+use landscape_local::{SEEDS_MAX, SeedSettings};
 use serde_json::Value;
 
 use self::follow::Follower;

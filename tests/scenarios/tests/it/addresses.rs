@@ -17,7 +17,7 @@ const NODES: &str = "10.13.0.0/16";
 
 /// The example with two pools of two machines, and networks that nothing has by default.
 fn two_pools() -> Value {
-    let mut shoot = programs_orangery::landscape::documents(SHOOT).unwrap().remove(0);
+    let mut shoot = landscape_local::documents(SHOOT).unwrap().remove(0);
     let spec = &mut shoot["spec"];
     spec["networking"]["pods"] = PODS.into();
     spec["networking"]["services"] = SERVICES.into();
@@ -57,7 +57,7 @@ async fn workload(client: &Client) {
         of("v1", "Service", "one", json!({"selector": labels, "ports": ports})),
         of("v1", "Service", "two", json!({"selector": labels, "ports": ports})),
     ];
-    programs_orangery::landscape::apply_all(client, objects).await.unwrap();
+    landscape_local::apply_all(client, objects).await.unwrap();
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
     wait(&deployments, "some", |deployment| {
         (deployment?.status.as_ref()?.ready_replicas == Some(8)).then_some(())

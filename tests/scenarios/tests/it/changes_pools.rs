@@ -130,9 +130,7 @@ async fn run_something(scene: &Scene, replicas: i32) -> Api<Pod> {
             },
         },
     });
-    programs_orangery::landscape::apply_all(&client, vec![deployment])
-        .await
-        .unwrap();
+    landscape_local::apply_all(&client, vec![deployment]).await.unwrap();
     all_run(scene, replicas).await;
     Api::namespaced(client, "default")
 }

@@ -24,11 +24,9 @@ async fn world_with(dns: Value) -> (World, SocketAddr) {
     drop(free);
     let world = World::start_with(|settings| settings.dns = Some(address)).await;
     world.apply(&SURROUNDINGS).await;
-    let mut shoot = programs_orangery::landscape::documents(WORKERLESS).unwrap();
+    let mut shoot = landscape_local::documents(WORKERLESS).unwrap();
     shoot[0]["spec"]["dns"] = dns;
-    programs_orangery::landscape::apply_all(&world.garden, shoot)
-        .await
-        .unwrap();
+    landscape_local::apply_all(&world.garden, shoot).await.unwrap();
     (world, address)
 }
 

@@ -6,7 +6,7 @@ use api_meta::{Condition, ConditionStatus, LastOperationState};
 use futures::StreamExt;
 use kube::Api;
 use kube::runtime::{WatchStreamExt, watcher};
-use programs_orangery::landscape::{apply_all, documents, provider_rules};
+use landscape_local::{apply_all, documents, provider_rules};
 use serde_json::{Value, json};
 use tests_scenarios::{NAMESPACE, PATIENCE, SHOOT, SURROUNDINGS, World, merge, wait};
 

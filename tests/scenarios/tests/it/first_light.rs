@@ -30,7 +30,7 @@ async fn a_deployment_and_a_service_in_the_shoot_come_up() {
     let world = World::with_example_shoot().await;
     let client = world.shoot_client(NAMESPACE, NAME).await;
     let labels = json!({"app": "hello"});
-    programs_orangery::landscape::apply_all(
+    landscape_local::apply_all(
         &client,
         vec![
             json!({

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tests_scenarios::{NAME, NAMESPACE, SHOOT, SURROUNDINGS, TECHNICAL_ID, World, merge, wait};
 
 fn shoot_manifest() -> Value {
-    programs_orangery::landscape::documents(SHOOT).unwrap().remove(0)
+    landscape_local::documents(SHOOT).unwrap().remove(0)
 }
 
 async fn create(world: &World, shoot: &Value) -> Result<Shoot, kube::Error> {

@@ -12,7 +12,7 @@ use futures::StreamExt;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
-use programs_orangery::landscape::{apply_all, documents};
+use landscape_local::{apply_all, documents};
 use serde_json::{Value, json};
 use tests_scenarios::moon::{Behaviour, MOON, Moon};
 use tests_scenarios::{NAMESPACE, SHOOT, World, merge, wait};

@@ -11,7 +11,7 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, ListParams};
 use kube::{Api, ResourceExt};
-use programs_orangery::landscape::documents;
+use landscape_local::documents;
 use serde_json::{Value, json};
 use tests_scenarios::inventory::Inventory;
 use tests_scenarios::journal::Journal;
@@ -37,7 +37,7 @@ impl Scene {
         Self::start_with(|_| {}).await
     }
 
-    pub(crate) async fn start_with(change: impl FnOnce(&mut programs_orangery::landscape::Settings)) -> Self {
+    pub(crate) async fn start_with(change: impl FnOnce(&mut landscape_local::Settings)) -> Self {
         let mut seen = None;
         let world = World::start_with(|settings| {
             change(settings);
@@ -61,7 +61,7 @@ impl Scene {
     pub(crate) async fn create(&self, change: impl FnOnce(&mut Value)) {
         let mut shoot = documents(SHOOT).unwrap().remove(0);
         change(&mut shoot);
-        programs_orangery::landscape::apply_all(&self.world.garden, vec![shoot])
+        landscape_local::apply_all(&self.world.garden, vec![shoot])
             .await
             .unwrap();
     }

@@ -8,7 +8,7 @@ use api_meta::{LastOperation, LastOperationState, LastOperationType};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, ListParams};
 use kube::{Api, Resource, ResourceExt};
-use programs_orangery::landscape::BACKUPS;
+use landscape_local::BACKUPS;
 use serde::de::DeserializeOwned;
 use tests_scenarios::{NAME, NAMESPACE, PATIENCE, World, wait};
 

@@ -12,9 +12,7 @@ async fn a_shoot_succeeds_when_everything_has_another_name() {
         settings.seeds[0].provider_type = "Pear".to_owned();
     })
     .await;
-    programs_orangery::landscape::apply_all(&world.garden, renamed())
-        .await
-        .unwrap();
+    landscape_local::apply_all(&world.garden, renamed()).await.unwrap();
     let shoot = world.succeeded("garden-grove", "tree-1").await;
     assert_eq!(shoot.spec.seed_name.as_deref(), Some("orchard-9"));
 }
@@ -27,9 +25,7 @@ async fn of_two_seeds_the_one_in_the_region_is_taken() {
     other["metadata"] = json!({"name": "elsewhere"});
     other["spec"]["provider"]["region"] = json!("elsewhere");
     other.as_object_mut().unwrap().remove("status");
-    programs_orangery::landscape::apply_all(&world.garden, vec![other])
-        .await
-        .unwrap();
+    landscape_local::apply_all(&world.garden, vec![other]).await.unwrap();
     world.apply(&tests_scenarios::SURROUNDINGS).await;
     world.apply(&[tests_scenarios::SHOOT]).await;
     let seed = wait(&world.shoots("garden-local"), "local", |shoot| {

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::api::{DeleteParams, ListParams};
 use kube::{Api, ResourceExt};
-use programs_orangery::landscape::{Landscape, Settings, State, apply_all, documents, provider_rules};
+use landscape_local::{Landscape, Settings, State, apply_all, documents, provider_rules};
 use serde_json::{Value, json};
 use tests_scenarios::{NAMESPACE, PATIENCE, SHOOT, SURROUNDINGS, World, merge, wait};
 

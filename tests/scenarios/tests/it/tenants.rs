@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::config::AuthInfo;
 use kube::{Api, Client, ResourceExt};
-use programs_orangery::landscape::{BACKUPS, apply_all, documents};
+use landscape_local::{BACKUPS, apply_all, documents};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tests_scenarios::{NAME, NAMESPACE, SURROUNDINGS, World, merge, wait};

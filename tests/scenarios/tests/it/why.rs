@@ -58,7 +58,7 @@ impl Asking {
     }
 
     async fn create(&self, change: impl FnOnce(&mut Value)) {
-        let mut shoot = programs_orangery::landscape::documents(SHOOT).unwrap().remove(0);
+        let mut shoot = landscape_local::documents(SHOOT).unwrap().remove(0);
         change(&mut shoot);
         let shoot: Shoot = serde_json::from_value(shoot).unwrap();
         let shoots = self.world.shoots(NAMESPACE);

@@ -118,7 +118,7 @@ async fn a_chart_prints_every_value_of_the_guide_into_the_seed() {
 
 /// Compares what the chart printed with what is known of the Seed.
 fn compare(printed: &str, known: &Value) {
-    let mut printed: Value = programs_orangery::landscape::documents(printed).unwrap().remove(0);
+    let mut printed: Value = landscape_local::documents(printed).unwrap().remove(0);
     let gardener = &mut printed["gardener"];
     // What stands in the Seed stands in the values, whatever defaults the garden has put there.
     assert_eq!(gardener["seed"]["spec"].take(), known["spec"]);

@@ -19,8 +19,8 @@ const MANAGER: &str = "orangery-bootstrap";
 /// Why a server refuses a field of an apply that another manager has set otherwise.
 const CONFLICT: &str = "FieldManagerConflict";
 
-const GARDEN: &str = include_str!("../../manifests/garden.yaml");
-const SEED: &str = include_str!("../../manifests/seed.yaml");
+const GARDEN: &str = include_str!("../manifests/garden.yaml");
+const SEED: &str = include_str!("../manifests/seed.yaml");
 
 /// Domain of the addresses that components use; every Shoot gets a name below it.
 const DOMAIN_INTERNAL: &str = "internal.local.gardener.cloud";
@@ -38,7 +38,7 @@ pub const BACKUPS: &str = "backups";
 ///
 /// # Errors
 /// Any object that the garden refuses, by name.
-pub(crate) async fn apply_garden(client: &Client) -> Result<(), Fault> {
+pub async fn apply_garden(client: &Client) -> Result<(), Fault> {
     apply_all(client, documents(GARDEN)?).await
 }
 

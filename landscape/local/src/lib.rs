@@ -30,9 +30,8 @@ use tokio_util::task::TaskTracker;
 pub use api::Api;
 use readiness::{Before, Readiness};
 
-pub(crate) use bootstrap::apply_garden;
-pub use bootstrap::{BACKUPS, apply_all, documents};
-pub(crate) use garden::{CONTROLLER_MANAGER, SCHEDULER};
+pub use bootstrap::{BACKUPS, apply_all, apply_garden, documents};
+pub use garden::{CONTROLLER_MANAGER, SCHEDULER};
 pub use provider_chart::provider_rules;
 pub use readiness::NotHealthy;
 pub use settings::{Port, SEED_FIRST, SEEDS_MAX, SeedNetworks, SeedSettings, Settings};

@@ -11,7 +11,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
-use programs_orangery::landscape::{Landscape, Settings, State};
+use landscape_local::{Landscape, Settings, State};
 use serde_json::{Value, json};
 
 /// Virtual time, longer than any wait inside the product.

@@ -11,21 +11,18 @@ use serde_json::Value;
 /// The chart's folder in the archive: its name.
 const FOLDER: &str = "provider-local";
 /// Its values.
-const VALUES: &str = include_str!("../../../../charts/provider-local/values.yaml");
+const VALUES: &str = include_str!("../../../charts/provider-local/values.yaml");
 /// Its files by their paths.
 const FILES: [(&str, &str); 4] = [
-    (
-        "Chart.yaml",
-        include_str!("../../../../charts/provider-local/Chart.yaml"),
-    ),
+    ("Chart.yaml", include_str!("../../../charts/provider-local/Chart.yaml")),
     ("values.yaml", VALUES),
     (
         "templates/deployment.yaml",
-        include_str!("../../../../charts/provider-local/templates/deployment.yaml"),
+        include_str!("../../../charts/provider-local/templates/deployment.yaml"),
     ),
     (
         "templates/rbac.yaml",
-        include_str!("../../../../charts/provider-local/templates/rbac.yaml"),
+        include_str!("../../../charts/provider-local/templates/rbac.yaml"),
     ),
 ];
 /// Mode of the files.

@@ -10,14 +10,14 @@ use kube::{Api, Client};
 use super::{apply_all, documents};
 
 /// The project that `--example` applies, as it stands in `examples/`.
-const PROJECT: &str = include_str!("../../../../examples/10-project.yaml");
+const PROJECT: &str = include_str!("../../../examples/10-project.yaml");
 /// Its name.
 const PROJECT_NAME: &str = "local";
 /// What `--example` applies in the project, likewise.
 const MANIFESTS: [&str; 3] = [
-    include_str!("../../../../examples/20-cloudprofile.yaml"),
-    include_str!("../../../../examples/30-credentials.yaml"),
-    include_str!("../../../../examples/40-shoot.yaml"),
+    include_str!("../../../examples/20-cloudprofile.yaml"),
+    include_str!("../../../examples/30-credentials.yaml"),
+    include_str!("../../../examples/40-shoot.yaml"),
 ];
 /// The project's namespace, where the example Shoot lives.
 pub const NAMESPACE: &str = "garden-local";

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PostParams;
 use kube::core::Request;
 use kube::{Api, Client};
-use programs_orangery::landscape::{Landscape, Settings, State, documents};
+use landscape_local::{Landscape, Settings, State, documents};
 use serde_json::{Value, json};
 
 /// Virtual time, longer than any wait inside the product.

@@ -19,7 +19,7 @@ use kube::api::{Patch, PatchParams};
 use kube::config::Kubeconfig;
 use kube::{Api, ResourceExt};
 use kube::{Client, Resource};
-use programs_orangery::landscape::{Landscape, Settings, State, apply_all, documents};
+use landscape_local::{Landscape, Settings, State, apply_all, documents};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
-use programs_orangery::landscape::{Landscape, Settings, State};
+use landscape_local::{Landscape, Settings, State};
 use serde_json::json;
 
 /// Virtual time.

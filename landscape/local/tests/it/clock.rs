@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
 use kube::{Api, Client};
-use programs_orangery::landscape::{Landscape, Settings, State, apply_all, documents};
+use landscape_local::{Landscape, Settings, State, apply_all, documents};
 use serde_json::json;
 
 /// Virtual time, longer than any wait inside the product.

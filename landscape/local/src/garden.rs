@@ -14,9 +14,9 @@ use super::state::{self, State};
 use super::{Parts, Settings};
 
 /// User of the garden's controllers; `manifests/garden.yaml` says what it may.
-pub(crate) const CONTROLLER_MANAGER: &str = "gardener.cloud:system:controller-manager";
+pub const CONTROLLER_MANAGER: &str = "gardener.cloud:system:controller-manager";
 /// User of the scheduler, likewise.
-pub(crate) const SCHEDULER: &str = "gardener.cloud:system:scheduler";
+pub const SCHEDULER: &str = "gardener.cloud:system:scheduler";
 
 pub(super) async fn start_api(settings: &Settings, state: &State, front: &Front, url: &str) -> Result<Api, Fault> {
     Api::start(ApiSettings {
