@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use api_meta::Fault;
+use landscape_charts::{Pull, Registration, Render, Setting, Watcher, lint, manifests, render};
 use landscape_terminal::{Console, Line, Paint};
 use tokio::time::Instant;
 
-use crate::chart::{Pull, Registration, Render, Setting, Watcher, lint, manifests, render};
 use crate::cli;
 
 /// What comes faster is not worth a line.

@@ -3,7 +3,6 @@
 
 pub mod apiserver;
 mod audit_file;
-pub mod chart;
 pub mod chart_command;
 pub mod cli;
 pub mod container_logs;
