@@ -11,12 +11,12 @@ use cluster_apiserver::AuditPolicy;
 use cluster_bare::KubeletAccess;
 use cluster_node::ImageCatalogue;
 use cluster_programs::{AtAddress, ImageFile};
+use landscape_data_folder::audit_file::{self, AuditFile};
 use landscape_data_folder::on_etcd::{EtcdSettings, read_pem};
 use landscape_data_folder::server_state::{self, Owner, Place, ServerState};
 use landscape_images::programs;
 use landscape_terminal::Console;
 
-use crate::audit_file::{self, AuditFile};
 use crate::{cli, envtest_assets, serve};
 
 /// The API server's name in its state.

@@ -13,7 +13,7 @@ use landscape_images::envtest::Program;
 use landscape_terminal::Console;
 use programs_orangery::cli::{self, Command};
 use programs_orangery::container_logs::Both;
-use programs_orangery::{apiserver, chart_command, garden, kubeconfig_command, provider_local, shell, up, why};
+use programs_orangery::{apiserver, chart, garden, kubeconfig, provider_local, shell, up, why};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
@@ -55,12 +55,12 @@ async fn run() -> ExitCode {
         Command::Up(arguments) => up::run(&arguments, interrupted(), &console).await,
         Command::Apiserver(arguments) => apiserver::run(&arguments, interrupted(), &console).await,
         Command::Garden(arguments) => garden::run(&arguments, interrupted(), &console).await,
-        Command::Kubeconfig(arguments) => kubeconfig_command::text(&arguments).await.map(|text| print!("{text}")),
+        Command::Kubeconfig(arguments) => kubeconfig::text(&arguments).await.map(|text| print!("{text}")),
         Command::ProviderLocal(arguments) => provider_local::run(&arguments, interrupted()).await,
         Command::Why(arguments) => {
             return ended(why::run(&arguments, &mut std::io::stdout()).await.map(ExitCode::from));
         }
-        Command::Chart(arguments) => chart_command::run(&arguments, &mut std::io::stdout()).await,
+        Command::Chart(arguments) => chart::run(&arguments, &mut std::io::stdout()).await,
         Command::Completion(arguments) => shell::completion(arguments.shell).map(|text| print!("{text}")),
         Command::Man(arguments) => shell::manual(&arguments.command).map(|text| print!("{text}")),
     };

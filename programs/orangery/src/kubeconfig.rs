@@ -2,7 +2,8 @@
 //! signs anything itself.
 
 use api_meta::Fault;
-use landscape_data_folder::kubeconfig;
+pub use landscape_data_folder::kubeconfig::{garden_client, path, seed_part};
+use landscape_data_folder::kubeconfig::{of_garden, of_seed, of_shoot};
 
 use crate::cli::{self, KubeconfigOf};
 
@@ -13,8 +14,8 @@ use crate::cli::{self, KubeconfigOf};
 pub async fn text(arguments: &cli::Kubeconfig) -> Result<String, Fault> {
     let data_dir = &arguments.data_dir;
     match &arguments.of {
-        KubeconfigOf::Garden => kubeconfig::of_garden(data_dir),
-        KubeconfigOf::Seed { seed } => kubeconfig::of_seed(data_dir, seed),
-        KubeconfigOf::Shoot { shoot } => kubeconfig::of_shoot(data_dir, &shoot.namespace, &shoot.name).await,
+        KubeconfigOf::Garden => of_garden(data_dir),
+        KubeconfigOf::Seed { seed } => of_seed(data_dir, seed),
+        KubeconfigOf::Shoot { shoot } => of_shoot(data_dir, &shoot.namespace, &shoot.name).await,
     }
 }

@@ -21,18 +21,18 @@ const FLUSH_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where the log is, and how much of it is kept.
 #[derive(Clone, Debug)]
-pub(crate) struct Options {
+pub struct Options {
     /// The file that is written.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// When it is larger, it is set aside under a name with the time; in bytes.
-    pub(crate) file_bytes_max: u64,
+    pub file_bytes_max: u64,
     /// How many are set aside; 0 for all.
-    pub(crate) kept_max: usize,
+    pub kept_max: usize,
 }
 
 /// The log. Clones write to one file.
 #[derive(Clone)]
-pub(crate) struct AuditFile {
+pub struct AuditFile {
     orders: SyncSender<Order>,
     shared: Arc<Shared>,
 }
@@ -54,7 +54,7 @@ impl AuditFile {
     ///
     /// # Errors
     /// It cannot be opened for writing.
-    pub(crate) fn open(options: Options, clock: Clock) -> io::Result<Self> {
+    pub fn open(options: Options, clock: Clock) -> io::Result<Self> {
         let log = Log::open(options, clock)?;
         let (orders, comes) = sync_channel(WAITING_MAX);
         let shared = Arc::new(Shared::default());
@@ -66,7 +66,7 @@ impl AuditFile {
     }
 
     /// Waits until all that was told is written, but not for ever.
-    pub(crate) fn flush(&self) {
+    pub fn flush(&self) {
         let (done, wait) = sync_channel(1);
         if self.orders.send(Order::Flush(done)).is_ok() && wait.recv_timeout(FLUSH_PATIENCE).is_err() {
             tracing::warn!("the audit log is not written within {FLUSH_PATIENCE:?}");
