@@ -26,7 +26,11 @@ const NAME: &str = "kubernetes";
 ///
 /// # Errors
 /// A data folder that cannot be used or is a landscape's, a port that is taken.
-pub async fn run(arguments: &cli::Apiserver, stop: impl Future<Output = ()>, console: &Console) -> Result<(), Fault> {
+pub(crate) async fn run(
+    arguments: &cli::Apiserver,
+    stop: impl Future<Output = ()>,
+    console: &Console,
+) -> Result<(), Fault> {
     if let Some(folder) = &arguments.envtest_assets {
         return envtest_assets::write(folder, console);
     }

@@ -21,7 +21,7 @@ const REFRESH: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// A chart or values that are not there or that Helm refuses, each with one thing to do; `out` takes no more.
-pub async fn run(command: &cli::Chart, out: &mut dyn Write) -> Result<(), Fault> {
+pub(crate) async fn run(command: &cli::Chart, out: &mut dyn Write) -> Result<(), Fault> {
     match command {
         cli::Chart::Render(arguments) => print_rendered(arguments, out).await,
         cli::Chart::Lint(arguments) => print_lint(arguments, out).await,

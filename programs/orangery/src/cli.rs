@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Command as Definition, CommandFactory, Parser, Subcommand, ValueEnum};
+use landscape_data_folder::on_etcd::EtcdSettings;
 use landscape_local::SEED_FIRST;
 
 pub use chart::{Chart, ChartLint, ChartRegistration, ChartRender, ChartSetting, Pull};
@@ -191,6 +192,19 @@ pub struct Etcd {
     #[arg(long, value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
         action = clap::ArgAction::Set, require_equals = true, requires = "etcd_servers")]
     pub leader_elect: bool,
+}
+
+impl From<&Etcd> for EtcdSettings {
+    fn from(flags: &Etcd) -> Self {
+        Self {
+            servers: flags.etcd_servers.clone(),
+            prefix: flags.etcd_prefix.clone(),
+            cafile: flags.etcd_cafile.clone(),
+            certfile: flags.etcd_certfile.clone(),
+            keyfile: flags.etcd_keyfile.clone(),
+            leader_elect: flags.leader_elect,
+        }
+    }
 }
 
 /// How kubelets of other processes are asked; named as kube-apiserver names it.

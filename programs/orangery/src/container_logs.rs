@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 /// Writes each line where it goes anyway, and to the log of the container whose code says it.
-pub struct Both<W>(pub W);
+pub(crate) struct Both<W>(pub(crate) W);
 
 impl<W: Write> Write for Both<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {

@@ -26,7 +26,11 @@ const SCHEDULER_LEASE: &str = "gardener-scheduler-leader-election";
 ///
 /// # Errors
 /// A data folder that cannot be used or is another command's, a port that is taken.
-pub async fn run(arguments: &cli::Garden, stop: impl Future<Output = ()>, console: &Console) -> Result<(), Fault> {
+pub(crate) async fn run(
+    arguments: &cli::Garden,
+    stop: impl Future<Output = ()>,
+    console: &Console,
+) -> Result<(), Fault> {
     let cli::Garden {
         data_dir,
         memory,

@@ -5,6 +5,16 @@
     reason = "a command line tool speaks on its standard streams"
 )]
 
+mod apiserver;
+mod chart;
+mod container_logs;
+mod envtest_assets;
+mod garden;
+mod provider_local;
+mod serve;
+mod shell;
+mod up;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -12,10 +22,11 @@ use api_meta::Fault;
 use landscape_images::envtest::Program;
 use landscape_terminal::Console;
 use programs_orangery::cli::{self, Command};
-use programs_orangery::container_logs::Both;
-use programs_orangery::{apiserver, chart, garden, kubeconfig, provider_local, shell, up, why};
+use programs_orangery::{kubeconfig, why};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
+
+use container_logs::Both;
 
 /// Hundreds of control planes on as many threads: the allocator of the C library kept half of all memory as holes, and
 /// gave nothing back when they went.

@@ -18,7 +18,7 @@ use crate::cli;
 ///
 /// # Errors
 /// A kubeconfig that cannot be used, a DNS port that is taken.
-pub async fn run(arguments: &cli::ProviderLocal, stop: impl Future<Output = ()>) -> Result<(), Fault> {
+pub(crate) async fn run(arguments: &cli::ProviderLocal, stop: impl Future<Output = ()>) -> Result<(), Fault> {
     let connector: Arc<dyn Connector> = Arc::new(Https::new("provider-local"));
     let kubeconfig = read(arguments).await?;
     let client = Https::new("provider-local").with_token_files().client(&kubeconfig)?;

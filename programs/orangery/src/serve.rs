@@ -6,28 +6,12 @@ use std::time::Duration;
 
 use api_meta::Fault;
 use cluster_bare::Cluster;
-use landscape_data_folder::on_etcd::EtcdSettings;
 use landscape_data_folder::server_state::Place;
 use landscape_data_folder::{folder, kubeconfig};
 use landscape_terminal::Console;
 
-use crate::cli;
-
 /// How long parts may take to end: twice what a node gives its pods.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
-
-impl From<&cli::Etcd> for EtcdSettings {
-    fn from(flags: &cli::Etcd) -> Self {
-        Self {
-            servers: flags.etcd_servers.clone(),
-            prefix: flags.etcd_prefix.clone(),
-            cafile: flags.etcd_cafile.clone(),
-            certfile: flags.etcd_certfile.clone(),
-            keyfile: flags.etcd_keyfile.clone(),
-            leader_elect: flags.leader_elect,
-        }
-    }
-}
 
 /// Writes the kubeconfig of `part`, says that the cluster is ready, and runs it until `stop` is done.
 ///

@@ -9,7 +9,7 @@ use crate::cli::{Cli, Shell};
 ///
 /// # Errors
 /// None that can be helped: it would be a bug.
-pub fn completion(shell: Shell) -> Result<String, Fault> {
+pub(crate) fn completion(shell: Shell) -> Result<String, Fault> {
     let shell = match shell {
         Shell::Bash => clap_complete::Shell::Bash,
         Shell::Zsh => clap_complete::Shell::Zsh,
@@ -24,7 +24,7 @@ pub fn completion(shell: Shell) -> Result<String, Fault> {
 ///
 /// # Errors
 /// There is no such command.
-pub fn manual(words: &[String]) -> Result<String, Fault> {
+pub(crate) fn manual(words: &[String]) -> Result<String, Fault> {
     let mut root = Cli::command();
     root.build();
     let mut command = &root;

@@ -28,7 +28,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// A data folder that cannot be written, a port that is taken; at the end, an example that has failed.
-pub async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, console: &Console) -> Result<(), Fault> {
+pub(crate) async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, console: &Console) -> Result<(), Fault> {
     // Where there is a folder, it tells who is in the way. Where there is none, none is made in vain.
     let fresh = !arguments.data_dir.exists();
     if fresh {
