@@ -8,6 +8,7 @@ mod kind;
 mod raw;
 mod references;
 mod retry;
+mod scope;
 mod seen;
 mod status;
 mod string_enum;
@@ -28,6 +29,7 @@ pub use references::{
     CrossVersionObjectReference, LocalObjectReference, NamedResourceReference, ObjectReference, SecretReference,
 };
 pub use retry::Retry;
+pub use scope::{ByScope, ObjectScope};
 pub use seen::Seen;
 pub use status::{Condition, ConditionStatus, LastError, LastOperation, LastOperationState, LastOperationType};
 

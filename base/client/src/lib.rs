@@ -8,6 +8,7 @@ mod fault;
 mod finalizer;
 mod layer;
 mod layers;
+mod place;
 mod raw;
 mod read;
 mod service;
@@ -21,6 +22,7 @@ pub use fault::{fault_of, is_conflict, is_exists, is_missing, is_namespace_going
 pub use finalizer::{add_finalizer, has_finalizer, remove_finalizer};
 pub use layer::{Call, CallRecord, Injected, Outcome, Verb, inject_faults, record};
 pub use layers::Layers;
+pub use place::api_in;
 pub use read::{get, list, observe, read_again};
 pub use service::{HttpService, NoAnswer, ResponseBody, answer_apart, empty_body, full_body, in_process, stream_body};
 pub use upgrade::{Connection, Dialer, Upgrade, Wire, asks_for_upgrade};
