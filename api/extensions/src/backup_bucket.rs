@@ -1,12 +1,15 @@
 //! Buckets for backups (gardener/gardener v1.150 pkg/apis/extensions/v1alpha1/types_backupbucket.go).
 //! It only describes; providers act on it and answer in the status.
 
+use api_meta::crd::Definition;
 use api_meta::{Condition, LastError, LastOperation, NamedResourceReference, RawJson, SecretReference, kind, or_empty};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ExtensionClass;
+use crate::ExtensionClass;
+use crate::crds::{STATE, extension, with_secret};
+use crate::object::OwnPart;
 
 /// A bucket in an object store. Cluster-scoped.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -22,6 +25,25 @@ pub struct BackupBucket {
 }
 
 kind!(BackupBucket, "extensions.gardener.cloud", "v1alpha1", "backupbuckets", Cluster, { metadata, spec } optional { status });
+
+impl OwnPart for BackupBucket {
+    type Own = Option<SecretReference>;
+
+    fn set_own(&mut self, secret: Option<SecretReference>) {
+        self.status.get_or_insert_default().generated_secret_ref = secret;
+    }
+
+    fn definition() -> Definition {
+        with_secret(extension::<Self>("bb").immutable("spec.region"))
+            .column("Region", ".spec.region")
+            .column("Status", STATE)
+            .age()
+    }
+
+    fn secret_ref(&self) -> Option<&SecretReference> {
+        Some(&self.spec.secret_ref)
+    }
+}
 
 /// What the bucket shall be.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

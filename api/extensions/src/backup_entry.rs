@@ -1,12 +1,15 @@
 //! Entries in buckets, one per shoot (gardener/gardener v1.150 pkg/apis/extensions/v1alpha1/types_backupentry.go).
 //! It only describes; providers act on it and answer in the status.
 
+use api_meta::crd::Definition;
 use api_meta::{Condition, LastError, LastOperation, NamedResourceReference, RawJson, SecretReference, kind, or_empty};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ExtensionClass;
+use crate::ExtensionClass;
+use crate::crds::{STATE, extension, with_secret};
+use crate::object::OwnPart;
 
 /// One shoot's folder in a bucket. Cluster-scoped.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -22,6 +25,24 @@ pub struct BackupEntry {
 }
 
 kind!(BackupEntry, "extensions.gardener.cloud", "v1alpha1", "backupentries", Cluster, { metadata, spec } optional { status });
+
+impl OwnPart for BackupEntry {
+    type Own = ();
+
+    fn set_own(&mut self, (): ()) {}
+
+    fn definition() -> Definition {
+        with_secret(extension::<Self>("be"))
+            .column("Region", ".spec.region")
+            .column("Bucket", ".spec.bucketName")
+            .column("Status", STATE)
+            .age()
+    }
+
+    fn secret_ref(&self) -> Option<&SecretReference> {
+        Some(&self.spec.secret_ref)
+    }
+}
 
 /// What the entry shall be.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,6 +1,7 @@
 //! Machines through which people reach nodes (gardener/gardener v1.150 pkg/apis/extensions/v1alpha1/types_bastion.go).
 //! It only describes; providers act on it and answer in the status.
 
+use api_meta::crd::Definition;
 use api_meta::{Condition, LastError, LastOperation, NamedResourceReference, RawJson, kind, or_empty};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::LoadBalancerIngress;
@@ -9,7 +10,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ExtensionClass;
+use crate::ExtensionClass;
+use crate::crds::{STATE, extension};
+use crate::object::OwnPart;
 
 /// A machine through which people reach a shoot's nodes.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -25,6 +28,23 @@ pub struct Bastion {
 }
 
 kind!(Bastion, "extensions.gardener.cloud", "v1alpha1", "bastions", Namespaced, { metadata, spec } optional { status });
+
+impl OwnPart for Bastion {
+    type Own = Option<LoadBalancerIngress>;
+
+    fn set_own(&mut self, ingress: Option<LoadBalancerIngress>) {
+        self.status.get_or_insert_default().ingress = ingress;
+    }
+
+    fn definition() -> Definition {
+        extension::<Self>("")
+            .immutable("spec.userData")
+            .column("Status", STATE)
+            .column("IP", ".status.ingress.ip")
+            .column("Hostname", ".status.ingress.hostname")
+            .age()
+    }
+}
 
 /// What the bastion shall be.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,12 +1,15 @@
 //! Additional container runtimes (gardener/gardener v1.150 pkg/apis/extensions/v1alpha1/types_containerruntime.go).
 //! It only describes; providers act on it and answer in the status.
 
+use api_meta::crd::Definition;
 use api_meta::{Condition, LastError, LastOperation, NamedResourceReference, RawJson, kind, or_empty};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ExtensionClass;
+use crate::ExtensionClass;
+use crate::crds::{STATE, extension};
+use crate::object::OwnPart;
 
 /// An additional container runtime on the nodes of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -22,6 +25,19 @@ pub struct ContainerRuntime {
 }
 
 kind!(ContainerRuntime, "extensions.gardener.cloud", "v1alpha1", "containerruntimes", Namespaced, { metadata, spec } optional { status });
+
+impl OwnPart for ContainerRuntime {
+    type Own = ();
+
+    fn set_own(&mut self, (): ()) {}
+
+    fn definition() -> Definition {
+        extension::<Self>("cr")
+            .immutable("spec.workerPool.name")
+            .column("Status", STATE)
+            .age()
+    }
+}
 
 /// What the runtime shall be.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

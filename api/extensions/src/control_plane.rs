@@ -1,12 +1,15 @@
 //! What a provider adds to control planes (gardener/gardener v1.150 pkg/apis/extensions/v1alpha1/types_controlplane.go).
 //! It only describes; providers act on it and answer in the status.
 
+use api_meta::crd::Definition;
 use api_meta::{Condition, LastError, LastOperation, NamedResourceReference, RawJson, SecretReference, kind, or_empty};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ExtensionClass;
+use crate::ExtensionClass;
+use crate::crds::{STATE, extension, regional, with_secret};
+use crate::object::OwnPart;
 
 /// What the provider adds to a shoot's control plane.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -22,6 +25,22 @@ pub struct ControlPlane {
 }
 
 kind!(ControlPlane, "extensions.gardener.cloud", "v1alpha1", "controlplanes", Namespaced, { metadata, spec } optional { status });
+
+impl OwnPart for ControlPlane {
+    type Own = ();
+
+    fn set_own(&mut self, (): ()) {}
+
+    fn definition() -> Definition {
+        with_secret(regional(extension::<Self>("cp")))
+            .column("Status", STATE)
+            .age()
+    }
+
+    fn secret_ref(&self) -> Option<&SecretReference> {
+        Some(&self.spec.secret_ref)
+    }
+}
 
 /// What it shall be.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,5 +1,6 @@
-//! The 13 definitions of the group `extensions.gardener.cloud`, with columns and rules as Gardener has them
-//! (gardener/gardener v1.150 pkg/component/extensions/crds, pkg/api/extensions/validation). Rules that need other
+//! The definitions of the group `extensions.gardener.cloud`, with columns and rules as Gardener has them
+//! (gardener/gardener v1.150 pkg/component/extensions/crds, pkg/api/extensions/validation): what they have in common, and
+//! all of them. What only one kind has stands in its own file. Rules that need other
 //! objects or the deletion timestamp do not stand here: webhooks hold them.
 
 use api_meta::Kind;
@@ -8,84 +9,27 @@ use api_meta::labels;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use schemars::JsonSchema;
 
-use crate::{
-    BackupBucket, BackupEntry, Bastion, Cluster, ContainerRuntime, ControlPlane, DNSRecord, Extension, Infrastructure,
-    Network, OperatingSystemConfig, SelfHostedShootExposure, Worker,
-};
+use crate::{Cluster, ExtensionKind};
 
-/// The definitions of the 12 extension kinds and Cluster, in alphabetical order of kinds.
+/// The definitions of all extension kinds and Cluster, in alphabetical order of kinds.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    [
-        with_secret(extension::<BackupBucket>("bb").immutable("spec.region"))
-            .column("Region", ".spec.region")
-            .column("Status", STATE)
-            .age(),
-        with_secret(extension::<BackupEntry>("be"))
-            .column("Region", ".spec.region")
-            .column("Bucket", ".spec.bucketName")
-            .column("Status", STATE)
-            .age(),
-        extension::<Bastion>("")
-            .immutable("spec.userData")
-            .column("Status", STATE)
-            .column("IP", ".status.ingress.ip")
-            .column("Hostname", ".status.ingress.hostname")
-            .age(),
-        protected::<Cluster>().status().age(),
-        extension::<ContainerRuntime>("cr")
-            .immutable("spec.workerPool.name")
-            .column("Status", STATE)
-            .age(),
-        with_secret(regional(extension::<ControlPlane>("cp")))
-            .column("Status", STATE)
-            .age(),
-        with_secret(extension::<DNSRecord>("dns"))
-            .immutable("spec.name")
-            .immutable("spec.recordType")
-            .column("DNS Name", ".spec.name")
-            .column("Record Type", ".spec.recordType")
-            .column("Status", STATE)
-            .age(),
-        extension::<Extension>("ext").column("Status", STATE).age(),
-        with_secret(regional(extension::<Infrastructure>("infra")))
-            .column("Region", ".spec.region")
-            .column("Status", STATE)
-            .age(),
-        extension::<Network>("")
-            .immutable("spec.podCIDR")
-            .immutable("spec.serviceCIDR")
-            .column("Pod CIDR", ".spec.podCIDR")
-            .column("Service CIDR", ".spec.serviceCIDR")
-            .column("Status", STATE)
-            .age(),
-        extension::<OperatingSystemConfig>("osc")
-            .immutable("spec.purpose")
-            .column("Purpose", ".spec.purpose")
-            .column("Status", STATE)
-            .age(),
-        extension::<SelfHostedShootExposure>("exp")
-            .column("Status", STATE)
-            .age(),
-        with_secret(regional(extension::<Worker>("")))
-            .column("Region", ".spec.region")
-            .column("Status", STATE)
-            .age(),
-    ]
-    .into_iter()
-    .map(Definition::build)
-    .collect()
+    let of_kinds = ExtensionKind::ALL.iter().map(|kind| kind.definition());
+    let cluster = protected::<Cluster>().status().age().build();
+    let mut all: Vec<CustomResourceDefinition> = of_kinds.chain([cluster]).collect();
+    all.sort_by(|one, other| one.spec.names.kind.cmp(&other.spec.names.kind));
+    all
 }
 
 /// Where the column Status reads.
-const STATE: &str = ".status.lastOperation.state";
+pub(crate) const STATE: &str = ".status.lastOperation.state";
 
 /// A definition whose deletion needs a confirmation.
 fn protected<K: Kind + JsonSchema>() -> Definition {
     Definition::of::<K>().label(labels::DELETION_PROTECTED, "true")
 }
 
-/// What all 12 have: type, immutable class and type, status.
-fn extension<K: Kind + JsonSchema>(short_name: &'static str) -> Definition {
+/// What all extension kinds have: type, immutable class and type, status.
+pub(crate) fn extension<K: Kind + JsonSchema>(short_name: &'static str) -> Definition {
     let definition = protected::<K>()
         .status()
         .immutable("spec.class")
@@ -100,12 +44,12 @@ fn extension<K: Kind + JsonSchema>(short_name: &'static str) -> Definition {
 }
 
 /// Kinds whose region is required and immutable.
-fn regional(definition: Definition) -> Definition {
+pub(crate) fn regional(definition: Definition) -> Definition {
     definition.immutable("spec.region").not_empty("spec.region")
 }
 
 /// Kinds with credentials: the Secret is named in full.
-fn with_secret(definition: Definition) -> Definition {
+pub(crate) fn with_secret(definition: Definition) -> Definition {
     definition
         .require("spec.secretRef", &["name", "namespace"])
         .not_empty("spec.secretRef.name")
@@ -116,7 +60,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::EXTENSION_KINDS;
 
     /// Walks all schema nodes of all definitions.
     fn each_node(schema: &Value, path: &str, visit: &mut impl FnMut(&str, &Value)) {
@@ -137,10 +80,10 @@ mod tests {
     }
 
     #[test]
-    fn there_are_13_protected_definitions_with_status() {
+    fn definitions_are_those_of_all_kinds_and_cluster_protected_and_with_status() {
         let all = crds();
         let kinds: Vec<&str> = all.iter().map(|crd| crd.spec.names.kind.as_str()).collect();
-        let mut expected: Vec<&str> = EXTENSION_KINDS.to_vec();
+        let mut expected: Vec<&str> = ExtensionKind::NAMES.to_vec();
         expected.insert(3, "Cluster");
         assert_eq!(kinds, expected);
         for crd in &all {

@@ -1,6 +1,7 @@
 //! DNS names (gardener/gardener v1.150 pkg/apis/extensions/v1alpha1/types_dnsrecord.go).
 //! It only describes; providers act on it and answer in the status.
 
+use api_meta::crd::Definition;
 use api_meta::{
     Condition, LastError, LastOperation, NamedResourceReference, RawJson, SecretReference, kind, or_empty, string_enum,
 };
@@ -8,7 +9,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ExtensionClass;
+use crate::ExtensionClass;
+use crate::crds::{STATE, extension, with_secret};
+use crate::object::OwnPart;
 
 /// A DNS name.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -24,6 +27,28 @@ pub struct DNSRecord {
 }
 
 kind!(DNSRecord, "extensions.gardener.cloud", "v1alpha1", "dnsrecords", Namespaced, { metadata, spec } optional { status });
+
+impl OwnPart for DNSRecord {
+    type Own = Option<String>;
+
+    fn set_own(&mut self, zone: Option<String>) {
+        self.status.get_or_insert_default().zone = zone;
+    }
+
+    fn definition() -> Definition {
+        with_secret(extension::<Self>("dns"))
+            .immutable("spec.name")
+            .immutable("spec.recordType")
+            .column("DNS Name", ".spec.name")
+            .column("Record Type", ".spec.recordType")
+            .column("Status", STATE)
+            .age()
+    }
+
+    fn secret_ref(&self) -> Option<&SecretReference> {
+        Some(&self.spec.secret_ref)
+    }
+}
 
 /// What the name stands for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

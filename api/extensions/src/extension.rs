@@ -1,12 +1,15 @@
 //! Anything else an extension adds (gardener/gardener v1.150 pkg/apis/extensions/v1alpha1/types_extension.go).
 //! It only describes; providers act on it and answer in the status.
 
+use api_meta::crd::Definition;
 use api_meta::{Condition, LastError, LastOperation, NamedResourceReference, RawJson, kind, or_empty};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ExtensionClass;
+use crate::ExtensionClass;
+use crate::crds::{STATE, extension};
+use crate::object::OwnPart;
 
 /// Anything an extension adds to a shoot.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -22,6 +25,16 @@ pub struct Extension {
 }
 
 kind!(Extension, "extensions.gardener.cloud", "v1alpha1", "extensions", Namespaced, { metadata, spec } optional { status });
+
+impl OwnPart for Extension {
+    type Own = ();
+
+    fn set_own(&mut self, (): ()) {}
+
+    fn definition() -> Definition {
+        extension::<Self>("ext").column("Status", STATE).age()
+    }
+}
 
 /// What it shall be.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

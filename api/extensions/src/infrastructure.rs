@@ -1,13 +1,16 @@
 //! Networks and the like that machines need (gardener/gardener v1.150 pkg/apis/extensions/v1alpha1/types_infrastructure.go).
 //! It only describes; providers act on it and answer in the status.
 
+use api_meta::crd::Definition;
 use api_meta::{Condition, LastError, LastOperation, NamedResourceReference, RawJson, SecretReference, kind, or_empty};
 use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ExtensionClass;
+use crate::ExtensionClass;
+use crate::crds::{STATE, extension, regional, with_secret};
+use crate::object::OwnPart;
 
 /// The networks and the like that a shoot's machines need.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -23,6 +26,44 @@ pub struct Infrastructure {
 }
 
 kind!(Infrastructure, "extensions.gardener.cloud", "v1alpha1", "infrastructures", Namespaced, { metadata, spec } optional { status });
+
+/// Status of an Infrastructure beside the common one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InfrastructureOwn {
+    /// The nodes' network, where the provider chose it.
+    pub nodes_cidr: Option<String>,
+    /// Where traffic from the cluster comes from.
+    pub egress_cidrs: Vec<String>,
+    /// All networks in use.
+    pub networking: Option<InfrastructureStatusNetworking>,
+}
+
+impl OwnPart for Infrastructure {
+    type Own = InfrastructureOwn;
+
+    fn set_own(&mut self, own: InfrastructureOwn) {
+        let InfrastructureOwn {
+            nodes_cidr,
+            egress_cidrs,
+            networking,
+        } = own;
+        let status = self.status.get_or_insert_default();
+        status.nodes_cidr = nodes_cidr;
+        status.egress_cidrs = egress_cidrs;
+        status.networking = networking;
+    }
+
+    fn definition() -> Definition {
+        with_secret(regional(extension::<Self>("infra")))
+            .column("Region", ".spec.region")
+            .column("Status", STATE)
+            .age()
+    }
+
+    fn secret_ref(&self) -> Option<&SecretReference> {
+        Some(&self.spec.secret_ref)
+    }
+}
 
 /// What the infrastructure shall be.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,5 +1,7 @@
-//! `extensions.gardener.cloud/v1alpha1`: the 12 kinds through which the control plane asks extensions for work,
-//! and Cluster. It only describes: no client, no behaviour. `providerConfig`, `providerStatus` and `state` stay raw.
+//! `extensions.gardener.cloud/v1alpha1`: the kinds through which the control plane asks extensions for work, and Cluster.
+//! It only describes: no client, no behaviour. `providerConfig`, `providerStatus` and `state` stay raw.
+//!
+//! `table` has a row for each kind: code for all kinds derives from it.
 
 mod backup_bucket;
 mod backup_entry;
@@ -17,6 +19,7 @@ mod network;
 mod object;
 mod operating_system_config;
 mod self_hosted_shoot_exposure;
+mod table;
 mod worker;
 mod worker_pool;
 
@@ -35,22 +38,25 @@ pub use control_plane::{ControlPlane, ControlPlaneSpec, ControlPlaneStatus};
 pub use default::{DefaultSpec, DefaultStatus, ExtensionClass};
 pub use dns_record::{DNSRecord, DNSRecordSpec, DNSRecordStatus, DNSRecordType};
 pub use extension::{Extension, ExtensionSpec, ExtensionStatus};
-pub use infrastructure::{Infrastructure, InfrastructureSpec, InfrastructureStatus, InfrastructureStatusNetworking};
+pub use infrastructure::{
+    Infrastructure, InfrastructureOwn, InfrastructureSpec, InfrastructureStatus, InfrastructureStatusNetworking,
+};
 pub use network::{Network, NetworkSpec, NetworkStatus};
 pub use operating_system_config::{
     CARotation, CloudConfig, CredentialsRotation, DropIn, File, FileContent, FileContentImageRef, FileContentInline,
     FileContentSecretRef, InPlaceUpdates, InPlaceUpdatesStatus, OSUpdate, OperatingSystemConfig,
-    OperatingSystemConfigPurpose, OperatingSystemConfigSpec, OperatingSystemConfigStatus, ServiceAccountKeyRotation,
-    Unit, UnitCommand,
+    OperatingSystemConfigOwn, OperatingSystemConfigPurpose, OperatingSystemConfigSpec, OperatingSystemConfigStatus,
+    ServiceAccountKeyRotation, Unit, UnitCommand,
 };
 pub use self_hosted_shoot_exposure::{
     ControlPlaneEndpoint, SelfHostedShootExposure, SelfHostedShootExposureSpec, SelfHostedShootExposureStatus,
 };
-pub use worker::{InPlaceUpdatesWorkerStatus, MachineDeployment, Worker, WorkerSpec, WorkerStatus};
+pub use worker::{InPlaceUpdatesWorkerStatus, MachineDeployment, Worker, WorkerOwn, WorkerSpec, WorkerStatus};
 pub use worker_pool::{ClusterAutoscalerOptions, DataVolume, MachineImage, NodeTemplate, Volume, WorkerPool};
 
 pub use api_core::v1beta1::{
     CRIName, IPFamily, KubeletConfig, MachineControllerManagerSettings, MachineUpdateStrategy,
 };
 pub use crds::crds;
-pub use object::{EXTENSION_KINDS, ExtensionObject, StatusView};
+pub use object::{CommonStatus, ExtensionObject, ObjectView, OwnPart, StatusView};
+pub use table::{DeletionProtection, ExtensionKind, Family, ForKind, Owner, PerKind};

@@ -2,12 +2,15 @@
 //! It only describes; providers act on it and answer in the status.
 
 use api_core::v1beta1::IPFamily;
+use api_meta::crd::Definition;
 use api_meta::{Condition, LastError, LastOperation, NamedResourceReference, RawJson, kind, or_empty};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ExtensionClass;
+use crate::ExtensionClass;
+use crate::crds::{STATE, extension};
+use crate::object::OwnPart;
 
 /// The pod network of a shoot.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -23,6 +26,24 @@ pub struct Network {
 }
 
 kind!(Network, "extensions.gardener.cloud", "v1alpha1", "networks", Namespaced, { metadata, spec } optional { status });
+
+impl OwnPart for Network {
+    type Own = Vec<IPFamily>;
+
+    fn set_own(&mut self, families: Vec<IPFamily>) {
+        self.status.get_or_insert_default().ip_families = families;
+    }
+
+    fn definition() -> Definition {
+        extension::<Self>("")
+            .immutable("spec.podCIDR")
+            .immutable("spec.serviceCIDR")
+            .column("Pod CIDR", ".spec.podCIDR")
+            .column("Service CIDR", ".spec.serviceCIDR")
+            .column("Status", STATE)
+            .age()
+    }
+}
 
 /// What the network shall be.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

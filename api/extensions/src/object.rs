@@ -1,16 +1,20 @@
-//! What the 12 extension kinds have in common, as one trait. It never hides a kind's own fields.
+//! What all extension kinds have in common, as traits: code that works on any of them is written against these. They
+//! never hide a kind's own fields.
 
 use std::fmt::Debug;
 
-use api_meta::{Condition, Kind, LastError, LastOperation, NamedResourceReference, RawJson, SecretReference};
+use api_meta::crd::Definition;
+use api_meta::{
+    Condition, Kind, LastError, LastOperation, NamedResourceReference, ObjectScope, RawJson, SecretReference,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::Resource;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{
-    BackupBucket, BackupEntry, Bastion, ContainerRuntime, ControlPlane, DNSRecord, DefaultStatus, Extension,
-    ExtensionClass, Infrastructure, Network, OperatingSystemConfig, SelfHostedShootExposure, Worker,
-};
+use crate::table::{ExtensionKind, Family, PerKind};
+use crate::{DefaultStatus, ExtensionClass};
 
 /// The common status fields of an extension object, borrowed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,55 +59,154 @@ impl StatusView<'_> {
     }
 }
 
-/// An extension object: one of the 12 kinds that extensions act on (all of the group but Cluster).
-pub trait ExtensionObject:
-    Kind + Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug + Default + Send + Sync + 'static
-{
-    /// Which extension is responsible.
-    fn type_(&self) -> &str;
+/// The common status fields of an extension object, to be changed.
+#[derive(Debug)]
+pub struct CommonStatus<'a> {
+    /// What the provider wants others to read.
+    pub provider_status: &'a mut Option<RawJson>,
+    /// What is known about it.
+    pub conditions: &'a mut Vec<Condition>,
+    /// Why the last operation failed.
+    pub last_error: &'a mut Option<LastError>,
+    /// What was done last.
+    pub last_operation: &'a mut Option<LastOperation>,
+    /// The generation last worked on.
+    pub observed_generation: &'a mut Option<i64>,
+    /// What another seed needs to take over.
+    pub state: &'a mut Option<RawJson>,
+    /// Objects that go with the state.
+    pub resources: &'a mut Vec<NamedResourceReference>,
+}
 
-    /// For whom the object is; nothing in the spec means a shoot.
-    fn class(&self) -> ExtensionClass;
+/// What all kinds have in common of one object, borrowed: for code that does not care which kind it is.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectView<'a> {
+    /// Its kind.
+    pub kind: ExtensionKind,
+    /// Kubernetes' metadata.
+    pub metadata: &'a ObjectMeta,
+    /// Which extension is responsible.
+    pub type_: &'a str,
+    /// The common status fields; nothing if there is no status yet.
+    pub status: Option<StatusView<'a>>,
+}
+
+impl ObjectView<'_> {
+    /// `namespace/name`, or its name alone.
+    pub fn full_name(&self) -> String {
+        let name = self.metadata.name.as_deref().unwrap_or_default();
+        match &self.metadata.namespace {
+            Some(namespace) => format!("{namespace}/{name}"),
+            None => name.to_owned(),
+        }
+    }
+}
+
+/// What only one kind has, written in its own file; what all have alike is [`ExtensionObject`].
+pub trait OwnPart: Kind + JsonSchema + Sized {
+    /// The part of the status that only this kind has, as far as actuators write it.
+    type Own: Clone + Debug + Default + Send + Sync + 'static;
+
+    /// Writes that part.
+    fn set_own(&mut self, own: Self::Own);
+
+    /// Its custom resource definition, to be built.
+    fn definition() -> Definition;
 
     /// What the object is for, where the kind says so.
     fn purpose(&self) -> Option<&str> {
         None
     }
 
-    /// Configuration for the provider, opaque.
-    fn provider_config(&self) -> Option<&RawJson>;
-
     /// The Secret with credentials, where the kind has one.
     fn secret_ref(&self) -> Option<&SecretReference> {
         None
     }
+}
+
+/// An extension object: of one of the kinds that extensions act on, which are those of the table.
+pub trait ExtensionObject:
+    OwnPart
+    + Resource<DynamicType = (), Scope: ObjectScope>
+    + Serialize
+    + DeserializeOwned
+    + Clone
+    + Debug
+    + Default
+    + Send
+    + Sync
+    + 'static
+{
+    /// Its row of the table.
+    const ROW: ExtensionKind;
+
+    /// Which extension is responsible.
+    fn type_(&self) -> &str;
+
+    /// For whom the object is; nothing in the spec means a shoot.
+    fn class(&self) -> ExtensionClass;
+
+    /// Configuration for the provider, opaque.
+    fn provider_config(&self) -> Option<&RawJson>;
 
     /// The common status fields; nothing if there is no status yet.
     fn status(&self) -> Option<StatusView<'_>>;
 
+    /// The common status fields to be changed, made if there is no status yet.
+    fn common_status(&mut self) -> CommonStatus<'_>;
+
+    /// The value of this kind among those of all.
+    #[doc(hidden)]
+    fn field<F: Family>(all: &PerKind<F>) -> &F::Of<Self>;
+
     /// Writes the common status fields, leaving the kind's own ones as they are.
-    fn set_status(&mut self, status: DefaultStatus);
+    fn set_status(&mut self, status: DefaultStatus) {
+        let DefaultStatus {
+            provider_status,
+            conditions,
+            last_error,
+            last_operation,
+            observed_generation,
+            state,
+            resources,
+        } = status;
+        let common = self.common_status();
+        *common.provider_status = provider_status;
+        *common.conditions = conditions;
+        *common.last_error = last_error;
+        *common.last_operation = last_operation;
+        *common.observed_generation = observed_generation;
+        *common.state = state;
+        *common.resources = resources;
+    }
+
+    /// How far its extension has come: the last operation, and the generation that it has worked on.
+    fn progress(&self) -> (Option<&LastOperation>, i64) {
+        let status = self.status();
+        let observed = status.and_then(|status| status.observed_generation);
+        (
+            status.and_then(|status| status.last_operation),
+            observed.unwrap_or_default(),
+        )
+    }
+
+    /// What all kinds have in common of it.
+    fn view(&self) -> ObjectView<'_> {
+        ObjectView {
+            kind: Self::ROW,
+            metadata: self.meta(),
+            type_: self.type_(),
+            status: self.status(),
+        }
+    }
 }
 
-/// Every kind that [`ExtensionObject`] is implemented for, in alphabetical order.
-pub const EXTENSION_KINDS: [&str; 12] = [
-    BackupBucket::KIND,
-    BackupEntry::KIND,
-    Bastion::KIND,
-    ContainerRuntime::KIND,
-    ControlPlane::KIND,
-    DNSRecord::KIND,
-    Extension::KIND,
-    Infrastructure::KIND,
-    Network::KIND,
-    OperatingSystemConfig::KIND,
-    SelfHostedShootExposure::KIND,
-    Worker::KIND,
-];
-
+/// Implements [`ExtensionObject`] for a row of the table: the fields that all kinds have bear the same names in all.
 macro_rules! extension_object {
-    ($($kind:ident $(($($extra:tt)*))?),+ $(,)?) => {$(
+    ($kind:ident) => {
         impl ExtensionObject for $kind {
+            const ROW: ExtensionKind = ExtensionKind::$kind;
+
             fn type_(&self) -> &str {
                 &self.spec.type_
             }
@@ -128,46 +231,34 @@ macro_rules! extension_object {
                 })
             }
 
-            fn set_status(&mut self, new: DefaultStatus) {
-                let DefaultStatus {
-                    provider_status, conditions, last_error, last_operation, observed_generation, state, resources,
-                } = new;
+            fn common_status(&mut self) -> CommonStatus<'_> {
                 let status = self.status.get_or_insert_default();
-                status.provider_status = provider_status;
-                status.conditions = conditions;
-                status.last_error = last_error;
-                status.last_operation = last_operation;
-                status.observed_generation = observed_generation;
-                status.state = state;
-                status.resources = resources;
+                CommonStatus {
+                    provider_status: &mut status.provider_status,
+                    conditions: &mut status.conditions,
+                    last_error: &mut status.last_error,
+                    last_operation: &mut status.last_operation,
+                    observed_generation: &mut status.observed_generation,
+                    state: &mut status.state,
+                    resources: &mut status.resources,
+                }
             }
 
-            $($($extra)*)?
+            fn field<F: Family>(all: &PerKind<F>) -> &F::Of<Self> {
+                &all.$kind
+            }
         }
-    )+};
+    };
 }
 
-extension_object! {
-    BackupBucket(fn secret_ref(&self) -> Option<&SecretReference> { Some(&self.spec.secret_ref) }),
-    BackupEntry(fn secret_ref(&self) -> Option<&SecretReference> { Some(&self.spec.secret_ref) }),
-    Bastion,
-    ContainerRuntime,
-    ControlPlane(fn secret_ref(&self) -> Option<&SecretReference> { Some(&self.spec.secret_ref) }),
-    DNSRecord(fn secret_ref(&self) -> Option<&SecretReference> { Some(&self.spec.secret_ref) }),
-    Extension,
-    Infrastructure(fn secret_ref(&self) -> Option<&SecretReference> { Some(&self.spec.secret_ref) }),
-    Network,
-    OperatingSystemConfig(fn purpose(&self) -> Option<&str> { Some(self.spec.purpose.as_str()) }),
-    SelfHostedShootExposure,
-    Worker(fn secret_ref(&self) -> Option<&SecretReference> { Some(&self.spec.secret_ref) }),
-}
+pub(crate) use extension_object;
 
 #[cfg(test)]
 mod tests {
     use api_meta::schema::round_trip;
 
     use super::*;
-    use crate::Cluster;
+    use crate::{Cluster, Extension, ForKind, Infrastructure, Worker};
 
     #[test]
     fn provider_status_state_and_configuration_keep_their_bytes() {
@@ -190,24 +281,23 @@ mod tests {
         assert!(written.contains(&format!(r#""state":{ODD}"#)), "{written}");
     }
 
+    struct RoundTrip;
+
+    impl ForKind for RoundTrip {
+        type Output = Result<(), String>;
+
+        fn call<K: ExtensionObject>(self) -> Self::Output {
+            round_trip::<K>()
+        }
+    }
+
     #[test]
     fn every_kind_comes_back_with_every_field() {
-        let results = [
-            round_trip::<BackupBucket>(),
-            round_trip::<BackupEntry>(),
-            round_trip::<Bastion>(),
-            round_trip::<Cluster>(),
-            round_trip::<ContainerRuntime>(),
-            round_trip::<ControlPlane>(),
-            round_trip::<DNSRecord>(),
-            round_trip::<Extension>(),
-            round_trip::<Infrastructure>(),
-            round_trip::<Network>(),
-            round_trip::<OperatingSystemConfig>(),
-            round_trip::<SelfHostedShootExposure>(),
-            round_trip::<Worker>(),
-        ];
-        let wrong: Vec<String> = results.into_iter().filter_map(Result::err).collect();
+        let of_kinds = ExtensionKind::ALL.iter().map(|kind| kind.with(RoundTrip));
+        let wrong: Vec<String> = of_kinds
+            .chain([round_trip::<Cluster>()])
+            .filter_map(Result::err)
+            .collect();
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 

@@ -1,6 +1,7 @@
 //! Units and files of nodes (gardener/gardener v1.150 pkg/apis/extensions/v1alpha1/types_operatingsystemconfig.go).
 //! It only describes; providers act on it and answer in the status.
 
+use api_meta::crd::Definition;
 use api_meta::{
     Condition, LastError, LastOperation, NamedResourceReference, RawJson, SecretReference, kind, or_empty, string_enum,
 };
@@ -8,7 +9,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CRIConfig, ExtensionClass};
+use crate::crds::{STATE, extension};
+use crate::object::OwnPart;
+use crate::{CRIConfig, ExtensionClass};
 
 /// Units and files of a pool's nodes, translated for an operating system.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -24,6 +27,45 @@ pub struct OperatingSystemConfig {
 }
 
 kind!(OperatingSystemConfig, "extensions.gardener.cloud", "v1alpha1", "operatingsystemconfigs", Namespaced, { metadata, spec } optional { status });
+
+/// Status of an OperatingSystemConfig beside the common one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OperatingSystemConfigOwn {
+    /// Units the extension adds.
+    pub extension_units: Vec<Unit>,
+    /// Files the extension adds.
+    pub extension_files: Vec<File>,
+    /// Where the user data is (purpose provision).
+    pub cloud_config: Option<CloudConfig>,
+}
+
+impl OwnPart for OperatingSystemConfig {
+    type Own = OperatingSystemConfigOwn;
+
+    fn set_own(&mut self, own: OperatingSystemConfigOwn) {
+        let OperatingSystemConfigOwn {
+            extension_units,
+            extension_files,
+            cloud_config,
+        } = own;
+        let status = self.status.get_or_insert_default();
+        status.extension_units = extension_units;
+        status.extension_files = extension_files;
+        status.cloud_config = cloud_config;
+    }
+
+    fn definition() -> Definition {
+        extension::<Self>("osc")
+            .immutable("spec.purpose")
+            .column("Purpose", ".spec.purpose")
+            .column("Status", STATE)
+            .age()
+    }
+
+    fn purpose(&self) -> Option<&str> {
+        Some(self.spec.purpose.as_str())
+    }
+}
 
 /// What the nodes shall have.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

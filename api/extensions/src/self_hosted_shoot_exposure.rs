@@ -1,13 +1,16 @@
 //! Exposure of self-hosted control planes (gardener/gardener v1.150 pkg/apis/extensions/v1alpha1/types_selfhostedshootexposure.go).
 //! It only describes; providers act on it and answer in the status.
 
+use api_meta::crd::Definition;
 use api_meta::{Condition, LastError, LastOperation, NamedResourceReference, ObjectReference, RawJson, kind, or_empty};
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, NodeAddress};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ExtensionClass;
+use crate::ExtensionClass;
+use crate::crds::{STATE, extension};
+use crate::object::OwnPart;
 
 /// Makes the control plane of a self-hosted shoot reachable.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -23,6 +26,18 @@ pub struct SelfHostedShootExposure {
 }
 
 kind!(SelfHostedShootExposure, "extensions.gardener.cloud", "v1alpha1", "selfhostedshootexposures", Namespaced, { metadata, spec } optional { status });
+
+impl OwnPart for SelfHostedShootExposure {
+    type Own = Vec<LoadBalancerIngress>;
+
+    fn set_own(&mut self, ingress: Vec<LoadBalancerIngress>) {
+        self.status.get_or_insert_default().ingress = ingress;
+    }
+
+    fn definition() -> Definition {
+        extension::<Self>("exp").column("Status", STATE).age()
+    }
+}
 
 /// What to expose.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

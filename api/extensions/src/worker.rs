@@ -3,13 +3,16 @@
 
 use std::collections::BTreeMap;
 
+use api_meta::crd::Definition;
 use api_meta::{Condition, LastError, LastOperation, NamedResourceReference, RawJson, SecretReference, kind, or_empty};
 use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ExtensionClass, WorkerPool};
+use crate::crds::{STATE, extension, regional, with_secret};
+use crate::object::OwnPart;
+use crate::{ExtensionClass, WorkerPool};
 
 /// The machines of a shoot.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -25,6 +28,40 @@ pub struct Worker {
 }
 
 kind!(Worker, "extensions.gardener.cloud", "v1alpha1", "workers", Namespaced, { metadata, spec } optional { status });
+
+/// Status of a Worker beside the common one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WorkerOwn {
+    /// The machine deployments, for the cluster autoscaler.
+    pub machine_deployments: Vec<MachineDeployment>,
+    /// When they were written last.
+    pub last_update_time: Option<Time>,
+}
+
+impl OwnPart for Worker {
+    type Own = WorkerOwn;
+
+    fn set_own(&mut self, own: WorkerOwn) {
+        let WorkerOwn {
+            machine_deployments,
+            last_update_time,
+        } = own;
+        let status = self.status.get_or_insert_default();
+        status.machine_deployments = machine_deployments;
+        status.machine_deployments_last_update_time = last_update_time;
+    }
+
+    fn definition() -> Definition {
+        with_secret(regional(extension::<Self>("")))
+            .column("Region", ".spec.region")
+            .column("Status", STATE)
+            .age()
+    }
+
+    fn secret_ref(&self) -> Option<&SecretReference> {
+        Some(&self.spec.secret_ref)
+    }
+}
 
 /// The pools.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

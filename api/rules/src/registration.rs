@@ -8,7 +8,7 @@ use api_core::v1beta1::{
     ClusterType, ControllerDeploymentPolicy, ControllerRegistration, ControllerResource, ControllerResourceLifecycle,
     ControllerResourceLifecycleStrategy as Strategy,
 };
-use api_extensions::EXTENSION_KINDS;
+use api_extensions::ExtensionKind;
 use api_meta::GoDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
@@ -31,9 +31,9 @@ pub fn is_primary(resource: &ControllerResource) -> bool {
 pub fn default_controller_registration(registration: &mut ControllerRegistration) {
     for resource in &mut registration.spec.resources {
         resource.primary.get_or_insert(true);
-        match resource.kind.as_str() {
-            "Extension" => default_extension(resource),
-            "SelfHostedShootExposure" => {
+        match ExtensionKind::of(&resource.kind) {
+            Some(ExtensionKind::Extension) => default_extension(resource),
+            Some(ExtensionKind::SelfHostedShootExposure) => {
                 resource.continuous_endpoint_update.get_or_insert(true);
             }
             _ => {}
@@ -88,16 +88,16 @@ pub fn validate_controller_registration(registration: &ControllerRegistration) -
 
 fn validate_resource(errors: &mut Vec<FieldError>, path: &Path, resource: &ControllerResource) {
     not_empty(errors, &path.child("kind"), &resource.kind);
-    let known_kind = EXTENSION_KINDS.contains(&resource.kind.as_str());
+    let kind = ExtensionKind::of(&resource.kind);
     known(
         errors,
         &path.child("kind"),
-        known_kind,
+        kind.is_some(),
         &resource.kind,
-        &EXTENSION_KINDS,
+        ExtensionKind::NAMES,
     );
     not_empty(errors, &path.child("type"), &resource.type_);
-    let is_extension = resource.kind == "Extension";
+    let is_extension = kind == Some(ExtensionKind::Extension);
     let only_extension = [
         ("autoEnable", !resource.auto_enable.is_empty()),
         ("clusterCompatibility", !resource.cluster_compatibility.is_empty()),
@@ -112,7 +112,7 @@ fn validate_resource(errors: &mut Vec<FieldError>, path: &Path, resource: &Contr
             );
         }
     }
-    if resource.continuous_endpoint_update.is_some() && resource.kind != "SelfHostedShootExposure" {
+    if resource.continuous_endpoint_update.is_some() && kind != Some(ExtensionKind::SelfHostedShootExposure) {
         errors.push(
             path.child("continuousEndpointUpdate")
                 .forbidden("field must not be set when kind != SelfHostedShootExposure"),
