@@ -4,6 +4,7 @@
 
 use std::future::Future;
 
+use api_extensions::ExtensionObject;
 use api_meta::{Condition, Fault, NamedResourceReference, RawJson};
 use async_trait::async_trait;
 use base_clock::{Clock, Entropy};
@@ -11,12 +12,11 @@ use base_controller::Recorder;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::ClusterView;
-use crate::kinds::ActuatedKind;
 use crate::status::{edit_status, say};
 
 /// What goes into the status of an object whose operation has succeeded.
 #[derive(Clone, Debug)]
-pub struct Outcome<K: ActuatedKind> {
+pub struct Outcome<K: ExtensionObject> {
     /// What others shall read; written byte for byte.
     pub provider_status: Option<RawJson>,
     /// What another seed needs to take over; written byte for byte.
@@ -29,7 +29,7 @@ pub struct Outcome<K: ActuatedKind> {
     pub own: K::Own,
 }
 
-impl<K: ActuatedKind> Default for Outcome<K> {
+impl<K: ExtensionObject> Default for Outcome<K> {
     fn default() -> Self {
         Self {
             provider_status: None,
@@ -41,7 +41,7 @@ impl<K: ActuatedKind> Default for Outcome<K> {
     }
 }
 
-impl<K: ActuatedKind> Outcome<K> {
+impl<K: ExtensionObject> Outcome<K> {
     /// An outcome with nothing but the kind's own status.
     pub fn own(own: K::Own) -> Self {
         Self { own, ..Self::default() }
@@ -50,7 +50,7 @@ impl<K: ActuatedKind> Outcome<K> {
 
 /// Does the work for one kind and type. Every method may be cut off at any await and is then called again.
 #[async_trait]
-pub trait Actuator<K: ActuatedKind>: Send + Sync + 'static {
+pub trait Actuator<K: ExtensionObject>: Send + Sync + 'static {
     /// Makes things as `object` says. Called for Create and Reconcile; idempotent.
     async fn reconcile(&self, context: &Context, object: &K) -> Result<Outcome<K>, Fault>;
 
@@ -73,14 +73,14 @@ pub trait Actuator<K: ActuatedKind>: Send + Sync + 'static {
     }
 }
 
-fn not_yet<K: ActuatedKind>(what: &str) -> Fault {
+fn not_yet<K: ExtensionObject>(what: &str) -> Fault {
     Fault::bug(format!("this extension cannot {what} a {} yet", K::kind(&())))
         .hint(format!("use a version of the extension that can {what}"))
 }
 
 /// Looks at objects another extension is primary for, and says what it sees.
 #[async_trait]
-pub trait Observer<K: ActuatedKind>: Send + Sync + 'static {
+pub trait Observer<K: ExtensionObject>: Send + Sync + 'static {
     /// The conditions to be shown on `object`.
     async fn observe(&self, context: &Context, object: &K) -> Result<Vec<Condition>, Fault>;
 }
@@ -124,7 +124,7 @@ impl Context {
     }
 
     /// Shows in the status what the operation waits for ("machine x has not joined: ..."), while it goes on.
-    pub async fn say<K: ActuatedKind>(&self, object: &K, text: &str) -> Result<(), Fault> {
+    pub async fn say<K: ExtensionObject>(&self, object: &K, text: &str) -> Result<(), Fault> {
         let now = self.clock.now();
         edit_status(&crate::reconcile::api_of::<K>(&self.client, object), object, |fresh| {
             say(fresh, text, now)
@@ -134,7 +134,7 @@ impl Context {
     }
 
     /// Writes the kind's own status before the operation ends: for what others wait for meanwhile.
-    pub async fn publish<K: ActuatedKind>(&self, object: &K, own: K::Own) -> Result<(), Fault> {
+    pub async fn publish<K: ExtensionObject>(&self, object: &K, own: K::Own) -> Result<(), Fault> {
         edit_status(&crate::reconcile::api_of::<K>(&self.client, object), object, |fresh| {
             fresh.set_own(own.clone())
         })

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_extensions::{Cluster, ExtensionClass};
+use api_extensions::{Cluster, ExtensionClass, ExtensionObject};
 use api_meta::names::HEARTBEAT_LEASE;
 use base_clock::{Clock, Entropy};
 use base_controller::{Cache, Controller, ObjectKey, Recorder, heartbeat};
@@ -19,7 +19,6 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::actuator::{Actuator, Observer};
-use crate::kinds::ActuatedKind;
 use crate::reconcile::{Primary, Secondary, Shared, lets_go_on};
 
 /// How often the heartbeat is renewed (gardener/gardener v1.150 extensions/pkg/controller/heartbeat).
@@ -72,7 +71,7 @@ impl Registration {
         self
     }
 
-    fn selects<K: ActuatedKind>(&self, object: &K) -> bool {
+    fn selects<K: ExtensionObject>(&self, object: &K) -> bool {
         object.type_().eq_ignore_ascii_case(&self.type_) && object.class() == self.class
     }
 }
@@ -124,7 +123,7 @@ impl Extension {
     }
 
     /// The shared mirror of all objects of a kind, for an actuator's own use too.
-    pub fn cache<K: ActuatedKind>(&mut self) -> Cache<K> {
+    pub fn cache<K: ExtensionObject>(&mut self) -> Cache<K> {
         let (client, stop) = (self.shared.client.clone(), self.shared.stop.clone());
         self.caches
             .entry(TypeId::of::<K>())
@@ -141,9 +140,12 @@ impl Extension {
 
     /// Adds a primary: it does the work and owns the status.
     #[must_use]
-    pub fn actuator<K: ActuatedKind>(mut self, registration: Registration, actuator: Arc<dyn Actuator<K>>) -> Self {
+    pub fn actuator<K: ExtensionObject>(mut self, registration: Registration, actuator: Arc<dyn Actuator<K>>) -> Self {
         let cache = self.cache::<K>();
-        let suffix = registration.finalizer_suffix.as_deref().unwrap_or(K::FINALIZER_SUFFIX);
+        let suffix = registration
+            .finalizer_suffix
+            .as_deref()
+            .unwrap_or(K::ROW.finalizer_suffix());
         let finalizer = format!("{}{suffix}", api_meta::finalizers::EXTENSION_PREFIX);
         let primary = Arc::new(Primary {
             shared: self.shared.clone(),
@@ -151,7 +153,7 @@ impl Extension {
             actuator,
             finalizer,
         });
-        let controller = self.controller(K::NOUN, &registration, &cache);
+        let controller = self.controller(K::ROW.noun(), &registration, &cache);
         let stop = self.shared.stop.clone();
         self.runs.push(Box::pin(
             controller.run(stop, move |object| primary.clone().reconcile(object)),
@@ -161,14 +163,14 @@ impl Extension {
 
     /// Adds a secondary: it only adds conditions to what another extension is primary for.
     #[must_use]
-    pub fn secondary<K: ActuatedKind>(mut self, registration: Registration, observer: Arc<dyn Observer<K>>) -> Self {
+    pub fn secondary<K: ExtensionObject>(mut self, registration: Registration, observer: Arc<dyn Observer<K>>) -> Self {
         let cache = self.cache::<K>();
         let secondary = Arc::new(Secondary {
             shared: self.shared.clone(),
             observer,
         });
         let controller = self
-            .controller(&format!("{} observer", K::NOUN), &registration, &cache)
+            .controller(&format!("{} observer", K::ROW.noun()), &registration, &cache)
             .when(|old, new| old.is_none_or(|old: &K| old.meta().resource_version != new.meta().resource_version));
         let stop = self.shared.stop.clone();
         self.runs.push(Box::pin(
@@ -177,7 +179,12 @@ impl Extension {
         self
     }
 
-    fn controller<K: ActuatedKind>(&self, what: &str, registration: &Registration, cache: &Cache<K>) -> Controller<K> {
+    fn controller<K: ExtensionObject>(
+        &self,
+        what: &str,
+        registration: &Registration,
+        cache: &Cache<K>,
+    ) -> Controller<K> {
         let (selection, objects) = (registration.clone(), cache.clone());
         let controller = Controller::new(format!("{} {what}", self.name), cache.clone())
             .only(move |object| selection.selects(object))

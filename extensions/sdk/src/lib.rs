@@ -6,15 +6,16 @@ mod actuator;
 mod cluster;
 mod codes;
 mod extension;
-mod kinds;
 mod operation;
 mod reconcile;
 mod status;
+
+/// Actuators are written for the kinds of the table in `api-extensions`.
+pub use api_extensions::{CommonStatus, ExtensionObject, InfrastructureOwn, OperatingSystemConfigOwn, WorkerOwn};
 
 pub use actuator::{Actuator, Context, Observer, Outcome};
 pub use api_meta::names::HEARTBEAT_LEASE;
 pub use cluster::ClusterView;
 pub use codes::{CodeTable, InvalidTable};
 pub use extension::{Extension, HEARTBEAT_PERIOD, Registration};
-pub use kinds::{ActuatedKind, CommonStatus, InfrastructureOwn, OperatingSystemConfigOwn, WorkerOwn};
 pub use operation::Operation;

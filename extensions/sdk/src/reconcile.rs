@@ -5,10 +5,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_extensions::{Cluster, ExtensionClass};
+use api_extensions::{Cluster, ExtensionClass, ExtensionObject};
 use api_meta::annotations::{self, operation};
 use api_meta::{Fault, names};
-use base_client::{add_finalizer, get, has_finalizer, patch_changed, remove_finalizer};
+use base_client::{add_finalizer, api_in, get, has_finalizer, patch_changed, remove_finalizer};
 use base_clock::{Clock, Entropy};
 use base_controller::{Cache, EventType, Next, ObjectKey, Recorder};
 use kube::Api;
@@ -16,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::actuator::{Actuator, Context, Observer, Obsolete, Outcome};
 use crate::cluster::ClusterView;
-use crate::kinds::ActuatedKind;
 use crate::operation::{Facts, Operation, annotation_of, judge, noted, requested_at};
 use crate::status::{begin, edit_status, fail, put_outcome, put_state, succeed};
 
@@ -35,14 +34,14 @@ pub(crate) struct Shared {
 }
 
 /// An API handle for the place `object` lives in.
-pub(crate) fn api_of<K: ActuatedKind>(client: &kube::Client, object: &K) -> Api<K> {
-    K::api(client.clone(), object.meta().namespace.as_deref())
+pub(crate) fn api_of<K: ExtensionObject>(client: &kube::Client, object: &K) -> Api<K> {
+    api_in(client, object.meta().namespace.as_deref().unwrap_or_default())
 }
 
 impl Shared {
     /// The shoot of `object`: none for kinds and classes that belong to no shoot, a fault while it must exist and
     /// does not.
-    fn cluster<K: ActuatedKind>(&self, object: &K, required: bool) -> Result<Option<ClusterView>, Fault> {
+    fn cluster<K: ExtensionObject>(&self, object: &K, required: bool) -> Result<Option<ClusterView>, Fault> {
         let Some(namespace) = object.meta().namespace.as_deref() else {
             return Ok(None);
         };
@@ -69,14 +68,14 @@ impl Shared {
 }
 
 /// A primary registration at work.
-pub(crate) struct Primary<K: ActuatedKind> {
+pub(crate) struct Primary<K: ExtensionObject> {
     pub(crate) shared: Shared,
     pub(crate) cache: Cache<K>,
     pub(crate) actuator: Arc<dyn Actuator<K>>,
     pub(crate) finalizer: String,
 }
 
-impl<K: ActuatedKind> Primary<K> {
+impl<K: ExtensionObject> Primary<K> {
     fn facts<'a>(&self, object: &'a K) -> Facts<'a> {
         let (last_operation, observed_generation) = object.progress();
         Facts {
@@ -205,14 +204,14 @@ impl<K: ActuatedKind> Primary<K> {
 }
 
 /// What an actuator has done.
-enum Done<K: ActuatedKind> {
+enum Done<K: ExtensionObject> {
     Stays(Box<Outcome<K>>),
     Leaves(Option<api_meta::RawJson>),
     Goes,
 }
 
 /// Removes the operation annotation if it is one of `operations`.
-async fn without_operation<K: ActuatedKind>(api: &Api<K>, object: K, operations: &[&str]) -> Result<K, Fault> {
+async fn without_operation<K: ExtensionObject>(api: &Api<K>, object: K, operations: &[&str]) -> Result<K, Fault> {
     if !annotation_of(&object).is_some_and(|present| operations.contains(&present)) {
         return Ok(object);
     }
@@ -224,7 +223,7 @@ async fn without_operation<K: ActuatedKind>(api: &Api<K>, object: K, operations:
 }
 
 /// Cancels `obsolete` once the object is asked to be something else than what is being worked on.
-async fn watch_for_change<K: ActuatedKind>(
+async fn watch_for_change<K: ExtensionObject>(
     cache: Cache<K>,
     object: &K,
     obsolete: CancellationToken,
@@ -242,12 +241,12 @@ async fn watch_for_change<K: ActuatedKind>(
 }
 
 /// A secondary registration at work: it only ever adds conditions.
-pub(crate) struct Secondary<K: ActuatedKind> {
+pub(crate) struct Secondary<K: ExtensionObject> {
     pub(crate) shared: Shared,
     pub(crate) observer: Arc<dyn Observer<K>>,
 }
 
-impl<K: ActuatedKind> Secondary<K> {
+impl<K: ExtensionObject> Secondary<K> {
     /// One look at one object.
     pub(crate) async fn observe(self: Arc<Self>, object: Arc<K>) -> Result<Next, Fault> {
         if object.meta().deletion_timestamp.is_some() {

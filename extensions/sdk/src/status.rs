@@ -1,5 +1,6 @@
 //! How the common status moves. Pure functions, and one writer that keeps what others wrote.
 
+use api_extensions::ExtensionObject;
 use api_meta::{Fault, FaultClass, LastError, LastOperation, LastOperationState, RawJson};
 use base_client::{patch_status_if_changed, read_again};
 use jiff::Timestamp;
@@ -7,7 +8,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Api;
 
 use crate::actuator::Outcome;
-use crate::kinds::ActuatedKind;
 use crate::operation::{Operation, requested_at};
 
 /// Progress when work has begun, in percent (upstream's value).
@@ -18,7 +18,7 @@ const PROGRESS_FAILED: i32 = 50;
 const ATTEMPTS_MAX: usize = 5;
 
 /// Writes what `edit` changes in the status of `object`; on a conflict on a fresh copy again.
-pub(crate) async fn edit_status<K: ActuatedKind>(
+pub(crate) async fn edit_status<K: ExtensionObject>(
     api: &Api<K>,
     object: &K,
     edit: impl Fn(&mut K) + Send,
@@ -58,13 +58,13 @@ fn last_operation(
 }
 
 /// No answer is older than its request: gardenlet would wait for another one, for as long as a clock was put back.
-fn answered<K: ActuatedKind>(object: &K, now: Timestamp) -> Timestamp {
+fn answered<K: ExtensionObject>(object: &K, now: Timestamp) -> Timestamp {
     requested_at(object).map_or(now, |asked| now.max(asked))
 }
 
 /// Work has begun. The last error stays until an attempt succeeds, the observed generation until one ends.
-pub(crate) fn begin<K: ActuatedKind>(object: &mut K, operation: Operation, now: Timestamp) {
-    let text = format!("{} the {}", operation.under_way(), K::NOUN);
+pub(crate) fn begin<K: ExtensionObject>(object: &mut K, operation: Operation, now: Timestamp) {
+    let text = format!("{} the {}", operation.under_way(), K::ROW.noun());
     let now = answered(object, now);
     let status = object.common_status();
     *status.last_operation = Some(last_operation(
@@ -77,7 +77,7 @@ pub(crate) fn begin<K: ActuatedKind>(object: &mut K, operation: Operation, now: 
 }
 
 /// Work goes on and waits for something.
-pub(crate) fn say<K: ActuatedKind>(object: &mut K, text: &str, now: Timestamp) {
+pub(crate) fn say<K: ExtensionObject>(object: &mut K, text: &str, now: Timestamp) {
     let now = answered(object, now);
     if let Some(last) = object.common_status().last_operation
         && last.state == LastOperationState::Processing
@@ -89,7 +89,7 @@ pub(crate) fn say<K: ActuatedKind>(object: &mut K, text: &str, now: Timestamp) {
 }
 
 /// Work has failed with `fault`. Its hint goes with it: whoever reads the status may know no other.
-pub(crate) fn fail<K: ActuatedKind>(
+pub(crate) fn fail<K: ExtensionObject>(
     object: &mut K,
     operation: Operation,
     generation: i64,
@@ -99,7 +99,7 @@ pub(crate) fn fail<K: ActuatedKind>(
     let text = format!(
         "Error {} {}: {}",
         operation.under_way().to_lowercase(),
-        K::NOUN,
+        K::ROW.noun(),
         fault.told()
     );
     let now = answered(object, now);
@@ -121,8 +121,8 @@ pub(crate) fn fail<K: ActuatedKind>(
 }
 
 /// Work has succeeded.
-pub(crate) fn succeed<K: ActuatedKind>(object: &mut K, operation: Operation, generation: i64, now: Timestamp) {
-    let text = format!("Successfully {} {}", operation.done(), K::NOUN);
+pub(crate) fn succeed<K: ExtensionObject>(object: &mut K, operation: Operation, generation: i64, now: Timestamp) {
+    let text = format!("Successfully {} {}", operation.done(), K::ROW.noun());
     let now = answered(object, now);
     let status = object.common_status();
     *status.last_error = None;
@@ -131,7 +131,7 @@ pub(crate) fn succeed<K: ActuatedKind>(object: &mut K, operation: Operation, gen
 }
 
 /// Writes what an actuator has to say.
-pub(crate) fn put_outcome<K: ActuatedKind>(object: &mut K, outcome: &Outcome<K>) {
+pub(crate) fn put_outcome<K: ExtensionObject>(object: &mut K, outcome: &Outcome<K>) {
     let Outcome {
         provider_status,
         state,
@@ -150,7 +150,7 @@ pub(crate) fn put_outcome<K: ActuatedKind>(object: &mut K, outcome: &Outcome<K>)
 }
 
 /// Writes the state that a migration leaves behind; without one, what is there stays.
-pub(crate) fn put_state<K: ActuatedKind>(object: &mut K, state: Option<&RawJson>) {
+pub(crate) fn put_state<K: ExtensionObject>(object: &mut K, state: Option<&RawJson>) {
     if let Some(state) = state {
         *object.common_status().state = Some(state.clone());
     }
@@ -158,11 +158,10 @@ pub(crate) fn put_state<K: ActuatedKind>(object: &mut K, state: Option<&RawJson>
 
 #[cfg(test)]
 mod tests {
-    use api_extensions::Infrastructure;
+    use api_extensions::{Infrastructure, InfrastructureOwn};
     use api_meta::{ErrorCode, annotations};
 
     use super::*;
-    use crate::kinds::InfrastructureOwn;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()

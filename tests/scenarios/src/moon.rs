@@ -9,7 +9,7 @@ use api_extensions as ext;
 use api_meta::Fault;
 use async_trait::async_trait;
 use base_clock::{Clock, Entropy};
-use extensions_sdk::{ActuatedKind, Actuator, Context, Extension, Outcome, Registration};
+use extensions_sdk::{Actuator, Context, Extension, ExtensionObject, Outcome, Registration};
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Patch, PatchParams};
@@ -135,7 +135,7 @@ impl Moon {
         self.stop.cancel();
     }
 
-    async fn answer<K: ActuatedKind>(&self, what: &'static str, context: &Context, object: &K) -> Result<(), Fault> {
+    async fn answer<K: ExtensionObject>(&self, what: &'static str, context: &Context, object: &K) -> Result<(), Fault> {
         let namespace = Resource::meta(object).namespace.clone().unwrap_or_default();
         if what == "reconcile" && object.type_() != MOON {
             let deployments = Api::<Deployment>::namespaced(context.client.clone(), &namespace);
@@ -160,7 +160,7 @@ impl Moon {
 }
 
 #[async_trait]
-impl<K: ActuatedKind> Actuator<K> for Moon {
+impl<K: ExtensionObject> Actuator<K> for Moon {
     async fn reconcile(&self, context: &Context, object: &K) -> Result<Outcome<K>, Fault> {
         self.answer("reconcile", context, object).await?;
         Ok(Outcome::default())

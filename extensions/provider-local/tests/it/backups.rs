@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use api_extensions::{BackupBucket, BackupEntry};
 use api_meta::LastOperationState::Succeeded;
-use extensions_sdk::ActuatedKind;
+use extensions_sdk::ExtensionObject;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
@@ -27,7 +27,7 @@ impl Drop for Folder {
     }
 }
 
-fn succeeded<K: ActuatedKind>(object: &K) -> bool {
+fn succeeded<K: ExtensionObject>(object: &K) -> bool {
     object.progress().0.is_some_and(|last| last.state == Succeeded)
 }
 

@@ -9,7 +9,7 @@ use api_meta::{Fault, LastOperation, LastOperationState, RawJson};
 use base_client::{CallRecord, Connector, apply, record};
 use base_controller::Cache;
 use extensions_provider_local::{Options, run};
-use extensions_sdk::ActuatedKind;
+use extensions_sdk::ExtensionObject;
 use k8s_openapi::ByteString;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Namespace, Node, NodeCondition, NodeStatus, Pod, Secret};
@@ -164,7 +164,7 @@ impl Landscape {
     /// Writes an extension object with a request to reconcile, and waits until it has succeeded.
     pub(crate) async fn bring_about<K>(&self, name: &str, spec: Value) -> K
     where
-        K: ActuatedKind + Resource<Scope = NamespaceResourceScope>,
+        K: ExtensionObject + Resource<Scope = NamespaceResourceScope>,
     {
         let generation = self.write::<K>(name, spec).await;
         until(&self.api::<K>(), name, "reconciled", |object| {
@@ -177,7 +177,7 @@ impl Landscape {
     /// Writes an extension object with a request to reconcile, and returns its generation.
     pub(crate) async fn write<K>(&self, name: &str, spec: Value) -> i64
     where
-        K: ActuatedKind + Resource<Scope = NamespaceResourceScope>,
+        K: ExtensionObject + Resource<Scope = NamespaceResourceScope>,
     {
         let body = json!({
             "apiVersion": K::api_version(&()), "kind": K::kind(&()),
@@ -190,7 +190,7 @@ impl Landscape {
 
     pub(crate) async fn take_down<K>(&self, name: &str)
     where
-        K: ActuatedKind + Resource<Scope = NamespaceResourceScope>,
+        K: ExtensionObject + Resource<Scope = NamespaceResourceScope>,
     {
         self.api::<K>().delete(name, &DeleteParams::default()).await.unwrap();
         until_gone(&self.api::<K>(), name).await;
