@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use api_core::v1beta1::{ClusterType, ControllerRegistration, ControllerResource, Extension, Seed, Shoot};
+use api_extensions::ExtensionKind;
 use api_meta::names::DNS_UNMANAGED;
 
 use crate::registration::is_primary;
@@ -22,10 +23,10 @@ pub struct KindType {
 }
 
 impl KindType {
-    /// Takes the type in any case.
-    pub fn new(kind: &str, type_: &str) -> Self {
+    /// Takes the type in any case, and kinds by name too: a registration may name one that is no longer known.
+    pub fn new(kind: impl AsRef<str>, type_: &str) -> Self {
         Self {
-            kind: kind.to_owned(),
+            kind: kind.as_ref().to_owned(),
             type_: type_.to_lowercase(),
         }
     }
@@ -60,7 +61,7 @@ struct Need {
 }
 
 impl Need {
-    fn new(path: &str, kind: &str, type_: &str) -> Self {
+    fn new(path: &str, kind: ExtensionKind, type_: &str) -> Self {
         Self {
             path: Path::new(path),
             wanted: KindType::new(kind, type_),
@@ -81,7 +82,7 @@ fn needs_of_shoot(shoot: &Shoot) -> Vec<Need> {
     {
         needs.push(Need::new(
             &format!("spec.extensions[{index}].type"),
-            "Extension",
+            ExtensionKind::Extension,
             &extension.type_,
         ));
     }
@@ -90,7 +91,7 @@ fn needs_of_shoot(shoot: &Shoot) -> Vec<Need> {
         if let Some(type_) = type_.filter(|_| provider.primary == Some(true)) {
             needs.push(Need::new(
                 &format!("spec.dns.providers[{index}].type"),
-                "DNSRecord",
+                ExtensionKind::DNSRecord,
                 type_,
             ));
         }
@@ -98,7 +99,11 @@ fn needs_of_shoot(shoot: &Shoot) -> Vec<Need> {
     if is_workerless(shoot) {
         return needs;
     }
-    for kind in ["ControlPlane", "Infrastructure", "Worker"] {
+    for kind in [
+        ExtensionKind::ControlPlane,
+        ExtensionKind::Infrastructure,
+        ExtensionKind::Worker,
+    ] {
         needs.push(Need::new("spec.provider.type", kind, &spec.provider.type_));
     }
     if let Some(type_) = spec
@@ -106,14 +111,14 @@ fn needs_of_shoot(shoot: &Shoot) -> Vec<Need> {
         .as_ref()
         .and_then(|networking| networking.type_.as_deref())
     {
-        needs.push(Need::new("spec.networking.type", "Network", type_));
+        needs.push(Need::new("spec.networking.type", ExtensionKind::Network, type_));
     }
     for (index, worker) in spec.provider.workers.iter().enumerate() {
         let path = format!("spec.provider.workers[{index}]");
         if let Some(image) = &worker.machine.image {
             needs.push(Need::new(
                 &format!("{path}.machine.image.name"),
-                "OperatingSystemConfig",
+                ExtensionKind::OperatingSystemConfig,
                 &image.name,
             ));
         }
@@ -124,7 +129,7 @@ fn needs_of_shoot(shoot: &Shoot) -> Vec<Need> {
             .enumerate()
         {
             let path = format!("{path}.cri.containerRuntimes[{runtime_index}].type");
-            needs.push(Need::new(&path, "ContainerRuntime", &runtime.type_));
+            needs.push(Need::new(&path, ExtensionKind::ContainerRuntime, &runtime.type_));
         }
         needs.extend(needs_of_self_hosted_pool(&path, worker));
     }
@@ -144,14 +149,14 @@ fn needs_of_self_hosted_pool(path: &str, worker: &api_core::v1beta1::Worker) -> 
         .map(|type_| {
             Need::new(
                 &format!("{path}.controlPlane.exposure.extension.type"),
-                "SelfHostedShootExposure",
+                ExtensionKind::SelfHostedShootExposure,
                 type_,
             )
         })
         .into_iter()
         .collect();
     if let Some(backup) = &control_plane.backup {
-        for kind in ["BackupBucket", "BackupEntry"] {
+        for kind in [ExtensionKind::BackupBucket, ExtensionKind::BackupEntry] {
             needs.push(Need::new(
                 &format!("{path}.controlPlane.backup.provider"),
                 kind,
@@ -172,17 +177,17 @@ pub fn required_types_for_shoot(
     registrations: &[ControllerRegistration],
 ) -> BTreeSet<KindType> {
     let mut types: BTreeSet<KindType> = needs_of_shoot(shoot).into_iter().map(|need| need.wanted).collect();
-    types.insert(KindType::new("ControlPlane", &seed.spec.provider.type_));
+    types.insert(KindType::new(ExtensionKind::ControlPlane, &seed.spec.provider.type_));
     if let Some(backup) = &seed.spec.backup {
-        types.insert(KindType::new("BackupBucket", &backup.provider));
-        types.insert(KindType::new("BackupEntry", &backup.provider));
+        types.insert(KindType::new(ExtensionKind::BackupBucket, &backup.provider));
+        types.insert(KindType::new(ExtensionKind::BackupEntry, &backup.provider));
     }
     types.extend(
         seed.spec
             .dns
             .internal
             .iter()
-            .map(|internal| KindType::new("DNSRecord", &internal.type_)),
+            .map(|internal| KindType::new(ExtensionKind::DNSRecord, &internal.type_)),
     );
     types.extend(default_domain_type(shoot, seed));
     let workerless = is_workerless(shoot);
@@ -210,7 +215,7 @@ fn default_domain_type(shoot: &Shoot, seed: &Seed) -> Option<KindType> {
                 .strip_suffix(default.domain.as_str())
                 .is_some_and(|rest| rest.ends_with('.'))
         })
-        .map(|default| KindType::new("DNSRecord", &default.type_))
+        .map(|default| KindType::new(ExtensionKind::DNSRecord, &default.type_))
 }
 
 /// Resources of kind Extension that are on for this kind of cluster unless `extensions` disables them. A registration
@@ -224,7 +229,7 @@ fn auto_enabled<'a>(
         .iter()
         .filter(|registration| registration.metadata.deletion_timestamp.is_none())
         .flat_map(|registration| registration.spec.resources.iter())
-        .filter(|resource| resource.kind == "Extension" && resource.auto_enable.contains(cluster))
+        .filter(|resource| resource.kind == ExtensionKind::Extension.kind() && resource.auto_enable.contains(cluster))
         .filter(|resource| {
             !extensions.iter().any(|extension| {
                 extension.disabled == Some(true) && extension.type_.eq_ignore_ascii_case(&resource.type_)
@@ -235,11 +240,19 @@ fn auto_enabled<'a>(
 fn needs_of_seed(seed: &Seed) -> Vec<Need> {
     let spec = &seed.spec;
     let mut needs = Vec::new();
-    for kind in ["ControlPlane", "Infrastructure", "Worker"] {
+    for kind in [
+        ExtensionKind::ControlPlane,
+        ExtensionKind::Infrastructure,
+        ExtensionKind::Worker,
+    ] {
         needs.push(Need::new("spec.provider.type", kind, &spec.provider.type_));
     }
     if let Some(provider) = &spec.dns.provider {
-        needs.push(Need::new("spec.dns.provider.type", "DNSRecord", &provider.type_));
+        needs.push(Need::new(
+            "spec.dns.provider.type",
+            ExtensionKind::DNSRecord,
+            &provider.type_,
+        ));
     }
     for (index, extension) in spec
         .extensions
@@ -249,7 +262,7 @@ fn needs_of_seed(seed: &Seed) -> Vec<Need> {
     {
         needs.push(Need::new(
             &format!("spec.extensions[{index}].type"),
-            "Extension",
+            ExtensionKind::Extension,
             &extension.type_,
         ));
     }
@@ -299,7 +312,7 @@ pub fn unregistered_types(shoot: &Shoot, registrations: &[ControllerRegistration
 pub fn unregistered_types_of_seed(seed: &Seed, registrations: &[ControllerRegistration]) -> Vec<FieldError> {
     let mut needs = needs_of_seed(seed);
     if let Some(backup) = &seed.spec.backup {
-        for kind in ["BackupBucket", "BackupEntry"] {
+        for kind in [ExtensionKind::BackupBucket, ExtensionKind::BackupEntry] {
             needs.push(Need::new("spec.backup.provider", kind, &backup.provider));
         }
     }
@@ -325,7 +338,7 @@ fn judge(
             wanted.kind
         )));
     };
-    if wanted.kind != "Extension" {
+    if wanted.kind != ExtensionKind::Extension.kind() {
         return None;
     }
     let compatible = resource.cluster_compatibility.contains(cluster)

@@ -8,6 +8,7 @@ use api_core::v1beta1::{
     ControllerDeployment, ControllerDeploymentPolicy, ControllerInstallation, ControllerInstallationSpec,
     ControllerRegistration, Seed,
 };
+use api_extensions::ExtensionKind;
 use api_meta::conditions::installation::REQUIRED;
 use api_meta::{Condition, ConditionStatus, Kind, ObjectReference, annotations, labels};
 use api_rules::{KindType, is_responsible, required_types_for_seed, required_types_for_shoot};
@@ -119,7 +120,10 @@ fn wanted_types(seen: &Seen) -> BTreeMap<KindType, BTreeSet<Needer>> {
         .filter(|bucket| bucket.spec.seed_name.as_ref() == seed)
     {
         let needer = Needer::Backup(format!("BackupBucket {}", bucket.name_any()));
-        want(KindType::new("BackupBucket", &bucket.spec.provider.type_), needer);
+        want(
+            KindType::new(ExtensionKind::BackupBucket, &bucket.spec.provider.type_),
+            needer,
+        );
     }
     for entry in &seen.entries {
         // An entry whose bucket is gone has nowhere to be; its own controller says so.
@@ -129,7 +133,10 @@ fn wanted_types(seen: &Seen) -> BTreeMap<KindType, BTreeSet<Needer>> {
             .find(|bucket| bucket.name_any() == entry.spec.bucket_name)
         {
             let needer = Needer::Backup(format!("BackupEntry {}", entry.name_any()));
-            want(KindType::new("BackupEntry", &bucket.spec.provider.type_), needer);
+            want(
+                KindType::new(ExtensionKind::BackupEntry, &bucket.spec.provider.type_),
+                needer,
+            );
         }
     }
     for shoot in &seen.shoots {

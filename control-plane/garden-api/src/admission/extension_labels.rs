@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 
 use api_core::v1beta1::{BackupBucket, ClusterType, ControllerRegistration, Extension, Seed, Shoot};
+use api_extensions::ExtensionKind;
+use api_meta::labels::extension_types::PROVIDER;
 use api_meta::names::DNS_UNMANAGED;
 use cluster_apiserver::Status;
 use cluster_apiserver::kind::{Call, Objects};
@@ -12,18 +14,6 @@ use serde_json::{Map, Value};
 use super::{Plugin, Verdict, registrations, writes_object};
 use crate::AdmissionPlugin;
 use crate::convert::{CORE, decode, decode_stored, text};
-
-/// Prefixes of the labels this plug-in owns, before `/<type>`.
-mod prefix {
-    pub(super) const PROVIDER: &str = "provider.extensions.gardener.cloud";
-    pub(super) const DNS: &str = "dnsrecord.extensions.gardener.cloud";
-    pub(super) const EXTENSION: &str = "extensions.extensions.gardener.cloud";
-    pub(super) const NETWORK: &str = "networking.extensions.gardener.cloud";
-    pub(super) const SYSTEM: &str = "operatingsystemconfig.extensions.gardener.cloud";
-    pub(super) const RUNTIME: &str = "containerruntime.extensions.gardener.cloud";
-    pub(super) const EXPOSURE: &str = "selfhostedshootexposure.extensions.gardener.cloud";
-    pub(super) const ALL: [&str; 7] = [PROVIDER, DNS, EXTENSION, NETWORK, SYSTEM, RUNTIME, EXPOSURE];
-}
 
 /// The plug-in `ExtensionLabels`.
 pub(crate) struct ExtensionLabels;
@@ -51,6 +41,7 @@ impl Plugin for ExtensionLabels {
     }
 }
 
+/// Beginnings of labels, and the types behind them.
 type Labels = BTreeSet<(&'static str, String)>;
 
 /// `None` for an object that cannot be read: validation says why.
@@ -62,9 +53,7 @@ async fn labels_of(object: &Value, objects: &dyn Objects) -> Result<Option<Label
             .split(',')
             .map(str::trim)
             .filter(move |type_| !is_list || !type_.is_empty());
-        types
-            .map(|type_| (prefix::PROVIDER, type_.to_owned()))
-            .collect::<Labels>()
+        types.map(|type_| (PROVIDER, type_.to_owned())).collect::<Labels>()
     };
     Ok(Some(match text(object, "/kind") {
         "Shoot" => {
@@ -121,7 +110,7 @@ async fn labels_of(object: &Value, objects: &dyn Objects) -> Result<Option<Label
 
 fn of_shoot(shoot: &Shoot, registrations: &[ControllerRegistration]) -> Labels {
     let spec = &shoot.spec;
-    let mut labels = Labels::from([(prefix::PROVIDER, spec.provider.type_.clone())]);
+    let mut labels = Labels::from([(PROVIDER, spec.provider.type_.clone())]);
     labels.extend(extensions(
         &spec.extensions,
         &ClusterType::Shoot,
@@ -130,14 +119,14 @@ fn of_shoot(shoot: &Shoot, registrations: &[ControllerRegistration]) -> Labels {
     ));
     for provider in spec.dns.iter().flat_map(|dns| &dns.providers) {
         let type_ = provider.type_.iter().filter(|type_| *type_ != DNS_UNMANAGED);
-        labels.extend(type_.map(|type_| (prefix::DNS, type_.clone())));
+        labels.extend(type_.map(|type_| (ExtensionKind::DNSRecord.type_label(), type_.clone())));
     }
     if let Some(type_) = spec
         .networking
         .as_ref()
         .and_then(|networking| networking.type_.as_ref())
     {
-        labels.insert((prefix::NETWORK, type_.clone()));
+        labels.insert((ExtensionKind::Network.type_label(), type_.clone()));
     }
     for worker in &spec.provider.workers {
         labels.extend(
@@ -145,32 +134,28 @@ fn of_shoot(shoot: &Shoot, registrations: &[ControllerRegistration]) -> Labels {
                 .machine
                 .image
                 .iter()
-                .map(|image| (prefix::SYSTEM, image.name.clone())),
+                .map(|image| (ExtensionKind::OperatingSystemConfig.type_label(), image.name.clone())),
         );
         let runtimes = worker.cri.iter().flat_map(|cri| &cri.container_runtimes);
-        labels.extend(runtimes.map(|runtime| (prefix::RUNTIME, runtime.type_.clone())));
+        labels.extend(runtimes.map(|runtime| (ExtensionKind::ContainerRuntime.type_label(), runtime.type_.clone())));
         let exposure = worker
             .control_plane
             .as_ref()
             .and_then(|part| part.exposure.as_ref()?.extension.as_ref()?.type_.clone());
-        labels.extend(exposure.map(|type_| (prefix::EXPOSURE, type_)));
+        labels.extend(exposure.map(|type_| (ExtensionKind::SelfHostedShootExposure.type_label(), type_)));
     }
     labels
 }
 
 fn of_seed(seed: &Seed, registrations: &[ControllerRegistration]) -> Labels {
     let spec = &seed.spec;
-    let mut labels = Labels::from([(prefix::PROVIDER, spec.provider.type_.clone())]);
-    labels.extend(
-        spec.backup
-            .iter()
-            .map(|backup| (prefix::PROVIDER, backup.provider.clone())),
-    );
+    let mut labels = Labels::from([(PROVIDER, spec.provider.type_.clone())]);
+    labels.extend(spec.backup.iter().map(|backup| (PROVIDER, backup.provider.clone())));
     labels.extend(
         spec.dns
             .provider
             .iter()
-            .map(|provider| (prefix::DNS, provider.type_.clone())),
+            .map(|provider| (ExtensionKind::DNSRecord.type_label(), provider.type_.clone())),
     );
     labels.extend(extensions(&spec.extensions, &ClusterType::Seed, false, registrations));
     labels
@@ -189,14 +174,14 @@ fn extensions(
         .iter()
         .flat_map(|registration| &registration.spec.resources);
     let automatic = resources
-        .filter(|resource| resource.kind == "Extension" && resource.auto_enable.contains(cluster))
+        .filter(|resource| resource.kind == ExtensionKind::Extension.kind() && resource.auto_enable.contains(cluster))
         .filter(|resource| !workerless || resource.workerless_supported == Some(true))
         .map(|resource| &resource.type_);
     let asked = asked.iter().map(|asked| &asked.type_);
     asked
         .chain(automatic)
         .filter(|type_| !disabled.contains(&type_.to_ascii_lowercase()))
-        .map(|type_| (prefix::EXTENSION, type_.clone()))
+        .map(|type_| (ExtensionKind::Extension.type_label(), type_.clone()))
         .collect()
 }
 
@@ -209,14 +194,10 @@ fn set(object: &mut Value, labels: &Labels) {
         *map = Value::Object(Map::new());
     }
     if let Some(map) = map.as_object_mut() {
-        map.retain(|key, _| {
-            !prefix::ALL
-                .iter()
-                .any(|prefix| key.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/')))
-        });
+        map.retain(|key, _| !ExtensionKind::ALL.iter().any(|kind| key.starts_with(kind.type_label())));
         // An empty type makes a label that validation refuses, beside the type itself.
         for (prefix, type_) in labels {
-            map.insert(format!("{prefix}/{type_}"), "true".into());
+            map.insert(format!("{prefix}{type_}"), "true".into());
         }
     }
     if metadata["labels"].as_object().is_some_and(Map::is_empty) {

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use api_core::v1beta1::{BackupBucket, BackupEntry, ControllerRegistration, Seed, Shoot};
+use api_extensions::ExtensionKind;
 use cluster_apiserver::Status;
 use cluster_apiserver::kind::{Objects, Review};
 use cluster_apiserver::schema::FieldError;
@@ -63,7 +64,7 @@ async fn unknown_types(
         "BackupBucket" => {
             let bucket: BackupBucket = decode_stored(kind, object)?;
             return Ok(missing(
-                kind,
+                ExtensionKind::BackupBucket,
                 "spec.provider.type",
                 &bucket.spec.provider.type_,
                 registrations,
@@ -79,7 +80,7 @@ async fn unknown_types(
             };
             let bucket: BackupBucket = decode_stored("BackupBucket", &bucket)?;
             return Ok(missing(
-                kind,
+                ExtensionKind::BackupEntry,
                 "spec.bucketName",
                 &bucket.spec.provider.type_,
                 registrations,
@@ -90,7 +91,7 @@ async fn unknown_types(
     Ok(field_errors(errors))
 }
 
-fn missing(kind: &str, path: &str, type_: &str, registrations: &[ControllerRegistration]) -> Vec<FieldError> {
+fn missing(kind: ExtensionKind, path: &str, type_: &str, registrations: &[ControllerRegistration]) -> Vec<FieldError> {
     let wanted = api_rules::KindType::new(kind, type_);
     let resources = registrations
         .iter()
