@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use api_core::v1::ControllerDeployment;
 use api_core::v1beta1 as core;
-use api_extensions as extensions;
+use api_extensions::{ControlPlane, ExtensionObject};
 use api_meta::{Fault, labels, names};
 use api_resources::ManagedResource;
 use base_client::Connector;
@@ -24,6 +24,7 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
+use crate::extension::ExtensionCaches;
 use crate::installation::{Apis, Charts, GENERIC_KUBECONFIG, Rendering};
 use crate::shoot::Inside;
 
@@ -91,18 +92,10 @@ pub(crate) struct GardenCaches {
 
 /// Mirrors of seed objects.
 pub(crate) struct SeedCaches {
-    pub infrastructures: Cache<extensions::Infrastructure>,
-    pub control_planes: Cache<extensions::ControlPlane>,
-    pub workers: Cache<extensions::Worker>,
-    pub networks: Cache<extensions::Network>,
-    pub dns_records: Cache<extensions::DNSRecord>,
-    pub os_configs: Cache<extensions::OperatingSystemConfig>,
-    pub extensions: Cache<extensions::Extension>,
-    pub container_runtimes: Cache<extensions::ContainerRuntime>,
-    pub bastions: Cache<extensions::Bastion>,
-    pub backup_buckets: Cache<extensions::BackupBucket>,
-    pub backup_entries: Cache<extensions::BackupEntry>,
-    pub exposures: Cache<extensions::SelfHostedShootExposure>,
+    /// Of every kind of extension objects.
+    pub extension_objects: ExtensionCaches,
+    /// That of ControlPlanes among them, for care.
+    pub control_planes: Cache<ControlPlane>,
     pub managed_resources: Cache<ManagedResource>,
     pub deployments: Cache<Deployment>,
     pub stateful_sets: Cache<StatefulSet>,
@@ -152,6 +145,7 @@ impl GardenCaches {
 impl SeedCaches {
     /// Starts mirroring. The kinds must exist: their watch would fail until they do.
     pub(crate) fn start(seed: &Client, stop: &CancellationToken) -> Self {
+        let extension_objects = ExtensionCaches::start(seed, stop);
         let control_planes =
             watcher::Config::default().labels(&format!("{}={}", labels::ROLE, labels::role::CONTROLPLANE));
         let extensions = watcher::Config::default().labels(&format!("{}={}", labels::ROLE, labels::role::EXTENSION));
@@ -164,18 +158,8 @@ impl SeedCaches {
             labels::resources::CLASS_GARDEN
         ));
         Self {
-            infrastructures: mirror(seed, stop),
-            control_planes: mirror(seed, stop),
-            workers: mirror(seed, stop),
-            networks: mirror(seed, stop),
-            dns_records: mirror(seed, stop),
-            os_configs: mirror(seed, stop),
-            extensions: mirror(seed, stop),
-            container_runtimes: mirror(seed, stop),
-            bastions: mirror(seed, stop),
-            backup_buckets: mirror(seed, stop),
-            backup_entries: mirror(seed, stop),
-            exposures: mirror(seed, stop),
+            control_planes: extension_objects.of::<ControlPlane>().clone(),
+            extension_objects,
             managed_resources: mirror(seed, stop),
             deployments: Cache::start(Api::all(seed.clone()), control_planes.clone(), stop.clone()),
             stateful_sets: Cache::start(Api::all(seed.clone()), control_planes, stop.clone()),
@@ -185,6 +169,11 @@ impl SeedCaches {
             manager_roles: Cache::start(Api::all(seed.clone()), named(CLUSTER_ROLE), stop.clone()),
             manager_role_bindings: Cache::start(Api::all(seed.clone()), named(CLUSTER_ROLE), stop.clone()),
         }
+    }
+
+    /// The cache of a kind of extension objects.
+    pub(crate) fn of<K: ExtensionObject>(&self) -> &Cache<K> {
+        self.extension_objects.of()
     }
 }
 

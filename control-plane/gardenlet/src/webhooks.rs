@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api_extensions::ExtensionKind;
 use api_meta::{Fault, names};
 use base_client::list;
 use k8s_openapi::api::admissionregistration::v1::{
@@ -21,22 +22,6 @@ const BEFORE_NAME: [&str; 2] = ["failed calling webhook \"", "admission webhook 
 const ORIGIN: &str = "resources.gardener.cloud/origin";
 /// Names the Service of an EndpointSlice (kubernetes/api v1.35 discovery/v1/well_known_labels.go).
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
-/// The group of extension objects, and its kinds with their names in paths.
-const EXTENSIONS: &str = "extensions.gardener.cloud";
-const KINDS: [(&str, &str); 11] = [
-    ("BackupBucket", "backupbuckets"),
-    ("BackupEntry", "backupentries"),
-    ("Bastion", "bastions"),
-    ("ContainerRuntime", "containerruntimes"),
-    ("ControlPlane", "controlplanes"),
-    ("DNSRecord", "dnsrecords"),
-    ("Extension", "extensions"),
-    ("Infrastructure", "infrastructures"),
-    ("Network", "networks"),
-    ("OperatingSystemConfig", "operatingsystemconfigs"),
-    ("Worker", "workers"),
-];
-
 /// A webhook and what stands behind it.
 #[derive(Clone, Debug, Default)]
 pub struct Webhook {
@@ -203,10 +188,10 @@ pub(crate) async fn with_webhook(client: &Client, namespace: &str, fault: Fault)
 }
 
 /// The kind of the extension object in a namespace that a fault is about.
-fn waited_kind<'a>(text: &'a str, namespace: &str) -> Option<&'a str> {
+fn waited_kind(text: &str, namespace: &str) -> Option<&'static str> {
     let (before, _) = text.split_once(&format!(" {namespace}/"))?;
     let kind = before.rsplit([' ', ':']).next()?;
-    KINDS.iter().any(|(known, _)| *known == kind).then_some(kind)
+    ExtensionKind::of(kind).map(ExtensionKind::kind)
 }
 
 async fn labels_of(client: &Client, namespace: &str) -> BTreeMap<String, String> {
@@ -253,13 +238,13 @@ fn covers_updates(rule: &RuleWithOperations, kind: &str) -> bool {
         let mut list = list.iter().flatten();
         list.any(|one| wanted.contains(&one.as_str()))
     };
-    let Some((_, plural)) = KINDS.iter().find(|(known, _)| *known == kind) else {
+    let Some(plural) = ExtensionKind::of(kind).map(ExtensionKind::plural) else {
         return false;
     };
     let (status, all) = (format!("{plural}/status"), format!("{plural}/*"));
     let resources = ["*", "*/*", "*/status", plural, &status, &all];
     has(&rule.operations, &["*", "UPDATE"])
-        && has(&rule.api_groups, &["*", EXTENSIONS])
+        && has(&rule.api_groups, &["*", ExtensionKind::GROUP])
         && has(&rule.resources, &resources)
 }
 
@@ -367,7 +352,11 @@ mod tests {
         let none = BTreeMap::new();
         let blocks = |change: &dyn Fn(&mut Webhook)| {
             let mut webhook = known("w", "c", "n/s");
-            webhook.rules = vec![rule(&["CREATE", "UPDATE"], &[EXTENSIONS], &["operatingsystemconfigs"])];
+            webhook.rules = vec![rule(
+                &["CREATE", "UPDATE"],
+                &[ExtensionKind::GROUP],
+                &["operatingsystemconfigs"],
+            )];
             change(&mut webhook);
             webhook.blocks("OperatingSystemConfig", &namespace, &none)
         };

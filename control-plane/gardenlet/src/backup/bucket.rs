@@ -27,7 +27,7 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
             // A bucket in deletion waits for its last entry.
             vec![ObjectKey::cluster(&change.object.spec.bucket_name)]
         })
-        .watches(&context.seed_caches.backup_buckets, move |change| {
+        .watches(context.seed_caches.of::<extensions::BackupBucket>(), move |change| {
             let key = ObjectKey::of(&*change.object);
             let content = || content.get(&key).is_some_and(|bucket| bucket.is_content());
             super::calls(change, content).then_some(key).into_iter().collect()
@@ -98,7 +98,7 @@ async fn bring_about(context: &Context, bucket: &core::BackupBucket) -> Result<e
         },
         status: None,
     };
-    let cache = &context.seed_caches.backup_buckets;
+    let cache = context.seed_caches.of();
     super::bring_about(context, cache, desired, |present, desired| present.spec == desired.spec).await
 }
 

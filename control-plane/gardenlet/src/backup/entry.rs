@@ -41,7 +41,7 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
                 .map(|entry| ObjectKey::of(&**entry))
                 .collect()
         })
-        .watches(&context.seed_caches.backup_entries, move |change| {
+        .watches(context.seed_caches.of::<extensions::BackupEntry>(), move |change| {
             let name = change.object.name_any();
             let entries = concerned.list();
             let of_it = entries.iter().filter(|entry| entry.name_any() == name);
@@ -123,7 +123,7 @@ async fn bring_about(context: &Context, entry: &core::BackupEntry) -> Result<(),
         },
         status: None,
     };
-    let cache = &context.seed_caches.backup_entries;
+    let cache = context.seed_caches.of();
     let same = |present: &extensions::BackupEntry, desired: &extensions::BackupEntry| {
         let noted = |key| present.annotations().get(key) == desired.annotations().get(key);
         present.spec == desired.spec && noted(OWNER_NAMESPACE) && noted(OWNER_UID)

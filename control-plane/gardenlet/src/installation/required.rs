@@ -5,64 +5,44 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api_core::v1beta1 as core;
-use api_extensions::ExtensionObject;
+use api_extensions::ObjectView;
 use api_meta::{Condition, ConditionStatus, Fault, conditions};
+use api_rules::KindType;
 use base_client::patch_status_if_changed;
-use base_controller::{Cache, Change, Controller, Next, ObjectKey};
+use base_controller::{Controller, Next, ObjectKey};
 use futures::FutureExt;
 use jiff::Timestamp;
-use kube::{Api, Resource};
+use kube::Api;
 use tokio_util::sync::CancellationToken;
 
-use crate::context::{Context, SeedCaches};
+use crate::context::Context;
+use crate::extension::{ExtensionCaches, ObjectEvent};
 
-/// Kinds with types, the latter in lower case.
-type Types = BTreeSet<(String, String)>;
+/// Kinds with types.
+type Types = BTreeSet<KindType>;
 
 /// Keeps the condition true for the installations of our seed until `stop`.
 pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
     let installations = context.garden_caches.installations.clone();
     let seed = context.config.seed_name().to_owned();
-    let caches = &context.seed_caches;
-    let mut controller = Controller::new("installation-required", installations.clone())
+    let caches = &context.seed_caches.extension_objects;
+    let controller = Controller::new("installation-required", installations.clone())
         .only(move |one| one.spec.seed_ref.as_ref().and_then(|seed| seed.name.as_deref()) == Some(&seed));
-    macro_rules! watch {
-        ($($cache:ident),+) => {
-            $(controller = controller.watches(&caches.$cache, all(&installations));)+
-        };
-    }
-    watch!(
-        infrastructures,
-        control_planes,
-        workers,
-        networks,
-        dns_records,
-        os_configs,
-        extensions,
-        container_runtimes,
-        bastions,
-        backup_buckets,
-        backup_entries,
-        exposures
-    );
-    controller
+    // Objects come and go: then every installation may be concerned. Changes of a known object concern none.
+    let all = move |_: ObjectView<'_>, event| match event {
+        ObjectEvent::Appeared | ObjectEvent::Deleted => {
+            installations.list().iter().map(|one| ObjectKey::of(&**one)).collect()
+        }
+        ObjectEvent::Changed => Vec::new(),
+    };
+    caches
+        .watched_by(controller, all)
         .run(stop, move |one| reconcile(context.clone(), one).boxed())
         .await;
 }
 
-/// Objects come and go: then every installation may be concerned. Changes of a known object concern none.
-fn all<K>(
-    installations: &Cache<core::ControllerInstallation>,
-) -> impl Fn(&Change<K>) -> Vec<ObjectKey> + Send + Sync + 'static {
-    let installations = installations.clone();
-    move |change| match change.old.is_none() || change.deleted {
-        true => installations.list().iter().map(|one| ObjectKey::of(&**one)).collect(),
-        false => Vec::new(),
-    }
-}
-
 async fn reconcile(context: Arc<Context>, installation: Arc<core::ControllerInstallation>) -> Result<Next, Fault> {
-    let Some(present) = present(&context.seed_caches) else {
+    let Some(present) = present(&context.seed_caches.extension_objects) else {
         // Undecided until every kind has been listed once: the list that is still missing calls again.
         return Ok(Next::After(std::time::Duration::from_secs(1)));
     };
@@ -84,41 +64,15 @@ async fn reconcile(context: Arc<Context>, installation: Arc<core::ControllerInst
 }
 
 /// What exists; none while a kind has not been listed.
-fn present(caches: &SeedCaches) -> Option<Types> {
-    let mut types = Types::new();
-    macro_rules! collect {
-        ($($cache:ident),+) => {
-            $(add(&caches.$cache, &mut types)?;)+
-        };
-    }
-    collect!(
-        infrastructures,
-        control_planes,
-        workers,
-        networks,
-        dns_records,
-        os_configs,
-        extensions,
-        container_runtimes,
-        bastions,
-        backup_buckets,
-        backup_entries,
-        exposures
-    );
-    Some(types)
-}
-
-fn add<K: ExtensionObject>(cache: &Cache<K>, types: &mut Types) -> Option<()> {
-    if !cache.is_ready() {
+fn present(caches: &ExtensionCaches) -> Option<Types> {
+    if !caches.are_ready() {
         return None;
     }
-    types.extend(
-        cache
-            .list()
-            .iter()
-            .map(|object| (<K as Resource>::kind(&()).into_owned(), object.type_().to_lowercase())),
-    );
-    Some(())
+    let mut types = Types::new();
+    caches.each(None, |object| {
+        types.insert(KindType::new(object.kind, object.type_));
+    });
+    Some(types)
 }
 
 fn required(registration: &core::ControllerRegistration, present: &Types, now: Timestamp) -> Condition {
@@ -126,7 +80,7 @@ fn required(registration: &core::ControllerRegistration, present: &Types, now: T
         .spec
         .resources
         .iter()
-        .filter(|resource| present.contains(&(resource.kind.clone(), resource.type_.to_lowercase())))
+        .filter(|resource| present.contains(&KindType::new(&resource.kind, &resource.type_)))
         .map(|resource| format!("{}/{}", resource.kind, resource.type_))
         .collect();
     let type_ = conditions::installation::REQUIRED;
@@ -165,7 +119,7 @@ mod tests {
         registration.spec.resources = vec![resource("Worker", "Moon"), resource("Network", "net")];
         let types = |all: &[(&str, &str)]| {
             all.iter()
-                .map(|(k, t)| ((*k).to_owned(), (*t).to_owned()))
+                .map(|(kind, type_)| KindType::new(kind, type_))
                 .collect::<Types>()
         };
         let judged = |present: &Types| required(&registration, present, Timestamp::UNIX_EPOCH);

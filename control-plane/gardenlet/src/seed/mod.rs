@@ -12,6 +12,7 @@ mod report;
 use std::sync::Arc;
 
 use api_core::v1beta1::Seed;
+use api_extensions::Extension;
 use api_meta::{Fault, finalizers, labels, names};
 use api_resources::ManagedResource;
 use base_client::add_finalizer;
@@ -62,7 +63,7 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
         .watches(&context.seed_caches.manager_role_bindings, move |_| {
             call(true, &binding)
         })
-        .watches(&context.seed_caches.extensions, move |change| {
+        .watches(context.seed_caches.of::<Extension>(), move |change| {
             call(extensions::is_of_seed(&change.object), &extension)
         })
         .watches(&caches.registrations, move |change| {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api_core::v1beta1 as core;
 use api_core::v1beta1::ControllerResourceLifecycleStrategy as Point;
+use api_extensions::ExtensionKind;
 use api_meta::{Condition, ConditionStatus, Fault, RawJson, conditions};
 use api_rules::KindType;
 use control_plane_shoot_flow::ExtensionTimeouts;
@@ -39,7 +40,7 @@ pub(crate) fn shoot_extensions(
         .iter()
         .filter(|registration| registration.metadata.deletion_timestamp.is_none())
         .flat_map(|registration| &registration.spec.resources)
-        .filter(|resource| resource.kind == "Extension" && resource.primary != Some(false))
+        .filter(|resource| resource.kind == ExtensionKind::Extension.kind() && resource.primary != Some(false))
         .collect();
     let named = |type_: &str| {
         shoot

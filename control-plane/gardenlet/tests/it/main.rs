@@ -6,6 +6,7 @@ mod backup;
 mod care;
 mod changed;
 mod domains;
+mod every_kind;
 mod extensions_there;
 mod going;
 mod installation;

@@ -66,7 +66,7 @@ pub(crate) async fn deploy(op: &Operation) -> Result<Requests, Fault> {
 
 /// Waits for all of them.
 pub(crate) async fn wait(op: &Operation, requests: &Requests, until: Option<Instant>) -> Result<(), Fault> {
-    let cache = &op.context.seed_caches.container_runtimes;
+    let cache = op.context.seed_caches.of::<ContainerRuntime>();
     let waits = requests.iter().map(|(name, asked)| async move {
         let key = op.key(name);
         wait_ready(cache, &key, Some(asked), left(until), &op.waiting).await

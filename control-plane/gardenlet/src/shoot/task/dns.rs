@@ -132,7 +132,7 @@ async fn deploy(op: &Operation, record: Record, until: Option<Instant>) -> Resul
         None => Asked::of(&ask(&op.context, &api, desired).await?),
     };
     wait_ready(
-        &op.context.seed_caches.dns_records,
+        op.context.seed_caches.of::<DNSRecord>(),
         &op.key(&name),
         asked.as_ref(),
         left(until),

@@ -73,7 +73,7 @@ pub(crate) async fn wait(
         let (name, timeout) = (name_of(extension), extension.timeout.min(left(until)));
         async move {
             wait_ready(
-                &op.context.seed_caches.extensions,
+                op.context.seed_caches.of::<Extension>(),
                 &op.key(&name),
                 requests.get(&name),
                 timeout,

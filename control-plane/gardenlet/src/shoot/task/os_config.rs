@@ -165,7 +165,7 @@ async fn ready(
     until: Option<Instant>,
 ) -> Result<OperatingSystemConfig, Fault> {
     wait_ready(
-        &op.context.seed_caches.os_configs,
+        op.context.seed_caches.of::<OperatingSystemConfig>(),
         &op.key(name),
         requests.get(name),
         left(until),

@@ -23,7 +23,7 @@ pub(crate) async fn deploy(
     infrastructure: Option<RawJson>,
     pools: &[Pool],
 ) -> Result<Requests, Fault> {
-    let present = op.context.seed_caches.workers.get(&op.key(&op.shoot.name));
+    let present = op.context.seed_caches.of::<Worker>().get(&op.key(&op.shoot.name));
     let surroundings = Surroundings {
         spec: &op.shoot.spec,
         machine_types: &op.observed.cloud_profile.spec.machine_types,
@@ -72,7 +72,7 @@ pub(crate) async fn wait_machine_deployments(
         at.zip(since)
             .is_some_and(|(at, since)| at.0.as_second() >= since.as_second())
     };
-    let cache = &op.context.seed_caches.workers;
+    let cache = op.context.seed_caches.of::<Worker>();
     wait_ready_until(cache, &op.key(&op.shoot.name), asked, left(until), &op.waiting, enough)
         .await
         .map(drop)
