@@ -1,16 +1,22 @@
 //! What `orangery why` says of Shoots that are stuck for real, and of one that is not.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use api_core::v1beta1::{ControllerRegistration, Seed, Shoot};
-use api_extensions::Infrastructure;
+use api_extensions::{ExtensionKind, ExtensionObject, ForKind, Infrastructure};
+use api_meta::schema::{full_sample, structural};
 use api_meta::{Condition, ConditionStatus, ErrorCode, FaultClass, LastOperationState};
+use base_client::api_in;
 use base_clock::Clock;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kube::{Api, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use programs_orangery::cli::ShootRef;
+use programs_orangery::why::facts::Facts;
 use programs_orangery::why::observe::{Access, observe};
 use programs_orangery::why::plan::{Answer, Blocker, Cause, State, plan};
 use programs_orangery::why::report::{Page, text};
@@ -38,7 +44,11 @@ impl Asking {
         self.why_with(Ok(self.world.seed.clone())).await
     }
 
-    async fn why_with(&self, seed: Result<kube::Client, String>) -> Answer {
+    async fn why_with(&self, seed: Result<Client, String>) -> Answer {
+        plan(&self.facts(seed).await)
+    }
+
+    async fn facts(&self, seed: Result<Client, String>) -> Facts {
         let access = Access {
             garden: self.world.garden.clone(),
             seeds: Box::new(move |_| seed.clone()),
@@ -47,7 +57,7 @@ impl Asking {
             namespace: NAMESPACE.to_owned(),
             name: NAME.to_owned(),
         };
-        plan(&observe(&access, &shoot, self.clock.now()).await.unwrap())
+        observe(&access, &shoot, self.clock.now()).await.unwrap()
     }
 
     async fn first(&self, cause: Cause) -> Blocker {
@@ -100,6 +110,45 @@ async fn a_healthy_shoot_is_told_in_one_line_even_when_the_seed_cannot_be_asked(
     let blind = asking.why_with(Err("no seed.kubeconfig".to_owned())).await;
     assert_eq!(blind.state, State::Healthy, "{blind:#?}");
     assert_eq!(blind.unknown, ["what is in the seed: no seed.kubeconfig"]);
+}
+
+/// Creates an object of a kind, with every field, that belongs to the Shoot.
+struct Create<'a>(&'a Client);
+
+impl<'a> ForKind for Create<'a> {
+    type Output = BoxFuture<'a, ()>;
+
+    fn call<K: ExtensionObject>(self) -> Self::Output {
+        async move {
+            let mut object = full_sample(&structural::<K>());
+            object["metadata"] = json!({"name": format!("{TECHNICAL_ID}--sample")});
+            object["spec"]["class"] = "shoot".into();
+            let object: K = serde_json::from_value(object).unwrap();
+            let api = api_in::<K>(self.0, TECHNICAL_ID);
+            api.create(&PostParams::default(), &object).await.unwrap();
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn extension_objects_of_every_kind_are_observed() {
+    let asking = Asking::start().await;
+    asking.create(|_| {}).await;
+    asking.world.succeeded(NAMESPACE, NAME).await;
+    let kinds = async || {
+        let facts = asking.facts(Ok(asking.world.seed.clone())).await;
+        let extensions = facts.in_seed.present().unwrap().extensions.present().unwrap();
+        extensions.iter().map(|one| one.kind.clone()).collect::<BTreeSet<_>>()
+    };
+    // Beside those that a local Shoot has, its seed's bucket among them.
+    let present = kinds().await;
+    assert!(present.contains("BackupBucket"), "{present:?}");
+    let others = ExtensionKind::ALL.iter().filter(|kind| !present.contains(kind.kind()));
+    for kind in others {
+        kind.with(Create(&asking.world.seed)).await;
+    }
+    assert!(kinds().await.iter().eq(ExtensionKind::NAMES));
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 
 use api_core::v1beta1::{ControllerInstallation, Seed};
-use api_extensions::{
-    BackupEntry, Bastion, ContainerRuntime, ControlPlane, DNSRecord, Extension, ExtensionObject, Infrastructure,
-    Network, OperatingSystemConfig, Worker,
-};
+use api_extensions::{ExtensionKind, ExtensionObject, ForKind, Owner};
 use api_machine::MachinePhase;
 use api_meta::conditions::managed_resource::{RESOURCES_APPLIED, RESOURCES_PROGRESSING};
 use api_meta::{Condition, ConditionStatus, Fault, Seen, names};
 use api_resources::ManagedResource;
-use base_client::list;
+use base_client::{api_in, list};
 use control_plane_gardenlet::judged::{
     deployment_not_rolled_out, not_applied, reported, set_not_rolled_out, unhealthy, webhooks,
 };
 use extensions_sdk::HEARTBEAT_LEASE;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Pod};
@@ -38,7 +37,7 @@ pub(super) async fn observe(
         return Seen::Unknown(why);
     }
     let (extensions, workloads, resources, machines, refusals, webhooks, labels) = futures::join!(
-        extensions(client, namespace),
+        extensions(client, namespace, seed),
         workloads(client, namespace),
         resources(client, namespace),
         machines(client, namespace),
@@ -82,33 +81,47 @@ async fn same_seed(client: &Client, seed: Option<&Seed>) -> Result<(), String> {
     }
 }
 
-async fn extensions(client: &Client, namespace: &str) -> Result<Vec<ExtensionFact>, Fault> {
+/// The extension objects of the Shoot, and those of its seed that they rest on. Of every kind.
+async fn extensions(client: &Client, namespace: &str, seed: Option<&Seed>) -> Result<Vec<ExtensionFact>, Fault> {
+    let seed = seed.and_then(|seed| seed.metadata.uid.as_deref());
     let mut all = Vec::new();
-    macro_rules! add {
-        ($($kind:ty),+) => {
-            $(all.extend(list::<$kind>(&Api::namespaced(client.clone(), namespace), "").await?.iter().map(fact));)+
+    for kind in ExtensionKind::ALL {
+        let read = OfKind {
+            client,
+            namespace,
+            seed,
         };
+        all.extend(kind.with(read).await?);
     }
-    add!(
-        Infrastructure,
-        ControlPlane,
-        Worker,
-        Network,
-        DNSRecord,
-        OperatingSystemConfig,
-        Extension,
-        ContainerRuntime,
-        Bastion
-    );
-    let entries: Vec<BackupEntry> = list(&Api::all(client.clone()), "").await?;
-    let prefix = format!("{namespace}--");
-    all.extend(
-        entries
-            .iter()
-            .filter(|entry| entry.name_any().starts_with(&prefix))
-            .map(fact),
-    );
     Ok(all)
+}
+
+/// Reads the objects of one kind.
+struct OfKind<'a> {
+    client: &'a Client,
+    namespace: &'a str,
+    /// The name of the seed's own objects.
+    seed: Option<&'a str>,
+}
+
+impl<'a> ForKind for OfKind<'a> {
+    type Output = BoxFuture<'a, Result<Vec<ExtensionFact>, Fault>>;
+
+    fn call<K: ExtensionObject>(self) -> Self::Output {
+        async move {
+            let objects: Vec<K> = list(&api_in(self.client, self.namespace), "").await?;
+            let concerned = objects.iter().filter(|object| match K::ROW.owner() {
+                Owner::Shoot => K::ROW.is_of_shoot(object.meta(), self.namespace),
+                Owner::Seed => object
+                    .meta()
+                    .name
+                    .as_deref()
+                    .is_some_and(|name| self.seed == Some(name)),
+            });
+            Ok(concerned.map(fact).collect())
+        }
+        .boxed()
+    }
 }
 
 fn fact<K: ExtensionObject>(object: &K) -> ExtensionFact {
