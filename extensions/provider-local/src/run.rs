@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use api_extensions as ext;
+use api_extensions::ExtensionKind;
 use api_meta::Fault;
 use base_client::Connector;
 use base_clock::{Clock, Entropy};
@@ -24,6 +25,18 @@ use crate::network::Networks;
 use crate::operating_system::OperatingSystemConfigs;
 use crate::worker::Workers;
 
+/// The kinds that it acts on, which is its own choice; what makes it known to a garden names these.
+pub const KINDS: [ExtensionKind; 9] = [
+    ExtensionKind::BackupBucket,
+    ExtensionKind::BackupEntry,
+    ExtensionKind::ControlPlane,
+    ExtensionKind::DNSRecord,
+    ExtensionKind::Infrastructure,
+    ExtensionKind::Network,
+    ExtensionKind::OperatingSystemConfig,
+    ExtensionKind::Worker,
+    ExtensionKind::Extension,
+];
 /// Its name in Leases, events and field managers.
 pub const EXTENSION_NAME: &str = "provider-local";
 /// The type it answers to unless told otherwise, as in Gardener's local setup.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use api_extensions::ExtensionKind;
 use api_meta::Fault;
 use base_client::fault_of;
 use k8s_openapi::ByteString;
@@ -191,21 +192,14 @@ fn provider(settings: &Settings, provider_type: &str) -> Result<Vec<Value>, Faul
     ];
     args.extend(settings.dns.map(|address| format!("--dns-address={address}")));
     let name = provider_name(provider_type);
-    let kinds = [
-        "BackupBucket",
-        "BackupEntry",
-        "ControlPlane",
-        "DNSRecord",
-        "Infrastructure",
-        "Network",
-        "OperatingSystemConfig",
-        "Worker",
-    ];
-    let resources: Vec<Value> = kinds
-        .into_iter()
-        .map(|kind| json!({"kind": kind, "type": provider_type, "primary": true}))
-        .chain([json!({"kind": "Extension", "type": format!("{}-ext", provider_type), "primary": true})])
-        .collect();
+    let resource = |kind: &ExtensionKind| {
+        let type_ = match kind {
+            ExtensionKind::Extension => format!("{provider_type}-ext"),
+            _ => provider_type.to_owned(),
+        };
+        json!({"kind": kind.kind(), "type": type_, "primary": true})
+    };
+    let resources: Vec<Value> = extensions_provider_local::KINDS.iter().map(resource).collect();
     Ok(vec![
         json!({
             "apiVersion": "core.gardener.cloud/v1beta1",

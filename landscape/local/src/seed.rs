@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_core::v1beta1::Seed;
+use api_extensions::{DeletionProtection, ExtensionKind};
 use api_meta::{Fault, annotations, labels};
 use base_client::Connector;
 use cluster_apiserver::Protection;
@@ -24,22 +25,6 @@ use super::api::{Api, ApiSettings};
 use super::settings::SeedSettings;
 use super::{Audits, Parts, Settings, bootstrap, network_labels, state};
 
-/// Group of the objects that extensions work on.
-const EXTENSIONS: &str = "extensions.gardener.cloud";
-/// Kinds of that group whose objects are only deleted once that is confirmed: all but Bastion and Cluster.
-const PROTECTED: [&str; 11] = [
-    "backupbuckets",
-    "backupentries",
-    "containerruntimes",
-    "controlplanes",
-    "dnsrecords",
-    "extensions",
-    "infrastructures",
-    "networks",
-    "operatingsystemconfigs",
-    "selfhostedshootexposures",
-    "workers",
-];
 /// How long a gardenlet that has ended is left alone: as the first back-off of a crashing container.
 const RESTART_AFTER: Duration = Duration::from_secs(10);
 /// Registry part of image names: nothing is pulled, the catalogue knows names alone.
@@ -69,11 +54,15 @@ pub(super) async fn start_api(
 
 /// What carries the state of Shoots goes when its gardenlet confirms it, not by a slip of somebody's hand.
 fn protection() -> Protection {
-    let kinds = PROTECTED.map(|plural| (EXTENSIONS.to_owned(), plural.to_owned()));
+    let protected = ExtensionKind::ALL
+        .iter()
+        .filter(|kind| kind.protection() == DeletionProtection::Confirmation);
     Protection {
         annotation: annotations::CONFIRMATION_DELETION.to_owned(),
         label: labels::DELETION_PROTECTED.to_owned(),
-        kinds: kinds.into(),
+        kinds: protected
+            .map(|kind| (ExtensionKind::GROUP.to_owned(), kind.plural().to_owned()))
+            .collect(),
     }
 }
 

@@ -8,18 +8,6 @@ use serde_json::{Value, json};
 
 use crate::{World, merge, wait};
 
-/// What the local provider reconciles.
-const PLURALS: [&str; 9] = [
-    "backupbuckets",
-    "backupentries",
-    "controlplanes",
-    "dnsrecords",
-    "extensions",
-    "infrastructures",
-    "networks",
-    "operatingsystemconfigs",
-    "workers",
-];
 const DEPLOYMENT: &str = "provider-local";
 
 /// A provider that is held back until it is released.
@@ -31,9 +19,9 @@ pub struct Hold {
 impl World {
     /// From now on the provider may not write the status of `plural`.
     pub async fn hold(&self, plural: &str) -> Hold {
-        let resources: Vec<String> = PLURALS
+        let resources: Vec<String> = extensions_provider_local::KINDS
             .iter()
-            .flat_map(|one| [(*one).to_owned(), format!("{one}/status")])
+            .flat_map(|kind| [kind.plural().to_owned(), format!("{}/status", kind.plural())])
             .filter(|one| *one != format!("{plural}/status"))
             .collect();
         let all = ["get", "list", "watch", "create", "update", "patch", "delete"];

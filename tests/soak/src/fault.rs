@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use api_core::v1beta1::ControllerDeployment;
+use api_extensions::ExtensionKind;
 use base_clock::Entropy;
 use serde_json::{Value, json};
 
@@ -36,17 +37,19 @@ pub enum Fault {
     RegistrationAway,
 }
 
-/// The kinds of which the provider may be denied the status.
-const KINDS: [&str; 6] = [
-    "controlplanes",
-    "dnsrecords",
-    "infrastructures",
-    "networks",
-    "operatingsystemconfigs",
-    "workers",
-];
-/// All it has to do with beside them.
-const KINDS_ALWAYS: [&str; 3] = ["backupbuckets", "backupentries", "extensions"];
+/// The kinds of which the provider may be denied the status: those that a Shoot waits for.
+fn deniable() -> Vec<&'static str> {
+    let never = [
+        ExtensionKind::BackupBucket,
+        ExtensionKind::BackupEntry,
+        ExtensionKind::Extension,
+    ];
+    let kinds = extensions_provider_local::KINDS.into_iter();
+    kinds
+        .filter(|kind| !never.contains(kind))
+        .map(ExtensionKind::plural)
+        .collect()
+}
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -101,7 +104,10 @@ pub fn schedule(length: Duration, entropy: &Entropy) -> Vec<Coming> {
         let fault = match entropy.below(4) {
             0 => Fault::Pause,
             1 => Fault::ProviderAway,
-            2 => Fault::ProviderDenied(KINDS[entropy.below(KINDS.len() as u64) as usize]),
+            2 => {
+                let kinds = deniable();
+                Fault::ProviderDenied(kinds[entropy.below(kinds.len() as u64) as usize])
+            }
             _ => Fault::RegistrationAway,
         };
         coming.push(Coming {
@@ -196,10 +202,9 @@ impl Coming {
 }
 
 fn rules_without(denied: &str) -> Value {
-    let plurals: Vec<String> = KINDS
+    let plurals: Vec<String> = extensions_provider_local::KINDS
         .iter()
-        .chain(&KINDS_ALWAYS)
-        .flat_map(|plural| [(*plural).to_owned(), format!("{plural}/status")])
+        .flat_map(|kind| [kind.plural().to_owned(), format!("{}/status", kind.plural())])
         .filter(|resource| *resource != format!("{denied}/status"))
         .collect();
     let all = ["get", "list", "watch", "create", "update", "patch", "delete"];

@@ -1,7 +1,7 @@
 //! One part that is missing, slow or forbidden holds back what depends on it and nothing else, and says so.
 
 use api_core::v1beta1::{ControllerDeployment, ControllerRegistration, Shoot};
-use api_extensions::Infrastructure;
+use api_extensions::{ExtensionKind, Infrastructure};
 use api_meta::LastOperationState;
 use control_plane_shoot_flow::{Goal, Kind, ShootFacts, ShootTask, Step, Verb, Way, shoot_flow};
 use k8s_openapi::api::rbac::v1::ClusterRole;
@@ -163,19 +163,10 @@ async fn holding_the_infrastructure_back_stops_only_what_depends_on_it() {
 
 /// Gives the provider a role with which it can see Infrastructures but not answer them, by its own configuration.
 async fn forbid_writing_infrastructures(world: &World) {
-    let everything_else = [
-        "backupbuckets",
-        "backupentries",
-        "controlplanes",
-        "dnsrecords",
-        "extensions",
-        "networks",
-        "operatingsystemconfigs",
-        "workers",
-    ];
+    let everything_else = extensions_provider_local::KINDS.into_iter();
     let with_status: Vec<String> = everything_else
-        .iter()
-        .flat_map(|plural| [(*plural).to_owned(), format!("{plural}/status")])
+        .filter(|kind| *kind != ExtensionKind::Infrastructure)
+        .flat_map(|kind| [kind.plural().to_owned(), format!("{}/status", kind.plural())])
         .collect();
     let all = ["get", "list", "watch", "create", "update", "patch", "delete"];
     let rules = json!([

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 
+use api_extensions::ExtensionKind;
 use serde_json::Value;
 use tests_scenarios::kubectl::Kubectl;
 
@@ -125,13 +126,7 @@ fn api_resources_lists_kinds_of_every_group() {
         ["shoots", "core.gardener.cloud/v1beta1", "true", "Shoot"]
     );
     let seed = Kubectl::seed().ok(&["api-resources", "--api-group=extensions.gardener.cloud"]);
-    for kind in [
-        "Infrastructure",
-        "Worker",
-        "ControlPlane",
-        "OperatingSystemConfig",
-        "Cluster",
-    ] {
+    for kind in ExtensionKind::NAMES.iter().chain(&["Cluster"]) {
         assert!(seed.contains(kind), "{kind} is missing in {seed}");
     }
     let versions = Kubectl::seed().ok(&["api-versions"]);
