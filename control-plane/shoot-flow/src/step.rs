@@ -37,7 +37,9 @@ closed! {
 }
 
 closed! {
-    /// An extension object that a shoot has one of, or one for each pool.
+    /// An extension object that a shoot has one of, or one for each pool. Not a row of the table of kinds: a subject of
+    /// steps with names of their own. Of DNSRecords there are two, Extensions have a [`Point`], and kinds that no flow
+    /// brings about are not here.
     Kind {
         /// Networks and other ground in the cloud.
         Infrastructure,
