@@ -100,6 +100,15 @@ impl ObjectView<'_> {
             None => name.to_owned(),
         }
     }
+
+    /// The namespace in the seed of the shoot that the object belongs to, as [`ExtensionKind::is_of_shoot`] finds it.
+    pub fn shoot_namespace(&self) -> Option<&str> {
+        if self.kind.is_namespaced() {
+            return self.metadata.namespace.as_deref();
+        }
+        let (namespace, _) = self.metadata.name.as_deref()?.rsplit_once("--")?;
+        self.kind.is_of_shoot(self.metadata, namespace).then_some(namespace)
+    }
 }
 
 /// What only one kind has, written in its own file; what all have alike is [`ExtensionObject`].

@@ -88,6 +88,17 @@ where
             .collect()
     }
 
+    /// The cluster-scoped objects whose names begin with `prefix`, ordered by name.
+    pub fn list_with_prefix(&self, prefix: &str) -> Vec<Arc<K>> {
+        let from = ObjectKey::cluster(prefix);
+        let has_prefix = |key: &ObjectKey| key.namespace.is_none() && key.name.starts_with(prefix);
+        self.read()
+            .range(from..)
+            .take_while(|(key, _)| has_prefix(key))
+            .map(|(_, object)| object.clone())
+            .collect()
+    }
+
     /// Whether the first list has been read: before that, an object not in here may well exist.
     pub fn is_ready(&self) -> bool {
         self.0.state().ready

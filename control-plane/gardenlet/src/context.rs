@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use api_core::v1::ControllerDeployment;
 use api_core::v1beta1 as core;
-use api_extensions::{ControlPlane, ExtensionObject};
+use api_extensions::ExtensionObject;
 use api_meta::{Fault, labels, names};
 use api_resources::ManagedResource;
 use base_client::Connector;
@@ -94,8 +94,6 @@ pub(crate) struct GardenCaches {
 pub(crate) struct SeedCaches {
     /// Of every kind of extension objects.
     pub extension_objects: ExtensionCaches,
-    /// That of ControlPlanes among them, for care.
-    pub control_planes: Cache<ControlPlane>,
     pub managed_resources: Cache<ManagedResource>,
     pub deployments: Cache<Deployment>,
     pub stateful_sets: Cache<StatefulSet>,
@@ -145,7 +143,6 @@ impl GardenCaches {
 impl SeedCaches {
     /// Starts mirroring. The kinds must exist: their watch would fail until they do.
     pub(crate) fn start(seed: &Client, stop: &CancellationToken) -> Self {
-        let extension_objects = ExtensionCaches::start(seed, stop);
         let control_planes =
             watcher::Config::default().labels(&format!("{}={}", labels::ROLE, labels::role::CONTROLPLANE));
         let extensions = watcher::Config::default().labels(&format!("{}={}", labels::ROLE, labels::role::EXTENSION));
@@ -158,8 +155,7 @@ impl SeedCaches {
             labels::resources::CLASS_GARDEN
         ));
         Self {
-            control_planes: extension_objects.of::<ControlPlane>().clone(),
-            extension_objects,
+            extension_objects: ExtensionCaches::start(seed, stop),
             managed_resources: mirror(seed, stop),
             deployments: Cache::start(Api::all(seed.clone()), control_planes.clone(), stop.clone()),
             stateful_sets: Cache::start(Api::all(seed.clone()), control_planes, stop.clone()),

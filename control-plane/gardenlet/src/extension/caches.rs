@@ -30,12 +30,12 @@ impl Family for Caches {
 }
 
 /// What has happened to an extension object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ObjectEvent {
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ObjectEvent<'a> {
     /// It was not known before.
     Appeared,
-    /// It has changed.
-    Changed,
+    /// It has changed from this.
+    Changed(ObjectView<'a>),
     /// It is gone.
     Deleted,
 }
@@ -74,7 +74,7 @@ impl ExtensionCaches {
     pub(crate) fn watched_by<P>(
         &self,
         controller: Controller<P>,
-        map: impl Fn(ObjectView<'_>, ObjectEvent) -> Vec<ObjectKey> + Clone + Send + Sync + 'static,
+        map: impl Fn(ObjectView<'_>, ObjectEvent<'_>) -> Vec<ObjectKey> + Clone + Send + Sync + 'static,
     ) -> Controller<P>
     where
         P: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
@@ -112,7 +112,8 @@ impl<L: FnMut(ObjectView<'_>)> ForKind for Each<'_, L> {
         let cache = self.caches.of::<K>();
         let objects = match self.shoot {
             Some(namespace) if K::ROW.is_namespaced() => cache.list_in(namespace),
-            _ => cache.list(),
+            Some(namespace) => cache.list_with_prefix(namespace),
+            None => cache.list(),
         };
         let concerned = |object: &ObjectView<'_>| {
             self.shoot
@@ -132,7 +133,7 @@ struct Watch<'a, P, M> {
 impl<P, M> ForKind for Watch<'_, P, M>
 where
     P: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
-    M: Fn(ObjectView<'_>, ObjectEvent) -> Vec<ObjectKey> + Send + Sync + 'static,
+    M: Fn(ObjectView<'_>, ObjectEvent<'_>) -> Vec<ObjectKey> + Send + Sync + 'static,
 {
     type Output = Controller<P>;
 
@@ -143,7 +144,7 @@ where
                 let event = match (&change.old, change.deleted) {
                     (_, true) => ObjectEvent::Deleted,
                     (None, false) => ObjectEvent::Appeared,
-                    (Some(_), false) => ObjectEvent::Changed,
+                    (Some(before), false) => ObjectEvent::Changed(before.view()),
                 };
                 map(change.object.view(), event)
             })

@@ -29,11 +29,11 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
     let controller = Controller::new("installation-required", installations.clone())
         .only(move |one| one.spec.seed_ref.as_ref().and_then(|seed| seed.name.as_deref()) == Some(&seed));
     // Objects come and go: then every installation may be concerned. Changes of a known object concern none.
-    let all = move |_: ObjectView<'_>, event| match event {
+    let all = move |_: ObjectView<'_>, event: ObjectEvent<'_>| match event {
         ObjectEvent::Appeared | ObjectEvent::Deleted => {
             installations.list().iter().map(|one| ObjectKey::of(&**one)).collect()
         }
-        ObjectEvent::Changed => Vec::new(),
+        ObjectEvent::Changed(_) => Vec::new(),
     };
     caches
         .watched_by(controller, all)

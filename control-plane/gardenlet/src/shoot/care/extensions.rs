@@ -4,12 +4,11 @@
 
 use std::time::Duration;
 
-use api_core::v1beta1 as core;
-use api_extensions::{BackupEntry, ExtensionObject};
+use api_extensions::ExtensionKind;
 use api_meta::names::{self, HEARTBEAT_LEASE};
 use api_meta::{Condition, ConditionStatus};
 use api_rules::{KindType, is_responsible};
-use base_controller::{Cache, ObjectKey};
+use base_controller::ObjectKey;
 use jiff::Timestamp;
 use kube::ResourceExt;
 
@@ -20,7 +19,7 @@ use crate::context::Context;
 #[derive(Clone, Debug)]
 pub(super) struct Report {
     /// Kind of the extension object.
-    pub(super) kind: String,
+    pub(super) kind: ExtensionKind,
     /// "namespace/name" of the extension object.
     pub(super) place: String,
     pub(super) condition: Condition,
@@ -39,47 +38,23 @@ pub(super) enum Heartbeat {
 }
 
 /// What the extension objects of a shoot report.
-pub(super) fn reports(context: &Context, shoot: &core::Shoot, namespace: &str) -> Vec<Report> {
-    let caches = &context.seed_caches;
-    let mut found = in_namespace(context, &caches.extensions, namespace);
-    if !shoot.spec.provider.workers.is_empty() {
-        found.extend(in_namespace(context, &caches.container_runtimes, namespace));
-        found.extend(in_namespace(context, &caches.control_planes, namespace));
-        found.extend(in_namespace(context, &caches.infrastructures, namespace));
-        found.extend(in_namespace(context, &caches.networks, namespace));
-        found.extend(in_namespace(context, &caches.os_configs, namespace));
-        found.extend(in_namespace(context, &caches.workers, namespace));
-    }
-    let entry = names::backup_entry(namespace, &shoot.uid().unwrap_or_default());
-    let entry = caches.backup_entries.get(&ObjectKey::cluster(&entry));
-    found.extend(entry.iter().flat_map(|entry| of_object::<BackupEntry>(context, entry)));
+pub(super) fn reports(context: &Context, namespace: &str) -> Vec<Report> {
+    let mut found = Vec::new();
+    context.seed_caches.extension_objects.each(Some(namespace), |object| {
+        let conditions = object.status.map_or(&[][..], |status| status.conditions);
+        if conditions.is_empty() {
+            return;
+        }
+        let heartbeat = heartbeat(context, &KindType::new(object.kind, object.type_));
+        let report = |condition: &Condition| Report {
+            kind: object.kind,
+            place: object.full_name(),
+            condition: condition.clone(),
+            heartbeat,
+        };
+        found.extend(conditions.iter().map(report));
+    });
     found
-}
-
-fn in_namespace<K>(context: &Context, cache: &Cache<K>, namespace: &str) -> Vec<Report>
-where
-    K: ExtensionObject,
-{
-    let objects = cache.list_in(namespace);
-    objects
-        .iter()
-        .flat_map(|object| of_object(context, &**object))
-        .collect()
-}
-
-fn of_object<K: ExtensionObject>(context: &Context, object: &K) -> Vec<Report> {
-    let Some(status) = object.status().filter(|status| !status.conditions.is_empty()) else {
-        return Vec::new();
-    };
-    let heartbeat = heartbeat(context, &KindType::new(K::KIND, object.type_()));
-    let place = ObjectKey::of(object).to_string();
-    let report = |condition: &Condition| Report {
-        kind: K::KIND.to_owned(),
-        place: place.clone(),
-        condition: condition.clone(),
-        heartbeat,
-    };
-    status.conditions.iter().map(report).collect()
 }
 
 /// The heartbeat of the extension that is responsible for a kind and type.
@@ -194,11 +169,11 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn report(kind: &str, type_: &str, status: ConditionStatus, heartbeat: Heartbeat) -> Report {
+    fn report(kind: ExtensionKind, type_: &str, status: ConditionStatus, heartbeat: Heartbeat) -> Report {
         let mut condition = Condition::new(type_, status, "Busy", "m", at(0));
         condition.codes = vec![ErrorCode::InfraQuotaExceeded];
         Report {
-            kind: kind.to_owned(),
+            kind,
             place: "a/b".to_owned(),
             condition,
             heartbeat,
@@ -213,16 +188,16 @@ mod tests {
     fn the_worst_report_of_a_condition_decides() {
         use ConditionStatus::{False, Progressing, True, Unknown};
         let alive = Heartbeat::At(at(900));
-        let healthy = report("Worker", TYPE, True, alive);
-        let other = report("Network", "SystemComponentsHealthy", False, alive);
+        let healthy = report(ExtensionKind::Worker, TYPE, True, alive);
+        let other = report(ExtensionKind::Network, "SystemComponentsHealthy", False, alive);
         assert_eq!(found(&[healthy.clone(), other]), None);
-        let moving = report("Infrastructure", TYPE, Progressing, alive);
+        let moving = report(ExtensionKind::Infrastructure, TYPE, Progressing, alive);
         let progresses = Some((Verdict::Progressing, "InfrastructureBusy".to_owned()));
         assert_eq!(found(&[healthy, moving.clone()]), progresses);
-        let stale = report("Network", TYPE, True, Heartbeat::At(at(699)));
+        let stale = report(ExtensionKind::Network, TYPE, True, Heartbeat::At(at(699)));
         let unseen = Some((Verdict::Unseen, "NetworkOutdatedHealthCheckReport".to_owned()));
         assert_eq!(found(&[moving.clone(), stale.clone()]), unseen);
-        let bad = report("Worker", TYPE, Unknown, alive);
+        let bad = report(ExtensionKind::Worker, TYPE, Unknown, alive);
         let finding = trouble(&[moving, stale, bad], TYPE, STALE, at(1000)).unwrap();
         assert_eq!(
             (finding.verdict, finding.reason.as_str()),
@@ -237,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_report_is_outdated_without_a_heartbeat_where_one_is_expected() {
-        let healthy = |heartbeat| report("Worker", TYPE, ConditionStatus::True, heartbeat);
+        let healthy = |heartbeat| report(ExtensionKind::Worker, TYPE, ConditionStatus::True, heartbeat);
         assert_eq!(found(&[healthy(Heartbeat::At(at(700)))]), None);
         assert_eq!(found(&[healthy(Heartbeat::Elsewhere)]), None);
         let finding = trouble(&[healthy(Heartbeat::Missing)], TYPE, STALE, at(1000)).unwrap();

@@ -219,6 +219,7 @@ fn trouble_of(resources: &[Managed], is_control_plane: bool) -> impl Iterator<It
 
 #[cfg(test)]
 mod tests {
+    use api_extensions::ExtensionKind;
     use api_meta::LastOperation;
     use api_meta::LastOperationState;
 
@@ -373,7 +374,7 @@ mod tests {
     #[test]
     fn a_report_of_an_extension_counts_beside_what_is_seen() {
         let report = |type_: &str, status| Report {
-            kind: "Network".into(),
+            kind: ExtensionKind::Network,
             place: "a/b".into(),
             condition: Condition::new(type_, status, "R", "no route", Timestamp::UNIX_EPOCH),
             heartbeat: Heartbeat::Elsewhere,

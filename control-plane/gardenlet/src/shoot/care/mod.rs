@@ -10,7 +10,7 @@ mod webhooks;
 use std::sync::Arc;
 
 use api_core::v1beta1 as core;
-use api_extensions::ExtensionObject;
+use api_extensions::ObjectView;
 use api_meta::{Condition, Fault, LastOperationState, LastOperationType};
 use base_controller::{Cache, Change, Controller, MirrorChange, Next, ObjectKey};
 use futures::stream::BoxStream;
@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::report::ShootStatusWriter;
 use crate::context::Context;
+use crate::extension::ObjectEvent;
 use judge::{hibernated, judge};
 use threshold::Course;
 
@@ -40,14 +41,8 @@ pub(crate) async fn run(context: Arc<Context>, inside: BoxStream<'static, Mirror
         .watches(&caches.deployments, by_namespace(shoots))
         .watches(&caches.stateful_sets, by_namespace(shoots))
         .watches(&caches.managed_resources, by_namespace(shoots))
-        .watches(&caches.extensions, by_conditions(shoots))
-        .watches(&caches.container_runtimes, by_conditions(shoots))
-        .watches(&caches.control_planes, by_conditions(shoots))
-        .watches(&caches.infrastructures, by_conditions(shoots))
-        .watches(&caches.networks, by_conditions(shoots))
-        .watches(&caches.os_configs, by_conditions(shoots))
-        .watches(&caches.workers, by_conditions(shoots))
         .called_by(calls);
+    let controller = caches.extension_objects.watched_by(controller, by_conditions(shoots));
     controller
         .run(stop, move |shoot| reconcile(context.clone(), shoot).boxed())
         .await;
@@ -65,23 +60,26 @@ where
     }
 }
 
-/// The same for an extension object whose conditions have changed.
-fn by_conditions<K: ExtensionObject>(
+/// Maps an extension object whose conditions have changed to its shoot.
+fn by_conditions(
     shoots: &Cache<core::Shoot>,
-) -> impl Fn(&Change<K>) -> Vec<ObjectKey> + Send + Sync + 'static {
-    let by_namespace = by_namespace(shoots);
-    move |change| {
-        let now = change.new().map(conditions_of).unwrap_or_default();
-        let before = change.old.as_deref().map(conditions_of).unwrap_or_default();
-        match now == before {
-            true => Vec::new(),
-            false => by_namespace(change),
-        }
+) -> impl Fn(ObjectView<'_>, ObjectEvent<'_>) -> Vec<ObjectKey> + Clone + Send + Sync + 'static {
+    let shoots = shoots.clone();
+    move |object, event| {
+        let changed = match event {
+            ObjectEvent::Changed(before) => conditions_of(&object) != conditions_of(&before),
+            ObjectEvent::Appeared | ObjectEvent::Deleted => !conditions_of(&object).is_empty(),
+        };
+        let namespace = changed.then(|| object.shoot_namespace()).flatten();
+        namespace
+            .and_then(|namespace| shoot_of(&shoots, namespace))
+            .into_iter()
+            .collect()
     }
 }
 
-fn conditions_of<K: ExtensionObject>(object: &K) -> &[Condition] {
-    object.status().map_or(&[], |status| status.conditions)
+fn conditions_of<'a>(object: &ObjectView<'a>) -> &'a [Condition] {
+    object.status.map_or(&[], |status| status.conditions)
 }
 
 /// The shoot whose namespace in the seed this is.

@@ -87,7 +87,7 @@ pub(super) async fn observe(context: &Context, shoot: &core::Shoot) -> Seen {
         workerless: workers.is_empty(),
         nodes_min: workers.iter().map(|worker| worker.minimum).sum(),
         workloads: deployments.chain(sets).collect(),
-        reports: extensions::reports(context, shoot, &namespace),
+        reports: extensions::reports(context, &namespace),
         resources: caches
             .managed_resources
             .list_in(&namespace)
