@@ -46,8 +46,11 @@ const LAYERS: [(&str, &[&str]); 10] = [
 ];
 
 /// Imports beyond a layer's row: the named crate may, others of its layer may not.
-const EXCEPTIONS: [(&str, &str); 2] = [
+const EXCEPTIONS: [(&str, &str); 5] = [
     ("control-plane-gardenlet", "control-plane-shoot-flow"),
+    ("control-plane-gardenlet", "control-plane-readiness"),
+    ("control-plane-diagnosis", "control-plane-shoot-flow"),
+    ("control-plane-diagnosis", "control-plane-readiness"),
     ("control-plane-garden-api", "cluster-apiserver"),
 ];
 
@@ -187,6 +190,7 @@ mod tests {
     fn exceptions_hold_for_the_named_crate_alone() {
         assert!(refuse("control-plane-gardenlet", "control-plane-shoot-flow", Normal).is_none());
         assert!(refuse("control-plane-scheduler", "control-plane-shoot-flow", Normal).is_some());
+        assert!(refuse("control-plane-diagnosis", "control-plane-gardenlet", Normal).is_some());
     }
 
     #[test]
