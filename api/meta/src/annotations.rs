@@ -67,6 +67,9 @@ pub const INSTALLATION_CHART: &str = "installation.orangery.dev/chart";
 /// On a Secret with an installation's objects: the generation of the ManagedResource that it was put in the place of. Ours,
 /// so that versions of these Secrets tell which was used last, also when an older one is used again.
 pub const INSTALLATION_REPLACES: &str = "installation.orangery.dev/replaces-generation";
+/// Before the names of annotations that are a part of an object's status: ours. They come and go with writes of the
+/// subresource `status`, so that both are of one moment, and a change of them calls for no reconcile.
+pub const STATUS_PREFIX: &str = "status.orangery.dev/";
 /// Who created the object.
 pub const CREATED_BY: &str = "gardener.cloud/created-by";
 /// `description` shown to people.

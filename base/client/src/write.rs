@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use api_meta::Fault;
+use api_meta::annotations::STATUS_PREFIX;
 use http::{HeaderValue, header};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::response::StatusDetails;
@@ -67,8 +68,8 @@ where
     }
 }
 
-/// Writes how the status of `after` differs from that of `before` (the object as it was read), and nothing when
-/// it does not. Fails with a transient fault when somebody else has written the object since.
+/// Writes how the status of `after`, and the annotations that belong to it, differ from those of `before` (the object as it
+/// was read), and nothing when they do not. Fails with a transient fault when somebody else has written the object since.
 pub async fn patch_status_if_changed<K>(api: &Api<K>, before: &K, after: &K) -> Result<Option<K>, Fault>
 where
     K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + Debug,
@@ -96,7 +97,7 @@ where
     K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + Debug,
 {
     let operations = match part {
-        Part::Status => difference(&fields(before)?, &fields(after)?, "status", 1),
+        Part::Status => status_difference(before, after)?,
         Part::Main => main_difference(before, after)?,
     };
     if operations.is_empty() {
@@ -248,6 +249,27 @@ fn compare(
     }
 }
 
+fn status_difference<K: Resource + Serialize>(before: &K, after: &K) -> Result<Vec<Operation>, Fault> {
+    let mut operations = difference(&fields(before)?, &fields(after)?, "status", 1);
+    let of_status = |object: &K| -> BTreeMap<String, String> {
+        let mut annotations = object.annotations().clone();
+        annotations.retain(|name, _| name.starts_with(STATUS_PREFIX));
+        annotations
+    };
+    let (old, new) = (of_status(before), of_status(after));
+    if old == new {
+        return Ok(operations);
+    }
+    // Nothing can be added to a list that is not there.
+    let depth = usize::from(!before.annotations().is_empty());
+    let raw =
+        |annotations: &BTreeMap<String, String>| serde_json::value::to_raw_value(annotations).map_err(unserialisable);
+    let (old, new) = (raw(&old)?, raw(&new)?);
+    let old = (depth > 0).then_some(&*old);
+    compare("/metadata", "annotations", old, Some(&new), depth, &mut operations);
+    Ok(operations)
+}
+
 /// Members of metadata that the server alone writes.
 const SERVERS_METADATA: [&str; 6] = [
     "managedFields",
@@ -355,6 +377,38 @@ mod tests {
         assert_eq!(
             diff(r#"{"status":{"a":1}}"#, "{}"),
             r#"[{"op":"remove","path":"/status"}]"#
+        );
+    }
+
+    #[test]
+    fn annotations_that_belong_to_the_status_are_sent_with_it_and_no_others() {
+        use k8s_openapi::api::core::v1::ConfigMap;
+        let object = |annotations: &[(&str, &str)]| -> ConfigMap {
+            let annotations: BTreeMap<&str, &str> = annotations.iter().copied().collect();
+            serde_json::from_value(serde_json::json!({"metadata": {"annotations": annotations}})).unwrap()
+        };
+        let sent = |before: &[(&str, &str)], after: &[(&str, &str)]| {
+            let operations = status_difference(&object(before), &object(after)).unwrap();
+            serde_json::to_string(&operations).unwrap()
+        };
+        let (own, other) = (("status.orangery.dev/a", "1"), ("other", "x"));
+        let changed = ("status.orangery.dev/a", "2");
+        assert_eq!(sent(&[own, other], &[own]), "[]");
+        assert_eq!(
+            sent(&[], &[own, other]),
+            r#"[{"op":"add","path":"/metadata/annotations","value":{"status.orangery.dev/a":"1"}}]"#
+        );
+        assert_eq!(
+            sent(&[other], &[own, other]),
+            r#"[{"op":"add","path":"/metadata/annotations/status.orangery.dev~1a","value":"1"}]"#
+        );
+        assert_eq!(
+            sent(&[own], &[changed]),
+            r#"[{"op":"add","path":"/metadata/annotations/status.orangery.dev~1a","value":"2"}]"#
+        );
+        assert_eq!(
+            sent(&[own, other], &[other]),
+            r#"[{"op":"remove","path":"/metadata/annotations/status.orangery.dev~1a"}]"#
         );
     }
 

@@ -131,20 +131,25 @@ impl Retries {
     }
 }
 
-/// Whether anything but the status changed: the generation, labels, annotations, finalizers, owners, the
-/// deletion timestamp. For kinds without generation (ConfigMap, Secret, Node, ...), whether anything changed.
+/// Whether anything but the status, and the annotations that belong to it, changed: the generation, labels, annotations,
+/// finalizers, owners, the deletion timestamp. For kinds without generation (ConfigMap, Secret, Node, ...), whether anything changed.
 pub fn changed_by_others<K: Resource>(old: Option<&K>, new: &K) -> bool {
     let Some(old) = old else { return true };
     let (old, new) = (old.meta(), new.meta());
     if new.generation.is_none() || old.uid != new.uid {
         return true;
     }
+    let annotations = |meta: &ObjectMeta| {
+        let mut all = meta.annotations.clone().unwrap_or_default();
+        all.retain(|name, _| !name.starts_with(annotations::STATUS_PREFIX));
+        all
+    };
     let concerns = |meta: &ObjectMeta| {
         (
             meta.generation,
             meta.deletion_timestamp.clone(),
             meta.labels.clone(),
-            meta.annotations.clone(),
+            annotations(meta),
             meta.finalizers.clone(),
             meta.owner_references.clone(),
         )

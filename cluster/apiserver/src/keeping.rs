@@ -1,7 +1,7 @@
 //! What an update keeps of the stored object, whatever the client has sent: metadata that it may not change, and the parts that
 //! are written by themselves. It stores nothing.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::builtin::EPHEMERAL_CONTAINERS;
 use crate::context::Context;
@@ -46,12 +46,20 @@ fn keep_metadata(object: &mut Value, old: &Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// Writes of `status` keep all but the status, writes of the object keep the status; those of ephemeral containers keep all
+/// Writes of `status` keep all but the status and the annotations that belong to it, writes of the object keep the status; those of ephemeral containers keep all
 /// but these.
 fn keep_other_parts(context: &Context, object: &mut Value, old: &Value) -> Result<(), Status> {
     let has_status = context.has_status();
     match context.subresource() {
-        Some("status") => keep_all_but(object, old, &["status"]),
+        Some("status") => {
+            let prefix = context.served.kind.annotations_of_status();
+            let given = prefix.map(|prefix| annotations_of(object, prefix));
+            keep_all_but(object, old, &["status"])?;
+            match (prefix, given) {
+                (Some(prefix), Some(given)) => put_annotations(object, prefix, given),
+                _ => Ok(()),
+            }
+        }
         Some(EPHEMERAL_CONTAINERS) if context.served.role == Role::Pod => {
             keep_all_but(object, old, &["spec", "ephemeralContainers"])
         }
@@ -67,6 +75,28 @@ fn keep_other_parts(context: &Context, object: &mut Value, old: &Value) -> Resul
         }
         _ => Ok(()),
     }
+}
+
+/// The annotations whose names begin with `prefix`.
+fn annotations_of(object: &Value, prefix: &str) -> Map<String, Value> {
+    let all = object.pointer("/metadata/annotations").and_then(Value::as_object);
+    let of_prefix = all.into_iter().flatten().filter(|(name, _)| name.starts_with(prefix));
+    of_prefix.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Writes `given` in place of the annotations whose names begin with `prefix`.
+fn put_annotations(object: &mut Value, prefix: &str, given: Map<String, Value>) -> Result<(), Status> {
+    let metadata = metadata::of_mut(object)?;
+    let present = metadata.get("annotations").and_then(Value::as_object).cloned();
+    let mut annotations = present.unwrap_or_default();
+    annotations.retain(|name, _| !name.starts_with(prefix));
+    annotations.extend(given);
+    if annotations.is_empty() {
+        metadata.remove("annotations");
+    } else {
+        metadata.insert("annotations".to_owned(), Value::Object(annotations));
+    }
+    Ok(())
 }
 
 /// The stored object with one part, and what is known of who owns what, from another.

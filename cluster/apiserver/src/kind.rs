@@ -255,6 +255,12 @@ pub trait Kind: Send + Sync + 'static {
         &[]
     }
 
+    /// What the names of annotations begin with that are written with the status, beside it: writes of the subresource
+    /// `status` change these and no other metadata. None by default.
+    fn annotations_of_status(&self) -> Option<&str> {
+        None
+    }
+
     /// What the kind has to say about writes of built-in kinds (a Project about its Namespace).
     fn guards(&self) -> Vec<Arc<dyn Guard>> {
         Vec::new()

@@ -225,6 +225,12 @@ impl<T: DeserializeOwned + Serialize + Send + Sync + 'static> Kind for Typed<T> 
         self.strategy.finalizers
     }
 
+    /// Gardener's strategies for `status` keep the spec alone, so that all metadata travels with it (gardener/gardener v1.150
+    /// pkg/apiserver/registry/core/shoot/strategy.go, `shootStatusStrategy`). Here it is no more than what reports.
+    fn annotations_of_status(&self) -> Option<&str> {
+        Some(api_meta::annotations::STATUS_PREFIX)
+    }
+
     fn guards(&self) -> Vec<Arc<dyn Guard>> {
         self.guards.clone()
     }

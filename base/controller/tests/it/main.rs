@@ -4,6 +4,7 @@
 mod backoffs;
 mod caches;
 mod calls;
+mod changes;
 mod leases;
 mod mirrors;
 mod reconciles;

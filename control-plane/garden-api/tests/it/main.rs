@@ -142,6 +142,39 @@ async fn operations_raise_the_generation_and_status_is_written_apart() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn annotations_of_the_status_come_and_go_with_it_and_no_other_metadata_does() {
+    let garden = Garden::with_landscape().await;
+    let (path, own) = (format!("{SHOOTS}/s"), "status.orangery.dev/operation-report");
+    let before = garden.ok(Method::POST, SHOOTS, &shoot("s")).await;
+    let status = json!({
+        "metadata": {
+            "annotations": {own: "{}", "shoot.gardener.cloud/ignore": "true", "shoot.gardener.cloud/tasks": null},
+            "labels": {"a": "b"}, "finalizers": ["example.com/mine"],
+        },
+        "status": {"technicalID": "shoot--p--s"},
+    });
+    let after = garden.ok(Method::PATCH, &format!("{path}/status"), &status).await;
+    let mut expected = before["metadata"]["annotations"].clone();
+    assert!(expected.get("shoot.gardener.cloud/tasks").is_some(), "{before}");
+    expected[own] = json!("{}");
+    assert_eq!(after["metadata"]["annotations"], expected);
+    for kept in ["labels", "finalizers", "generation"] {
+        assert_eq!(after["metadata"][kept], before["metadata"][kept], "{kept}");
+    }
+    let other = garden
+        .ok(Method::PATCH, &path, &json!({"metadata": {"annotations": {"a": "b"}}}))
+        .await;
+    assert_eq!(
+        text(&other, "/metadata/annotations/status.orangery.dev~1operation-report"),
+        "{}"
+    );
+    let taken = json!({"metadata": {"annotations": {own: null}}});
+    let after = garden.ok(Method::PATCH, &format!("{path}/status"), &taken).await;
+    assert!(after["metadata"]["annotations"].get(own).is_none(), "{after}");
+    assert_eq!(text(&after, "/metadata/annotations/a"), "b");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_seed_is_set_by_binding_alone() {
     let garden = Garden::with_landscape().await;
     let path = format!("{SHOOTS}/s");
