@@ -57,6 +57,13 @@ pub mod installation {
     pub const NO_EXTENSION_OBJECTS: &str = "NoExtensionObjects";
 }
 
+/// Of extension objects and Machines whose extension is written with our SDK: somebody has to act before the error that is
+/// reported goes away. Its message is the thing to do. Ours: the error itself has no field for it, and its text is for
+/// people.
+pub const ACTION_REQUIRED: &str = "ActionRequired";
+/// Reason of ActionRequired=True.
+pub const ERROR_REPORTED: &str = "ErrorReported";
+
 /// Of Seeds.
 pub mod seed {
     /// Its gardenlet renews its lease.

@@ -3,7 +3,9 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::string_enum;
+use serde::{Deserialize, Serialize};
+
+use crate::{ObjectName, WebhookFailure, string_enum};
 
 string_enum! {
     /// Well-known error codes in `lastError.codes` and `condition.codes`.
@@ -75,7 +77,8 @@ impl ErrorCode {
 }
 
 /// Who can act on an error, and so what to do with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum FaultClass {
     /// The one who wrote the object: change it. Not retried before it changes.
     User,
@@ -92,16 +95,6 @@ pub enum FaultClass {
 }
 
 impl FaultClass {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::User,
-        Self::Quota,
-        Self::Access,
-        Self::Dependency,
-        Self::Transient,
-        Self::Bug,
-    ];
-
     /// One lower-case word for logs, metrics and status.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -149,6 +142,10 @@ pub struct Fault {
     pub codes: Vec<ErrorCode>,
     /// One thing to do; empty if there is none.
     pub hint: String,
+    /// The object it is about, where it is about one.
+    pub object: Option<Box<ObjectName>>,
+    /// The webhook that has refused a request, or has not answered it.
+    pub webhook: Option<Box<WebhookFailure>>,
     /// What happened.
     pub source: Box<dyn Error + Send + Sync>,
 }
@@ -160,6 +157,8 @@ impl Fault {
             class,
             codes: Vec::new(),
             hint: String::new(),
+            object: None,
+            webhook: None,
             source: source.into(),
         }
     }
@@ -216,23 +215,28 @@ impl Fault {
         codes.into_iter().fold(self, Self::code)
     }
 
-    /// Puts what we were doing before the message, keeping class, codes and hint.
+    /// Sets the object it is about.
+    #[must_use]
+    pub fn about(mut self, object: ObjectName) -> Self {
+        self.object = Some(Box::new(object));
+        self
+    }
+
+    /// Sets the webhook that stands behind it, if there is one.
+    #[must_use]
+    pub fn webhook(mut self, webhook: Option<WebhookFailure>) -> Self {
+        self.webhook = webhook.map(Box::new);
+        self
+    }
+
+    /// Puts what we were doing before the message, keeping all else.
     #[must_use]
     pub fn doing(self, doing: &str) -> Self {
-        let Self {
-            class,
-            codes,
-            hint,
-            source,
-        } = self;
+        let Self { source, .. } = self;
+        let doing = doing.to_owned();
         Self {
-            class,
-            codes,
-            hint,
-            source: Box::new(Doing {
-                doing: doing.to_owned(),
-                source,
-            }),
+            source: Box::new(Doing { doing, source }),
+            ..self
         }
     }
 
@@ -241,20 +245,9 @@ impl Fault {
         self.codes.iter().all(ErrorCode::retryable) && self.class != FaultClass::User
     }
 
-    /// The whole text with the one thing to do, as statuses tell it; see [`Fault::untold`].
+    /// The whole text with the one thing to do, for statuses. It is for people: programs read [`crate::Problem`].
     pub fn told(&self) -> String {
-        match self.hint.as_str() {
-            "" => self.chain(),
-            hint => format!("{}{TO_DO}{hint})", self.chain()),
-        }
-    }
-
-    /// The text and the thing to do of what [`Fault::told`] gave.
-    pub fn untold(told: &str) -> (&str, Option<&str>) {
-        match told.strip_suffix(')').and_then(|text| text.rsplit_once(TO_DO)) {
-            Some((text, hint)) => (text, Some(hint)),
-            None => (told, None),
-        }
+        with_hint(&self.chain(), &self.hint)
     }
 
     /// The message and those of all its sources, joined by ": ".
@@ -268,6 +261,23 @@ impl Fault {
         }
         text
     }
+}
+
+/// What happened and the one thing to do about it, as statuses say it.
+pub fn with_hint(text: &str, hint: &str) -> String {
+    match hint {
+        "" => text.to_owned(),
+        hint => format!("{text}{TO_DO}{hint})"),
+    }
+}
+
+/// What happened, of a sentence that [`with_hint`] made with this hint: the hint is known, so that nothing is read. Nothing
+/// if the sentence was made with another one, and so is not the one that the hint belongs to.
+pub fn without_hint<'a>(sentence: &'a str, hint: &str) -> Option<&'a str> {
+    if hint.is_empty() {
+        return None;
+    }
+    sentence.strip_suffix(')')?.strip_suffix(hint)?.strip_suffix(TO_DO)
 }
 
 impl fmt::Display for Fault {
@@ -369,11 +379,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_with_a_thing_to_do_is_taken_apart_again() {
+    fn a_hint_is_taken_off_only_by_who_knows_it() {
         let told = Fault::user("no (really)").hint("say yes").told();
         assert_eq!(told, "no (really) (to do: say yes)");
-        assert_eq!(Fault::untold(&told), ("no (really)", Some("say yes")));
-        let plain = Fault::user("no (really)").told();
-        assert_eq!(Fault::untold(&plain), ("no (really)", None));
+        assert_eq!(without_hint(&told, "say yes"), Some("no (really)"));
+        for other in ["say no", "yes", "", "no (really) (to do: say yes"] {
+            assert_eq!(without_hint(&told, other), None, "{other:?}");
+        }
+        assert_eq!(Fault::user("no (really)").told(), "no (really)");
     }
 }

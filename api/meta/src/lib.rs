@@ -5,6 +5,7 @@
 mod duration;
 mod fault;
 mod kind;
+mod operation_report;
 mod raw;
 mod references;
 mod retry;
@@ -12,6 +13,7 @@ mod scope;
 mod seen;
 mod status;
 mod string_enum;
+mod webhook;
 
 pub mod annotations;
 pub mod conditions;
@@ -22,8 +24,9 @@ pub mod names;
 pub mod schema;
 
 pub use duration::{GoDuration, ParseGoDurationError};
-pub use fault::{Classified, ErrorCode, Fault, FaultClass};
+pub use fault::{Classified, ErrorCode, Fault, FaultClass, with_hint, without_hint};
 pub use kind::{Blank, Kind, go_number, null_if_empty, or_empty};
+pub use operation_report::{ObjectName, OperationReport, Problem, Subject, Wait};
 pub use raw::RawJson;
 pub use references::{
     CrossVersionObjectReference, LocalObjectReference, NamedResourceReference, ObjectReference, SecretReference,
@@ -32,6 +35,7 @@ pub use retry::Retry;
 pub use scope::{ByScope, ObjectScope};
 pub use seen::Seen;
 pub use status::{Condition, ConditionStatus, LastError, LastOperation, LastOperationState, LastOperationType};
+pub use webhook::WebhookFailure;
 
 /// What the exported macros name; not for direct use.
 #[doc(hidden)]

@@ -1,6 +1,6 @@
 //! What an error of the Kubernetes API means for the reader: who can act, and how. Never retries anything.
 
-use api_meta::{Fault, FaultClass};
+use api_meta::{Fault, FaultClass, WebhookFailure};
 use kube::Error;
 use kube::core::Status;
 
@@ -38,9 +38,13 @@ struct CallFailed {
     said: String,
 }
 
-/// The fault of a failed call while `doing` something, such as `"create secret ca"`.
+/// The fault of a failed call while `doing` something, such as `"create secret ca"`, with the webhook that stands behind it.
 pub fn fault_of(error: Error, doing: &str) -> Fault {
     let (class, hint) = judge(&error);
+    let webhook = match &error {
+        Error::Api(status) => WebhookFailure::in_message(&status.message),
+        _ => None,
+    };
     let said = match &error {
         Error::Api(status) if !status.message.is_empty() => status.message.clone(),
         Error::Api(status) => format!("{} ({})", status.reason, status.code),
@@ -56,6 +60,7 @@ pub fn fault_of(error: Error, doing: &str) -> Fault {
         },
     )
     .hint(hint)
+    .webhook(webhook)
 }
 
 fn innermost(error: &(dyn std::error::Error + 'static)) -> String {

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use api_meta::Fault;
 use api_meta::annotations::STATUS_PREFIX;
+use api_meta::{Fault, ObjectName};
 use http::{HeaderValue, header};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::response::StatusDetails;
@@ -22,11 +22,11 @@ pub async fn apply<K>(api: &Api<K>, object: &K, manager: &str) -> Result<K, Faul
 where
     K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + Debug,
 {
-    let (name, doing) = (object.name_any(), doing("apply", object));
+    let name = object.name_any();
     let body = typed_body(object)?;
     api.patch(&name, &PatchParams::apply(manager).force(), &Patch::Apply(body))
         .await
-        .map_err(|error| fault_of(error, &doing))
+        .map_err(|error| fault_about(error, "apply", object))
 }
 
 /// Like [`apply`], for the status subresource: only `object`'s status counts.
@@ -34,11 +34,11 @@ pub async fn apply_status<K>(api: &Api<K>, object: &K, manager: &str) -> Result<
 where
     K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + Debug,
 {
-    let (name, doing) = (object.name_any(), doing("apply the status of", object));
+    let name = object.name_any();
     let body = typed_body(object)?;
     api.patch_status(&name, &PatchParams::apply(manager).force(), &Patch::Apply(body))
         .await
-        .map_err(|error| fault_of(error, &doing))
+        .map_err(|error| fault_about(error, "apply the status of", object))
 }
 
 /// Creates `object`, or reads the one that is there already: for what is written once and never changed.
@@ -51,8 +51,8 @@ where
         Err(error) if is_exists(&error) => api
             .get(&object.name_any())
             .await
-            .map_err(|error| fault_of(error, &doing("read", object))),
-        Err(error) => Err(fault_of(error, &doing("create", object))),
+            .map_err(|error| fault_about(error, "read", object)),
+        Err(error) => Err(fault_about(error, "create", object)),
     }
 }
 
@@ -109,7 +109,7 @@ where
     } else {
         "patch"
     };
-    patched.map(Some).map_err(|error| fault_of(error, &doing(what, before)))
+    patched.map(Some).map_err(|error| fault_about(error, what, before))
 }
 
 /// Sends JSON patch operations that hold only if the object is still the version `read`. The version is carried
@@ -316,6 +316,13 @@ where
     body.insert("kind".to_owned(), text(&K::kind(&())).map_err(unserialisable)?);
     let body = serde_json::to_string(&body).map_err(unserialisable)?;
     RawValue::from_string(body).map_err(unserialisable)
+}
+
+/// The fault of a failed call that does `verb` with `object`.
+pub(crate) fn fault_about<K: Resource<DynamicType = ()>>(error: kube::Error, verb: &str, object: &K) -> Fault {
+    let metadata = object.meta();
+    let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.clone().unwrap_or_default());
+    fault_of(error, &doing(verb, object)).about(ObjectName::new(K::kind(&()), namespace, name))
 }
 
 /// "apply Secret shoot--a--b/ca", for error texts.

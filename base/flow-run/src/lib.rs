@@ -19,4 +19,4 @@ pub use event::{Event, FlowEnd, Planned, What};
 pub use feed::{FEED_MAX, Feed, Heard, Listener, Told};
 pub use run::{Options, Outcome, TaskError, run};
 pub use trace::{TaskState, TaskTrace, Trace};
-pub use waits::{wait_over, waits_for};
+pub use waits::{current_task, wait_over, waits_for};

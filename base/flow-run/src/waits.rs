@@ -37,6 +37,11 @@ pub fn wait_over(object: &str) {
     });
 }
 
+/// The name of the running task; nothing outside of a run.
+pub fn current_task() -> Option<&'static str> {
+    SPEAKER.try_with(|speaker| speaker.task).ok()
+}
+
 fn say(what: impl FnOnce(String) -> What) {
     // Outside of a run there is no speaker; at its very end nobody listens any more.
     let _ = SPEAKER.try_with(|speaker| speaker.told.send(what(speaker.task.to_owned())));

@@ -15,7 +15,6 @@ mod network_policy;
 mod outcome;
 mod seed;
 mod shoot;
-mod webhooks;
 
 use std::sync::{Arc, Mutex};
 
@@ -28,13 +27,6 @@ use tokio_util::sync::CancellationToken;
 pub use config::{Addressing, CareSettings, Config, ETCD_STORAGE, GardenAccess, Images, SHOOTS_MAX, SYNC_PERIOD};
 pub use context::Clients;
 pub use seed::kinds_of_seed;
-
-/// How gardenlet judges what others report, for those who explain a shoot: they say the same sentences.
-pub mod judged {
-    pub use crate::extension::{Deletion, Readiness, Reported, deletion, readiness, reported};
-    pub use crate::shoot::{deployment_not_rolled_out, not_applied, not_served, set_not_rolled_out, unhealthy};
-    pub use crate::webhooks::{Webhook, webhook_in, webhooks};
-}
 
 use context::{Context, GardenCaches, SeedCaches};
 

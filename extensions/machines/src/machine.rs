@@ -12,10 +12,11 @@ use std::time::Duration;
 use api_machine::{
     CurrentStatus, LastOperation, Machine, MachineClass, MachineOperationType, MachinePhase, MachineState,
 };
+use api_meta::conditions::{ACTION_REQUIRED, ERROR_REPORTED};
 use api_meta::{Fault, FaultClass, Seen};
 use base_client::{add_finalizer, delete, patch_changed, patch_status_if_changed, read_again, remove_finalizer};
 use base_controller::{Cache, EventType, Next, ObjectKey};
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Api, ResourceExt};
 
@@ -177,6 +178,8 @@ impl Machines {
                 .for_each(|condition| condition.last_heartbeat_time = None);
             status.addresses = node.addresses.clone().unwrap_or_default();
         }
+        status.conditions.retain(|condition| condition.type_ != ACTION_REQUIRED);
+        status.conditions.extend(asking(verdict));
         let current = status.current_status.get_or_insert_default();
         let moved = current.phase.as_ref() != Some(&verdict.phase);
         if moved {
@@ -286,6 +289,17 @@ impl Machines {
     }
 }
 
+/// The thing to do, for whoever reports why a machine is missing: the description is for people.
+fn asking(verdict: &Verdict) -> Option<NodeCondition> {
+    (!verdict.to_do.is_empty()).then(|| NodeCondition {
+        type_: ACTION_REQUIRED.to_owned(),
+        status: "True".to_owned(),
+        reason: Some(ERROR_REPORTED.to_owned()),
+        message: Some(verdict.to_do.clone()),
+        ..NodeCondition::default()
+    })
+}
+
 fn terminating(machine: &Machine) -> Verdict {
     Verdict {
         phase: MachinePhase::Terminating,
@@ -293,6 +307,7 @@ fn terminating(machine: &Machine) -> Verdict {
         state: MachineState::Processing,
         description: format!("Machine {} is being removed", machine.name_any()),
         code: None,
+        to_do: String::new(),
         look_again: None,
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use api_extensions::{MachineDeployment as DeploymentInfo, Worker};
 use api_machine::{Machine, MachineClass, MachineDeployment, MachineSet};
-use api_meta::{Fault, FaultClass};
+use api_meta::{Fault, FaultClass, without_hint};
 use async_trait::async_trait;
 use base_client::{Judgement, apply, delete, get, list, patch_changed};
 use base_controller::Cache;
@@ -24,7 +24,7 @@ use crate::objects::{MADE_FOR_LABEL, apply_secret, meta};
 use crate::provider_status::InfrastructureStatus;
 use crate::run::EXTENSION_NAME;
 use plan::{Facts, MADE_FOR, NAME_LABEL, Planned, plan};
-use readiness::{Wanted, missing};
+use readiness::{Missing, Wanted, missing};
 
 /// How long machines may take to join before the Worker reports an error and tries on (upstream's value).
 const JOIN_TIMEOUT: Duration = Duration::from_secs(5 * 60);
@@ -104,7 +104,7 @@ impl Workers {
         };
         let judge = |_: &Cache<MachineDeployment>| match look() {
             None => Judgement::Done(()),
-            Some(reason) => Judgement::NotYet(reason),
+            Some(Missing { reason, .. }) => Judgement::NotYet(reason),
         };
         let joined = async {
             self.deployments
@@ -112,9 +112,9 @@ impl Workers {
                 .await
                 .map_err(|waited| {
                     // The deployment's own change is the last of a chain; the machines' reason may be newer than it.
-                    let reason = look().unwrap_or_else(|| waited.to_string());
+                    let missing = look().unwrap_or_else(|| Missing::because(waited.to_string()));
                     match Fault::from(waited) {
-                        fault if fault.class == FaultClass::Dependency => not_joined(&reason),
+                        fault if fault.class == FaultClass::Dependency => not_joined(&missing),
                         fault => fault,
                     }
                 })
@@ -124,7 +124,7 @@ impl Workers {
             let mut said = None;
             loop {
                 tokio::time::sleep(SAY_AFTER).await;
-                let reason = look();
+                let reason = look().map(|missing| missing.reason);
                 if reason.is_some() && reason != said {
                     let told = context
                         .say(object, &format!("Waiting: {}", reason.as_deref().unwrap_or_default()))
@@ -305,10 +305,12 @@ impl Actuator<Worker> for Workers {
 }
 
 /// The fault of machines that had their time; a machine's own hint is the better one.
-fn not_joined(reason: &str) -> Fault {
+fn not_joined(missing: &Missing) -> Fault {
     let minutes = JOIN_TIMEOUT.as_secs() / 60;
-    let (reason, hint) = Fault::untold(reason);
     let unexplained = "look at the machine named, at its pod's log and at its OperatingSystemConfig";
-    Fault::dependency(format!("machines have not joined within {minutes} minutes: {reason}"))
-        .hint(hint.unwrap_or(unexplained))
+    let (reason, hint) = match without_hint(&missing.reason, &missing.to_do) {
+        Some(reason) => (reason, missing.to_do.as_str()),
+        None => (missing.reason.as_str(), unexplained),
+    };
+    Fault::dependency(format!("machines have not joined within {minutes} minutes: {reason}")).hint(hint)
 }

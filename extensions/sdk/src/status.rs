@@ -1,7 +1,8 @@
 //! How the common status moves. Pure functions, and one writer that keeps what others wrote.
 
 use api_extensions::ExtensionObject;
-use api_meta::{Fault, FaultClass, LastError, LastOperation, LastOperationState, RawJson};
+use api_meta::conditions::{ACTION_REQUIRED, ERROR_REPORTED};
+use api_meta::{Condition, ConditionStatus, Fault, FaultClass, LastError, LastOperation, LastOperationState, RawJson};
 use base_client::{patch_status_if_changed, read_again};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -88,7 +89,8 @@ pub(crate) fn say<K: ExtensionObject>(object: &mut K, text: &str, now: Timestamp
     }
 }
 
-/// Work has failed with `fault`. Its hint goes with it: whoever reads the status may know no other.
+/// Work has failed with `fault`. Its hint goes with it, in the text for people and as a condition for programs: whoever reads
+/// the status may know no other.
 pub(crate) fn fail<K: ExtensionObject>(
     object: &mut K,
     operation: Operation,
@@ -110,6 +112,13 @@ pub(crate) fn fail<K: ExtensionObject>(
         codes: fault.codes.clone(),
         last_update_time: Some(Time(now)),
     });
+    match fault.hint.as_str() {
+        "" => status.conditions.retain(|one| one.type_ != ACTION_REQUIRED),
+        hint => {
+            let asks = Condition::new(ACTION_REQUIRED, ConditionStatus::True, ERROR_REPORTED, hint, now);
+            asks.put_into(status.conditions);
+        }
+    }
     *status.last_operation = Some(last_operation(
         operation,
         LastOperationState::Error,
@@ -126,6 +135,7 @@ pub(crate) fn succeed<K: ExtensionObject>(object: &mut K, operation: Operation, 
     let now = answered(object, now);
     let status = object.common_status();
     *status.last_error = None;
+    status.conditions.retain(|one| one.type_ != ACTION_REQUIRED);
     *status.last_operation = Some(last_operation(operation, LastOperationState::Succeeded, 100, text, now));
     *status.observed_generation = Some(generation);
 }
@@ -182,6 +192,27 @@ mod tests {
         assert_eq!(stamped(&mut object), Some(at(50)));
         succeed(&mut object, Operation::Reconcile, 1, at(51));
         assert_eq!(stamped(&mut object), Some(at(51)));
+    }
+
+    #[test]
+    fn the_thing_to_do_is_a_condition_for_as_long_as_the_error_stands() {
+        let mut object = Infrastructure::default();
+        let asks = |object: &mut Infrastructure| {
+            let status = object.common_status();
+            let found = Condition::find(status.conditions, ACTION_REQUIRED);
+            found.map(|one| (one.status.clone(), one.message.clone()))
+        };
+        let fault = Fault::user("no such zone").hint("name another zone");
+        fail(&mut object, Operation::Create, 1, &fault, at(1));
+        let expected = Some((ConditionStatus::True, "name another zone".to_owned()));
+        assert_eq!(asks(&mut object), expected);
+        begin(&mut object, Operation::Create, at(2));
+        assert_eq!(asks(&mut object), expected, "as the error itself");
+        fail(&mut object, Operation::Create, 1, &Fault::user("no"), at(3));
+        assert_eq!(asks(&mut object), None);
+        fail(&mut object, Operation::Create, 1, &fault, at(4));
+        succeed(&mut object, Operation::Create, 1, at(5));
+        assert_eq!(asks(&mut object), None);
     }
 
     #[test]

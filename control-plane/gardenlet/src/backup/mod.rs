@@ -73,7 +73,7 @@ async fn bring_about<K: Kind>(
         &ObjectKey::of(&object),
         asked.as_ref(),
         WAIT_TIMEOUT,
-        &Waiting::default(),
+        &Waiting::new(context.clock.clone()),
     )
     .await
 }
@@ -95,6 +95,7 @@ fn calls<K: Kind>(change: &Change<K>, content: impl FnOnce() -> bool) -> bool {
 async fn take_away<K: Kind>(context: &Context, name: &str, secret: &str) -> Result<(), Fault> {
     let api: Api<K> = Api::all(context.seed.clone());
     delete_confirmed(context, &api, name).await?;
-    wait_deleted(&api, &ObjectKey::cluster(name), WAIT_TIMEOUT, &Waiting::default()).await?;
+    let waiting = Waiting::new(context.clock.clone());
+    wait_deleted(&api, &ObjectKey::cluster(name), WAIT_TIMEOUT, &waiting).await?;
     delete(&context.in_seed::<Secret>(names::GARDEN_NAMESPACE), secret).await
 }

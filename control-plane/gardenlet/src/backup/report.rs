@@ -1,7 +1,7 @@
 //! The status of a garden object on whose behalf an extension object was worked on.
 
 use api_core::v1beta1::{BackupBucket, BackupEntry};
-use api_meta::{Fault, LastError, LastOperation, LastOperationState, LastOperationType};
+use api_meta::{Fault, LastError, LastOperation, LastOperationState, LastOperationType, OperationReport, Problem};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Resource;
@@ -70,6 +70,19 @@ pub(super) fn tell<K: Reports>(object: &mut K, result: Result<(), &Fault>, now: 
     let (last, error) = outcome(type_, &K::kind(&()), result, now);
     *last_operation = Some(last);
     *last_error = error;
+    let errors = result.err().map(|fault| Problem::of(None, fault, codes(fault)));
+    report(object, errors.into_iter().collect());
+}
+
+/// Writes the same as data, for gardenlets that wait for the object.
+fn report<K: Reports>(object: &mut K, errors: Vec<Problem>) {
+    let parts = object.parts();
+    let (generation, last) = (*parts.observed_generation, parts.last_operation.clone());
+    let report = OperationReport {
+        errors,
+        ..OperationReport::default()
+    };
+    report.put(&mut object.meta_mut().annotations, generation, last.as_ref());
 }
 
 /// Writes into `object` that its deletion waits, and for what. Said once, it is not said anew.
@@ -79,6 +92,7 @@ pub(super) fn waits<K: Reports>(object: &mut K, description: String, now: Timest
     *parts.observed_generation = generation;
     *parts.last_error = None;
     deletion_waits(parts.last_operation, description, now);
+    report(object, Vec::new());
 }
 
 /// `lastOperation` and `lastError` after a turn.

@@ -1,17 +1,14 @@
-//! How gardenlet deals with extension objects, whatever their kind: ask, wait, take away. What an extension reports is
-//! judged here and nowhere else.
+//! How gardenlet deals with extension objects, whatever their kind: ask, wait, take away. When what an extension reports
+//! counts as done is the crate `control-plane-readiness`.
 
 mod caches;
 mod objects;
-mod readiness;
 mod waiting;
 
 pub(crate) use caches::{ExtensionCaches, ObjectEvent};
-pub use objects::reported;
-pub use readiness::{Deletion, Readiness, Reported, deletion, readiness};
 pub(crate) use waiting::Waiting;
 
 pub(crate) use objects::{
-    Asked, Kind, ask, ask_unless_done, delete_confirmed, fault_of_report, needs_operation, wait_deleted, wait_ready,
-    wait_ready_until,
+    Asked, Kind, ask, ask_unless_done, delete_confirmed, fault_of_report, needs_operation, object_name, wait_deleted,
+    wait_ready, wait_ready_until,
 };

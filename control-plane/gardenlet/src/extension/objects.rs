@@ -5,9 +5,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use api_extensions::ExtensionObject;
-use api_meta::{ErrorCode, Fault, FaultClass, LastOperation, annotations};
+use api_meta::{ErrorCode, Fault, FaultClass, LastOperation, ObjectName, Subject, annotations};
 use base_client::{Judgement, Waited, apply, delete, fault_of, get, is_missing, wait_until};
 use base_controller::{Cache, ObjectKey};
+use control_plane_readiness::{Deletion, Readiness, deletion, readiness, reported};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
@@ -15,7 +16,6 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::Waiting;
-use super::readiness::{Deletion, Readiness, Reported, deletion, readiness};
 use crate::context::{Context, MANAGER};
 
 /// How long an extension's error that may pass is watched before it becomes the task's error: long enough for its own
@@ -39,25 +39,6 @@ impl<K> Kind for K where
         + Sync
         + 'static
 {
-}
-
-/// What an object says about its last operation.
-#[must_use]
-pub fn reported<K: ExtensionObject>(object: &K) -> Reported {
-    let annotation = |key: &str| object.annotations().get(key).cloned();
-    let status = object.status();
-    Reported {
-        type_: object.type_().to_owned(),
-        generation: object.meta().generation.unwrap_or_default(),
-        observed_generation: status
-            .as_ref()
-            .and_then(|status| status.observed_generation)
-            .unwrap_or_default(),
-        operation: annotation(annotations::OPERATION),
-        timestamp: annotation(annotations::TIMESTAMP),
-        last_operation: status.as_ref().and_then(|status| status.last_operation.cloned()),
-        last_error: status.as_ref().and_then(|status| status.last_error.cloned()),
-    }
 }
 
 /// Whether an existing object must be worked on although nothing in its spec changes: it has not succeeded with what it
@@ -147,30 +128,31 @@ pub(crate) async fn wait_ready_until<K: Kind>(
     waiting: &Waiting,
     enough: impl Fn(&K) -> bool,
 ) -> Result<K, Fault> {
-    let title = format!("{} {key}", K::kind(&()));
+    let object = object_name::<K>(key);
+    let subject = Subject::Object(object.clone());
     // An error that may pass is given time for the extension's next try; if it still stands then, it is the answer.
     let standing: Mutex<Option<Fault>> = Mutex::default();
     let stand = |fault: Option<Fault>| *standing.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     let not_yet = |why: String| {
-        waiting.note(&title, Fault::untold(&why).0);
+        waiting.note(&subject, &why);
         Judgement::NotYet(why)
     };
-    let judge = |object: Option<&K>, patient: bool| {
+    let judge = |seen: Option<&K>, patient: bool| {
         stand(None);
-        let Some(object) = object else {
+        let Some(seen) = seen else {
             return not_yet("it is not visible yet".to_owned());
         };
-        let reported = reported(object);
+        let reported = reported(seen);
         let stamp = asked.map(|asked| asked.stamp.as_str());
         let picked_up = reported.operation.is_none() && (stamp.is_none() || reported.timestamp.as_deref() == stamp);
-        if picked_up && enough(object) {
-            return Judgement::Done(object.clone());
+        if picked_up && enough(seen) {
+            return Judgement::Done(seen.clone());
         }
         match readiness(&reported, stamp) {
-            Readiness::Ready => Judgement::Done(object.clone()),
+            Readiness::Ready => Judgement::Done(seen.clone()),
             Readiness::NotYet(why) => not_yet(why),
-            Readiness::Failing { text, codes } => {
-                let fault = fault_of_report(&title, &text, &codes);
+            Readiness::Failing { text, hint, codes } => {
+                let fault = fault_of_report(&object, &text, &hint, &codes);
                 // Whole seconds do not tell an answer from the one before, when both fall into the same.
                 let old = asked.is_some_and(|asked| asked.before.is_some() && asked.before == reported.last_operation);
                 if !patient || !fault.retryable() && !old {
@@ -191,27 +173,38 @@ pub(crate) async fn wait_ready_until<K: Kind>(
             .wait_until(key, timeout - severe, |object| judge(object, false))
             .await;
     }
-    waiting.over(&title);
-    waited.map_err(|waited| name(waited, &title, timeout))
+    waiting.over(&subject);
+    waited.map_err(|waited| name(waited, &object, "", timeout))
+}
+
+/// An object as errors and waits name it.
+pub(crate) fn object_name<K: Resource<DynamicType = ()>>(key: &ObjectKey) -> ObjectName {
+    ObjectName::new(K::kind(&()), key.namespace.as_deref(), key.name.as_str())
 }
 
 /// An error that an extension reports, with its codes, the class that follows from them, and the extension's own hint
 /// if it gives one.
-pub(crate) fn fault_of_report(title: &str, text: &str, codes: &[ErrorCode]) -> Fault {
+pub(crate) fn fault_of_report(object: &ObjectName, text: &str, hint: &str, codes: &[ErrorCode]) -> Fault {
     let class = codes.first().map_or(FaultClass::Dependency, ErrorCode::class);
-    let (text, hint) = Fault::untold(text);
-    Fault::new(class, format!("{title}: {text}"))
+    Fault::new(class, format!("{object}: {text}"))
         .codes(codes.iter().cloned())
-        .hint(hint.unwrap_or("look at the status of the named object, written by its extension"))
+        .hint(match hint {
+            "" => "look at the status of the named object, written by its extension",
+            hint => hint,
+        })
+        .about(object.clone())
 }
 
-/// Errors of waits begin with the object: that is what the reader looks for.
-fn name(waited: Waited, title: &str, timeout: Duration) -> Fault {
+/// Errors of waits begin with the object: that is what the reader looks for. `hint`: the extension's own.
+fn name(waited: Waited, object: &ObjectName, hint: &str, timeout: Duration) -> Fault {
     match waited {
         Waited::TimedOut { reason, .. } => {
-            let (reason, hint) = Fault::untold(&reason);
-            let silent = "look at the extension that works on the named object: it may be down, busy or not installed";
-            Fault::dependency(format!("{title}: {reason} (waited {}s)", timeout.as_secs())).hint(hint.unwrap_or(silent))
+            Fault::dependency(format!("{object}: {reason} (waited {}s)", timeout.as_secs()))
+                .hint(match hint {
+                    "" => "look at the extension that works on the named object: it may be down, busy or not installed",
+                    hint => hint,
+                })
+                .about(object.clone())
         }
         Waited::Failed(fault) => fault,
     }
@@ -249,19 +242,21 @@ pub(crate) async fn wait_deleted<K: Kind>(
     timeout: Duration,
     waiting: &Waiting,
 ) -> Result<(), Fault> {
-    let title = format!("{} {key}", K::kind(&()));
+    let object = object_name::<K>(key);
+    let subject = Subject::Object(object.clone());
     let standing: Mutex<Option<Fault>> = Mutex::default();
     let take = || standing.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let judge = |object: Option<&K>, patient: bool| {
+    let own_hint: Mutex<String> = Mutex::default();
+    let judge = |seen: Option<&K>, patient: bool| {
         take();
-        let Some(object) = object else {
+        let Some(seen) = seen else {
             return Judgement::Done(());
         };
-        let (why, fault) = match deletion(&reported(object)) {
-            Deletion::NotYet(why) => (why, None),
-            Deletion::Failing { text, codes } => {
-                let fault = fault_of_report(&title, &text, &codes);
-                (text, Some(fault))
+        let (why, hint, fault) = match deletion(&reported(seen)) {
+            Deletion::NotYet { text, hint } => (text, hint, None),
+            Deletion::Failing { text, hint, codes } => {
+                let fault = fault_of_report(&object, &text, &hint, &codes);
+                (text, hint, Some(fault))
             }
         };
         // Whoever asks again may see the error of the time before: it is given time to become this one's.
@@ -271,7 +266,8 @@ pub(crate) async fn wait_deleted<K: Kind>(
             }
             *standing.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
         }
-        waiting.note(&title, Fault::untold(&why).0);
+        *own_hint.lock().unwrap_or_else(PoisonError::into_inner) = hint;
+        waiting.note(&subject, &why);
         Judgement::NotYet(why)
     };
     let severe = OPERATION_TIMEOUT_SEVERE.min(timeout);
@@ -279,10 +275,11 @@ pub(crate) async fn wait_deleted<K: Kind>(
     if matches!(waited, Err(Waited::TimedOut { .. })) && timeout > severe {
         waited = wait_until(api, &key.name, timeout - severe, |object| judge(object, false)).await;
     }
-    waiting.over(&title);
+    waiting.over(&subject);
+    let hint = own_hint.lock().unwrap_or_else(PoisonError::into_inner).clone();
     match (waited, take()) {
         (Err(Waited::TimedOut { .. }), Some(fault)) => Err(fault),
-        (waited, _) => waited.map_err(|waited| name(waited, &title, timeout)),
+        (waited, _) => waited.map_err(|waited| name(waited, &object, &hint, timeout)),
     }
 }
 
@@ -292,13 +289,14 @@ mod tests {
 
     #[test]
     fn an_extensions_error_is_told_with_its_own_hint_or_with_ours_and_never_with_two() {
-        let told = |text: &str| fault_of_report("Infrastructure a/b", text, &[]).told();
+        let infrastructure = ObjectName::new("Infrastructure", Some("a"), "b");
+        let told = |hint: &str| fault_of_report(&infrastructure, "no cores (west)", hint, &[]).told();
         assert_eq!(
-            told("no cores (west) (to do: ask for more)"),
+            told("ask for more"),
             "Infrastructure a/b: no cores (west) (to do: ask for more)"
         );
         assert_eq!(
-            told("no cores (west)"),
+            told(""),
             "Infrastructure a/b: no cores (west) (to do: look at the status of the named object, written by its extension)"
         );
         let waited = |reason: &str| Waited::TimedOut {
@@ -306,13 +304,15 @@ mod tests {
             after: Duration::from_secs(7),
             reason: reason.to_owned(),
         };
-        let late = |reason: &str| name(waited(reason), "Worker a/b", Duration::from_secs(7)).told();
+        let worker = ObjectName::new("Worker", Some("a"), "b");
+        let late = |reason: &str, hint: &str| name(waited(reason), &worker, hint, Duration::from_secs(7));
         assert_eq!(
-            late("deleting it once more, after: held (to do: let go)"),
+            late("deleting it once more, after: held", "let go").told(),
             "Worker a/b: deleting it once more, after: held (waited 7s) (to do: let go)"
         );
-        assert!(late("silent").ends_with(
+        assert!(late("silent", "").told().ends_with(
             "(to do: look at the extension that works on the named object: it may be down, busy or not installed)"
         ));
+        assert_eq!(late("silent", "").object.as_deref(), Some(&worker));
     }
 }

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use api_meta::{Subject, Wait};
+use base_clock::Clock;
+use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -12,61 +15,80 @@ use tokio::time::Instant;
 const WORTH_A_WORD: Duration = Duration::from_secs(10);
 
 /// The waits of one run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Waiting {
-    open: Mutex<BTreeMap<String, Wait>>,
+    clock: Clock,
+    open: Mutex<BTreeMap<Subject, Open>>,
     changed: Notify,
 }
 
 #[derive(Debug)]
-struct Wait {
-    since: Instant,
+struct Open {
+    task: &'static str,
+    begun: Instant,
+    since: Timestamp,
     reason: String,
 }
 
 impl Waiting {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Wait>> {
+    /// Nothing is waited for yet.
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            open: Mutex::default(),
+            changed: Notify::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Subject, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `title` is waited for, because of this.
-    pub(crate) fn note(&self, title: &str, reason: &str) {
+    /// The running task waits for `subject`, because of this.
+    pub(crate) fn note(&self, subject: &Subject, reason: &str) {
         let mut open = self.lock();
-        let wait = open.entry(title.to_owned()).or_insert_with(|| Wait {
-            since: Instant::now(),
+        let wait = open.entry(subject.clone()).or_insert_with(|| Open {
+            task: base_flow_run::current_task().unwrap_or_default(),
+            begun: Instant::now(),
+            since: self.clock.now(),
             reason: String::new(),
         });
         if wait.reason != reason {
-            base_flow_run::waits_for(title, reason);
+            base_flow_run::waits_for(&subject.to_string(), reason);
             reason.clone_into(&mut wait.reason);
             self.changed.notify_one();
         }
     }
 
     /// The wait is over.
-    pub(crate) fn over(&self, title: &str) {
-        if self.lock().remove(title).is_some() {
-            base_flow_run::wait_over(title);
+    pub(crate) fn over(&self, subject: &Subject) {
+        if self.lock().remove(subject).is_some() {
+            base_flow_run::wait_over(&subject.to_string());
             self.changed.notify_one();
         }
     }
 
-    /// What has been waited for long enough to be told, as "Kind namespace/name: reason".
-    pub(crate) fn told(&self) -> Vec<String> {
-        let long = |wait: &Wait| wait.since.elapsed() >= WORTH_A_WORD;
+    /// What has been waited for long enough to be reported.
+    pub(crate) fn long(&self) -> Vec<Wait> {
+        let is_long = |open: &Open| open.begun.elapsed() >= WORTH_A_WORD;
         self.lock()
             .iter()
-            .filter(|(_, wait)| long(wait))
-            .map(|(title, wait)| format!("{title}: {}", wait.reason))
+            .filter(|(_, open)| is_long(open))
+            .map(|(subject, open)| Wait {
+                task: open.task.to_owned(),
+                subject: subject.clone(),
+                reason: open.reason.clone(),
+                since: open.since,
+            })
             .collect()
     }
 
-    /// Returns when [`Waiting::told`] may say something else than before.
+    /// Returns when [`Waiting::long`] may give something else than before.
     pub(crate) async fn changed(&self) {
         let next = self
             .lock()
             .values()
-            .map(|wait| wait.since + WORTH_A_WORD)
+            .map(|open| open.begun + WORTH_A_WORD)
             .filter(|at| *at > Instant::now())
             .min();
         let ripe = async {
@@ -85,25 +107,35 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
+    use api_meta::ObjectName;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn only_long_waits_are_told_with_their_last_reason() {
-        let waiting = Waiting::default();
-        waiting.note("Worker a/b", "not picked up");
-        assert!(waiting.told().is_empty());
+    async fn only_long_waits_are_reported_with_their_last_reason() {
+        let waiting = Waiting::new(Clock::simulated(Timestamp::UNIX_EPOCH));
+        let began = waiting.clock.now();
+        let worker = Subject::Object(ObjectName::new("Worker", Some("a"), "b"));
+        waiting.note(&worker, "not picked up");
+        assert_eq!(waiting.long(), []);
         tokio::time::sleep(Duration::from_secs(6)).await;
-        waiting.note("Worker a/b", "state Processing");
+        waiting.note(&worker, "state Processing");
         waiting.changed().await;
         let before = Instant::now();
         waiting.changed().await;
         assert_eq!(
             before.elapsed(),
             Duration::from_secs(4),
-            "told ten seconds after its beginning"
+            "reported ten seconds after its beginning"
         );
-        assert_eq!(waiting.told(), ["Worker a/b: state Processing"]);
-        waiting.over("Worker a/b");
-        assert!(waiting.told().is_empty());
+        let expected = Wait {
+            task: String::new(),
+            subject: worker.clone(),
+            reason: "state Processing".to_owned(),
+            since: began,
+        };
+        assert_eq!(waiting.long(), [expected]);
+        waiting.over(&worker);
+        assert_eq!(waiting.long(), []);
     }
 }

@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 
 use api_core::v1beta1::{ControllerRegistration, Seed};
 use api_extensions::{Extension, ExtensionClass, ExtensionSpec};
-use api_meta::{LastOperation, LastOperationState, names};
+use api_meta::{LastOperation, LastOperationState, names, with_hint};
 use api_rules::extensions_of_seed;
+use control_plane_readiness::{Readiness, readiness, reported};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::ResourceExt;
 
-use crate::extension::{Readiness, readiness, reported};
 use crate::outcome::create_or_reconcile;
 
 /// What is to be done about them.
@@ -88,9 +88,9 @@ impl Plan {
         let why = match readiness(&reported(found), None) {
             Readiness::Ready => return,
             Readiness::NotYet(why) => why,
-            Readiness::Failing { text, .. } => {
+            Readiness::Failing { text, hint, .. } => {
                 self.is_failing = true;
-                text
+                with_hint(&text, &hint)
             }
         };
         self.waits_for.push(format!("{}: {why}", title(found)));

@@ -6,6 +6,7 @@ use api_meta::{Fault, names};
 use base_client::{fault_of, get, list};
 use base_controller::ObjectKey;
 use components_seed::RESOURCE_MANAGER;
+use control_plane_readiness::{not_applied, unhealthy};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{Api, ResourceExt};
@@ -13,7 +14,6 @@ use kube::{Api, ResourceExt};
 use super::extensions::is_of_seed;
 use super::is_system_component;
 use crate::context::Context;
-use crate::shoot::{not_applied, unhealthy};
 
 /// The seed's cluster and what the garden holds for it.
 pub(crate) struct Seen {

@@ -3,6 +3,7 @@
 use api_core::v1beta1::{BackupBucket, BackupBucketProvider, BackupBucketSpec, Gardener, Seed, SeedStatus};
 use api_meta::{Condition, ConditionStatus, LastOperationState, conditions, names};
 use components_seed::{RESOURCE_MANAGER, ResourceManagerObjects, ResourceManagerSettings, resource_manager};
+use control_plane_readiness::deployment_not_rolled_out;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -11,7 +12,6 @@ use kube::ResourceExt;
 use super::observe::Seen;
 use super::{alive, extensions};
 use crate::config::Config;
-use crate::shoot::deployment_not_rolled_out;
 
 /// Pods of the seed's gardener-resource-manager: one works at a time, and a node that goes takes a moment.
 const RESOURCE_MANAGER_REPLICAS: i32 = 1;

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::operation::Operation;
-use super::report::progressed;
+use super::report::{Step, progressed};
 use super::task;
 
 /// What the owner is shown of a run.
@@ -19,6 +19,7 @@ use super::task;
 struct Shown {
     percent: i32,
     description: String,
+    running: Vec<String>,
     cleaned: Vec<String>,
 }
 
@@ -46,6 +47,7 @@ pub(crate) async fn run_flow(
         show.send_modify(|shown| {
             shown.percent = progress.percent();
             shown.description = progress.description();
+            shown.running = progress.running().map(|task| task.name().to_owned()).collect();
             if let What::TaskSucceeded {
                 task,
                 failed_before: true,
@@ -78,8 +80,8 @@ pub(crate) async fn run_flow(
     }
 }
 
-/// Writes what is to be shown; what comes while a write is under way is written together with the next. Behind the
-/// running tasks stands what has been waited for long: that is what the reader can look at.
+/// Writes what is to be shown, with what has been waited for long; what comes while a write is under way is written
+/// together with the next.
 async fn report(operation: &Operation, mut shown: watch::Receiver<Shown>) -> std::convert::Infallible {
     loop {
         tokio::select! {
@@ -91,20 +93,23 @@ async fn report(operation: &Operation, mut shown: watch::Receiver<Shown>) -> std
             }
             () = operation.waiting.changed() => {}
         }
-        let mut now_shown = shown.borrow_and_update().clone();
-        let waits = operation.waiting.told();
-        if !waits.is_empty() {
-            now_shown.description = format!("{}; waiting for {}", now_shown.description, waits.join("; "));
-        }
         let Shown {
             percent,
             description,
+            running,
             cleaned,
-        } = now_shown;
+        } = shown.borrow_and_update().clone();
+        let step = Step {
+            percent,
+            description,
+            running,
+            waits: operation.waiting.long(),
+            succeeded: cleaned,
+        };
         let now = operation.context.clock.now();
         let written = operation
             .status
-            .update(|status| progressed(status, percent, &description, &cleaned, now))
+            .report(|status, report| progressed(status, report, &step, now))
             .await;
         if let Err(fault) = written {
             // Progress is for the reader only: the run goes on, and its end is written with all errors.

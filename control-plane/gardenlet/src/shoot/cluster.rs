@@ -27,6 +27,10 @@ pub(crate) async fn sync(
     // Extensions rely on these, and a Shoot that nobody has written for long may have come to the garden without them.
     api_rules::default_shoot_kubernetes(&mut shoot);
     shoot.metadata.managed_fields = None;
+    // How gardenlet gets on is none of the extensions' business, and would be another Cluster with every step.
+    if let Some(notes) = &mut shoot.metadata.annotations {
+        notes.retain(|name, _| !name.starts_with(annotations::STATUS_PREFIX));
+    }
     seed.metadata.managed_fields = None;
     cloud_profile.metadata.managed_fields = None;
     let cluster = Cluster {

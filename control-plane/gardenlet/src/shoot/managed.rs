@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use api_meta::{Fault, LocalObjectReference, conditions};
+use api_meta::{Fault, LocalObjectReference};
 use api_resources::{ManagedResource, ManagedResourceSpec};
 use base_client::{Judgement, apply, delete, list, wait_until};
 use components_hosted::shoot::{Object, object_key};
+use control_plane_readiness::not_applied;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -122,23 +123,6 @@ pub(crate) async fn wait_applied(
         .await
 }
 
-/// Why a ManagedResource has not been applied in its present form.
-#[must_use]
-pub fn not_applied(resource: &ManagedResource) -> Option<String> {
-    let Some(status) = &resource.status else {
-        return Some("gardener-resource-manager has not seen it yet".to_owned());
-    };
-    if status.observed_generation != resource.metadata.generation {
-        return Some("gardener-resource-manager has not seen its newest form yet".to_owned());
-    }
-    let applied = api_meta::Condition::find(&status.conditions, conditions::managed_resource::RESOURCES_APPLIED);
-    match applied {
-        Some(condition) if condition.status == api_meta::ConditionStatus::True => None,
-        Some(condition) => Some(format!("{}: {}", condition.reason, condition.message)),
-        None => Some("gardener-resource-manager has not applied it yet".to_owned()),
-    }
-}
-
 /// Asks for the deletion of our own ManagedResources.
 ///
 /// # Errors
@@ -204,39 +188,7 @@ async fn gone(api: &Api<ManagedResource>, name: &str, deadline: Option<Instant>)
 
 #[cfg(test)]
 mod tests {
-    use api_meta::{Condition, ConditionStatus};
-    use api_resources::ManagedResourceStatus;
-    use jiff::Timestamp;
-
     use super::*;
-
-    #[test]
-    fn only_what_was_reported_for_the_newest_form_is_applied() {
-        let mut resource = ManagedResource::default();
-        assert!(not_applied(&resource).is_some(), "nobody has reported anything");
-        resource.metadata.generation = Some(2);
-        let condition = |status| {
-            let type_ = conditions::managed_resource::RESOURCES_APPLIED;
-            Condition::new(type_, status, "R", "m", Timestamp::UNIX_EPOCH)
-        };
-        let reported = |generation, conditions| {
-            Some(ManagedResourceStatus {
-                observed_generation: Some(generation),
-                conditions,
-                ..ManagedResourceStatus::default()
-            })
-        };
-        for status in [
-            reported(1, vec![condition(ConditionStatus::True)]),
-            reported(2, vec![]),
-            reported(2, vec![condition(ConditionStatus::Progressing)]),
-        ] {
-            resource.status = status;
-            assert!(not_applied(&resource).is_some(), "{:?}", resource.status);
-        }
-        resource.status = reported(2, vec![condition(ConditionStatus::True)]);
-        assert_eq!(not_applied(&resource), None);
-    }
 
     #[test]
     fn other_objects_make_another_secret_and_the_same_ones_the_same() {

@@ -17,9 +17,5 @@ mod task;
 mod validated;
 
 pub(crate) use care::run as run_care;
-pub use care::unhealthy;
 pub(crate) use inside::Inside;
-pub use managed::not_applied;
 pub(crate) use reconcile::run;
-pub use required::not_served;
-pub use task::{deployment_not_rolled_out, set_not_rolled_out};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_core::v1beta1 as core;
-use api_meta::Fault;
+use api_meta::{Fault, Subject};
 use base_client::{Judgement, Waited};
 use base_controller::{Cache, ObjectKey};
 use base_secrets::{Credential, KubeconfigSpec, Managed, kubeconfig};
@@ -24,7 +24,7 @@ use super::report::ShootStatusWriter;
 use super::validated::ValidatedShoot;
 use crate::config::Addressing;
 use crate::context::Context;
-use crate::extension::Waiting;
+use crate::extension::{Waiting, object_name};
 
 /// One operation while it runs.
 pub(crate) struct Operation {
@@ -64,6 +64,7 @@ impl Operation {
         power: Power,
         nodes: Vec<String>,
     ) -> Self {
+        let waiting = Waiting::new(context.clock.clone());
         let Observed {
             seed,
             cloud_profile,
@@ -79,7 +80,7 @@ impl Operation {
                 credentials,
             },
             status,
-            waiting: Waiting::default(),
+            waiting,
             power,
             slots: Slots::new(nodes),
         }
@@ -143,7 +144,8 @@ impl Operation {
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     {
         let key = self.key(name);
-        let title = format!("{} {key}", K::kind(&()));
+        let name = object_name::<K>(&key);
+        let subject = Subject::Object(name.clone());
         let judge = |object: Option<&K>| {
             let why = match object {
                 None => Some("it is not visible yet".to_owned()),
@@ -152,18 +154,19 @@ impl Operation {
             match why {
                 None => Judgement::Done(()),
                 Some(why) => {
-                    self.waiting.note(&title, &why);
+                    self.waiting.note(&subject, &why);
                     Judgement::NotYet(why)
                 }
             }
         };
         let timeout = left(deadline);
         let waited = cache.wait_until(&key, timeout, judge).await;
-        self.waiting.over(&title);
+        self.waiting.over(&subject);
         waited.map_err(|waited| match waited {
             Waited::TimedOut { reason, .. } => {
-                Fault::dependency(format!("{title}: {reason} (waited {}s)", timeout.as_secs()))
+                Fault::dependency(format!("{name}: {reason} (waited {}s)", timeout.as_secs()))
                     .hint("look at the named object and at the pods it stands for")
+                    .about(name)
             }
             Waited::Failed(fault) => fault,
         })

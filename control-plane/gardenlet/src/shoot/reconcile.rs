@@ -11,6 +11,7 @@ use api_rules::required_types_for_shoot;
 use base_client::{add_finalizer, delete, get, remove_finalizer};
 use base_controller::{Change, Controller, EventType, Next, ObjectKey, Retries};
 use base_flow_run::{FlowEnd, Outcome};
+use control_plane_readiness::with_webhook;
 use control_plane_shoot_flow::{Goal, ShootTask, shoot_flow};
 use futures::FutureExt;
 use kube::{Api, ResourceExt};
@@ -20,12 +21,11 @@ use super::observe::{Observed, facts, goal, observe_surroundings};
 use super::operation::{Operation, power};
 use super::plan::{Decision, OnHold, decide};
 use super::report::{
-    Failure, ShootStatusWriter, cleaned, failed, is_for_good, sentence, started, succeeded, summary, taken_up,
+    Failure, ShootStatusWriter, cleaned, failed, failed_with, is_for_good, started, succeeded, summary, taken_up,
 };
 use super::required::check_installed;
 use super::{apply, cluster, interrupt, task};
 use crate::context::Context;
-use crate::webhooks::with_webhook;
 
 /// Task ids of what comes before the flow (contract F.2).
 const TASK_READ: &str = "Read the shoot's surroundings";
@@ -217,7 +217,7 @@ async fn work(
     };
     let technical_id = observed.validated.namespace.clone();
     status
-        .update(|state| started(state, &type_, &shoot, &technical_id, &gardener, now))
+        .report(|state, report| started(state, report, &type_, &shoot, &technical_id, &gardener, now))
         .await?;
     if type_ != LastOperationType::Delete
         && let Err(fault) = check_extensions(&context, &shoot, &observed.seed)
@@ -230,7 +230,7 @@ async fn work(
     };
     // No task of the flow takes back what these said in an earlier attempt.
     let passed = [TASK_READ, TASK_EXTENSIONS, TASK_PREPARE].map(str::to_owned);
-    status.update(|state| cleaned(state, &passed)).await?;
+    status.report(|state, report| cleaned(state, report, &passed)).await?;
     let flow = shoot_flow(&facts(&observed, &shoot), &goal)
         .map_err(|error| Fault::bug(error).hint("report it: a flow of ours is wrong"))?;
     let operation = Operation::new(context.clone(), observed, status, power(&goal), known_nodes(&shoot));
@@ -344,7 +344,7 @@ async fn finish_reconcile(
     let asleep = operation.shoot.hibernated;
     let known = operation
         .status
-        .update(|status| succeeded(status, type_, asleep, at))
+        .report(|status, report| succeeded(status, report, type_, asleep, at))
         .await?;
     let observed = &operation.observed;
     cluster::sync(
@@ -387,7 +387,7 @@ async fn finish_deletion(operation: &Operation) -> Result<Next, Fault> {
     let at = context.clock.now();
     let last = operation
         .status
-        .update(|status| succeeded(status, &LastOperationType::Delete, false, at))
+        .report(|status, report| succeeded(status, report, &LastOperationType::Delete, false, at))
         .await?
         .named();
     context
@@ -433,13 +433,18 @@ async fn give_up(
         at: now + turn.retries.delay(&key, fault.class),
         class: fault.class,
     });
+    let failure = failed_with(&failures, retry);
     let shoot = status
-        .update(|state| failed(state, type_, percent, &failures, retry, now))
+        .report(|state, report| {
+            failed(state, type_, percent, &failure, now);
+            report.clone_from(&failure);
+        })
         .await?
         .named();
+    let said = failure.errors_sentence();
     context
         .events
-        .record(&shoot, EventType::Warning, "ReconcileError", &sentence(&failures))
+        .record(&shoot, EventType::Warning, "ReconcileError", &said)
         .await;
     match retry {
         Some(_) => Err(fault),

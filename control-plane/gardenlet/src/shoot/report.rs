@@ -2,7 +2,10 @@
 //! Writes only what changed, on top of what others have written meanwhile.
 
 use api_core::v1beta1 as core;
-use api_meta::{ErrorCode, Fault, FaultClass, LastError, LastOperation, LastOperationState, LastOperationType, Retry};
+use api_meta::{
+    ErrorCode, Fault, FaultClass, LastError, LastOperation, LastOperationState, LastOperationType, OperationReport,
+    Problem, Retry, Wait,
+};
 use base_client::{patch_changed, patch_status_if_changed, read_again};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -84,8 +87,28 @@ impl ShootStatusWriter {
     /// # Errors
     /// What the API server says; dependency when the shoot is gone, also when another has taken its name.
     pub(crate) async fn update(&self, edit: impl Fn(&mut core::ShootStatus) + Send + Sync) -> Result<Known, Fault> {
-        self.write(|shoot| edit(shoot.status.get_or_insert_default()), true)
-            .await
+        // What is reported belongs to the status as it is then, also where that is about another generation.
+        self.report(|status, _| edit(status)).await
+    }
+
+    /// Changes the status and the report that stands beside it, in one write. `edit` may run several times, each on a fresh
+    /// copy; it is given the report that is about the status as it was, an empty one if there is none.
+    ///
+    /// # Errors
+    /// As [`ShootStatusWriter::update`].
+    pub(crate) async fn report(
+        &self,
+        edit: impl Fn(&mut core::ShootStatus, &mut OperationReport) + Send + Sync,
+    ) -> Result<Known, Fault> {
+        let write = |shoot: &mut core::Shoot| {
+            let status = shoot.status.get_or_insert_default();
+            let annotations = &mut shoot.metadata.annotations;
+            let (generation, last) = (status.observed_generation, status.last_operation.as_ref());
+            let mut report = OperationReport::current(annotations.as_ref(), generation, last).unwrap_or_default();
+            edit(status, &mut report);
+            report.put(annotations, status.observed_generation, status.last_operation.as_ref());
+        };
+        self.write(write, true).await
     }
 
     /// Takes away the annotations that still ask for what was `done`. Those of a generation that nobody has taken up may
@@ -156,9 +179,10 @@ fn noun(type_: &LastOperationType) -> &'static str {
     }
 }
 
-/// At the start of an operation (contract F.2).
+/// At the start of an operation (contract F.2). Errors of the attempt before stay until their tasks have succeeded.
 pub(crate) fn started(
     status: &mut core::ShootStatus,
+    report: &mut OperationReport,
     type_: &LastOperationType,
     shoot: &core::Shoot,
     technical_id: &str,
@@ -171,6 +195,10 @@ pub(crate) fn started(
         type_ => format!("{} of Shoot cluster initialized.", noun(type_)),
     };
     status.last_operation = Some(operation(type_, LastOperationState::Processing, 0, description, now));
+    *report = OperationReport {
+        errors: std::mem::take(&mut report.errors),
+        ..OperationReport::default()
+    };
     status.technical_id = technical_id.to_owned();
     status.uid = shoot.metadata.uid.clone().unwrap_or_default();
     // Where the control plane lives stays as it is: what only names another seed has moved nothing.
@@ -193,33 +221,52 @@ pub(crate) fn taken_up(status: &mut core::ShootStatus, shoot: &core::Shoot, gard
 }
 
 /// Takes back the errors of tasks that have succeeded since.
-pub(crate) fn cleaned(status: &mut core::ShootStatus, tasks: &[String]) {
+pub(crate) fn cleaned(status: &mut core::ShootStatus, report: &mut OperationReport, tasks: &[String]) {
+    report.clear(tasks);
     status
         .last_errors
         .retain(|error| error.task_id.as_ref().is_none_or(|task| !tasks.contains(task)));
 }
 
-/// While it runs. `succeeded`: tasks that failed last time and have succeeded now.
-pub(crate) fn progressed(
-    status: &mut core::ShootStatus,
-    percent: i32,
-    description: &str,
-    succeeded: &[String],
-    now: Timestamp,
-) {
-    cleaned(status, succeeded);
+/// How far a run is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Step {
+    /// In percent.
+    pub percent: i32,
+    /// The progress in words.
+    pub description: String,
+    /// The tasks that run.
+    pub running: Vec<String>,
+    /// What has been waited for long.
+    pub waits: Vec<Wait>,
+    /// Tasks that failed last time and have succeeded now.
+    pub succeeded: Vec<String>,
+}
+
+/// While it runs.
+pub(crate) fn progressed(status: &mut core::ShootStatus, report: &mut OperationReport, step: &Step, now: Timestamp) {
+    cleaned(status, report, &step.succeeded);
+    report.running.clone_from(&step.running);
+    report.waits.clone_from(&step.waits);
+    let description = report.progress_sentence(&step.description);
     if let Some(last) = &mut status.last_operation
-        && (last.progress != percent || last.description != description)
+        && (last.progress != step.percent || last.description != description)
     {
-        last.progress = percent;
-        last.description = description.to_owned();
+        last.progress = step.percent;
+        last.description = description;
         last.last_update_time = Time(now);
     }
 }
 
 /// After success. The generation observed is the one that was begun with (and what gardenlet itself has added to it):
 /// what was asked for meanwhile is still to be done. `asleep`: the cluster is hibernated now.
-pub(crate) fn succeeded(status: &mut core::ShootStatus, type_: &LastOperationType, asleep: bool, now: Timestamp) {
+pub(crate) fn succeeded(
+    status: &mut core::ShootStatus,
+    report: &mut OperationReport,
+    type_: &LastOperationType,
+    asleep: bool,
+    now: Timestamp,
+) {
     let done = match type_ {
         LastOperationType::Create | LastOperationType::Reconcile => "reconciled",
         LastOperationType::Delete => "deleted",
@@ -229,6 +276,7 @@ pub(crate) fn succeeded(status: &mut core::ShootStatus, type_: &LastOperationTyp
     let description = format!("Shoot cluster has been successfully {done}.");
     status.last_operation = Some(operation(type_, LastOperationState::Succeeded, 100, description, now));
     status.last_errors = Vec::new();
+    *report = OperationReport::default();
     status.retry_cycle_start_time = None;
     status.hibernated = asleep;
 }
@@ -248,14 +296,15 @@ pub(crate) fn is_for_good(failures: &[Failure]) -> bool {
     failures.iter().any(|failure| !failure.fault.retryable())
 }
 
-/// What is said of failures, without when they are tried again: that is another text each time.
+/// Failures as data, with the codes that the status reports.
 #[must_use]
-pub(crate) fn sentence(failures: &[Failure]) -> String {
-    let texts: Vec<String> = failures
-        .iter()
-        .map(|failure| format!("task {:?} failed: {}", failure.task, failure.fault.chain()))
-        .collect();
-    texts.join("; ")
+pub(crate) fn failed_with(failures: &[Failure], next_try: Option<Retry>) -> OperationReport {
+    let problem = |failure: &Failure| Problem::of(Some(&failure.task), &failure.fault, codes(&failure.fault));
+    OperationReport {
+        errors: failures.iter().map(problem).collect(),
+        next_try,
+        ..OperationReport::default()
+    }
 }
 
 /// After failure: one entry per task; `Failed` without a next try.
@@ -263,25 +312,22 @@ pub(crate) fn failed(
     status: &mut core::ShootStatus,
     type_: &LastOperationType,
     progress: i32,
-    failures: &[Failure],
-    retry: Option<Retry>,
+    report: &OperationReport,
     now: Timestamp,
 ) {
-    let said = sentence(failures);
-    let (state, description) = match retry {
-        None => (LastOperationState::Failed, said),
-        Some(retry) => (LastOperationState::Error, format!("{said}{retry}")),
+    let state = match report.next_try {
+        None => LastOperationState::Failed,
+        Some(_) => LastOperationState::Error,
     };
+    let description = report.failure_sentence();
     status.last_operation = Some(operation(type_, state, progress, description, now));
-    status.last_errors = failures
-        .iter()
-        .map(|failure| LastError {
-            description: failure.fault.told(),
-            task_id: Some(failure.task.clone()),
-            codes: codes(&failure.fault),
-            last_update_time: Some(Time(now)),
-        })
-        .collect();
+    let described = |problem: &Problem| LastError {
+        description: problem.sentence(),
+        task_id: problem.task.clone(),
+        codes: problem.codes.clone(),
+        last_update_time: Some(Time(now)),
+    };
+    status.last_errors = report.errors.iter().map(described).collect();
 }
 
 /// The fault's codes; a missing right has one even if nobody gave it. It is tried again all the same, because the class
@@ -352,7 +398,8 @@ mod tests {
         let mut status = core::ShootStatus::default();
         let class = summary(failures).class;
         let retry = (!is_for_good(failures)).then(|| Retry { at: now(), class });
-        failed(&mut status, &LastOperationType::Create, 40, failures, retry, now());
+        let report = failed_with(failures, retry);
+        failed(&mut status, &LastOperationType::Create, 40, &report, now());
         status
     }
 
@@ -388,8 +435,17 @@ mod tests {
 
     #[test]
     fn an_error_goes_as_soon_as_its_task_succeeds() {
-        let mut status = after(&[failure("A", Fault::transient("x")), failure("B", Fault::transient("y"))]);
-        progressed(&mut status, 10, "B", &["A".to_owned()], now());
+        let failures = [failure("A", Fault::transient("x")), failure("B", Fault::transient("y"))];
+        let (mut status, mut report) = (after(&failures), failed_with(&failures, None));
+        let step = Step {
+            percent: 10,
+            description: "B".to_owned(),
+            succeeded: vec!["A".to_owned()],
+            ..Step::default()
+        };
+        progressed(&mut status, &mut report, &step, now());
+        let known: Vec<_> = report.errors.iter().filter_map(|error| error.task.clone()).collect();
+        assert_eq!(known, ["B"]);
         let left: Vec<_> = status
             .last_errors
             .iter()
@@ -457,7 +513,16 @@ mod tests {
         for seed in ["south", "north"] {
             shoot.spec.seed_name = Some(seed.into());
             let (type_, gardener) = (LastOperationType::Reconcile, core::Gardener::default());
-            started(&mut status, &type_, &shoot, "shoot--a--b", &gardener, now());
+            let mut report = OperationReport::default();
+            started(
+                &mut status,
+                &mut report,
+                &type_,
+                &shoot,
+                "shoot--a--b",
+                &gardener,
+                now(),
+            );
             told.extend(status.seed_name.clone());
         }
         assert_eq!(told, ["south", "south"], "only a migration moves a control plane");
@@ -475,6 +540,7 @@ mod tests {
         let start = |status: &mut core::ShootStatus, shoot: &core::Shoot, second| {
             started(
                 status,
+                &mut OperationReport::default(),
                 &LastOperationType::Create,
                 shoot,
                 "shoot--a--b",

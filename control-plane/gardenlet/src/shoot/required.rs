@@ -7,8 +7,9 @@ use std::time::Duration;
 use api_core::v1beta1 as core;
 use api_core::v1beta1::ControllerResourceLifecycleStrategy as Point;
 use api_extensions::ExtensionKind;
-use api_meta::{Condition, ConditionStatus, Fault, RawJson, conditions};
+use api_meta::{Fault, RawJson};
 use api_rules::KindType;
+use control_plane_readiness::not_served;
 use control_plane_shoot_flow::ExtensionTimeouts;
 
 /// How long an Extension may take unless its registration says otherwise (contract of ControllerRegistration).
@@ -143,53 +144,9 @@ pub(crate) fn check_installed(
     .hint("register the named kind and type in a ControllerRegistration, or look at its ControllerInstallation"))
 }
 
-/// What keeps a kind and type from being served on a seed; none if nothing does.
-#[must_use]
-pub fn not_served(
-    wanted: &KindType,
-    registrations: &[core::ControllerRegistration],
-    installations: &[&core::ControllerInstallation],
-    seed: &str,
-) -> Option<String> {
-    let serves = |resource: &core::ControllerResource| wanted.matches(resource) && resource.primary != Some(false);
-    let Some(registration) = registrations.iter().find(|one| one.spec.resources.iter().any(serves)) else {
-        return Some("not registered".to_owned());
-    };
-    let installation = installations.iter().find(|one| {
-        one.spec.registration_ref.name == registration.metadata.name
-            && one.spec.seed_ref.as_ref().and_then(|seed| seed.name.as_deref()) == Some(seed)
-            && one.metadata.deletion_timestamp.is_none()
-    });
-    let Some(installation) = installation else {
-        return Some("not installed on the seed".to_owned());
-    };
-    let known = installation
-        .status
-        .as_ref()
-        .map(|status| status.conditions.as_slice())
-        .unwrap_or_default();
-    let is =
-        |type_: &str, status: &ConditionStatus| known.iter().any(|one| one.type_ == type_ && one.status == *status);
-    let because = |what: &str, type_: &str| match Condition::find(known, type_) {
-        Some(condition) if !condition.message.is_empty() => Some(format!("{what}: {}", condition.message)),
-        _ => Some(what.to_owned()),
-    };
-    if !is(conditions::installation::VALID, &ConditionStatus::True) {
-        return because("installation not valid yet", conditions::installation::VALID);
-    }
-    if !is(conditions::installation::INSTALLED, &ConditionStatus::True) {
-        return because("installation not finished", conditions::installation::INSTALLED);
-    }
-    // An operator of its own need report only the two above; what it does report must not be bad.
-    if is(conditions::installation::HEALTHY, &ConditionStatus::False) {
-        return because("installation not healthy", conditions::installation::HEALTHY);
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
-    use api_meta::ObjectReference;
+    use api_meta::{Condition, ConditionStatus, ObjectReference};
     use api_rules::KindType;
     use jiff::Timestamp;
 

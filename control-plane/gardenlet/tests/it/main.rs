@@ -14,6 +14,7 @@ mod installation_trouble;
 mod installation_values;
 mod installing;
 mod lies;
+mod reported;
 mod seed_system;
 mod timeouts;
 mod told;

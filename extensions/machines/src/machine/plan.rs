@@ -38,6 +38,8 @@ pub(crate) struct Verdict {
     pub(crate) description: String,
     /// What went wrong, by machine-controller-manager's names.
     pub(crate) code: Option<&'static str>,
+    /// The thing to do that goes with the description; empty if there is none.
+    pub(crate) to_do: String,
     pub(crate) look_again: Option<Duration>,
 }
 
@@ -100,6 +102,7 @@ pub(crate) fn judge(view: &View<'_>) -> Option<Verdict> {
             state: MachineState::Successful,
             description: format!("Machine {name} has joined the cluster"),
             code: None,
+            to_do: String::new(),
             look_again: None,
         }),
         (Some(Err(why)), false, true) => {
@@ -157,6 +160,7 @@ fn joining(view: &View<'_>, name: &str, why: &str) -> Verdict {
         state: MachineState::Processing,
         description: format!("Machine {name} has not joined: {why}{told}"),
         code: None,
+        to_do: String::new(),
         look_again: Some(left),
     }
 }
@@ -170,6 +174,7 @@ fn unseen(view: &View<'_>, name: &str) -> Verdict {
         state: MachineState::Processing,
         description: format!("Machine {name} has not joined: the cluster's nodes cannot be seen ({why})"),
         code: None,
+        to_do: String::new(),
         look_again: None,
     }
 }
@@ -181,6 +186,7 @@ fn unknown(description: String) -> Verdict {
         state: MachineState::Processing,
         description,
         code: None,
+        to_do: String::new(),
         look_again: None,
     }
 }
@@ -224,6 +230,7 @@ pub(crate) fn failing(machine: &Machine, fault: &Fault) -> Option<Verdict> {
         state: MachineState::Failed,
         description: format!("Machine {name} cannot be {what}: {}", fault.told()),
         code: Some(code_of(fault)),
+        to_do: fault.hint.clone(),
         look_again: None,
     })
 }
@@ -347,11 +354,13 @@ mod tests {
                 state,
                 description,
                 code,
+                to_do,
                 look_again: None,
             } = verdict
             else {
                 return None;
             };
+            assert_eq!(to_do, fault.hint);
             Some(format!(
                 "{phase} {operation} {state} {}: {description}",
                 code.unwrap_or_default()

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use api_meta::Fault;
 use clap::Args;
 use control_plane_controller_manager::Name;
+use control_plane_diagnosis::near::near;
 use control_plane_garden_api::{AdmissionPlugin, AdmissionPlugins, Work};
 
 use super::Etcd;
-use crate::why::near::near;
 
 /// Where `garden` keeps state and kubeconfig when the user names no folder, below the working directory.
 pub const GARDEN_DATA_DIR: &str = ".orangery-garden";

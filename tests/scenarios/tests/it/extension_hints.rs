@@ -1,11 +1,12 @@
 //! What an extension says is to be done reaches whoever looks at the Shoot, on every way that leads there, and alone.
 
 use api_extensions::Infrastructure;
-use api_meta::{Fault, LastOperationState};
+use api_meta::{
+    Condition, ErrorCode, FaultClass, LastOperationState, ObjectName, OperationReport, conditions, without_hint,
+};
+use control_plane_diagnosis::observe::{Access, observe};
+use control_plane_diagnosis::plan::plan;
 use kube::Api;
-use programs_orangery::cli::ShootRef;
-use programs_orangery::why::observe::{Access, observe};
-use programs_orangery::why::plan::plan;
 use serde_json::json;
 use tests_scenarios::{NAME, NAMESPACE, TECHNICAL_ID};
 
@@ -13,10 +14,10 @@ use crate::scene::{Scene, until};
 
 const HINT: &str = "correct spec.provider.infrastructureConfig of the Shoot";
 
-/// The hint of a text that must have just one.
-fn hint_of(text: &str) -> Option<&str> {
+/// The text ends with the hint, and names nothing else to do.
+fn ends_with_hint(text: &str) {
     assert_eq!(text.matches("(to do: ").count(), 1, "{text}");
-    Fault::untold(text).1
+    assert!(without_hint(text, HINT).is_some(), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -28,10 +29,23 @@ async fn the_hint_of_an_extension_stands_in_its_object_in_the_shoot_and_in_the_a
     let shoot = until(&scene.world, NAME, LastOperationState::Failed).await;
     let infrastructures: Api<Infrastructure> = Api::namespaced(scene.world.seed.clone(), TECHNICAL_ID);
     let of_object = infrastructures.get(NAME).await.unwrap().status.unwrap();
-    assert_eq!(hint_of(&of_object.last_error.unwrap().description), Some(HINT));
-    let of_shoot = shoot.status.unwrap().last_errors;
-    assert_eq!(of_shoot.len(), 1, "{of_shoot:?}");
-    assert_eq!(hint_of(&of_shoot[0].description), Some(HINT));
+    ends_with_hint(&of_object.last_error.unwrap().description);
+    let asks = Condition::find(&of_object.conditions, conditions::ACTION_REQUIRED).unwrap();
+    assert_eq!(asks.message, HINT, "as data, for whoever reads the object");
+
+    let status = shoot.status.unwrap();
+    assert_eq!(status.last_errors.len(), 1, "{:?}", status.last_errors);
+    ends_with_hint(&status.last_errors[0].description);
+    let annotations = shoot.metadata.annotations.as_ref();
+    let report = OperationReport::current(annotations, status.observed_generation, status.last_operation.as_ref());
+    let error = &report.unwrap().errors[0];
+    assert_eq!((error.hint.as_str(), error.class), (HINT, FaultClass::User));
+    assert_eq!(error.codes, [ErrorCode::ConfigurationProblem]);
+    assert_eq!(
+        error.object,
+        Some(ObjectName::new("Infrastructure", Some(TECHNICAL_ID), NAME))
+    );
+    assert!(!error.text.contains("to do"), "{error:?}");
 
     let access = Access {
         garden: scene.world.garden.clone(),
@@ -40,11 +54,7 @@ async fn the_hint_of_an_extension_stands_in_its_object_in_the_shoot_and_in_the_a
             move |_| Ok(seed.clone())
         }),
     };
-    let asked = ShootRef {
-        namespace: NAMESPACE.to_owned(),
-        name: NAME.to_owned(),
-    };
-    let answer = plan(&observe(&access, &asked, scene.clock.now()).await.unwrap());
+    let answer = plan(&observe(&access, NAMESPACE, NAME, scene.clock.now()).await.unwrap());
     let blocker = &answer.blockers[0];
     assert_eq!(blocker.to_do, HINT, "{answer:#?}");
     assert!(!blocker.says.contains("to do"), "{blocker:#?}");

@@ -9,17 +9,16 @@ use api_meta::schema::{full_sample, structural};
 use api_meta::{Condition, ConditionStatus, ErrorCode, FaultClass, LastOperationState};
 use base_client::api_in;
 use base_clock::Clock;
+use control_plane_diagnosis::facts::Facts;
+use control_plane_diagnosis::observe::{Access, observe};
+use control_plane_diagnosis::plan::{Answer, Blocker, Cause, State, plan};
+use control_plane_diagnosis::report::{Page, text};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
-use programs_orangery::cli::ShootRef;
-use programs_orangery::why::facts::Facts;
-use programs_orangery::why::observe::{Access, observe};
-use programs_orangery::why::plan::{Answer, Blocker, Cause, State, plan};
-use programs_orangery::why::report::{Page, text};
 use programs_orangery::why::{EXIT_BLOCKED, exit_code};
 use serde_json::{Value, json};
 use tests_scenarios::{NAME, NAMESPACE, SHOOT, SURROUNDINGS, TECHNICAL_ID, World, merge, wait};
@@ -53,11 +52,7 @@ impl Asking {
             garden: self.world.garden.clone(),
             seeds: Box::new(move |_| seed.clone()),
         };
-        let shoot = ShootRef {
-            namespace: NAMESPACE.to_owned(),
-            name: NAME.to_owned(),
-        };
-        observe(&access, &shoot, self.clock.now()).await.unwrap()
+        observe(&access, NAMESPACE, NAME, self.clock.now()).await.unwrap()
     }
 
     async fn first(&self, cause: Cause) -> Blocker {
@@ -295,11 +290,8 @@ async fn a_shoot_that_does_not_exist_is_answered_with_the_names_nearest_to_it() 
             move |_| Ok(seed.clone())
         }),
     };
-    let shoot = ShootRef {
-        namespace: NAMESPACE.to_owned(),
-        name: "lokal".to_owned(),
-    };
-    let fault = observe(&access, &shoot, asking.clock.now()).await.unwrap_err();
+    let now = asking.clock.now();
+    let fault = observe(&access, NAMESPACE, "lokal", now).await.unwrap_err();
     assert_eq!(fault.to_string(), "Shoot garden-local/lokal does not exist");
     assert_eq!(fault.hint, "name one that exists: garden-local/local");
 }

@@ -24,8 +24,6 @@ use crate::extension::ObjectEvent;
 use judge::{hibernated, judge};
 use threshold::Course;
 
-pub use observe::unhealthy;
-
 /// Keeps the conditions of our seed's shoots true until `stop`. `inside`: what has changed inside of them.
 pub(crate) async fn run(context: Arc<Context>, inside: BoxStream<'static, MirrorChange>, stop: CancellationToken) {
     let caches = &context.seed_caches;

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use api_core::v1beta1 as core;
-use api_meta::{Condition, ConditionStatus, Fault, conditions, labels};
+use api_meta::{Fault, conditions, labels};
 use api_resources::ManagedResource;
 use base_controller::{Cache, ObjectKey};
 use base_secrets::{Credential, lookup};
 use components_hosted::secrets::wanted_secrets;
+use control_plane_readiness::{not_applied, unhealthy};
 use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -19,7 +20,6 @@ use super::technical_id;
 use super::webhooks::problem;
 use crate::context::Context;
 use crate::shoot::inside::InsideOne;
-use crate::shoot::managed::not_applied;
 use crate::shoot::observe::observe_surroundings;
 use crate::shoot::operation::kubeconfig_of;
 use crate::shoot::task;
@@ -106,14 +106,6 @@ pub(super) async fn observe(context: &Context, shoot: &core::Shoot) -> Seen {
             },
         },
     }
-}
-
-/// Why what a ManagedResource has applied does not run well.
-#[must_use]
-pub fn unhealthy(resource: &ManagedResource) -> Option<String> {
-    let status = resource.status.as_ref()?;
-    let healthy = Condition::find(&status.conditions, conditions::managed_resource::RESOURCES_HEALTHY)?;
-    (healthy.status == ConditionStatus::False).then(|| format!("{}: {}", healthy.reason, healthy.message))
 }
 
 /// What is seen through the mirrors of the shoot's own objects.

@@ -1,7 +1,9 @@
 //! The garden's BackupEntry of a shoot. What works on it is the backup entry controller.
 
+use std::sync::{Mutex, PoisonError};
+
 use api_core::v1beta1::{BackupEntry, BackupEntrySpec};
-use api_meta::{Fault, LastOperationState};
+use api_meta::{ErrorCode, Fault, FaultClass, LastOperationState, ObjectName, OperationReport, Problem, Subject};
 use base_client::{Judgement, Waited, apply};
 use base_controller::ObjectKey;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -10,7 +12,7 @@ use tokio::time::Instant;
 
 use super::super::operation::{Operation, left};
 use crate::context::MANAGER;
-use crate::extension::fault_of_report;
+use crate::extension::{fault_of_report, object_name};
 
 /// Asks for a place for the shoot's backups.
 pub(crate) async fn deploy_entry(op: &Operation) -> Result<(), Fault> {
@@ -37,12 +39,17 @@ pub(crate) async fn deploy_entry(op: &Operation) -> Result<(), Fault> {
 /// Waits until it is there.
 pub(crate) async fn wait_entry(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
     let key = ObjectKey::namespaced(&op.shoot.garden_namespace, op.shoot.backup_entry());
-    let title = format!("BackupEntry {key}");
+    let object = object_name::<BackupEntry>(&key);
+    let subject = Subject::Object(object.clone());
+    // The last error of whoever works on the entry, while that may pass.
+    let standing: Mutex<Option<Fault>> = Mutex::default();
+    let stand = |fault: Option<Fault>| *standing.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     let not_yet = |why: &str| {
-        op.waiting.note(&title, Fault::untold(why).0);
+        op.waiting.note(&subject, why);
         Judgement::NotYet(why.to_owned())
     };
     let judge = |entry: Option<&BackupEntry>| {
+        stand(None);
         let Some(entry) = entry else {
             return not_yet("it is not visible yet");
         };
@@ -56,34 +63,49 @@ pub(crate) async fn wait_entry(op: &Operation, until: Option<Instant>) -> Result
         {
             return Judgement::Done(());
         }
-        match status.last_error {
-            Some(error) => {
-                let fault = fault_of_report(&title, &error.description, &error.codes);
-                if fault.retryable() {
-                    not_yet(&error.description)
-                } else {
-                    Judgement::Failed(fault)
-                }
-            }
-            None => not_yet("it has not been reconciled yet"),
+        let Some(Problem { text, hint, codes, .. }) = error_of(entry) else {
+            return not_yet("it has not been reconciled yet");
+        };
+        let fault = fault_of_report(&object, &text, &hint, &codes);
+        if !fault.retryable() {
+            return Judgement::Failed(fault);
         }
+        let not_yet = not_yet(&text);
+        stand(Some(fault));
+        not_yet
     };
     let entries = &op.context.garden_caches.backup_entries;
     let waited = entries.wait_until(&key, left(until), judge).await;
-    op.waiting.over(&title);
-    waited.map_err(fault)
+    op.waiting.over(&subject);
+    let standing = standing.lock().unwrap_or_else(PoisonError::into_inner).take();
+    waited.map_err(|waited| late(waited, object, standing))
+}
+
+/// The last error of the entry: as data, or as the status describes it where there is no data about this status.
+fn error_of(entry: &BackupEntry) -> Option<Problem> {
+    let status = entry.status.as_ref()?;
+    let described = status.last_error.as_ref()?;
+    let (generation, last) = (status.observed_generation, status.last_operation.as_ref());
+    let report = OperationReport::current(entry.metadata.annotations.as_ref(), generation, last);
+    let known = report.and_then(|report| report.errors.into_iter().next());
+    Some(known.unwrap_or_else(|| Problem {
+        task: None,
+        object: None,
+        text: described.description.clone(),
+        hint: String::new(),
+        class: described.codes.first().map_or(FaultClass::Dependency, ErrorCode::class),
+        codes: described.codes.clone(),
+        webhook: None,
+    }))
 }
 
 /// What ended the wait. The hint of whoever works on the entry is the better one, and the only one.
-fn fault(waited: Waited) -> Fault {
-    let Waited::TimedOut { what, after, reason } = waited else {
-        return Fault::from(waited);
-    };
-    let (text, hint) = Fault::untold(&reason);
-    let fault = |reason| Fault::from(Waited::TimedOut { what, after, reason });
-    match hint {
-        Some(hint) => fault(text.to_owned()).hint(hint),
-        None => fault(reason),
+fn late(waited: Waited, object: ObjectName, standing: Option<Fault>) -> Fault {
+    let is_late = matches!(waited, Waited::TimedOut { .. });
+    let fault = Fault::from(waited).about(object);
+    match standing.filter(|_| is_late) {
+        Some(standing) => fault.hint(standing.hint),
+        None => fault,
     }
 }
 
@@ -95,13 +117,14 @@ mod tests {
 
     #[test]
     fn an_entry_that_keeps_failing_is_told_with_one_hint_which_is_its_own() {
-        let told = |reason: &str| {
-            let (what, after, reason) = ("BackupEntry n/e".to_owned(), Duration::from_secs(9), reason.to_owned());
-            fault(Waited::TimedOut { what, after, reason }).told()
+        let told = |standing: Option<Fault>| {
+            let (what, after, reason) = ("BackupEntry n/e", Duration::from_secs(9), "bucket b is gone");
+            let (what, reason) = (what.to_owned(), reason.to_owned());
+            let object = ObjectName::new("BackupEntry", Some("n"), "e");
+            late(Waited::TimedOut { what, after, reason }, object, standing).told()
         };
-        let said = Fault::dependency("bucket b is gone").hint("make it anew").told();
-        let text = told(&said);
+        let text = told(Some(Fault::dependency("bucket b is gone").hint("make it anew")));
         assert!(text.ends_with("bucket b is gone (to do: make it anew)"), "{text}");
-        assert_eq!(told("not seen yet").matches("(to do: ").count(), 1);
+        assert_eq!(told(None).matches("(to do: ").count(), 1);
     }
 }

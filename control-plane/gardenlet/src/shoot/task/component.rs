@@ -1,16 +1,16 @@
 //! Hosted components, each by the same few functions: what a component consists of, how many pods it has and what belongs to
 //! an earlier version of it stands in `components-hosted`.
 
-mod workload;
-
 use std::collections::BTreeMap;
 
 use api_meta::Fault;
 use base_client::{apply, delete, delete_and_wait, fault_of, get, is_missing, list};
+use base_controller::Cache;
 use components_hosted::{
     Component, ComponentId, HostedObject, Image, Issued, ObjectKind, Power, Reference, ScaleFacts, Workload, build,
     component, obsolete, removal, shoot_access_secret_name,
 };
+use control_plane_readiness::{Replicated, not_at_zero, not_rolled_out};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret, Service, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
@@ -23,10 +23,25 @@ use super::super::managed;
 use super::super::operation::{Operation, left};
 use super::secrets::{ShootSecrets, deploy_kubeconfig};
 use super::shoot_access;
-use crate::context::MANAGER;
-use workload::{Replicated, not_at_zero};
+use crate::context::{MANAGER, SeedCaches};
 
-pub(crate) use workload::not_rolled_out;
+/// A workload of which all are mirrored.
+trait Mirrored: Replicated {
+    /// The mirror of all of them.
+    fn mirror(caches: &SeedCaches) -> &Cache<Self>;
+}
+
+impl Mirrored for Deployment {
+    fn mirror(caches: &SeedCaches) -> &Cache<Self> {
+        &caches.deployments
+    }
+}
+
+impl Mirrored for StatefulSet {
+    fn mirror(caches: &SeedCaches) -> &Cache<Self> {
+        &caches.stateful_sets
+    }
+}
 
 /// Applies everything that a component consists of, and deletes what an earlier version of it had besides. Returns the
 /// generation of its workload.
@@ -135,7 +150,7 @@ pub(crate) async fn wait(op: &Operation, id: ComponentId, written: i64, until: O
     }
 }
 
-async fn wait_as<K: Replicated>(
+async fn wait_as<K: Mirrored>(
     op: &Operation,
     name: &str,
     until: Option<Instant>,
@@ -199,7 +214,7 @@ pub(crate) async fn scale_to_zero(op: &Operation, id: ComponentId, until: Option
     }
 }
 
-async fn scale_to_zero_as<K: Replicated>(op: &Operation, name: &str, until: Option<Instant>) -> Result<(), Fault> {
+async fn scale_to_zero_as<K: Mirrored>(op: &Operation, name: &str, until: Option<Instant>) -> Result<(), Fault> {
     let params = PatchParams {
         field_manager: Some(MANAGER.to_owned()),
         ..PatchParams::default()

@@ -2,7 +2,7 @@
 //! `HibernateControlPlane`): first the cluster is seen to be empty of machines, then its components are scaled to zero,
 //! those first that work by the API server, then that one, then its store. Data and volumes stay.
 
-use api_meta::Fault;
+use api_meta::{Fault, Subject};
 use base_client::{delete, list, wait_until_none};
 use components_hosted::{ComponentId, Place, component};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -48,22 +48,22 @@ fn order() -> impl Iterator<Item = ComponentId> {
 /// The Node objects of machines that are gone are deleted by the controller manager, and the pods that were bound to them:
 /// what is not deleted while it runs would still be there after the cluster wakes, and be taken for running.
 async fn empty_of_machines(op: &Operation, shoot: &Client, until: Option<Instant>) -> Result<(), Fault> {
-    let title = format!("nodes of the cluster {}", op.namespace());
-    let waits = |why: &str| op.waiting.note(&title, why);
+    let nodes_left = Subject::Objects(format!("nodes of the cluster {}", op.namespace()));
+    let waits = |why: &str| op.waiting.note(&nodes_left, why);
     let everything = watcher::Config::default;
     let nodes = Api::<Node>::all(shoot.clone());
     let gone = wait_until_none(&nodes, everything(), left(until), |_| true, waits).await;
-    op.waiting.over(&title);
+    op.waiting.over(&nodes_left);
     gone?;
-    let title = format!("pods of the cluster {}", op.namespace());
-    let waits = |why: &str| op.waiting.note(&title, why);
+    let pods_left = Subject::Objects(format!("pods of the cluster {}", op.namespace()));
+    let waits = |why: &str| op.waiting.note(&pods_left, why);
     let runs = |pod: &Pod| {
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
         phase == Some("Running")
     };
     let pods = Api::<Pod>::all(shoot.clone());
     let gone = wait_until_none(&pods, everything(), left(until), runs, waits).await;
-    op.waiting.over(&title);
+    op.waiting.over(&pods_left);
     gone?;
     // Nothing is attached to a node that is not there; an attachment that is left would keep its volume from being deleted.
     let attachments = Api::<VolumeAttachment>::all(shoot.clone());

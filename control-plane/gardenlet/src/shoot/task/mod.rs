@@ -28,28 +28,15 @@ use components_hosted::ComponentId;
 use control_plane_shoot_flow::{Kind, Managed, Point, ShootTask, Single, Step, Verb, Way};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use tokio::time::Instant;
 
-pub(crate) use component::not_rolled_out;
 use container_runtime::Which;
+pub(crate) use control_plane_readiness::{deployment_not_rolled_out, set_not_rolled_out};
 pub(crate) use infrastructure::asked_for;
 
 use super::given::Given;
 use super::managed;
 use super::operation::Operation;
-
-/// Why a Deployment does not run in its present form.
-#[must_use]
-pub fn deployment_not_rolled_out(deployment: &Deployment) -> Option<String> {
-    not_rolled_out(deployment, 0)
-}
-
-/// Why a StatefulSet does not run in its present form.
-#[must_use]
-pub fn set_not_rolled_out(set: &StatefulSet) -> Option<String> {
-    not_rolled_out(set, 0)
-}
 
 /// Does one try of one task.
 pub(crate) fn execute<'a>(

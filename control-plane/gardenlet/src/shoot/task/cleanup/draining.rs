@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use api_meta::{ErrorCode, Fault, FaultClass};
+use api_meta::{ErrorCode, Fault, FaultClass, Subject};
 use base_client::{fault_of, is_missing, some_of, watch_fault, watch_metadata};
 use base_clock::Clock;
 use futures::future::try_join_all;
@@ -115,7 +115,7 @@ impl Draining<'_> {
 
     /// Watches until no object of a kind is left, or the time is up: then what is left, as "Kind namespace/name".
     async fn drained(&self, kind: &ApiResource, which: Which<'_>) -> Result<Vec<String>, Fault> {
-        let title = format!("{} of the cluster {}", kind.plural, self.op.namespace());
+        let title = Subject::Objects(format!("{} of the cluster {}", kind.plural, self.op.namespace()));
         let mut remaining = Remaining {
             kind,
             grace: self.grace,
@@ -132,7 +132,7 @@ impl Draining<'_> {
         }
     }
 
-    async fn watch(&self, title: &str, remaining: &mut Remaining<'_>, which: Which<'_>) -> Result<(), Fault> {
+    async fn watch(&self, title: &Subject, remaining: &mut Remaining<'_>, which: Which<'_>) -> Result<(), Fault> {
         let kind = remaining.kind;
         let all: Api<Metadata> = Api::all_with(self.shoot.clone(), kind);
         let mut events = std::pin::pin!(watch_metadata(all, watcher::Config::default().labels(USERS)));

@@ -1,0 +1,209 @@
+//! What the garden alone tells: annotations that hold a Shoot, its seed, and that seed's gardenlet.
+
+use std::time::Duration;
+
+use api_meta::{Condition, ConditionStatus, FaultClass, Seen, annotations, conditions::seed::GARDENLET_READY};
+use kube::ResourceExt;
+
+use super::{Blocker, Cause, status};
+use crate::facts::Facts;
+
+/// A gardenlet that has not renewed its lease for so long is taken to be gone (Gardener's default).
+const LEASE_STALE_AFTER: Duration = Duration::from_secs(40);
+/// What the scheduler puts before its reasons.
+const NOT_SCHEDULED: &str = "Failed to schedule Shoot: ";
+/// Who schedules where a Shoot names nobody.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
+pub(super) fn blockers(facts: &Facts) -> Vec<Blocker> {
+    let found = [ignored(facts), not_confirmed(facts), placement(facts)];
+    found.into_iter().flatten().collect()
+}
+
+fn is_true(annotations: Option<&std::collections::BTreeMap<String, String>>, key: &str) -> bool {
+    annotations
+        .and_then(|all| all.get(key))
+        .is_some_and(|value| value == "true")
+}
+
+fn ignored(facts: &Facts) -> Option<Blocker> {
+    let seed = facts.seed.present();
+    let stopped =
+        seed.is_some_and(|seed| is_true(seed.metadata.annotations.as_ref(), annotations::SEED_EMERGENCY_STOP));
+    let (object, key, says) = if is_true(facts.shoot.metadata.annotations.as_ref(), annotations::SHOOT_IGNORE) {
+        let says = "the Shoot is to be left alone";
+        (format!("Shoot {}", facts.title()), annotations::SHOOT_IGNORE, says)
+    } else if let (true, Some(seed)) = (stopped, seed) {
+        let says = "an operator has stopped all reconciliations of the seed";
+        (
+            format!("Seed {}", seed.name_any()),
+            annotations::SEED_EMERGENCY_STOP,
+            says,
+        )
+    } else {
+        return None;
+    };
+    Some(Blocker {
+        says: says.to_owned(),
+        class: Some(FaultClass::User.as_str()),
+        next_try: "at once when the annotation is gone".to_owned(),
+        to_do: format!("take the annotation {key} from the {object}"),
+        objects: vec![object],
+        ..Blocker::new(Cause::Ignored, "whoever has set the annotation".to_owned())
+    })
+}
+
+fn not_confirmed(facts: &Facts) -> Option<Blocker> {
+    let asked = facts.shoot.metadata.deletion_timestamp.as_ref()?;
+    let confirmed = is_true(
+        facts.shoot.metadata.annotations.as_ref(),
+        annotations::CONFIRMATION_DELETION,
+    );
+    // What was never worked on is let go without a word.
+    if confirmed || status(facts).uid.is_empty() {
+        return None;
+    }
+    let key = annotations::CONFIRMATION_DELETION;
+    Some(Blocker {
+        says: format!("its deletion was asked for and is not confirmed: annotation {key} is not \"true\""),
+        class: Some(FaultClass::User.as_str()),
+        since: Some(asked.0),
+        next_try: "at once when the annotation is there".to_owned(),
+        to_do: format!("set the annotation {key} to \"true\", if the cluster is really to go"),
+        objects: vec![format!("Shoot {}", facts.title())],
+        ..Blocker::new(Cause::DeletionNotConfirmed, "the Shoot's owner".to_owned())
+    })
+}
+
+fn placement(facts: &Facts) -> Option<Blocker> {
+    let Some(name) = facts.seed_name() else {
+        return (facts.shoot.metadata.deletion_timestamp.is_none()).then(|| not_scheduled(facts));
+    };
+    if facts.seed.is_absent() {
+        return Some(Blocker {
+            says: format!("its Seed {name} does not exist"),
+            class: Some(FaultClass::Dependency.as_str()),
+            next_try: "when the Seed is there".to_owned(),
+            to_do: format!("create the Seed {name} again, by starting its gardenlet"),
+            objects: vec![format!("Seed {name}")],
+            ..Blocker::new(Cause::SeedGone, "the seed's operator".to_owned())
+        });
+    }
+    silent(facts, name)
+}
+
+fn not_scheduled(facts: &Facts) -> Blocker {
+    let shoot = &facts.shoot;
+    let scheduler = shoot.spec.scheduler_name.as_deref().unwrap_or(DEFAULT_SCHEDULER);
+    let last = status(facts).last_operation;
+    let told = last
+        .as_ref()
+        .and_then(|last| last.description.strip_prefix(NOT_SCHEDULED));
+    let (says, details) = match told {
+        Some(told) => per_seed(told, facts.seeds.present().map_or(&[], Vec::as_slice)),
+        None => ("the scheduler has not said anything of it yet".to_owned(), Vec::new()),
+    };
+    let since = match told {
+        Some(_) => last.as_ref().map(|last| last.last_update_time.0),
+        None => shoot.metadata.creation_timestamp.as_ref().map(|time| time.0),
+    };
+    let to_do = match (told, details.is_empty()) {
+        (None, _) => format!("look whether the scheduler {scheduler:?} runs"),
+        (Some(_), true) => {
+            "do what the reason asks for; a change of the Shoot or of a Seed calls the scheduler".to_owned()
+        }
+        (Some(_), false) => {
+            "change what one seed's reason names, in the Shoot or in that Seed, or add a Seed".to_owned()
+        }
+    };
+    Blocker {
+        says: format!("it has no seed: {says}"),
+        details,
+        class: told.map(|_| FaultClass::Dependency.as_str()),
+        since,
+        next_try: "at once when the Shoot, its CloudProfile or a Seed changes".to_owned(),
+        to_do,
+        objects: vec![format!("Shoot {}", facts.title())],
+        ..Blocker::new(Cause::NotScheduled, format!("scheduler {scheduler:?}"))
+    }
+}
+
+/// Takes "0 of 2 seeds fit: a is full; b has a taint" apart at the names of seeds, which reasons may contain in another
+/// place: each name is looked for behind the one before.
+fn per_seed(told: &str, seeds: &[String]) -> (String, Vec<String>) {
+    let Some((says, reasons)) = told.split_once(": ") else {
+        return (told.to_owned(), Vec::new());
+    };
+    let starts = |text: &str| {
+        seeds.iter().any(|seed| {
+            text.strip_prefix(seed.as_str())
+                .is_some_and(|rest| rest.starts_with(' '))
+        })
+    };
+    if !says.ends_with("seeds fit") || !starts(reasons) {
+        return (told.to_owned(), Vec::new());
+    }
+    let mut details: Vec<String> = Vec::new();
+    for part in reasons.split("; ") {
+        match details.last_mut() {
+            // A semicolon within a reason.
+            Some(before) if !starts(part) => *before = format!("{before}; {part}"),
+            _ => details.push(part.to_owned()),
+        }
+    }
+    (says.to_owned(), details)
+}
+
+fn silent(facts: &Facts, name: &str) -> Option<Blocker> {
+    let known = facts.seed.present().and_then(|seed| seed.status.as_ref());
+    let condition = known.and_then(|status| Condition::find(&status.conditions, GARDENLET_READY));
+    let age = |at| Duration::try_from(facts.now.duration_since(at)).unwrap_or_default();
+    let (says, since) = match (&facts.gardenlet, condition) {
+        (Seen::Present(at), _) if age(*at) >= LEASE_STALE_AFTER => {
+            let seconds = age(*at).as_secs();
+            (
+                format!("the gardenlet of seed {name} has not renewed its lease for {seconds} s"),
+                Some(*at),
+            )
+        }
+        (_, Some(one)) if one.status != ConditionStatus::True => {
+            let said = format!("{}: {}", one.reason, one.message);
+            let since = one.last_transition_time.0;
+            (
+                format!("the gardenlet of seed {name} is not ready: {said}"),
+                Some(since),
+            )
+        }
+        (Seen::Absent, None) => (format!("no gardenlet has ever reported for seed {name}"), None),
+        _ => return None,
+    };
+    Some(Blocker {
+        says,
+        class: Some(FaultClass::Dependency.as_str()),
+        since,
+        next_try: "as soon as gardenlet runs again".to_owned(),
+        to_do: format!("start the gardenlet of seed {name}, or look at its log"),
+        objects: vec![format!("Seed {name}")],
+        ..Blocker::new(Cause::GardenletSilent, format!("gardenlet of seed {name}"))
+    })
+}
+
+impl Blocker {
+    /// One of which only kind and doer are known.
+    pub(super) fn new(cause: Cause, who: String) -> Self {
+        Self {
+            cause,
+            who,
+            says: String::new(),
+            details: Vec::new(),
+            tasks: Vec::new(),
+            objects: Vec::new(),
+            class: None,
+            codes: Vec::new(),
+            since: None,
+            next_try: String::new(),
+            to_do: String::new(),
+            command: None,
+        }
+    }
+}

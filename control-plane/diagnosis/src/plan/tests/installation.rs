@@ -1,0 +1,182 @@
+//! One test per step of an installation that can fail.
+
+use api_core::v1beta1::ControllerDeployment;
+
+use super::super::About;
+use super::super::installation::plan;
+use super::*;
+use crate::facts::{InstallationFacts, Installed};
+
+/// A chart that is installed and runs.
+fn facts(conditions: &[(&str, &str, &str)]) -> InstallationFacts {
+    let of = |(type_, status, reason): &(&str, &str, &str)| {
+        let mut one = condition(type_, status);
+        one["reason"] = json!(reason);
+        one
+    };
+    let mut moon = installation();
+    let conditions: Vec<Value> = conditions.iter().map(of).collect();
+    moon.status = serde_json::from_value(json!({"conditions": conditions})).unwrap();
+    let chart: ControllerDeployment =
+        serde_json::from_value(json!({"metadata": {"name": "moon"}, "type": "helm", "providerConfig": {}})).unwrap();
+    let namespace = "extension-provider-moon-abcde";
+    InstallationFacts {
+        now: at(NOW),
+        installation: moon,
+        deployment: Seen::Present(chart),
+        in_seed: Seen::Present(Installed {
+            resource: Seen::Absent,
+            resource_manager: Seen::Present(workload("garden", "gardener-resource-manager", &[None])),
+            controller: Controller {
+                installation: "provider-moon-abcde".to_owned(),
+                namespace: namespace.to_owned(),
+                workloads: Seen::Present(vec![workload(namespace, "provider-moon", &[None])]),
+                heartbeat: Seen::Absent,
+            },
+            webhooks: Seen::Present(Vec::new()),
+        }),
+    }
+}
+
+const VALID: (&str, &str, &str) = ("Valid", "True", "RegistrationValid");
+const PENDING: (&str, &str, &str) = ("Installed", "False", "InstallationPending");
+const INSTALLED: (&str, &str, &str) = ("Installed", "True", "InstallationSuccessful");
+const UNWELL: (&str, &str, &str) = ("Healthy", "False", "ControllerNotHealthy");
+
+fn installed(facts: &mut InstallationFacts) -> &mut Installed {
+    match &mut facts.in_seed {
+        Seen::Present(seed) => seed,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn only(facts: &InstallationFacts, cause: Cause) -> Blocker {
+    let mut answer = plan(facts);
+    assert_eq!(causes(&answer), [cause], "{answer:#?}");
+    assert_eq!(answer.state, State::Blocked);
+    answer.blockers.remove(0)
+}
+
+#[test]
+fn an_installation_without_trouble_is_healthy() {
+    let answer = plan(&facts(&[VALID, INSTALLED, ("Healthy", "True", "ControllerHealthy")]));
+    assert_eq!((answer.state, answer.blockers), (State::Healthy, Vec::new()));
+    assert_eq!(
+        answer.about,
+        About::ControllerInstallation("provider-moon-abcde".to_owned())
+    );
+    let rolling = ("Progressing", "True", "ControllerNotRolledOut");
+    assert_eq!(plan(&facts(&[VALID, INSTALLED, rolling])).state, State::Working);
+}
+
+#[test]
+fn each_reason_before_the_seed_has_one_thing_to_do() {
+    for (status, reason, to_do) in [
+        ("False", "NoDeployment", "name a ControllerDeployment"),
+        (
+            "False",
+            "ControllerDeploymentNotFound",
+            "create the ControllerDeployment",
+        ),
+        ("Unknown", "NoOperator", "start the operator"),
+        ("False", "ChartCannotBeRendered", "orangery chart lint"),
+        ("False", "OCIChartCannotBePulled", "the registry"),
+    ] {
+        let blocker = only(&facts(&[("Valid", status, reason), PENDING]), Cause::NotInstalled);
+        says(&blocker, &[reason, to_do, "ControllerInstallation provider-moon-abcde"]);
+    }
+    says(
+        &only(&facts(&[]), Cause::NotInstalled),
+        &["nobody has reported condition Valid"],
+    );
+}
+
+#[test]
+fn objects_that_are_not_applied_are_told_with_who_refuses_them() {
+    let mut facts = facts(&[VALID, PENDING]);
+    installed(&mut facts).resource = Seen::Present(Resource {
+        name: "garden/provider-moon-abcde".to_owned(),
+        class: Some("seed".to_owned()),
+        trouble: "ApplyFailed: Deployment moon: forbidden".to_owned(),
+        webhook: None,
+        since: Some(at(BEFORE)),
+        deleting: None,
+    });
+    let blocker = only(&facts, Cause::ResourceNotHealthy);
+    says(
+        &blocker,
+        &["Deployment moon: forbidden", "gardener-resource-manager of the seed"],
+    );
+    if let Seen::Present(resource) = &mut installed(&mut facts).resource {
+        resource.trouble = format!("ApplyFailed: {REFUSED}");
+        resource.webhook = WebhookFailure::in_message(&resource.trouble);
+    }
+    says(
+        &only(&facts, Cause::WebhookRefused),
+        &["no craters", "webhook guard.moon.example"],
+    );
+}
+
+#[test]
+fn a_resource_manager_that_is_gone_is_named() {
+    let mut facts = facts(&[VALID, PENDING]);
+    installed(&mut facts).resource_manager = Seen::Absent;
+    says(
+        &only(&facts, Cause::NotInstalled),
+        &[
+            "garden/gardener-resource-manager does not exist",
+            "bring the seed's gardener-resource-manager back",
+        ],
+    );
+}
+
+#[test]
+fn a_program_that_does_not_run_is_told_with_its_reason() {
+    let mut facts = facts(&[VALID, INSTALLED, UNWELL]);
+    for (reason, to_do) in [
+        ("ImageNotInCatalogue", "set replicas to 0"),
+        (
+            "CrashLoopBackOff",
+            "log of Pod extension-provider-moon-abcde/provider-moon-x",
+        ),
+    ] {
+        let pod = workload(
+            "extension-provider-moon-abcde",
+            "provider-moon",
+            &[Some((reason, "why"))],
+        );
+        installed(&mut facts).controller.workloads = Seen::Present(vec![pod]);
+        let blocker = only(&facts, Cause::PodNotRunning);
+        says(&blocker, &[reason, to_do]);
+    }
+    facts.in_seed = Seen::Unknown("no kubeconfig".to_owned());
+    let answer = plan(&facts);
+    assert_eq!(causes(&answer), [Cause::NotInstalled]);
+    assert_eq!(answer.unknown, ["what is in the seed: no kubeconfig"]);
+}
+
+#[test]
+fn a_program_that_cannot_run_blocks_a_rollout_that_counts_as_healthy() {
+    let well = ("Healthy", "True", "ControllerHealthy");
+    let rolling = ("Progressing", "True", "ControllerNotRolledOut");
+    let mut facts = facts(&[VALID, INSTALLED, well, rolling]);
+    let namespace = "extension-provider-moon-abcde";
+    let mut runs = |reason| {
+        let pod = workload(namespace, "provider-moon", &[Some((reason, "why"))]);
+        installed(&mut facts).controller.workloads = Seen::Present(vec![pod]);
+        plan(&facts)
+    };
+    assert_eq!(runs("ContainerCreating").state, State::Working);
+    let answer = runs("ImageNotInCatalogue");
+    assert_eq!(causes(&answer), [Cause::PodNotRunning], "{answer:#?}");
+    says(&answer.blockers[0], &["ImageNotInCatalogue", "set replicas to 0"]);
+}
+
+#[test]
+fn what_holds_an_installation_that_is_to_go_is_named() {
+    let mut facts = facts(&[VALID, INSTALLED]);
+    let metadata = &mut facts.installation.metadata;
+    metadata.deletion_timestamp = Some(Time(at(BEFORE)));
+    metadata.finalizers = Some(vec!["orangery.dev/mine".to_owned()]);
+    says(&only(&facts, Cause::FinalizerHolds), &["orangery.dev/mine"]);
+}

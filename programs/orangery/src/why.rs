@@ -1,0 +1,90 @@
+//! `orangery why`: asks what blocks a Shoot or a ControllerInstallation and prints the answer. What is found and how it is
+//! worded is the crate `control-plane-diagnosis`; here are its arguments, the kubeconfigs and the exit code.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+
+use api_meta::Fault;
+use base_client::{Connector, Https};
+use base_clock::Clock;
+use control_plane_diagnosis::observe::{self, Access};
+use control_plane_diagnosis::plan::{self, Answer, State};
+use control_plane_diagnosis::report::{self, Page};
+use kube::config::Kubeconfig;
+
+use crate::cli::{self, OutputForm, Subject};
+use crate::kubeconfig;
+
+/// The exit code when something blocks the Shoot, or nobody can tell.
+pub const EXIT_BLOCKED: u8 = 3;
+
+/// Runs the command; gives the exit code.
+///
+/// # Errors
+/// A Shoot that does not exist, a garden that cannot be asked: each says what to do.
+pub async fn run(arguments: &cli::Why, out: &mut impl Write) -> Result<u8, Fault> {
+    let access = access(&arguments.data_dir)?;
+    let now = Clock::real().now();
+    let answer = match (&arguments.subject, &arguments.name) {
+        (Subject::Shoot(shoot), None) => {
+            let (namespace, name) = (&shoot.namespace, &shoot.name);
+            plan::plan(&Box::pin(observe::observe(&access, namespace, name, now)).await?)
+        }
+        (Subject::Shoot(_), Some(extra)) => {
+            let fault = Fault::user(format!("there is one word too many: {extra}"));
+            return Err(fault.hint("name one Shoot, or the word controllerinstallation and a name"));
+        }
+        (Subject::ControllerInstallation, name) => {
+            let name = name.as_deref().unwrap_or_default();
+            plan::installation::plan(&Box::pin(observe::observe_installation(&access, name, now)).await?)
+        }
+    };
+    let text = match arguments.output {
+        OutputForm::Text => report::text(&answer, &page()),
+        OutputForm::Json => {
+            serde_json::to_string_pretty(&answer).map_err(|error| Fault::bug(error.to_string()))? + "\n"
+        }
+    };
+    // Whoever read this may have gone.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    Ok(exit_code(&answer))
+}
+
+/// The ways to the API servers, from the kubeconfigs in a data folder.
+///
+/// # Errors
+/// The garden's kubeconfig is missing or none. Those of seeds may be missing.
+fn access(data_dir: &Path) -> Result<Access, Fault> {
+    let garden = kubeconfig::garden_client(data_dir)?;
+    let data_dir = data_dir.to_owned();
+    let seeds = move |name: &str| {
+        let path = kubeconfig::path(&data_dir, &kubeconfig::seed_part(name));
+        let config =
+            Kubeconfig::read_from(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        Https::new("orangery").client(&config).map_err(|fault| fault.chain())
+    };
+    Ok(Access {
+        garden,
+        seeds: Box::new(seeds),
+    })
+}
+
+/// 0 while what was asked about is as it should be or is on its way.
+#[must_use]
+pub fn exit_code(answer: &Answer) -> u8 {
+    match answer.state {
+        State::Healthy | State::Working => 0,
+        State::Blocked | State::Unknown => EXIT_BLOCKED,
+    }
+}
+
+/// The terminal's width and whether it shows colours; neither of a pipe.
+fn page() -> Page {
+    let terminal = std::io::stdout().is_terminal();
+    let size = terminal_size::terminal_size().filter(|_| terminal);
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    Page {
+        width: size.map_or(Page::default().width, |(width, _)| usize::from(width.0)),
+        colour: terminal && !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
+    }
+}
