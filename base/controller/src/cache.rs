@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use api_meta::Fault;
@@ -16,7 +16,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::changes::{Change, Changes, Subscribers};
+use crate::changes::{Change, Changes, Scope, Subscribers};
+use crate::index::{Entries, Index};
 use crate::key::ObjectKey;
 use crate::trouble::Trouble;
 
@@ -25,6 +26,8 @@ pub struct Cache<K>(Arc<Inner<K>>);
 
 struct Inner<K> {
     objects: RwLock<BTreeMap<ObjectKey, Arc<K>>>,
+    /// Changed while `objects` is locked for writing.
+    indexes: Mutex<Vec<Weak<Entries<K>>>>,
     subscribers: Subscribers<K>,
     state: Mutex<State>,
     /// Told when the first list has been read, to all who wait in the order in which they began to.
@@ -58,6 +61,7 @@ where
     pub fn start(api: Api<K>, config: watcher::Config, stop: CancellationToken) -> Self {
         let cache = Self(Arc::new(Inner {
             objects: RwLock::default(),
+            indexes: Mutex::default(),
             subscribers: Subscribers::default(),
             state: Mutex::default(),
             readied: Notify::new(),
@@ -120,20 +124,63 @@ where
 
     /// All changes from now on.
     pub fn subscribe(&self) -> Changes<K> {
-        self.0.subscribers.add()
+        self.0.subscribers.add(Scope::All)
     }
 
-    /// Waits, by the changes of this mirror and no call of its own, until `judge` is done with the object `key`.
+    /// All changes of one object from now on, and of one that takes its place. Changes of others do not wake the subscriber.
+    pub fn subscribe_to(&self, key: &ObjectKey) -> Changes<K> {
+        self.0.subscribers.add(Scope::Object(key.clone()))
+    }
+
+    /// All changes of the objects of one namespace from now on.
+    pub fn subscribe_in(&self, namespace: &str) -> Changes<K> {
+        self.0.subscribers.add(Scope::Namespace(namespace.to_owned()))
+    }
+
+    /// A secondary index of this mirror: its objects by the values that `of` gives for each, which may be none, one or
+    /// several. It is updated together with the mirror, before subscribers hear of a change. `of` must depend on the object
+    /// alone and must not use the mirror. The index is maintained as long as a handle to it exists.
+    pub fn index<I>(&self, of: impl Fn(&K) -> I + Send + Sync + 'static) -> Index<K>
+    where
+        I: IntoIterator<Item = String>,
+    {
+        let entries = Arc::new(Entries::new(move |object: &K| of(object).into_iter().collect()));
+        // While this is held no object comes or goes.
+        let objects = self.read();
+        for (key, object) in &*objects {
+            entries.replace(key, None, Some(object));
+        }
+        self.0.indexes().push(Arc::downgrade(&entries));
+        drop(objects);
+        Index::new(entries)
+    }
+
+    /// Waits, by the changes of this mirror and no call of its own, until `judge` is done with the object `key`. It looks
+    /// anew at every change of that object, and of no other.
     pub async fn wait_until<T>(
         &self,
         key: &ObjectKey,
         timeout: Duration,
         mut judge: impl FnMut(Option<&K>) -> Judgement<T>,
     ) -> Result<T, Waited> {
-        self.wait_for(&format!("{} {key}", K::kind(&())), timeout, |cache| {
+        let what = format!("{} {key}", K::kind(&()));
+        self.wait(&what, timeout, Scope::Object(key.clone()), |cache| {
             judge(cache.get(key).as_deref())
         })
         .await
+    }
+
+    /// Waits until `judge` is done with the objects of one namespace; it looks anew at every change of one of them. `what`
+    /// names the wait in errors.
+    pub async fn wait_in<T>(
+        &self,
+        namespace: &str,
+        what: &str,
+        timeout: Duration,
+        judge: impl FnMut(&Self) -> Judgement<T>,
+    ) -> Result<T, Waited> {
+        self.wait(what, timeout, Scope::Namespace(namespace.to_owned()), judge)
+            .await
     }
 
     /// Waits until `judge` is done with the whole mirror; it looks anew at every change. `what` names the wait in
@@ -142,11 +189,21 @@ where
         &self,
         what: &str,
         timeout: Duration,
+        judge: impl FnMut(&Self) -> Judgement<T>,
+    ) -> Result<T, Waited> {
+        self.wait(what, timeout, Scope::All, judge).await
+    }
+
+    async fn wait<T>(
+        &self,
+        what: &str,
+        timeout: Duration,
+        scope: Scope,
         mut judge: impl FnMut(&Self) -> Judgement<T>,
     ) -> Result<T, Waited> {
         let mut reason = "the API has not answered yet".to_owned();
         let waiting = async {
-            let mut changes = self.subscribe();
+            let mut changes = self.0.subscribers.add(scope);
             self.ready().await;
             loop {
                 match judge(self) {
@@ -216,11 +273,27 @@ impl<K: Resource> Inner<K> {
         self.objects.write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn indexes(&self) -> MutexGuard<'_, Vec<Weak<Entries<K>>>> {
+        self.indexes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To be called while `objects` is locked for writing.
+    fn update_indexes(&self, key: &ObjectKey, old: Option<&Arc<K>>, new: Option<&Arc<K>>) {
+        self.indexes().retain(|entries| {
+            let entries = entries.upgrade();
+            entries.inspect(|entries| entries.replace(key, old, new)).is_some()
+        });
+    }
+
     fn put(&self, mut object: K) {
         // Often half of an object; an update without it leaves it as it is.
         object.meta_mut().managed_fields = None;
         let new = Arc::new(object);
-        let old = self.write().insert(ObjectKey::of(&*new), new.clone());
+        let key = ObjectKey::of(&*new);
+        let mut objects = self.write();
+        let old = objects.insert(key.clone(), new.clone());
+        self.update_indexes(&key, old.as_ref(), Some(&new));
+        drop(objects);
         // A relist shows again what is known; that is no change.
         let version = |object: &Arc<K>| (object.meta().uid.clone(), object.meta().resource_version.clone());
         if old.as_ref().map(version) != Some(version(&new)) {
@@ -233,7 +306,11 @@ impl<K: Resource> Inner<K> {
     }
 
     fn remove(&self, key: &ObjectKey) {
-        if let Some(old) = self.write().remove(key) {
+        let mut objects = self.write();
+        let old = objects.remove(key);
+        self.update_indexes(key, old.as_ref(), None);
+        drop(objects);
+        if let Some(old) = old {
             self.subscribers.tell(&Change {
                 object: old.clone(),
                 old: Some(old),

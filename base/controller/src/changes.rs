@@ -41,29 +41,52 @@ impl<K> Change<K> {
 
 /// A subscription to a cache's changes, in the order of each object's first unseen change.
 #[derive(Debug)]
-pub struct Changes<K>(Arc<Mailbox<K>>);
+pub struct Changes<K> {
+    mailbox: Arc<Mailbox<K>>,
+    scope: Scope,
+    registered: Weak<Mutex<Registered<K>>>,
+}
 
 impl<K> Changes<K> {
     /// The next change. Never returns when there is none any more. Cancel safe.
     pub async fn next(&mut self) -> Change<K> {
         loop {
-            if let Some(change) = self.0.lock().pop() {
+            if let Some(change) = self.mailbox.lock().pop() {
                 return change;
             }
-            self.0.news.notified().await;
+            self.mailbox.news.notified().await;
         }
     }
 
-    /// Waits for a change and forgets all that have come: for who looks at the whole cache anyway. Cancel safe.
+    /// Waits for a change and forgets all that have come: for who looks at the cache anyway. Cancel safe.
     pub(crate) async fn any(&mut self) {
         loop {
-            let pending = std::mem::take(&mut *self.0.lock());
+            let pending = std::mem::take(&mut *self.mailbox.lock());
             if !pending.order.is_empty() {
                 return;
             }
-            self.0.news.notified().await;
+            self.mailbox.news.notified().await;
         }
     }
+}
+
+impl<K> Drop for Changes<K> {
+    fn drop(&mut self) {
+        if let Some(registered) = self.registered.upgrade() {
+            lock(&registered).remove(&self.scope, &self.mailbox);
+        }
+    }
+}
+
+/// Which objects a subscription is about. A subscriber is not woken for any other object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Scope {
+    /// Every object of the cache.
+    All,
+    /// Those of one namespace.
+    Namespace(String),
+    /// One object, or the one that takes its place.
+    Object(ObjectKey),
 }
 
 #[derive(Debug)]
@@ -118,42 +141,69 @@ impl<K> Pending<K> {
 
 /// The subscribers of one cache.
 #[derive(Debug)]
-pub(crate) struct Subscribers<K>(Mutex<Vec<Weak<Mailbox<K>>>>);
+pub(crate) struct Subscribers<K>(Arc<Mutex<Registered<K>>>);
+
+/// By what they subscribed to: the cost of a change does not grow with the number of those whom it does not concern.
+#[derive(Debug)]
+struct Registered<K>(BTreeMap<Scope, Vec<Arc<Mailbox<K>>>>);
+
+impl<K> Registered<K> {
+    fn remove(&mut self, scope: &Scope, mailbox: &Arc<Mailbox<K>>) {
+        if let Some(registered) = self.0.get_mut(scope) {
+            registered.retain(|other| !Arc::ptr_eq(other, mailbox));
+            if registered.is_empty() {
+                self.0.remove(scope);
+            }
+        }
+    }
+}
 
 impl<K> Default for Subscribers<K> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self(Arc::new(Mutex::new(Registered(BTreeMap::new()))))
     }
 }
 
 impl<K> Subscribers<K> {
-    /// One more, who sees what is told from now on.
-    pub(crate) fn add(&self) -> Changes<K> {
+    /// Adds one, to whom each later change within `scope` is delivered.
+    pub(crate) fn add(&self, scope: Scope) -> Changes<K> {
         let mailbox = Arc::new(Mailbox {
             pending: Mutex::default(),
             news: Notify::new(),
         });
-        self.lock().push(Arc::downgrade(&mailbox));
-        Changes(mailbox)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Mailbox<K>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut registered = lock(&self.0);
+        registered.0.entry(scope.clone()).or_default().push(mailbox.clone());
+        drop(registered);
+        Changes {
+            mailbox,
+            scope,
+            registered: Arc::downgrade(&self.0),
+        }
     }
 }
 
+fn lock<K>(registered: &Mutex<Registered<K>>) -> MutexGuard<'_, Registered<K>> {
+    registered.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl<K: Resource> Subscribers<K> {
-    /// Tells everybody who is still there.
+    /// Delivers a change to each subscriber whom it concerns: first those of one object, then those of a namespace, then
+    /// those of all.
     pub(crate) fn tell(&self, change: &Change<K>) {
-        let identity = (ObjectKey::of(&*change.object), change.object.meta().uid.clone());
-        self.lock().retain(|subscriber| {
-            let Some(mailbox) = subscriber.upgrade() else {
-                return false;
-            };
+        let key = ObjectKey::of(&*change.object);
+        let identity = (key.clone(), change.object.meta().uid.clone());
+        let namespace = key.namespace.clone().map(Scope::Namespace);
+        let scopes = [Some(Scope::Object(key)), namespace, Some(Scope::All)];
+        let registered = lock(&self.0);
+        for mailbox in scopes
+            .iter()
+            .flatten()
+            .filter_map(|scope| registered.0.get(scope))
+            .flatten()
+        {
             mailbox.lock().push(identity.clone(), change.clone());
             mailbox.news.notify_one();
-            true
-        });
+        }
     }
 }
 
@@ -190,7 +240,7 @@ mod tests {
     #[tokio::test]
     async fn unseen_changes_of_one_object_fold_and_no_deletion_is_lost() {
         let subscribers = Subscribers::default();
-        let mut changes = subscribers.add();
+        let mut changes = subscribers.add(Scope::All);
         let (a1, a2, b1) = (map("a", "x", "1"), map("a", "x", "2"), map("b", "y", "3"));
         let reborn = map("a", "z", "4");
         for told in [
@@ -213,13 +263,44 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_gone_is_forgotten() {
-        let subscribers = Subscribers::default();
-        drop(subscribers.add());
-        let mut stays = subscribers.add();
+    async fn dropped_subscription_is_removed() {
+        let subscribers = Subscribers::<ConfigMap>::default();
+        let key = ObjectKey::cluster("a");
+        drop(subscribers.add(Scope::All));
+        let leaves = subscribers.add(Scope::Object(key.clone()));
+        let mut stays = subscribers.add(Scope::Object(key.clone()));
+        drop(leaves);
+        let scopes: Vec<Scope> = lock(&subscribers.0).0.keys().cloned().collect();
+        assert_eq!(scopes, [Scope::Object(key)]);
         subscribers.tell(&change(&map("a", "x", "1"), None, false));
-        assert_eq!(subscribers.lock().len(), 1);
         stays.any().await;
-        assert!(stays.0.lock().pop().is_none());
+        assert!(stays.mailbox.lock().pop().is_none());
+        drop(stays);
+        assert!(lock(&subscribers.0).0.is_empty());
+    }
+
+    #[tokio::test]
+    async fn change_reaches_only_subscribers_of_its_object_and_namespace() {
+        let within = |namespace: &str, name: &str| {
+            let mut map = (*map(name, name, "1")).clone();
+            map.metadata.namespace = Some(namespace.to_owned());
+            Arc::new(map)
+        };
+        let subscribers = Subscribers::default();
+        let mut all = subscribers.add(Scope::All);
+        let mut namespace = subscribers.add(Scope::Namespace("n".into()));
+        let mut object = subscribers.add(Scope::Object(ObjectKey::namespaced("n", "a")));
+        for told in [within("other", "a"), within("n", "b"), within("n", "a")] {
+            subscribers.tell(&change(&told, None, false));
+        }
+        let seen = |changes: &mut Changes<ConfigMap>| {
+            let popped = std::iter::from_fn(|| changes.mailbox.lock().pop());
+            popped
+                .map(|change| ObjectKey::of(&*change.object).to_string())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(seen(&mut all), ["other/a", "n/b", "n/a"]);
+        assert_eq!(seen(&mut namespace), ["n/b", "n/a"]);
+        assert_eq!(seen(&mut object), ["n/a"]);
     }
 }

@@ -2,7 +2,7 @@
 //! long as its namespace has an owner: what is opened for one that has just gone is not opened, and what is open when
 //! the last one goes is closed, whoever is at work meanwhile. It connects to nothing by itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::Cache;
+use crate::index::Index;
 
 /// One cluster with its mirror.
 pub struct Mirror<M> {
@@ -46,7 +47,7 @@ pub struct MirrorChange {
 }
 
 type Open<M> = Mutex<BTreeMap<String, Mirror<M>>>;
-type Wanted = Box<dyn Fn() -> BTreeSet<String> + Send + Sync>;
+type Wanted = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// All mirrors of a process.
 pub struct Mirrors<M> {
@@ -74,12 +75,11 @@ where
     {
         let (changes, changed) = mpsc::unbounded_channel();
         let home = Arc::new(home);
-        let (known, of_known) = (owners.clone(), home.clone());
+        let of_known = home.clone();
+        let at_home: Index<K> = owners.index(move |owner| of_known(owner));
         let mirrors = Self {
             open: Arc::default(),
-            wanted: Arc::new(Box::new(move || {
-                known.list().iter().filter_map(|owner| of_known(owner)).collect()
-            })),
+            wanted: Arc::new(Box::new(move |namespace| at_home.contains(namespace))),
             changes,
             stop: stop.clone(),
         };
@@ -120,7 +120,7 @@ where
         }
         // Looked at under the lock under which mirrors are closed: the owners' mirror forgets an owner first and tells of
         // it then, so what is opened here is closed by what is told later.
-        if !(self.wanted)().contains(namespace) {
+        if !(self.wanted)(namespace) {
             return Ok(None);
         }
         if let Some(stale) = open.remove(namespace) {
@@ -157,9 +157,8 @@ fn lock<M>(open: &Open<M>) -> MutexGuard<'_, BTreeMap<String, Mirror<M>>> {
 
 fn close_unwanted<M>(open: &Open<M>, wanted: &Wanted) {
     let mut open = lock(open);
-    let wanted = wanted();
     open.retain(|namespace, mirror| {
-        let stays = wanted.contains(namespace);
+        let stays = wanted(namespace);
         if !stays {
             mirror.stop.cancel();
         }

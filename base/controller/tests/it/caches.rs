@@ -77,6 +77,112 @@ async fn a_mirror_that_lost_its_watch_finds_out_what_it_missed() {
     assert_eq!(missed, [("gone".to_owned(), true), ("new".to_owned(), false)]);
 }
 
+fn value(map: &ConfigMap) -> Option<String> {
+    map.data.as_ref()?.get("value").cloned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn index_made_before_and_after_the_first_list_shows_the_same() {
+    let server = start().await;
+    server.create("b").await;
+    server.create("a").await;
+    let cache = server.cache();
+    let before = cache.index(value);
+    cache.ready().await;
+    let after = cache.index(value);
+    let mut changes = cache.subscribe();
+    assert_eq!(before.keys("0"), [key("a"), key("b")]);
+    assert_eq!(after.keys("0"), [key("a"), key("b")]);
+    apply(&server.maps, &map("a", "1"), "t").await.unwrap();
+    changes.next().await;
+    for index in [&before, &after] {
+        // Subscribers hear of a change when the index shows it.
+        assert_eq!((index.keys("0"), index.keys("1")), (vec![key("b")], vec![key("a")]));
+        assert_eq!(index.get("1").map(|map| value(&map)), Some(Some("1".to_owned())));
+    }
+    drop(after);
+    delete(&server.maps, "a").await.unwrap();
+    assert!(changes.next().await.deleted);
+    assert!(!before.contains("1") && before.counts().len() == 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn relist_updates_the_index_of_what_came_changed_and_went_meanwhile() {
+    let server = start().await;
+    for name in ["changes", "goes", "stays"] {
+        server.create(name).await;
+    }
+    let cut = Arc::new(AtomicBool::new(true));
+    let is_cut = cut.clone();
+    let client = inject_faults(server.client.clone(), move |call| match call.verb {
+        Verb::Watch if is_cut.load(Ordering::SeqCst) => Injected::Answer(410),
+        _ => Injected::Pass,
+    });
+    let api: Api<ConfigMap> = Api::namespaced(client, "default");
+    let cache = Cache::start(api, watcher::Config::default().labels("test=yes"), server.stop.clone());
+    let index = cache.index(value);
+    cache.ready().await;
+    assert_eq!(index.keys("0"), [key("changes"), key("goes"), key("stays")]);
+    let mut changes = cache.subscribe_to(&key("goes"));
+    delete(&server.maps, "goes").await.unwrap();
+    apply(&server.maps, &map("changes", "1"), "t").await.unwrap();
+    server.create("comes").await;
+    cut.store(false, Ordering::SeqCst);
+    assert!(changes.next().await.deleted);
+    // What is gone is noticed at the end of the list, after what has come and changed.
+    assert_eq!(index.keys("0"), [key("comes"), key("stays")]);
+    assert_eq!(index.keys("1"), [key("changes")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn wait_for_one_object_does_not_look_at_changes_of_others() {
+    let server = start().await;
+    let cache = server.cache();
+    cache.ready().await;
+    let looks = Arc::new(AtomicUsize::new(0));
+    let (counter, waiting, awaited) = (looks.clone(), cache.clone(), key("awaited"));
+    let wait = tokio::spawn(async move {
+        let judge = |map: Option<&ConfigMap>| {
+            counter.fetch_add(1, Ordering::SeqCst);
+            match map {
+                Some(_) => Judgement::Done(()),
+                None => Judgement::NotYet("it has not been seen".to_owned()),
+            }
+        };
+        waiting.wait_until(&awaited, Duration::from_secs(60), judge).await
+    });
+    let mut changes = cache.subscribe();
+    for number in 0..20 {
+        server.create(&format!("other-{number}")).await;
+        changes.next().await;
+    }
+    server.create("awaited").await;
+    wait.await.unwrap().unwrap();
+    assert_eq!(looks.load(Ordering::SeqCst), 2, "at the beginning and at the end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn wait_in_a_namespace_ends_with_a_change_in_it() {
+    let server = start().await;
+    let cache = server.cache();
+    let judge = |cache: &Cache<ConfigMap>| match cache.list_in("default").len() {
+        2 => Judgement::Done(()),
+        there => Judgement::NotYet(format!("{there} of 2")),
+    };
+    let (waited, ()) = tokio::join!(
+        cache.wait_in("default", "two maps", Duration::from_secs(60), judge),
+        async {
+            server.create("a").await;
+            server.create("b").await;
+        }
+    );
+    waited.unwrap();
+    let late = cache.wait_in("other", "two maps", Duration::from_secs(5), |_| {
+        Judgement::<()>::NotYet("none is there".to_owned())
+    });
+    assert!(late.await.unwrap_err().to_string().contains("none is there"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_mirror_that_may_not_read_says_so_and_is_never_empty_by_mistake() {
     let server = start().await;
