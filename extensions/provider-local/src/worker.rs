@@ -108,7 +108,7 @@ impl Workers {
         };
         let joined = async {
             self.deployments
-                .wait_for("machines to join", JOIN_TIMEOUT, judge)
+                .wait_in(namespace, "machines to join", JOIN_TIMEOUT, judge)
                 .await
                 .map_err(|waited| {
                     // The deployment's own change is the last of a chain; the machines' reason may be newer than it.
@@ -120,7 +120,7 @@ impl Workers {
                 })
         };
         let saying = async {
-            let mut changes = self.machines.subscribe();
+            let mut changes = self.machines.subscribe_in(namespace);
             let mut said = None;
             loop {
                 tokio::time::sleep(SAY_AFTER).await;
@@ -181,7 +181,8 @@ impl Workers {
     /// Waits until no machine set is of a class that is not among `kept`: a machine can only be removed by its
     /// class.
     async fn wait_unused(&self, context: &Context, namespace: &str, kept: &BTreeSet<String>) -> Result<(), Fault> {
-        let unused = self.sets.wait_for("replaced machines to go", REMOVAL_TIMEOUT, |sets| {
+        let what = "replaced machines to go";
+        let unused = self.sets.wait_in(namespace, what, REMOVAL_TIMEOUT, |sets| {
             let old = sets.list_in(namespace).into_iter().find(|set| {
                 let spec = set.spec.template.as_ref().and_then(|template| template.spec.as_ref());
                 let class = spec
@@ -208,7 +209,7 @@ impl Workers {
         };
         let gone = self
             .deployments
-            .wait_for("machines to go", REMOVAL_TIMEOUT, |deployments| {
+            .wait_in(namespace, "machines to go", REMOVAL_TIMEOUT, |deployments| {
                 let left = deployments
                     .list_in(namespace)
                     .iter()

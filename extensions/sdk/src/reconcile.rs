@@ -228,8 +228,8 @@ async fn watch_for_change<K: ExtensionObject>(
     object: &K,
     obsolete: CancellationToken,
 ) -> std::convert::Infallible {
-    let mut changes = cache.subscribe();
     let key = ObjectKey::of(object);
+    let mut changes = cache.subscribe_to(&key);
     let stays = |now: &K| now.meta().uid == object.meta().uid && now.meta().generation <= object.meta().generation;
     loop {
         // Looked at first: it may have changed between its last write and the subscription.
