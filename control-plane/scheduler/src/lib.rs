@@ -10,7 +10,7 @@ mod report;
 use api_core::v1beta1::{CloudProfile, ExposureClass, NamespacedCloudProfile, Seed, Shoot};
 use api_meta::Fault;
 use base_clock::Clock;
-use base_controller::{Cache, Change, Controller, Next, ObjectKey, Recorder};
+use base_controller::{Cache, Change, Controller, Index, Next, ObjectKey, Recorder};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use tokio_util::sync::CancellationToken;
@@ -21,6 +21,9 @@ pub use plan::{Decision, Strategy, plan};
 /// The value of `spec.schedulerName` that this scheduler answers to.
 pub const SCHEDULER_NAME: &str = "default-scheduler";
 
+/// The one value of the index of Shoots that wait for a seed.
+const PENDING: &str = "pending";
+
 /// Schedules shoots until `stop`, into seeds of their own region. `client` reaches the garden as the scheduler's user.
 pub async fn run(client: Client, clock: Clock, stop: CancellationToken) {
     run_with(client, clock, Strategy::default(), stop).await;
@@ -30,7 +33,7 @@ pub async fn run(client: Client, clock: Clock, stop: CancellationToken) {
 pub async fn run_with(client: Client, clock: Clock, strategy: Strategy, stop: CancellationToken) {
     let context = Context::start(client, clock, strategy, &stop);
     let caches = context.caches.clone();
-    let pending = caches.shoots.clone();
+    let pending = caches.pending.clone();
     let controller = Controller::new("scheduler", caches.shoots.clone())
         .only(is_ours)
         .watches(&caches.seeds, all_pending(&pending))
@@ -57,29 +60,20 @@ fn is_ours(shoot: &Shoot) -> bool {
             .is_none_or(|name| name == SCHEDULER_NAME)
 }
 
-fn pending_keys(shoots: &Cache<Shoot>) -> Vec<ObjectKey> {
-    shoots
-        .list()
-        .iter()
-        .filter(|shoot| is_ours(shoot))
-        .map(|shoot| ObjectKey::of(&**shoot))
-        .collect()
-}
-
 /// A change of anything the decision depends on calls for every shoot without seed.
-fn all_pending<R: Resource>(shoots: &Cache<Shoot>) -> impl Fn(&Change<R>) -> Vec<ObjectKey> + Send + Sync + 'static {
-    let shoots = shoots.clone();
-    move |_| pending_keys(&shoots)
+fn all_pending<R: Resource>(pending: &Index<Shoot>) -> impl Fn(&Change<R>) -> Vec<ObjectKey> + Send + Sync + 'static {
+    let pending = pending.clone();
+    move |_| pending.keys(PENDING)
 }
 
 /// A shoot that leaves a seed may make room there.
-fn room_made(shoots: &Cache<Shoot>) -> impl Fn(&Change<Shoot>) -> Vec<ObjectKey> + Send + Sync + 'static {
-    let shoots = shoots.clone();
+fn room_made(pending: &Index<Shoot>) -> impl Fn(&Change<Shoot>) -> Vec<ObjectKey> + Send + Sync + 'static {
+    let pending = pending.clone();
     move |change| {
         let seed = |shoot: &Shoot| shoot.spec.seed_name.clone();
         let before = change.old.as_deref().unwrap_or(&change.object);
         let left = seed(before).is_some() && change.new().and_then(seed) != seed(before);
-        if left { pending_keys(&shoots) } else { Vec::new() }
+        if left { pending.keys(PENDING) } else { Vec::new() }
     }
 }
 
@@ -87,6 +81,10 @@ fn room_made(shoots: &Cache<Shoot>) -> impl Fn(&Change<Shoot>) -> Vec<ObjectKey>
 #[derive(Clone)]
 pub(crate) struct Caches {
     pub(crate) shoots: Cache<Shoot>,
+    /// Those that have a seed, by its name.
+    pub(crate) by_seed: Index<Shoot>,
+    /// Those that wait for a seed from this scheduler, by [`PENDING`].
+    pub(crate) pending: Index<Shoot>,
     pub(crate) seeds: Cache<Seed>,
     pub(crate) profiles: Cache<CloudProfile>,
     pub(crate) namespaced_profiles: Cache<NamespacedCloudProfile>,
@@ -117,8 +115,11 @@ impl Context {
         {
             Cache::start(Api::all(client.clone()), watcher::Config::default(), stop.clone())
         }
+        let shoots: Cache<Shoot> = mirror(&client, stop);
         let caches = Caches {
-            shoots: mirror(&client, stop),
+            by_seed: shoots.index(|shoot| shoot.spec.seed_name.clone()),
+            pending: shoots.index(|shoot| is_ours(shoot).then(|| PENDING.to_owned())),
+            shoots,
             seeds: mirror(&client, stop),
             profiles: mirror(&client, stop),
             namespaced_profiles: mirror(&client, stop),

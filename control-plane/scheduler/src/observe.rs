@@ -29,19 +29,13 @@ pub(crate) async fn observe(shoot: &Shoot, caches: &Caches) -> Seen {
     caches.profiles.ready().await;
     caches.namespaced_profiles.ready().await;
     caches.exposure_classes.ready().await;
-    let mut shoots_per_seed = BTreeMap::new();
-    for other in caches.shoots.list() {
-        if let Some(seed) = &other.spec.seed_name {
-            *shoots_per_seed.entry(seed.clone()).or_insert(0) += 1;
-        }
-    }
     let class = shoot.spec.exposure_class_name.as_deref();
     let class = class.and_then(|name| caches.exposure_classes.get(&ObjectKey::cluster(name)));
     Seen {
         profile: profile(shoot, caches),
         exposure_class: class.map_or(Found::Absent, |class| Found::Present((*class).clone())),
         seeds: caches.seeds.list(),
-        shoots_per_seed,
+        shoots_per_seed: caches.by_seed.counts(),
     }
 }
 
