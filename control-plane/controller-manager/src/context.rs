@@ -1,5 +1,6 @@
 //! What every controller here needs: the client, the clock, and one mirror per kind that all share.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use api_core::security::CredentialsBinding;
@@ -10,7 +11,7 @@ use api_core::v1beta1::{
 use api_meta::labels;
 use api_meta::names::SEED_LEASE_NAMESPACE;
 use base_clock::Clock;
-use base_controller::{Cache, Recorder};
+use base_controller::{Cache, Index, ObjectKey, Recorder};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
@@ -25,12 +26,20 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Caches {
     pub(crate) seeds: Cache<Seed>,
     pub(crate) shoots: Cache<Shoot>,
+    /// By the seeds in spec and status.
+    pub(crate) shoots_by_seed: Index<Shoot>,
+    /// By the SecretBinding that they name, as `<namespace>/<name>`.
+    pub(crate) shoots_by_secret_binding: Index<Shoot>,
+    /// The same by CredentialsBinding.
+    pub(crate) shoots_by_credentials_binding: Index<Shoot>,
     pub(crate) projects: Cache<Project>,
     pub(crate) registrations: Cache<ControllerRegistration>,
     pub(crate) deployments: Cache<ControllerDeployment>,
     pub(crate) installations: Cache<ControllerInstallation>,
     pub(crate) buckets: Cache<BackupBucket>,
     pub(crate) entries: Cache<BackupEntry>,
+    /// By [`seed_and_bucket`].
+    pub(crate) entries_by_place: Index<BackupEntry>,
     pub(crate) secret_bindings: Cache<SecretBinding>,
     pub(crate) credentials_bindings: Cache<CredentialsBinding>,
     /// Without what is in them: no copy of credentials is kept here.
@@ -52,6 +61,22 @@ pub(crate) struct Context {
     pub(crate) recorder: Recorder,
 }
 
+/// The seeds that a Shoot's control plane is, was or will be in.
+pub(crate) fn seeds_of(shoot: &Shoot) -> BTreeSet<String> {
+    let in_status = shoot.status.as_ref().and_then(|status| status.seed_name.clone());
+    shoot.spec.seed_name.clone().into_iter().chain(in_status).collect()
+}
+
+/// Where a BackupEntry lies.
+pub(crate) fn seed_and_bucket(seed: &str, bucket: &str) -> String {
+    format!("{seed}/{bucket}")
+}
+
+/// The binding of this name in the Shoot's namespace.
+fn named(shoot: &Shoot, binding: Option<&String>) -> Option<String> {
+    Some(ObjectKey::namespaced(shoot.metadata.namespace.clone()?, binding?).to_string())
+}
+
 /// Field manager of everything written here by server-side apply.
 pub(crate) const MANAGER: &str = "gardener-controller-manager";
 
@@ -64,15 +89,25 @@ impl Context {
             Cache::start(api, watcher::Config::default(), stop.clone())
         }
         let of_seeds = watcher::Config::default().labels(&format!("{}={}", labels::ROLE, labels::role::SEED));
+        let shoots: Cache<Shoot> = mirror(Api::all(client.clone()), stop);
+        let entries: Cache<BackupEntry> = mirror(Api::all(client.clone()), stop);
         let caches = Caches {
             seeds: mirror(Api::all(client.clone()), stop),
-            shoots: mirror(Api::all(client.clone()), stop),
+            shoots_by_seed: shoots.index(seeds_of),
+            shoots_by_secret_binding: shoots.index(|shoot| named(shoot, shoot.spec.secret_binding_name.as_ref())),
+            shoots_by_credentials_binding: shoots
+                .index(|shoot| named(shoot, shoot.spec.credentials_binding_name.as_ref())),
+            shoots,
             projects: mirror(Api::all(client.clone()), stop),
             registrations: mirror(Api::all(client.clone()), stop),
             deployments: mirror(Api::all(client.clone()), stop),
             installations: mirror(Api::all(client.clone()), stop),
             buckets: mirror(Api::all(client.clone()), stop),
-            entries: mirror(Api::all(client.clone()), stop),
+            entries_by_place: entries.index(|entry| {
+                let seed = entry.spec.seed_name.as_deref()?;
+                Some(seed_and_bucket(seed, &entry.spec.bucket_name))
+            }),
+            entries,
             secret_bindings: mirror(Api::all(client.clone()), stop),
             credentials_bindings: mirror(Api::all(client.clone()), stop),
             secrets: mirror(Api::all(client.clone()), stop),

@@ -11,7 +11,7 @@ use api_core::security::CredentialsBinding;
 use api_core::v1beta1::{SecretBinding, Shoot};
 use api_meta::{Fault, finalizers};
 use base_client::{add_finalizer, has_finalizer, remove_finalizer};
-use base_controller::{Cache, Change, Controller, EventType, Next, ObjectKey};
+use base_controller::{Cache, Change, Controller, EventType, Index, Next, ObjectKey};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::PartialObjectMeta;
@@ -34,6 +34,8 @@ pub(crate) trait Binding:
     fn of_shoot(shoot: &Shoot) -> Option<&str>;
     /// The mirror of this kind.
     fn cache(caches: &Caches) -> &Cache<Self>;
+    /// The Shoots by the binding of this kind that they name.
+    fn users(caches: &Caches) -> &Index<Shoot>;
 }
 
 impl Binding for SecretBinding {
@@ -48,6 +50,10 @@ impl Binding for SecretBinding {
 
     fn cache(caches: &Caches) -> &Cache<Self> {
         &caches.secret_bindings
+    }
+
+    fn users(caches: &Caches) -> &Index<Shoot> {
+        &caches.shoots_by_secret_binding
     }
 }
 
@@ -70,6 +76,10 @@ impl Binding for CredentialsBinding {
     fn cache(caches: &Caches) -> &Cache<Self> {
         &caches.credentials_bindings
     }
+
+    fn users(caches: &Caches) -> &Index<Shoot> {
+        &caches.shoots_by_credentials_binding
+    }
 }
 
 /// Keeps all bindings of one kind.
@@ -86,6 +96,10 @@ pub(crate) async fn run<B: Binding>(context: Context, stop: CancellationToken) {
     };
     Controller::new(format!("{}-finalizers", B::plural(&())), B::cache(&caches).clone())
         .watches(&caches.shoots, |change| {
+            let before = change.old.as_deref().map(B::of_shoot);
+            if change.new().is_some_and(|now| before == Some(B::of_shoot(now))) {
+                return Vec::new();
+            }
             let both = [Some(&change.object), change.old.as_ref()];
             let named = both
                 .into_iter()
@@ -109,10 +123,14 @@ async fn reconcile<B: Binding>(context: &Context, binding: &Arc<B>) -> Result<Ne
     caches.credentials_bindings.ready().await;
     let namespace = binding.namespace().unwrap_or_default();
     let secret = binding.secret().and_then(|key| caches.secrets.get(&key));
+    let deleting = binding.meta().deletion_timestamp.is_some();
     let seen = Seen {
-        deleting: binding.meta().deletion_timestamp.is_some(),
+        deleting,
         held: has_finalizer(&**binding, finalizers::GARDENER),
-        shoots: shoots_of(caches, &**binding),
+        shoots: match deleting {
+            true => shoots_of(caches, &**binding),
+            false => Vec::new(),
+        },
         secret: secret.as_ref().map(|secret| plan::Secret {
             deleting: secret.metadata.deletion_timestamp.is_some(),
             held: has_finalizer(&**secret, finalizers::EXTERNAL_GARDENER),
@@ -147,10 +165,8 @@ async fn reconcile<B: Binding>(context: &Context, binding: &Arc<B>) -> Result<Ne
 }
 
 fn shoots_of<B: Binding>(caches: &Caches, binding: &B) -> Vec<String> {
-    let (namespace, name) = (binding.namespace().unwrap_or_default(), binding.name_any());
-    let shoots = caches.shoots.list_in(&namespace);
-    let using = shoots.iter().filter(|shoot| B::of_shoot(shoot) == Some(name.as_str()));
-    using.map(|shoot| shoot.name_any()).collect()
+    let using = B::users(caches).keys(&ObjectKey::of(binding).to_string());
+    using.into_iter().map(|shoot| shoot.name).collect()
 }
 
 /// Whether another binding, of either kind, needs the Secret behind this one.
@@ -162,7 +178,10 @@ fn needed_by_others<B: Binding>(caches: &Caches, binding: &B) -> bool {
 
 fn needed_by<B: Binding>(caches: &Caches, secret: &ObjectKey, but: Option<&str>) -> bool {
     // Two that go at once both let the Secret go: were each to leave it to the other, nobody would.
-    let needs = |other: &B| other.meta().deletion_timestamp.is_none() || !shoots_of(caches, other).is_empty();
+    let needs = |other: &B| {
+        let used = B::users(caches).contains(&ObjectKey::of(other).to_string());
+        other.meta().deletion_timestamp.is_none() || used
+    };
     B::cache(caches)
         .list()
         .iter()

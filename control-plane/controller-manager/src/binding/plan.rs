@@ -7,7 +7,7 @@ pub(crate) struct Seen {
     pub(crate) deleting: bool,
     /// Whether it carries our finalizer.
     pub(crate) held: bool,
-    /// Names of the Shoots that use it.
+    /// Names of the Shoots that use it, if it is being deleted.
     pub(crate) shoots: Vec<String>,
     /// The Secret behind it, if there is one.
     pub(crate) secret: Option<Secret>,

@@ -5,6 +5,7 @@
 mod apply;
 mod finalizers;
 mod hash;
+mod needs;
 mod observe;
 mod plan;
 mod report;
@@ -15,19 +16,22 @@ use std::sync::Arc;
 use api_core::v1beta1::{ControllerInstallation, Seed, Shoot};
 use api_meta::Fault;
 use base_controller::{Cache, Change, Controller, Next, ObjectKey};
-use kube::{Resource, ResourceExt};
+use kube::Resource;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 
 use hash::Deployments;
+use needs::ShootNeeds;
 
 pub(crate) use finalizers::{run_deployment_finalizers, run_registration_finalizers};
 pub(crate) use standing::run_standing;
 
 /// Keeps the installations of every seed.
 pub(crate) async fn run_installations(context: Context, stop: CancellationToken) {
-    let (caches, deployments) = (context.caches.clone(), Arc::new(Deployments::default()));
+    let caches = context.caches.clone();
+    let (deployments, needs) = (Arc::new(Deployments::default()), Arc::new(ShootNeeds::default()));
+    let noted = needs.clone();
     Controller::new("installations", caches.seeds.clone())
         .watches(&caches.registrations, all_seeds(&caches.seeds))
         .watches(&caches.deployments, all_seeds(&caches.seeds))
@@ -38,16 +42,25 @@ pub(crate) async fn run_installations(context: Context, stop: CancellationToken)
         .watches(&caches.entries, |change| {
             keys([change.object.spec.seed_name.as_deref()])
         })
-        .watches(&caches.shoots, shoot_seeds)
+        .watches(&caches.shoots, move |change| {
+            let (seeds, shoot) = (shoot_seeds(change), ObjectKey::of(&*change.object));
+            seeds.iter().for_each(|seed| noted.note(&seed.name, &shoot));
+            seeds
+        })
         .run(stop, move |seed| {
-            let (context, deployments) = (context.clone(), deployments.clone());
-            async move { reconcile(&context, &deployments, &seed).await }
+            let (context, deployments, needs) = (context.clone(), deployments.clone(), needs.clone());
+            async move { reconcile(&context, &deployments, &needs, &seed).await }
         })
         .await;
 }
 
-async fn reconcile(context: &Context, deployments: &Deployments, seed: &Arc<Seed>) -> Result<Next, Fault> {
-    let seen = observe::observe(seed, &context.caches, deployments).await;
+async fn reconcile(
+    context: &Context,
+    deployments: &Deployments,
+    needs: &ShootNeeds,
+    seed: &Arc<Seed>,
+) -> Result<Next, Fault> {
+    let seen = observe::observe(seed, &context.caches, deployments, needs).await;
     let plan = plan::plan(&seen);
     let done = apply::apply(context, &seen, &plan).await?;
     report::report(context, &seen, &plan, &done).await;
@@ -95,9 +108,4 @@ fn shoot_seeds(change: &Change<Shoot>) -> Vec<ObjectKey> {
         status_seed(now),
         before.and_then(status_seed),
     ])
-}
-
-/// `<namespace>/<name>`.
-fn full_name(shoot: &Shoot) -> String {
-    format!("{}/{}", shoot.namespace().unwrap_or_default(), shoot.name_any())
 }

@@ -1,13 +1,14 @@
 //! What is known about one seed, out of the mirrors. It never calls the API.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api_core::v1beta1::{BackupBucket, BackupEntry, ControllerInstallation, ControllerRegistration, Seed, Shoot};
+use api_core::v1beta1::{BackupBucket, ControllerInstallation, ControllerRegistration, Seed};
 use kube::ResourceExt;
 
 use super::hash::{Deployments, Hashed};
-use crate::context::Caches;
+use super::needs::{Needs, ShootNeeds};
+use crate::context::{Caches, seed_and_bucket};
 
 /// Everything the plan of one seed is made from.
 pub(crate) struct Seen {
@@ -18,14 +19,14 @@ pub(crate) struct Seen {
     pub(crate) installations: Vec<Arc<ControllerInstallation>>,
     /// All of them: entries name them.
     pub(crate) buckets: Vec<Arc<BackupBucket>>,
-    /// Those of this seed.
-    pub(crate) entries: Vec<Arc<BackupEntry>>,
-    /// Those whose control plane is, was or will be in this seed.
-    pub(crate) shoots: Vec<Arc<Shoot>>,
+    /// Names of the buckets in which entries of this seed lie.
+    pub(crate) buckets_of_entries: BTreeSet<String>,
+    /// Needs of those whose control plane is, was or will be in this seed.
+    pub(crate) shoots: Arc<Needs>,
 }
 
 /// Waits until all mirrors have been filled once, then reads them.
-pub(crate) async fn observe(seed: &Arc<Seed>, caches: &Caches, deployments: &Deployments) -> Seen {
+pub(crate) async fn observe(seed: &Arc<Seed>, caches: &Caches, deployments: &Deployments, needs: &ShootNeeds) -> Seen {
     caches.registrations.ready().await;
     caches.deployments.ready().await;
     caches.installations.ready().await;
@@ -34,32 +35,29 @@ pub(crate) async fn observe(seed: &Arc<Seed>, caches: &Caches, deployments: &Dep
     caches.shoots.ready().await;
     let name = seed.name_any();
     let here = |other: Option<&String>| other == Some(&name);
-    let shoots = caches.shoots.list().into_iter().filter(|shoot| {
-        let in_status = shoot.status.as_ref().and_then(|status| status.seed_name.as_ref());
-        here(shoot.spec.seed_name.as_ref()) || here(in_status)
-    });
     let installations = caches
         .installations
         .list()
         .into_iter()
         .filter(|installation| here(installation.spec.seed_ref.as_ref().and_then(|seed| seed.name.as_ref())));
+    let registrations = caches.registrations.list();
+    let registrations: Vec<ControllerRegistration> = registrations.iter().map(|one| (**one).clone()).collect();
+    let buckets = caches.buckets.list();
+    let with_entries = buckets.iter().map(|bucket| bucket.name_any());
     Seen {
         seed: seed.clone(),
-        registrations: caches
-            .registrations
-            .list()
-            .iter()
-            .map(|registration| (**registration).clone())
-            .collect(),
+        shoots: needs.of(
+            seed,
+            &registrations,
+            |key| caches.shoots.get(key),
+            || caches.shoots_by_seed.list(&name),
+        ),
+        registrations,
         deployments: deployments.hashed(caches.deployments.list()),
         installations: installations.collect(),
-        buckets: caches.buckets.list(),
-        entries: caches
-            .entries
-            .list()
-            .into_iter()
-            .filter(|entry| here(entry.spec.seed_name.as_ref()))
+        buckets_of_entries: with_entries
+            .filter(|bucket| caches.entries_by_place.contains(&seed_and_bucket(&name, bucket)))
             .collect(),
-        shoots: shoots.collect(),
+        buckets,
     }
 }

@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api_core::v1beta1::{
-    ControllerDeployment, ControllerDeploymentPolicy, ControllerInstallation, ControllerInstallationSpec,
+    BackupBucket, ControllerDeployment, ControllerDeploymentPolicy, ControllerInstallation, ControllerInstallationSpec,
     ControllerRegistration, Seed,
 };
 use api_extensions::ExtensionKind;
 use api_meta::conditions::installation::REQUIRED;
 use api_meta::{Condition, ConditionStatus, Kind, ObjectReference, annotations, labels};
-use api_rules::{KindType, is_responsible, required_types_for_seed, required_types_for_shoot};
+use api_rules::{KindType, is_responsible, required_types_for_seed};
+use base_controller::ObjectKey;
 use kube::core::{Selector, SelectorExt};
 use kube::{Resource, ResourceExt};
 use serde_json::json;
 
-use super::full_name;
 use super::hash::{Hashed, hash};
 use super::observe::Seen;
 
@@ -28,10 +28,10 @@ const SUFFIX_LENGTH: usize = 5;
 pub(crate) enum Needer {
     /// The seed itself.
     Seed,
-    /// A backup bucket or entry, by kind and name.
+    /// A backup bucket, or the backup entries in one.
     Backup(String),
-    /// A shoot, by `<namespace>/<name>`.
-    Shoot(String),
+    /// A shoot.
+    Shoot(ObjectKey),
 }
 
 /// What cannot be done, and for whom.
@@ -104,7 +104,7 @@ pub(crate) fn plan(seen: &Seen) -> Plan {
     plan
 }
 
-/// Every kind and type that something in the seed needs, with who needs it.
+/// Every kind and type that something in the seed needs, with who needs it beside Shoots: those are many.
 fn wanted_types(seen: &Seen) -> BTreeMap<KindType, BTreeSet<Needer>> {
     let mut wanted: BTreeMap<KindType, BTreeSet<Needer>> = BTreeMap::new();
     let mut want = |types: KindType, needer: Needer| {
@@ -125,24 +125,17 @@ fn wanted_types(seen: &Seen) -> BTreeMap<KindType, BTreeSet<Needer>> {
             needer,
         );
     }
-    for entry in &seen.entries {
-        // An entry whose bucket is gone has nowhere to be; its own controller says so.
-        if let Some(bucket) = seen
-            .buckets
-            .iter()
-            .find(|bucket| bucket.name_any() == entry.spec.bucket_name)
-        {
-            let needer = Needer::Backup(format!("BackupEntry {}", entry.name_any()));
-            want(
-                KindType::new(ExtensionKind::BackupEntry, &bucket.spec.provider.type_),
-                needer,
-            );
-        }
+    // Entries whose bucket is gone have nowhere to be; their own controller says so.
+    let with_entries = |bucket: &&Arc<BackupBucket>| seen.buckets_of_entries.contains(&bucket.name_any());
+    for bucket in seen.buckets.iter().filter(with_entries) {
+        let needer = Needer::Backup(format!("BackupEntries in BackupBucket {}", bucket.name_any()));
+        want(
+            KindType::new(ExtensionKind::BackupEntry, &bucket.spec.provider.type_),
+            needer,
+        );
     }
-    for shoot in &seen.shoots {
-        for types in required_types_for_shoot(shoot, &seen.seed, &seen.registrations) {
-            want(types, Needer::Shoot(full_name(shoot)));
-        }
+    for types in seen.shoots.types() {
+        wanted.entry(types.clone()).or_default();
     }
     wanted
 }
@@ -162,9 +155,10 @@ fn wanted_registrations(
             .map(ResourceExt::name_any)
             .collect();
         if responsible.is_empty() {
+            let shoots = seen.shoots.needing(types).cloned().map(Needer::Shoot);
             plan.problems.push(Problem::NotRegistered {
                 wanted: types.clone(),
-                needed_by: needed_by.clone(),
+                needed_by: needed_by.iter().cloned().chain(shoots).collect(),
             });
         }
         names.extend(responsible);
@@ -366,6 +360,7 @@ mod tests {
     use api_core::v1beta1::Shoot;
     use serde::de::DeserializeOwned;
 
+    use super::super::needs::Needs;
     use super::*;
 
     fn object<T: DeserializeOwned>(value: serde_json::Value) -> T {
@@ -394,16 +389,22 @@ mod tests {
             deployments: BTreeMap::from([("local".to_owned(), Hashed::new(Arc::new(deployment)))]),
             installations: Vec::new(),
             buckets: Vec::new(),
-            entries: Vec::new(),
-            shoots: Vec::new(),
+            buckets_of_entries: BTreeSet::new(),
+            shoots: Arc::default(),
         }
     }
 
     fn shoot(network: &str) -> Arc<Shoot> {
         Arc::new(object(
-            json!({"metadata": {"name": "s", "namespace": "garden-dev"}, "spec": {"networking": {"type": network},
+            json!({"metadata": {"name": format!("with-{network}"), "namespace": "garden-dev"}, "spec": {"networking": {"type": network},
             "provider": {"type": "local", "workers": [{"name": "a", "machine": {"type": "m"}}]}}}),
         ))
+    }
+
+    impl Seen {
+        fn with(&mut self, shoots: &[Arc<Shoot>]) {
+            self.shoots = Arc::new(Needs::new(shoots, &self.seed, &self.registrations));
+        }
     }
 
     /// Does what the plan says, as an API server would.
@@ -455,10 +456,10 @@ mod tests {
     #[test]
     fn a_missing_registration_is_said_and_holds_nothing_back() {
         let mut seen = seen();
-        seen.shoots = vec![shoot("nobody"), shoot("flat")];
+        seen.with(&[shoot("nobody"), shoot("flat")]);
         let found = plan(&seen);
         assert_eq!(registrations(&found.create), ["local", "idle"]);
-        let needed_by = BTreeSet::from([Needer::Shoot("garden-dev/s".into())]);
+        let needed_by = BTreeSet::from([Needer::Shoot(ObjectKey::namespaced("garden-dev", "with-nobody"))]);
         assert_eq!(
             found.problems,
             [Problem::NotRegistered {
@@ -471,10 +472,10 @@ mod tests {
     #[test]
     fn what_is_no_longer_needed_goes_unless_objects_still_need_it() {
         let mut seen = seen();
-        seen.shoots = vec![shoot("flat")];
+        seen.with(&[shoot("flat")]);
         let first = plan(&seen);
         settle(&mut seen, first);
-        seen.shoots.clear();
+        seen.with(&[]);
         let mut held = (*seen.installations[1]).clone();
         held.status = object(json!({"conditions": [{"type": "Required", "status": "True"}]}));
         let free = std::mem::replace(&mut seen.installations[1], Arc::new(held));
@@ -494,12 +495,13 @@ mod tests {
                 json!({"metadata": {"name": "auto"}, "spec": {"resources": [
                 {"kind": "Extension", "type": "audit", "autoEnable": [cluster], "clusterCompatibility": [cluster]}]}}),
             ));
-            seen.shoots = shoots;
+            seen.with(&shoots);
             let first = plan(&seen);
             settle(&mut seen, first);
             let made = of_registration(&seen, "auto").expect("it is on by itself").name_any();
             let going = seen.registrations.last_mut().expect("just pushed");
             going.metadata.deletion_timestamp = object(json!("2026-01-01T00:00:00Z"));
+            seen.with(&shoots);
             let second = plan(&seen);
             assert_eq!(second.delete, [made], "on for every {cluster}");
             settle(&mut seen, second);
@@ -549,7 +551,7 @@ mod tests {
             ),
         ];
         assert_eq!(registrations(&plan(&seen).create), ["always"]);
-        seen.shoots = vec![shoot("flat")];
+        seen.with(&[shoot("flat")]);
         assert_eq!(registrations(&plan(&seen).create), ["always", "with-shoots"]);
     }
 

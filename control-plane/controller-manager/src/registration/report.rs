@@ -4,7 +4,6 @@ use base_controller::EventType;
 use kube::Resource;
 
 use super::apply::Done;
-use super::full_name;
 use super::observe::Seen;
 use super::plan::{Needer, Plan, Problem};
 use crate::context::Context;
@@ -87,10 +86,10 @@ async fn report_missing(context: &Context, seen: &Seen, needed_by: impl Iterator
                     .await;
             }
             Needer::Shoot(name) => {
-                for shoot in seen.shoots.iter().filter(|shoot| full_name(shoot) == *name) {
+                if let Some(shoot) = context.caches.shoots.get(name) {
                     context
                         .recorder
-                        .record(&**shoot, EventType::Warning, NOT_REGISTERED, message)
+                        .record(&*shoot, EventType::Warning, NOT_REGISTERED, message)
                         .await;
                 }
             }
