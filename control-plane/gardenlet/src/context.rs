@@ -10,7 +10,7 @@ use api_meta::{Fault, labels, names};
 use api_resources::ManagedResource;
 use base_client::Connector;
 use base_clock::{Clock, Entropy};
-use base_controller::{Cache, Recorder};
+use base_controller::{Cache, Index, Recorder};
 use components_seed::CLUSTER_ROLE;
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
@@ -76,6 +76,8 @@ pub(crate) struct Context {
 /// Mirrors of garden objects.
 pub(crate) struct GardenCaches {
     pub shoots: Cache<core::Shoot>,
+    /// The same by technical ID, which is the name of their namespace in the seed; those that have none yet are not in it.
+    pub shoots_by_id: Index<core::Shoot>,
     pub seeds: Cache<core::Seed>,
     pub projects: Cache<core::Project>,
     pub registrations: Cache<core::ControllerRegistration>,
@@ -117,8 +119,10 @@ impl GardenCaches {
             labels::role::RESOURCE_REFERENCE,
         ];
         let referenced = watcher::Config::default().labels(&format!("{} in ({})", labels::ROLE, roles.join(",")));
+        let shoots: Cache<core::Shoot> = mirror(garden, stop);
         Self {
-            shoots: mirror(garden, stop),
+            shoots_by_id: shoots.index(technical_id),
+            shoots,
             seeds: mirror(garden, stop),
             projects: mirror(garden, stop),
             registrations: mirror(garden, stop),
@@ -138,6 +142,11 @@ impl GardenCaches {
             ),
         }
     }
+}
+
+fn technical_id(shoot: &core::Shoot) -> Option<String> {
+    let id = shoot.status.as_ref().map(|status| status.technical_id.clone());
+    id.filter(|id| !id.is_empty())
 }
 
 impl SeedCaches {

@@ -28,24 +28,22 @@ const OWNER_UID: &str = "backup.orangery.dev/owner-uid";
 pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
     let seed = context.config.seed_name().to_owned();
     let entries = context.garden_caches.backup_entries.clone();
-    let (waiting, concerned) = (entries.clone(), entries.clone());
+    let in_bucket = entries.index(|entry| Some(entry.spec.bucket_name.clone()));
+    let by_name = entries.index(|entry| entry.metadata.name.clone());
     let controller = Controller::new("backup-entry", entries)
         .only(move |entry| entry.spec.seed_name.as_deref() == Some(&seed))
         .watches(&context.garden_caches.backup_buckets, move |change| {
-            let bucket = change.object.name_any();
-            let of_it = |entry: &&Arc<core::BackupEntry>| entry.spec.bucket_name == bucket && !entry.is_content();
-            waiting
-                .list()
+            in_bucket
+                .list(&change.object.name_any())
                 .iter()
-                .filter(of_it)
+                .filter(|entry| !entry.is_content())
                 .map(|entry| ObjectKey::of(&**entry))
                 .collect()
         })
         .watches(context.seed_caches.of::<extensions::BackupEntry>(), move |change| {
-            let name = change.object.name_any();
-            let entries = concerned.list();
-            let of_it = entries.iter().filter(|entry| entry.name_any() == name);
+            let of_it = by_name.list(&change.object.name_any());
             of_it
+                .iter()
                 .filter(|entry| super::calls(change, || entry.is_content()))
                 .map(|entry| ObjectKey::of(&**entry))
                 .collect()

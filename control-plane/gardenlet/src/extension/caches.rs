@@ -2,7 +2,7 @@
 //! It never writes.
 
 use api_extensions::{ExtensionKind, ExtensionObject, Family, ForKind, ObjectView, PerKind};
-use base_controller::{Cache, Change, Controller, ObjectKey};
+use base_controller::{Cache, Change, Controller, Index, ObjectKey};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -18,15 +18,24 @@ struct Caches {
 }
 
 impl Family for Caches {
-    type Of<K: ExtensionObject> = Cache<K>;
+    type Of<K: ExtensionObject> = OfKind<K>;
 
-    fn make<K: ExtensionObject>(&mut self) -> Cache<K> {
-        Cache::start(
+    fn make<K: ExtensionObject>(&mut self) -> OfKind<K> {
+        let objects = Cache::start(
             Api::all(self.seed.clone()),
             watcher::Config::default(),
             self.stop.clone(),
-        )
+        );
+        let by_type = objects.index(|object: &K| Some(object.type_().to_lowercase()));
+        OfKind { objects, by_type }
     }
+}
+
+/// The cache of one kind.
+struct OfKind<K> {
+    objects: Cache<K>,
+    /// By type in lower case.
+    by_type: Index<K>,
 }
 
 /// What has happened to an extension object.
@@ -51,7 +60,7 @@ impl ExtensionCaches {
 
     /// The cache of one kind.
     pub(crate) fn of<K: ExtensionObject>(&self) -> &Cache<K> {
-        self.0.of()
+        &self.0.of::<K>().objects
     }
 
     /// Whether every kind has been listed once: before that, an object that is not seen may well exist.
@@ -67,6 +76,14 @@ impl ExtensionCaches {
                 shoot,
                 look: &mut look,
             });
+        }
+    }
+
+    /// Shows every type that an object of a kind has, in lower case. Takes time with the number of types, not of objects.
+    pub(crate) fn each_type(&self, mut look: impl FnMut(ExtensionKind, &str)) {
+        for kind in ExtensionKind::ALL {
+            let types = kind.with(Types(self));
+            types.iter().for_each(|type_| look(*kind, type_));
         }
     }
 
@@ -96,6 +113,17 @@ impl ForKind for IsReady<'_> {
 
     fn call<K: ExtensionObject>(self) -> bool {
         self.0.of::<K>().is_ready()
+    }
+}
+
+/// The types of one kind's objects.
+struct Types<'a>(&'a ExtensionCaches);
+
+impl ForKind for Types<'_> {
+    type Output = Vec<String>;
+
+    fn call<K: ExtensionObject>(self) -> Vec<String> {
+        self.0.0.of::<K>().by_type.counts().into_keys().collect()
     }
 }
 
@@ -205,5 +233,8 @@ mod tests {
             ["BackupEntry default--uid of type e", "Worker default/a of type w"]
         );
         assert_eq!(seen(None).len(), 5);
+        let mut types = Vec::new();
+        caches.each_type(|kind, type_| types.push(format!("{kind}/{type_}")));
+        assert_eq!(types, ["BackupBucket/b", "BackupEntry/e", "Worker/w"]);
     }
 }

@@ -69,8 +69,8 @@ fn present(caches: &ExtensionCaches) -> Option<Types> {
         return None;
     }
     let mut types = Types::new();
-    caches.each(None, |object| {
-        types.insert(KindType::new(object.kind, object.type_));
+    caches.each_type(|kind, type_| {
+        types.insert(KindType::new(kind, type_));
     });
     Some(types)
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use api_core::v1beta1::{IPFamily, SeedNetworks, Shoot};
 use api_meta::labels::network as marks;
@@ -93,8 +94,8 @@ pub(super) fn desired(namespace: &Namespace, shoot: Option<&Shoot>, around: &Sur
 
 /// Where an API server is, from the endpoints of its Service; from the Service itself where it has none, as that of an
 /// embedded API server.
-pub(super) fn api_server(slices: &[EndpointSlice], service: Option<&Service>) -> Vec<NetworkPolicyEgressRule> {
-    let rules: Vec<NetworkPolicyEgressRule> = slices.iter().filter_map(of_slice).collect();
+pub(super) fn api_server(slices: &[Arc<EndpointSlice>], service: Option<&Service>) -> Vec<NetworkPolicyEgressRule> {
+    let rules: Vec<NetworkPolicyEgressRule> = slices.iter().filter_map(|slice| of_slice(slice)).collect();
     let spec = service.and_then(|service| service.spec.as_ref());
     if !rules.is_empty() {
         return rules;
@@ -424,7 +425,7 @@ mod tests {
             "addressType": "IPv4", "endpoints": [{"addresses": ["192.0.2.2"]}, {"addresses": ["192.0.2.1", "192.0.2.2"]}],
             "ports": [{"port": 6443, "protocol": "TCP"}],
         });
-        let rules = api_server(&[serde_json::from_value(slice).unwrap()], None);
+        let rules = api_server(&[Arc::new(serde_json::from_value(slice).unwrap())], None);
         assert_eq!(
             serde_json::to_value(rules).unwrap(),
             json!([{

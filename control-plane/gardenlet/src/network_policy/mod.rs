@@ -140,16 +140,14 @@ fn is_ours(policy: &NetworkPolicy) -> bool {
 
 impl Networks {
     fn wanted(&self, namespace: &Namespace) -> Vec<NetworkPolicy> {
-        let name = namespace.name_any();
-        let slices: Vec<EndpointSlice> = self.slices.list().iter().map(|slice| (**slice).clone()).collect();
+        let slices = self.slices.list();
         let service = self.service.list().into_iter().next();
         let around = Surroundings {
             networks: self.context.config.seed.spec.networks.clone(),
             api_server: api_server(&slices, service.as_deref()),
         };
-        let shoots = self.context.garden_caches.shoots.list();
-        let shoot = shoots.iter().find(|shoot| technical_id(shoot).as_ref() == Some(&name));
-        desired(namespace, shoot.map(|shoot| &**shoot), &around)
+        let shoot = self.context.garden_caches.shoots_by_id.get(&namespace.name_any());
+        desired(namespace, shoot.as_deref(), &around)
     }
 
     fn is_there(&self, wanted: &NetworkPolicy) -> bool {

@@ -13,7 +13,7 @@ pub(crate) async fn watch(
     interrupt: &CancellationToken,
 ) -> std::convert::Infallible {
     let key = ObjectKey::of(begun);
-    let mut changes = shoots.subscribe();
+    let mut changes = shoots.subscribe_to(&key);
     loop {
         if shoots
             .get(&key)
