@@ -89,9 +89,17 @@ pub(super) fn desired(service: &Service, around: &Surroundings<'_>) -> Result<De
     Ok(desired)
 }
 
+/// The annotation with the selectors of namespaces, as it is written.
+pub(super) fn selectors_text(service: &Service) -> Option<&str> {
+    service
+        .annotations()
+        .get(notes::NAMESPACE_SELECTORS)
+        .map(String::as_str)
+}
+
 /// The selectors of the namespaces whose pods may connect, beside the Service's own.
 pub(super) fn namespace_selectors(service: &Service) -> Result<Vec<LabelSelector>, Unreadable> {
-    match service.annotations().get(notes::NAMESPACE_SELECTORS) {
+    match selectors_text(service) {
         Some(value) => read(service, notes::NAMESPACE_SELECTORS, value),
         None => Ok(Vec::new()),
     }

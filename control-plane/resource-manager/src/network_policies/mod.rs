@@ -11,7 +11,7 @@ use api_meta::Fault;
 use api_meta::labels::network as marks;
 use base_client::{apply, delete};
 use base_clock::Clock;
-use base_controller::{Cache, Change, Controller, EventType, Next, ObjectKey, Recorder};
+use base_controller::{Cache, Change, Controller, EventType, Index, Next, ObjectKey, Recorder};
 use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
 use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -22,7 +22,7 @@ use kube::{Api, Client, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use desired::label_for;
-use desired::{Desired, Surroundings, desired, namespace_selectors};
+use desired::{Desired, Surroundings, desired, namespace_selectors, selectors_text};
 
 /// Field manager of the policies.
 const MANAGER: &str = "gardener-resource-manager";
@@ -57,8 +57,14 @@ struct Context {
 #[derive(Clone)]
 struct Caches {
     services: Cache<Service>,
+    /// Those that select namespaces, by the text of their selectors: most have the same.
+    selecting: Index<Service>,
     policies: Cache<NetworkPolicy>,
+    /// By the Service that they were made for.
+    of_services: Index<NetworkPolicy>,
     namespaces: Cache<Namespace>,
+    /// By each of their labels, as `key=value`.
+    labelled: Index<Namespace>,
     pods: Cache<PartialObjectMeta<Pod>>,
     ingresses: Option<Cache<Ingress>>,
 }
@@ -98,10 +104,19 @@ impl Caches {
     fn start(client: &Client, with_ingresses: bool, stop: &CancellationToken) -> Self {
         let all = watcher::Config::default;
         let ours = all().labels(&format!("{},{}", marks::SERVICE_NAME, marks::SERVICE_NAMESPACE));
+        let services: Cache<Service> = Cache::start(Api::all(client.clone()), all(), stop.clone());
+        let policies: Cache<NetworkPolicy> = Cache::start(Api::all(client.clone()), ours, stop.clone());
+        let namespaces: Cache<Namespace> = Cache::start(Api::all(client.clone()), all(), stop.clone());
         Caches {
-            services: Cache::start(Api::all(client.clone()), all(), stop.clone()),
-            policies: Cache::start(Api::all(client.clone()), ours, stop.clone()),
-            namespaces: Cache::start(Api::all(client.clone()), all(), stop.clone()),
+            selecting: services.index(|service| selectors_text(service).map(str::to_owned)),
+            services,
+            of_services: policies.index(|policy| service_of(policy).map(|service| service.to_string())),
+            policies,
+            labelled: namespaces.index(|namespace| {
+                let labels = namespace.labels().iter();
+                labels.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>()
+            }),
+            namespaces,
             pods: Cache::start(Api::all(client.clone()), all(), stop.clone()),
             ingresses: with_ingresses.then(|| Cache::start(Api::all(client.clone()), all(), stop.clone())),
         }
@@ -124,17 +139,25 @@ impl Caches {
             let selector = Selector::try_from(selector).ok();
             selector.is_some_and(|selector| labels.iter().any(|labels| selector.matches(labels)))
         };
-        let far = |service: &Service| {
-            namespace_selectors(service)
-                .unwrap_or_default()
-                .into_iter()
-                .any(&selects)
-        };
-        let services = self.services.list();
-        let concerned = services
-            .iter()
-            .filter(|service| service.namespace().as_deref() == Some(namespace) || far(service));
-        concerned.map(|service| ObjectKey::of(&**service)).collect()
+        let own = self.services.list_in(namespace).into_iter();
+        let mut concerned: BTreeSet<ObjectKey> = own.map(|service| ObjectKey::of(&*service)).collect();
+        for text in self.selecting.counts().keys() {
+            let of_one = self.selecting.get(text);
+            let selectors = of_one.and_then(|service| namespace_selectors(&service).ok());
+            if selectors.unwrap_or_default().into_iter().any(selects) {
+                concerned.extend(self.selecting.keys(text));
+            }
+        }
+        concerned.into_iter().collect()
+    }
+
+    /// The namespaces that may match the selector: those with one of the labels that it demands, or all.
+    fn candidates(&self, selector: &LabelSelector) -> Vec<Arc<Namespace>> {
+        let label = selector.match_labels.iter().flatten().next();
+        match label {
+            Some((key, value)) => self.labelled.list(&format!("{key}={value}")),
+            None => self.namespaces.list(),
+        }
     }
 
     /// The same for a namespace as it is known.
@@ -190,7 +213,7 @@ fn making(context: &Arc<Context>) -> Controller<Service> {
 
 /// The controller that deletes policies of Services that are gone.
 fn clearing(context: &Arc<Context>) -> Controller<NetworkPolicy> {
-    let policies = context.caches.policies.clone();
+    let policies = context.caches.of_services.clone();
     Controller::new("networkpolicy-clearing", context.caches.policies.clone()).watches(
         &context.caches.services,
         move |change| {
@@ -198,11 +221,7 @@ fn clearing(context: &Arc<Context>) -> Controller<NetworkPolicy> {
                 return Vec::new();
             }
             let key = ObjectKey::of(&*change.object);
-            let of_it = policies.list().into_iter();
-            of_it
-                .filter(|policy| service_of(policy).as_ref() == Some(&key))
-                .map(|policy| ObjectKey::of(&*policy))
-                .collect()
+            policies.keys(&key.to_string())
         },
     )
 }
@@ -247,8 +266,8 @@ async fn reconcile(service: Arc<Service>, context: Arc<Context>) -> Result<Next,
             apply(&Api::namespaced(context.client.clone(), &namespace), policy, MANAGER).await?;
         }
     }
-    for policy in context.caches.policies.list() {
-        if service_of(&policy).as_ref() == Some(&key) && !names.contains(&ObjectKey::of(&*policy)) {
+    for policy in context.caches.of_services.list(&key.to_string()) {
+        if !names.contains(&ObjectKey::of(&*policy)) {
             context.delete(&policy).await?;
         }
     }
@@ -290,16 +309,17 @@ impl Context {
         let unreadable = |error: &dyn std::error::Error| {
             Fault::user(error.to_string()).hint("correct the annotation of the Service, or remove it")
         };
-        let mut selectors = Vec::new();
-        for selector in namespace_selectors(service).map_err(|error| unreadable(&error))? {
-            selectors.push(Selector::try_from(selector).map_err(|error| unreadable(&error))?);
-        }
         let mut namespaces = BTreeSet::from([own.clone()]);
-        for namespace in self.caches.namespaces.list() {
-            let going = namespace.metadata.deletion_timestamp.is_some();
-            if !going && selectors.iter().any(|selector| selector.matches(namespace.labels())) {
-                namespaces.insert(namespace.name_any());
-            }
+        for selector in namespace_selectors(service).map_err(|error| unreadable(&error))? {
+            let candidates = self.caches.candidates(&selector);
+            let selector = Selector::try_from(selector).map_err(|error| unreadable(&error))?;
+            let stays = |namespace: &&Arc<Namespace>| namespace.metadata.deletion_timestamp.is_none();
+            let selected = candidates.iter().filter(stays);
+            namespaces.extend(
+                selected
+                    .filter(|namespace| selector.matches(namespace.labels()))
+                    .map(|namespace| namespace.name_any()),
+            );
         }
         let label_keys = namespaces
             .iter()
