@@ -63,6 +63,26 @@ pub struct Review<'a> {
     pub objects: &'a dyn Objects,
 }
 
+/// A few texts of every object of a resource, by which one is searched for among many.
+#[derive(Clone, Copy, Debug)]
+pub struct Extract {
+    /// Tells it from all others of the same resource.
+    pub name: &'static str,
+    /// Reads the texts out of an object; depends on nothing else.
+    pub read: fn(&Value) -> Vec<String>,
+}
+
+/// The texts of one object.
+#[derive(Clone, Copy, Debug)]
+pub struct Extracted<'a> {
+    /// The object's namespace; none of a cluster-scoped kind.
+    pub namespace: Option<&'a str>,
+    /// The object's name.
+    pub name: &'a str,
+    /// What [`Extract::read`] gave.
+    pub texts: &'a [String],
+}
+
 /// Read access to the other objects of this server, past authorization: for admission. All in hub versions.
 pub trait Objects: Send + Sync {
     /// `group` is empty for core kinds, `resource` is the plural.
@@ -81,6 +101,30 @@ pub trait Objects: Send + Sync {
         resource: &'a str,
         namespace: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<Arc<Value>>, Status>>;
+
+    /// The first object of a resource in all namespaces, in order of namespace and name, for whose texts `test` is true. A
+    /// server reads each state of an object once, however often it is asked; this one lists and reads all.
+    fn find<'a>(
+        &'a self,
+        group: &'a str,
+        resource: &'a str,
+        extract: &'a Extract,
+        test: &'a (dyn Fn(&Extracted<'_>) -> bool + Send + Sync),
+    ) -> BoxFuture<'a, Result<Option<Arc<Value>>, Status>> {
+        Box::pin(async move {
+            let text = |object: &Value, field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+            let all = self.list(group, resource, None).await?;
+            Ok(all.into_iter().find(|object| {
+                let (namespace, name) = (text(object, "namespace"), text(object, "name"));
+                let extracted = Extracted {
+                    namespace: Some(namespace.as_str()).filter(|namespace| !namespace.is_empty()),
+                    name: &name,
+                    texts: &(extract.read)(object),
+                };
+                test(&extracted)
+            }))
+        })
+    }
 
     /// Whether `user` may do `verb`: for plug-ins that check custom verbs or access to referenced objects.
     fn allowed<'a>(

@@ -30,6 +30,7 @@ use crate::kind::Kind;
 use crate::kubelets::{KubeletClient, Kubelets};
 use crate::measured::{Measured, StoreFigures};
 use crate::metrics::Metrics;
+use crate::objects::Extracts;
 use crate::protection::Protection;
 use crate::registry::{Registry, Role, Served};
 use crate::relay::{Carried, PodPort, Pods};
@@ -60,6 +61,7 @@ pub(crate) struct Inner {
     pub(crate) metrics: Metrics,
     pub(crate) store_figures: Arc<StoreFigures>,
     pub(crate) addresses: Addresses,
+    pub(crate) extracts: Extracts,
     /// Where the Service `kubernetes` leads.
     pub(crate) advertised: Option<SocketAddr>,
     pub(crate) watches: AtomicUsize,
@@ -410,6 +412,7 @@ impl Builder {
             metrics: Metrics::default(),
             store_figures,
             addresses: Addresses::new(self.service_range),
+            extracts: Extracts::default(),
             advertised: self.advertised,
             watches: AtomicUsize::new(0),
             fairness: Fairness::default(),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use cluster_schema::FieldError;
-use cluster_store::{Page, Range};
+use cluster_store::{Key, Page, Range, Revision};
 use ipnet::IpNet;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -30,6 +30,8 @@ pub(crate) struct Addresses {
     /// By number; those of Services that are about to be stored.
     reserved: std::sync::Mutex<BTreeMap<u64, Taken>>,
     reservations: AtomicU64,
+    /// What the Services in the store have, as they were read last: only those that have changed since are read again.
+    stored: std::sync::Mutex<BTreeMap<Key, (Revision, Taken)>>,
 }
 
 impl Addresses {
@@ -39,6 +41,7 @@ impl Addresses {
             choosing: Mutex::default(),
             reserved: std::sync::Mutex::default(),
             reservations: AtomicU64::new(0),
+            stored: std::sync::Mutex::default(),
         }
     }
 
@@ -79,7 +82,10 @@ pub(crate) async fn prepare(
     let _choosing = addresses.choosing.lock().await;
     keep_old(service, old);
     drop_with_type(service, old);
-    let taken = Taken::read(context).await?;
+    let taken = match asks_for_more(service, old) {
+        true => Taken::read(context).await?,
+        false => Taken::default(),
+    };
     cluster_ip(context, service, old, &taken)?;
     node_ports(service, old, &taken)?;
     let number = addresses.reservations.fetch_add(1, Ordering::Relaxed);
@@ -172,6 +178,20 @@ fn is_blank(value: &Value) -> bool {
     }
 }
 
+/// Whether a Service may get an address or a port that it did not have.
+fn asks_for_more(service: &Value, old: Option<&Value>) -> bool {
+    let Some(old) = old else { return true };
+    let of = |service: &Value| {
+        let spec = ["type", "clusterIP", "ports"].map(|field| service.get("spec")?.get(field).cloned());
+        (spec, service.pointer("/spec/allocateLoadBalancerNodePorts").cloned())
+    };
+    let type_ = service.pointer("/spec/type");
+    let ports = service.pointer("/spec/ports").and_then(Value::as_array);
+    let lacks_address = needs_cluster_ip(type_) && service.pointer("/spec/clusterIP").is_none_or(is_blank);
+    let lacks_port = needs_node_port(type_) && ports.into_iter().flatten().any(|port| node_port(port) == 0);
+    lacks_address || lacks_port || of(service) != of(old)
+}
+
 fn needs_cluster_ip(type_: Option<&Value>) -> bool {
     type_.and_then(Value::as_str) != Some("ExternalName")
 }
@@ -202,8 +222,21 @@ impl Taken {
             .list(&Range::all("services"), Page::default())
             .await
             .map_err(store_status)?;
+        let addresses = &context.server.addresses;
+        let mut stored = addresses.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = std::mem::take(&mut *stored);
         for entry in listing.entries {
-            taken.note(&entry.object.value(entry.revision));
+            let before = known
+                .remove(&entry.key)
+                .filter(|(revision, _)| *revision == entry.revision);
+            let (revision, of_one) = before.unwrap_or_else(|| {
+                let mut of_one = Self::default();
+                of_one.note(&entry.object.value(entry.revision));
+                (entry.revision, of_one)
+            });
+            taken.addresses.extend(&of_one.addresses);
+            taken.ports.extend(&of_one.ports);
+            stored.insert(entry.key, (revision, of_one));
         }
         Ok(taken)
     }

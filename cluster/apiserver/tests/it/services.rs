@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cluster_store::MemoryStore;
 use serde_json::{Value, json};
 
-use crate::server::{get, post, put, start, start_with};
+use crate::server::{delete, get, post, put, start, start_with};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const ENDPOINTS: &str = "/api/v1/namespaces/default/endpoints/kubernetes";
@@ -87,6 +87,36 @@ async fn an_empty_cluster_ip_in_an_update_keeps_the_address() {
             (&made["spec"]["clusterIP"], &made["spec"]["clusterIPs"])
         );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn address_and_port_of_a_changed_or_deleted_service_are_known_to_the_next() {
+    let server = start().await;
+    let client = server.admin();
+    let port = |number: u16| json!([{"port": 80, "nodePort": number}]);
+    let a = format!("{SERVICES}/a");
+    post(&client, SERVICES, &service("a", &port(30_010))).await;
+    post(&client, SERVICES, &service("b", &port(30_011))).await;
+    let (_, mut moved) = get(&client, &a).await;
+    let address = moved["spec"]["clusterIP"].clone();
+    moved["spec"]["ports"] = port(30_012);
+    assert_eq!(put(&client, &a, &moved).await.0, 200);
+    // An update that asks for nothing, and one that asks for what another has got meanwhile.
+    let (_, mut same) = get(&client, &a).await;
+    same["metadata"]["labels"] = json!({"k": "v"});
+    assert_eq!(put(&client, &a, &same).await.0, 200);
+    same["metadata"]["resourceVersion"].take();
+    same["spec"]["ports"] = port(30_011);
+    assert_eq!(put(&client, &a, &same).await.0, 422);
+    for (name, number, code) in [("c", 30_012, 422), ("c", 30_010, 201)] {
+        let (answered, body) = post(&client, SERVICES, &service(name, &port(number))).await;
+        assert_eq!(answered, code, "{body}");
+    }
+    assert_eq!(delete(&client, &a).await.0, 200);
+    let mut heir = service("heir", &port(30_012));
+    heir["spec"]["clusterIP"] = address;
+    let (code, body) = post(&client, SERVICES, &heir).await;
+    assert_eq!(code, 201, "{body}");
 }
 
 #[tokio::test(start_paused = true)]

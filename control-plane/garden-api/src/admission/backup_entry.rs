@@ -3,7 +3,7 @@
 //! could lay hands on the backups of others.
 
 use api_meta::names;
-use cluster_apiserver::kind::{Operation, Review};
+use cluster_apiserver::kind::{Extract, Extracted, Operation, Review};
 use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
 
@@ -33,11 +33,11 @@ impl Plugin for OfOwnShoot {
             let project = project_of(review.objects, namespace).await?;
             let own = project.map(|project| format!("{TECHNICAL_ID}{}--", text(&project, "/metadata/name")));
             let is_own = own.is_some_and(|own| name.starts_with(&own));
-            let shoots = review.objects.list(CORE, "shoots", None).await?;
-            let mut others = shoots
-                .iter()
-                .filter(|shoot| text(shoot, "/metadata/namespace") != namespace);
-            let is_foreign = others.any(|shoot| name_for(shoot).as_deref() == Some(name));
+            let is_anothers = |shoot: &Extracted<'_>| {
+                shoot.namespace != Some(namespace) && shoot.texts.iter().any(|theirs| theirs == name)
+            };
+            let found = review.objects.find(CORE, "shoots", &NAMES, &is_anothers).await?;
+            let is_foreign = found.is_some();
             if is_foreign || name.starts_with(TECHNICAL_ID) && !is_own {
                 let words = format!(
                     "is the name of a Shoot outside of namespace {namespace}; leave it to the Shoot's gardenlet, which makes \
@@ -53,6 +53,12 @@ impl Plugin for OfOwnShoot {
         })
     }
 }
+
+/// What the entries of all Shoots are called.
+const NAMES: Extract = Extract {
+    name: "backup entries",
+    read: |shoot| name_for(shoot).into_iter().collect(),
+};
 
 /// What the entry of a Shoot is called; none as long as the Shoot has no technical ID.
 fn name_for(shoot: &Value) -> Option<String> {

@@ -4,7 +4,7 @@
 
 use api_core::v1beta1::ShootAdvertisedAddress;
 use cluster_apiserver::Status;
-use cluster_apiserver::kind::Review;
+use cluster_apiserver::kind::{Extract, Extracted, Review};
 use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
 
@@ -106,18 +106,19 @@ async fn against_shoots(review: &Review<'_>, shoot: &Value, domain: &str) -> Res
         let of = |pointer| text(shoot, pointer).to_owned();
         (of("/metadata/namespace"), of("/metadata/name"))
     };
-    let shoots = objects.list(CORE, "shoots", None).await?;
-    let others = shoots.iter().filter(|other| place(other) != place(shoot));
-    let Some((other, theirs)) = others
-        .filter_map(|other| {
-            let held = held(other).into_iter().find(|held| meets(domain, held))?;
-            Some((place(other), held))
-        })
-        .next()
-    else {
+    let (namespace, name) = place(shoot);
+    let meets_it = |other: &Extracted<'_>| {
+        let is_other = (other.namespace, other.name) != (Some(namespace.as_str()), name.as_str());
+        is_other && other.texts.iter().any(|held| meets(domain, held))
+    };
+    let Some(other) = objects.find(CORE, "shoots", &HELD, &meets_it).await? else {
         return Ok(None);
     };
-    let (namespace, name) = &other;
+    let theirs = held(&other)
+        .into_iter()
+        .find(|held| meets(domain, held))
+        .unwrap_or_default();
+    let (namespace, name) = &place(&other);
     let user = review.call.user;
     // Nobody learns here of Shoots that they may not see.
     let may_know = objects
@@ -129,6 +130,12 @@ async fn against_shoots(review: &Review<'_>, shoot: &Value, domain: &str) -> Res
         "meets the domain of another Shoot; choose another".to_owned()
     }))
 }
+
+/// The domains of all Shoots.
+const HELD: Extract = Extract {
+    name: "domains",
+    read: |shoot| held(shoot).into_iter().map(str::to_owned).collect(),
+};
 
 /// The domains that a Shoot has: the one that it names, and those below which its clients find it.
 fn held(shoot: &Value) -> Vec<&str> {
