@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::process::{Place, beside_this};
+use crate::process::beside_this;
 
 #[derive(Parser)]
 #[command(about = "Measurements; start them with `cargo xtask bench`")]
@@ -42,15 +42,8 @@ enum What {
         #[arg(long, default_value_t = 5)]
         runs: u8,
     },
-    /// Time and memory per Shoot when 1, 10 and 100 are created at once
-    Shoots {
-        /// How many times; the median is reported
-        #[arg(long, default_value_t = 5)]
-        runs: u8,
-        /// Where the landscape keeps its state
-        #[arg(long, value_enum, default_value_t = Place::Memory)]
-        state: Place,
-    },
+    /// Time, processor time and memory per Shoot when many are created at once
+    Shoots(shoots::Arguments),
     /// The embedded API server beside kube-apiserver with etcd: requests a second, what they cost, watches, memory, start
     Api(api::Arguments),
     /// What memory is left behind when one Shoot is created and deleted again and again; in memory and in a folder
@@ -83,7 +76,7 @@ async fn measure(arguments: Arguments) -> Result<(), String> {
     };
     match arguments.what {
         What::FirstLight { runs } => first_light::run(runs, &program).await,
-        What::Shoots { runs, state } => shoots::run(runs, state, &program).await,
+        What::Shoots(arguments) => shoots::run(&arguments, &program).await,
         What::Api(arguments) => api::run(&arguments, &program).await,
         What::Lives { runs } => lives::run(runs, &program).await,
         What::Installations(arguments) => installations::run(&arguments, &program).await,
@@ -103,6 +96,20 @@ mod tests {
             let arguments = Arguments::try_parse_from(["tests-bench", what, "--program", "/opt/orangery"]).unwrap();
             assert_eq!(arguments.program.as_deref(), Some(Path::new("/opt/orangery")), "{what}");
         }
+    }
+
+    #[test]
+    fn shoots_are_counted_as_the_arguments_say() {
+        let counts =
+            |arguments: &[&str]| match Arguments::try_parse_from([&["tests-bench", "shoots"], arguments].concat())
+                .unwrap()
+                .what
+            {
+                What::Shoots(arguments) => arguments.counts,
+                _ => panic!("another measurement was parsed"),
+            };
+        assert_eq!(counts(&[]), [1, 10, 100]);
+        assert_eq!(counts(&["--counts", "20,300"]), [20, 300]);
     }
 
     #[test]

@@ -10,46 +10,63 @@ use kube::api::{ObjectMeta, PostParams};
 use crate::landscape::{self, EXAMPLE, median};
 use crate::process::{Landscape, Place};
 
-/// How many Shoots are created at once, beside the example.
-const COUNTS: [u32; 3] = [1, 10, 100];
+/// What is measured.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// How many times; the median is reported
+    #[arg(long, default_value_t = 5)]
+    pub(crate) runs: u8,
+    /// How many Shoots are created at once, beside the example; several numbers one after the other
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 10, 100])]
+    pub(crate) counts: Vec<u32>,
+    /// Where the landscape keeps its state
+    #[arg(long, value_enum, default_value_t = Place::Memory)]
+    pub(crate) state: Place,
+}
 
 /// Per Shoot.
 struct Figures {
     seconds: f64,
+    processor_seconds: f64,
     megabytes: f64,
 }
 
+impl std::fmt::Display for Figures {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{:.2} s, {:.3} processor seconds and {:.2} MB per Shoot",
+            self.seconds, self.processor_seconds, self.megabytes
+        )
+    }
+}
+
 /// Measures every count `runs` times, each in a landscape of its own, and prints the medians beside each other.
-pub(crate) async fn run(runs: u8, place: Place, program: &Path) -> Result<(), String> {
-    let mut one: Option<Figures> = None;
-    for count in COUNTS {
+pub(crate) async fn run(arguments: &Arguments, program: &Path) -> Result<(), String> {
+    let (runs, place) = (arguments.runs, arguments.state);
+    let mut first: Option<(u32, Figures)> = None;
+    for count in &arguments.counts {
         let mut all = Vec::new();
         for number in 1..=runs {
-            let figures = measure(number, count, place, program).await?;
-            println!(
-                "{count} at once, run {number}: {:.2} s and {:.2} MB per Shoot",
-                figures.seconds, figures.megabytes
-            );
+            let figures = measure(number, *count, place, program).await?;
+            println!("{count} at once, run {number}: {figures}");
             all.push(figures);
         }
         let median = Figures {
             seconds: median(all.iter().map(|figures| figures.seconds)),
+            processor_seconds: median(all.iter().map(|figures| figures.processor_seconds)),
             megabytes: median(all.iter().map(|figures| figures.megabytes)),
         };
-        let growth = one.as_ref().map_or_else(String::new, |one| {
+        let growth = first.as_ref().map_or_else(String::new, |(count, first)| {
             format!(
-                ": {:.2} and {:.2} times those of one",
-                median.seconds / one.seconds,
-                median.megabytes / one.megabytes
+                ": {:.2}, {:.2} and {:.2} times those of {count}",
+                median.seconds / first.seconds,
+                median.processor_seconds / first.processor_seconds,
+                median.megabytes / first.megabytes
             )
         });
-        println!(
-            "{count} at once {}, median of {runs}: {:.2} s and {:.2} MB per Shoot{growth}",
-            place.name(),
-            median.seconds,
-            median.megabytes
-        );
-        one.get_or_insert(median);
+        println!("{count} at once {}, median of {runs}: {median}{growth}", place.name());
+        first.get_or_insert((*count, median));
     }
     Ok(())
 }
@@ -63,7 +80,7 @@ async fn measure(number: u8, count: u32, place: Place, program: &Path) -> Result
         .await
         .map_err(|error| format!("cannot read the example: {error}"))?;
     let memory = || landscape.own_megabytes().unwrap_or(f64::NAN);
-    let (before, started) = (memory(), Instant::now());
+    let (before, worked, started) = (memory(), landscape.processor_seconds(), Instant::now());
     for index in 0..count {
         create(&shoots, &example, &name(index)).await?;
     }
@@ -73,6 +90,7 @@ async fn measure(number: u8, count: u32, place: Place, program: &Path) -> Result
     let count = f64::from(count);
     Ok(Figures {
         seconds: started.elapsed().as_secs_f64() / count,
+        processor_seconds: (landscape.processor_seconds() - worked) / count,
         megabytes: (memory() - before) / count,
     })
 }

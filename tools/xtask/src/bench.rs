@@ -10,7 +10,7 @@ use crate::{Outcome, real};
 pub(crate) enum Bench {
     /// From a cold store to the first Shoot `Succeeded`, and a second reconcile without change
     FirstLight,
-    /// Time and memory per Shoot when 1, 10 and 100 are created at once
+    /// Time, processor time and memory per Shoot when 1, 10 and 100 are created at once
     Shoots,
     /// The embedded API server beside kube-apiserver with etcd: requests a second and their cost, watches, memory, start
     Api,
