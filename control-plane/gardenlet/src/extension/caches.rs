@@ -1,7 +1,10 @@
 //! Caches of the seed's extension objects: one for each kind of the table. Code for all kinds reads and watches them here.
 //! It never writes.
 
+use std::collections::BTreeSet;
+
 use api_extensions::{ExtensionKind, ExtensionObject, Family, ForKind, ObjectView, PerKind};
+use api_rules::KindType;
 use base_controller::{Cache, Change, Controller, Index, ObjectKey};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
@@ -17,25 +20,22 @@ struct Caches {
     stop: CancellationToken,
 }
 
+/// The cache of one kind.
+pub(crate) struct OfKind<K> {
+    objects: Cache<K>,
+    /// By their types, in lower case.
+    by_type: Index<K>,
+}
+
 impl Family for Caches {
     type Of<K: ExtensionObject> = OfKind<K>;
 
     fn make<K: ExtensionObject>(&mut self) -> OfKind<K> {
-        let objects = Cache::start(
-            Api::all(self.seed.clone()),
-            watcher::Config::default(),
-            self.stop.clone(),
-        );
-        let by_type = objects.index(|object: &K| Some(object.type_().to_lowercase()));
+        let (api, config) = (Api::all(self.seed.clone()), watcher::Config::default());
+        let objects = Cache::<K>::start(api, config, self.stop.clone());
+        let by_type = objects.index(|object| Some(object.type_().to_lowercase()));
         OfKind { objects, by_type }
     }
-}
-
-/// The cache of one kind.
-struct OfKind<K> {
-    objects: Cache<K>,
-    /// By type in lower case.
-    by_type: Index<K>,
 }
 
 /// What has happened to an extension object.
@@ -63,6 +63,14 @@ impl ExtensionCaches {
         &self.0.of::<K>().objects
     }
 
+    /// Every kind and type of which there is an object; none while a kind has not been listed. It takes time with the number
+    /// of types, not of objects.
+    pub(crate) fn types(&self) -> Option<BTreeSet<KindType>> {
+        let all = ExtensionKind::ALL.iter();
+        self.are_ready()
+            .then(|| all.flat_map(|kind| kind.with(TypesOf(self))).collect())
+    }
+
     /// Whether every kind has been listed once: before that, an object that is not seen may well exist.
     pub(crate) fn are_ready(&self) -> bool {
         ExtensionKind::ALL.iter().all(|kind| kind.with(IsReady(self)))
@@ -76,14 +84,6 @@ impl ExtensionCaches {
                 shoot,
                 look: &mut look,
             });
-        }
-    }
-
-    /// Shows every type that an object of a kind has, in lower case. Takes time with the number of types, not of objects.
-    pub(crate) fn each_type(&self, mut look: impl FnMut(ExtensionKind, &str)) {
-        for kind in ExtensionKind::ALL {
-            let types = kind.with(Types(self));
-            types.iter().for_each(|type_| look(*kind, type_));
         }
     }
 
@@ -116,14 +116,14 @@ impl ForKind for IsReady<'_> {
     }
 }
 
-/// The types of one kind's objects.
-struct Types<'a>(&'a ExtensionCaches);
+struct TypesOf<'a>(&'a ExtensionCaches);
 
-impl ForKind for Types<'_> {
-    type Output = Vec<String>;
+impl ForKind for TypesOf<'_> {
+    type Output = Vec<KindType>;
 
-    fn call<K: ExtensionObject>(self) -> Vec<String> {
-        self.0.0.of::<K>().by_type.counts().into_keys().collect()
+    fn call<K: ExtensionObject>(self) -> Vec<KindType> {
+        let types = self.0.0.of::<K>().by_type.counts().into_keys();
+        types.map(|type_| KindType::new(K::ROW, &type_)).collect()
     }
 }
 
@@ -233,8 +233,5 @@ mod tests {
             ["BackupEntry default--uid of type e", "Worker default/a of type w"]
         );
         assert_eq!(seen(None).len(), 5);
-        let mut types = Vec::new();
-        caches.each_type(|kind, type_| types.push(format!("{kind}/{type_}")));
-        assert_eq!(types, ["BackupBucket/b", "BackupEntry/e", "Worker/w"]);
     }
 }

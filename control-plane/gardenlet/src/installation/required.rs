@@ -16,7 +16,7 @@ use kube::Api;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
-use crate::extension::{ExtensionCaches, ObjectEvent};
+use crate::extension::ObjectEvent;
 
 /// Kinds with types.
 type Types = BTreeSet<KindType>;
@@ -42,7 +42,7 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
 }
 
 async fn reconcile(context: Arc<Context>, installation: Arc<core::ControllerInstallation>) -> Result<Next, Fault> {
-    let Some(present) = present(&context.seed_caches.extension_objects) else {
+    let Some(present) = context.seed_caches.extension_objects.types() else {
         // Undecided until every kind has been listed once: the list that is still missing calls again.
         return Ok(Next::After(std::time::Duration::from_secs(1)));
     };
@@ -61,18 +61,6 @@ async fn reconcile(context: Arc<Context>, installation: Arc<core::ControllerInst
         patch_status_if_changed(&api, &installation, &after).await?;
     }
     Ok(Next::Change)
-}
-
-/// What exists; none while a kind has not been listed.
-fn present(caches: &ExtensionCaches) -> Option<Types> {
-    if !caches.are_ready() {
-        return None;
-    }
-    let mut types = Types::new();
-    caches.each_type(|kind, type_| {
-        types.insert(KindType::new(kind, type_));
-    });
-    Some(types)
 }
 
 fn required(registration: &core::ControllerRegistration, present: &Types, now: Timestamp) -> Condition {

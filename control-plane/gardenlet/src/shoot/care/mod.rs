@@ -12,7 +12,7 @@ use std::sync::Arc;
 use api_core::v1beta1 as core;
 use api_extensions::ObjectView;
 use api_meta::{Condition, Fault, LastOperationState, LastOperationType};
-use base_controller::{Cache, Change, Controller, MirrorChange, Next, ObjectKey};
+use base_controller::{Change, Controller, Index, MirrorChange, Next, ObjectKey};
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use kube::Resource;
@@ -28,7 +28,8 @@ use threshold::Course;
 pub(crate) async fn run(context: Arc<Context>, inside: BoxStream<'static, MirrorChange>, stop: CancellationToken) {
     let caches = &context.seed_caches;
     let shoots = &context.garden_caches.shoots;
-    let known = shoots.clone();
+    let by_id = context.garden_caches.shoots_by_id.clone();
+    let known = by_id.clone();
     let calls = inside
         .filter_map(move |change| std::future::ready(shoot_of(&known, &change.namespace)))
         .boxed();
@@ -36,18 +37,18 @@ pub(crate) async fn run(context: Arc<Context>, inside: BoxStream<'static, Mirror
     let controller = Controller::new("shoot-care", shoots.clone())
         .only(move |shoot| is_cared_for(shoot, &seed))
         .when(|old, new| old.is_none_or(|old| state_of(old) != state_of(new) || missing(new)))
-        .watches(&caches.deployments, by_namespace(shoots))
-        .watches(&caches.stateful_sets, by_namespace(shoots))
-        .watches(&caches.managed_resources, by_namespace(shoots))
+        .watches(&caches.deployments, by_namespace(&by_id))
+        .watches(&caches.stateful_sets, by_namespace(&by_id))
+        .watches(&caches.managed_resources, by_namespace(&by_id))
         .called_by(calls);
-    let controller = caches.extension_objects.watched_by(controller, by_conditions(shoots));
+    let controller = caches.extension_objects.watched_by(controller, by_conditions(&by_id));
     controller
         .run(stop, move |shoot| reconcile(context.clone(), shoot).boxed())
         .await;
 }
 
 /// Maps an object of a shoot's namespace to the shoot.
-fn by_namespace<K>(shoots: &Cache<core::Shoot>) -> impl Fn(&Change<K>) -> Vec<ObjectKey> + Send + Sync + 'static
+fn by_namespace<K>(shoots: &Index<core::Shoot>) -> impl Fn(&Change<K>) -> Vec<ObjectKey> + Send + Sync + 'static
 where
     K: Resource<DynamicType = ()>,
 {
@@ -60,7 +61,7 @@ where
 
 /// Maps an extension object whose conditions have changed to its shoot.
 fn by_conditions(
-    shoots: &Cache<core::Shoot>,
+    shoots: &Index<core::Shoot>,
 ) -> impl Fn(ObjectView<'_>, ObjectEvent<'_>) -> Vec<ObjectKey> + Clone + Send + Sync + 'static {
     let shoots = shoots.clone();
     move |object, event| {
@@ -81,10 +82,8 @@ fn conditions_of<'a>(object: &ObjectView<'a>) -> &'a [Condition] {
 }
 
 /// The shoot whose namespace in the seed this is.
-fn shoot_of(shoots: &Cache<core::Shoot>, namespace: &str) -> Option<ObjectKey> {
-    let shoots = shoots.list();
-    let found = shoots.iter().find(|shoot| technical_id(shoot) == namespace)?;
-    Some(ObjectKey::of(&**found))
+fn shoot_of(shoots: &Index<core::Shoot>, namespace: &str) -> Option<ObjectKey> {
+    shoots.get(namespace).map(|shoot| ObjectKey::of(&*shoot))
 }
 
 fn technical_id(shoot: &core::Shoot) -> String {
