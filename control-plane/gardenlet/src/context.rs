@@ -144,7 +144,8 @@ impl GardenCaches {
     }
 }
 
-fn technical_id(shoot: &core::Shoot) -> Option<String> {
+/// The name of a Shoot's namespace in its seed, once it has one.
+pub(crate) fn technical_id(shoot: &core::Shoot) -> Option<String> {
     let id = shoot.status.as_ref().map(|status| status.technical_id.clone());
     id.filter(|id| !id.is_empty())
 }

@@ -17,7 +17,7 @@ use kube::runtime::watcher;
 use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
-use crate::context::{Context, MANAGER};
+use crate::context::{Context, MANAGER, technical_id};
 use desired::{NAMES, Surroundings, api_server, desired, is_handled};
 
 /// The Service of an API server in its own cluster, and the namespace of it.
@@ -102,11 +102,6 @@ fn controller(networks: &Arc<Networks>) -> Controller<Namespace> {
             let namespace = technical_id(&change.object).map(ObjectKey::cluster);
             namespace.filter(|_| !same && !change.deleted).into_iter().collect()
         })
-}
-
-fn technical_id(shoot: &Shoot) -> Option<String> {
-    let id = shoot.status.as_ref().map(|status| status.technical_id.clone());
-    id.filter(|id| !id.is_empty())
 }
 
 async fn reconcile(networks: Arc<Networks>, namespace: Arc<Namespace>) -> Result<Next, Fault> {

@@ -50,9 +50,8 @@ pub(super) async fn beat(context: Arc<Context>, silence: watch::Sender<Option<St
 }
 
 async fn ask(seed: &Client) -> Result<(), Fault> {
-    match tokio::time::timeout(ANSWER_TIMEOUT, seed.apiserver_version()).await {
-        Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => Err(fault_of(error, "ask the seed for its Kubernetes version")),
+    match tokio::time::timeout(ANSWER_TIMEOUT, version(seed)).await {
+        Ok(answer) => answer.map(drop),
         Err(_) => {
             let seconds = ANSWER_TIMEOUT.as_secs();
             Err(Fault::transient(format!(
@@ -60,6 +59,16 @@ async fn ask(seed: &Client) -> Result<(), Fault> {
             )))
         }
     }
+}
+
+/// The version of the seed's API server, `v1.35.0`.
+///
+/// # Errors
+/// It does not answer.
+pub(super) async fn version(seed: &Client) -> Result<String, Fault> {
+    let version = seed.apiserver_version().await;
+    let version = version.map_err(|error| fault_of(error, "ask the seed for its Kubernetes version"))?;
+    Ok(version.git_version)
 }
 
 /// The Seed's key whenever its API server begins to answer or ceases to.

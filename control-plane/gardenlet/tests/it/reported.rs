@@ -11,8 +11,7 @@ use api_meta::{
     WebhookFailure,
 };
 use base_client::{Injected, Verb};
-use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 use tests_kit::until;
@@ -140,21 +139,7 @@ async fn an_extensions_error_is_reported_with_its_codes_and_what_it_says_stays_w
 #[tokio::test(start_paused = true)]
 async fn a_webhook_behind_an_error_is_reported_with_its_configuration_and_service() {
     let world = World::start().await;
-    let configuration = json!({
-        "metadata": {"name": "guard"},
-        "webhooks": [{
-            "name": "guard.moon.example", "sideEffects": "None", "admissionReviewVersions": ["v1"],
-            "clientConfig": {"service": {"namespace": "extension-moon-abcde", "name": "guard"}},
-            "rules": [{"apiGroups": ["extensions.gardener.cloud"], "apiVersions": ["*"], "operations": ["CREATE"],
-                "resources": ["infrastructures"]}],
-        }],
-    });
-    let configurations: Api<MutatingWebhookConfiguration> = Api::all(world.seed.admin());
-    let configuration = serde_json::from_value(configuration).unwrap();
-    configurations
-        .create(&PostParams::default(), &configuration)
-        .await
-        .unwrap();
+    world.guard_infrastructures().await;
     world.create_shoot(&shoot()).await;
     let failed = until(&world.shoots(), "b", "in error", has_failed).await;
     let reported = report(&failed).unwrap();

@@ -6,10 +6,8 @@ use api_core::v1beta1 as core;
 use api_meta::{FaultClass, LastOperation, LastOperationState, Retry};
 use base_client::{Judgement, delete};
 use base_controller::Cache;
-use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{Event, Secret};
-use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::runtime::watcher;
 use serde_json::{Value, json};
 use tests_kit::{until, until_gone};
@@ -126,21 +124,7 @@ async fn an_error_tells_when_it_is_tried_again_and_it_is() {
 #[tokio::test(start_paused = true)]
 async fn webhook_that_refuses_a_write_in_the_seed_is_named_with_configuration_service_and_installation() {
     let world = World::start().await;
-    let configuration = json!({
-        "metadata": {"name": "guard"},
-        "webhooks": [{
-            "name": "guard.moon.example", "sideEffects": "None", "admissionReviewVersions": ["v1"],
-            "clientConfig": {"service": {"namespace": "extension-moon-abcde", "name": "guard"}},
-            "rules": [{"apiGroups": ["extensions.gardener.cloud"], "apiVersions": ["*"], "operations": ["CREATE"],
-                "resources": ["infrastructures"]}],
-        }],
-    });
-    let configurations: Api<MutatingWebhookConfiguration> = Api::all(world.seed.admin());
-    let configuration = serde_json::from_value(configuration).unwrap();
-    configurations
-        .create(&PostParams::default(), &configuration)
-        .await
-        .unwrap();
+    world.guard_infrastructures().await;
     world.create_shoot(&shoot()).await;
     let is_told = |shoot: &core::Shoot| errors(shoot).contains("guard.moon.example");
     let told = errors(&until(&world.shoots(), "b", "told", is_told).await);

@@ -13,6 +13,7 @@ use base_controller::Cache;
 use cluster_controllers::{Name, Options};
 use control_plane_gardenlet::{Addressing, Clients, Config, GardenAccess, Images};
 use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
@@ -244,6 +245,25 @@ impl World {
         api.patch_status(name, &PatchParams::default(), &Patch::Merge(status))
             .await
             .expect("the installation is ready");
+    }
+
+    /// A webhook of an extension that is called for each new Infrastructure and that nothing serves.
+    pub(crate) async fn guard_infrastructures(&self) {
+        let configuration = json!({
+            "metadata": {"name": "guard"},
+            "webhooks": [{
+                "name": "guard.moon.example", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+                "clientConfig": {"service": {"namespace": "extension-moon-abcde", "name": "guard"}},
+                "rules": [{"apiGroups": ["extensions.gardener.cloud"], "apiVersions": ["*"], "operations": ["CREATE"],
+                    "resources": ["infrastructures"]}],
+            }],
+        });
+        let configurations: Api<MutatingWebhookConfiguration> = Api::all(self.seed.admin());
+        let configuration = serde_json::from_value(configuration).expect("a configuration");
+        configurations
+            .create(&PostParams::default(), &configuration)
+            .await
+            .expect("the seed takes it");
     }
 
     pub(crate) fn shoots(&self) -> Api<core::Shoot> {

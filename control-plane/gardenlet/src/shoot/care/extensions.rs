@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use api_extensions::ExtensionKind;
+use api_meta::conditions::shoot as of_shoot;
 use api_meta::names::{self, HEARTBEAT_LEASE};
 use api_meta::{Condition, ConditionStatus};
 use api_rules::{KindType, is_responsible};
@@ -37,12 +38,21 @@ pub(super) enum Heartbeat {
     Elsewhere,
 }
 
+/// The conditions of extension objects that count for a condition of their shoot; others are their own affair.
+const OF_SHOOTS: [&str; 4] = [
+    of_shoot::CONTROL_PLANE_HEALTHY,
+    of_shoot::OBSERVABILITY_COMPONENTS_HEALTHY,
+    of_shoot::SYSTEM_COMPONENTS_HEALTHY,
+    of_shoot::EVERY_NODE_READY,
+];
+
 /// What the extension objects of a shoot report.
 pub(super) fn reports(context: &Context, namespace: &str) -> Vec<Report> {
     let mut found = Vec::new();
     context.seed_caches.extension_objects.each(Some(namespace), |object| {
         let conditions = object.status.map_or(&[][..], |status| status.conditions);
-        if conditions.is_empty() {
+        let concerned = || conditions.iter().filter(|one| OF_SHOOTS.contains(&one.type_.as_str()));
+        if concerned().next().is_none() {
             return;
         }
         let heartbeat = heartbeat(context, &KindType::new(object.kind, object.type_));
@@ -52,7 +62,7 @@ pub(super) fn reports(context: &Context, namespace: &str) -> Vec<Report> {
             condition: condition.clone(),
             heartbeat,
         };
-        found.extend(conditions.iter().map(report));
+        found.extend(concerned().map(report));
     });
     found
 }

@@ -32,29 +32,25 @@ pub(super) fn judge(seen: &Seen, course: &Course<'_>, settings: &CareSettings) -
         (type_::SYSTEM_COMPONENTS_HEALTHY, Some(system_components(seen))),
         (type_::EVERY_NODE_READY, nodes(seen)),
     ];
+    let condition = |(type_, own): (&'static str, Option<Finding>)| {
+        let reported = extensions::trouble(&seen.reports, type_, settings.stale_after, course.now);
+        Some(course.condition(type_, worse(own?, reported), settings.threshold(type_)))
+    };
+    let webhooks = constraint(seen);
+    let constraint = |type_| course.condition(type_, webhooks.clone(), None);
     let mut judged = Judged {
-        conditions: Vec::new(),
-        constraints: Vec::new(),
+        conditions: found.into_iter().filter_map(condition).collect(),
+        constraints: CONSTRAINTS.map(constraint).into(),
         look_after: None,
     };
-    for (type_, own) in found {
-        let Some(own) = own else { continue };
-        let reported = extensions::trouble(&seen.reports, type_, settings.stale_after, course.now);
-        let threshold = settings.threshold(type_);
-        let condition = course.condition(type_, worse(own, reported), threshold);
-        let unseen = (condition.status == ConditionStatus::Unknown).then_some(UNSEEN_PAUSE);
-        let ripe = course.ripe_after(&condition, threshold);
-        judged.look_after = judged.look_after.into_iter().chain(unseen).chain(ripe).min();
-        judged.conditions.push(condition);
-    }
-    let webhooks = constraint(seen);
-    let unseen = (webhooks.verdict == Verdict::Unseen).then_some(UNSEEN_PAUSE);
-    judged.look_after = judged.look_after.into_iter().chain(unseen).min();
-    let constraint = |type_| course.condition(type_, webhooks.clone(), None);
-    judged.constraints = CONSTRAINTS.map(constraint).into();
+    let all = || judged.conditions.iter().chain(&judged.constraints);
+    let unseen = all()
+        .any(|one| one.status == ConditionStatus::Unknown)
+        .then_some(UNSEEN_PAUSE);
+    let ripe = all().filter_map(|one| course.ripe_after(one, settings.threshold(&one.type_)));
     // Nothing calls when a heartbeat ends.
     let silent = settings.stale_after.filter(|_| !seen.reports.is_empty());
-    judged.look_after = judged.look_after.into_iter().chain(silent).min();
+    judged.look_after = ripe.chain(unseen).chain(silent).min();
     judged
 }
 

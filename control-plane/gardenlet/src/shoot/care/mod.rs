@@ -19,7 +19,7 @@ use kube::Resource;
 use tokio_util::sync::CancellationToken;
 
 use super::report::ShootStatusWriter;
-use crate::context::Context;
+use crate::context::{Context, technical_id};
 use crate::extension::ObjectEvent;
 use judge::{hibernated, judge};
 use threshold::Course;
@@ -86,14 +86,6 @@ fn shoot_of(shoots: &Index<core::Shoot>, namespace: &str) -> Option<ObjectKey> {
     shoots.get(namespace).map(|shoot| ObjectKey::of(&*shoot))
 }
 
-fn technical_id(shoot: &core::Shoot) -> String {
-    shoot
-        .status
-        .as_ref()
-        .map(|status| status.technical_id.clone())
-        .unwrap_or_default()
-}
-
 fn state_of(shoot: &core::Shoot) -> Option<(LastOperationType, LastOperationState)> {
     let last = shoot.status.as_ref()?.last_operation.as_ref()?;
     Some((last.type_.clone(), last.state.clone()))
@@ -112,7 +104,7 @@ fn is_cared_for(shoot: &core::Shoot, seed: &str) -> bool {
     let being_made = type_ == LastOperationType::Create && state != LastOperationState::Succeeded;
     status.seed_name.as_deref() == Some(seed)
         && shoot.metadata.deletion_timestamp.is_none()
-        && !status.technical_id.is_empty()
+        && technical_id(shoot).is_some()
         && !being_made
 }
 

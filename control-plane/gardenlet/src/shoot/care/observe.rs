@@ -16,9 +16,8 @@ use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
 use super::extensions::{self, Report};
-use super::technical_id;
 use super::webhooks::problem;
-use crate::context::Context;
+use crate::context::{Context, technical_id};
 use crate::shoot::inside::InsideOne;
 use crate::shoot::observe::observe_surroundings;
 use crate::shoot::operation::kubeconfig_of;
@@ -74,7 +73,7 @@ fn is_control_plane(resource: &ManagedResource) -> bool {
 }
 
 pub(super) async fn observe(context: &Context, shoot: &core::Shoot) -> Seen {
-    let namespace = technical_id(shoot);
+    let namespace = technical_id(shoot).unwrap_or_default();
     let caches = &context.seed_caches;
     let workers = &shoot.spec.provider.workers;
     let deployments = caches.deployments.list_in(&namespace);

@@ -103,15 +103,34 @@ const NEEDED: [Needed; 22] = [
 ];
 const LEASES: Needed = ("coordination.k8s.io", "v1", "leases", &[], Place::Anywhere);
 
+/// Both kinds have the same fields, as types of their own.
+macro_rules! webhooks_of {
+    ($kind:literal, $configurations:expr) => {
+        $configurations.iter().flat_map(|configuration| {
+            let configuration = configuration.as_ref();
+            configuration.webhooks.iter().flatten().map(|webhook| Webhook {
+                configuration: Configuration {
+                    kind: $kind,
+                    metadata: &configuration.metadata,
+                },
+                name: &webhook.name,
+                failure_policy: webhook.failure_policy.as_deref(),
+                timeout_seconds: webhook.timeout_seconds,
+                objects: webhook.object_selector.as_ref(),
+                namespaces: webhook.namespace_selector.as_ref(),
+                rules: webhook.rules.as_deref().unwrap_or_default(),
+            })
+        })
+    };
+}
+
 /// The first problematic webhook, as a reason and a sentence.
 pub(super) fn problem(
     validating: &[impl AsRef<ValidatingWebhookConfiguration>],
     mutating: &[impl AsRef<MutatingWebhookConfiguration>],
 ) -> Option<(&'static str, String)> {
-    let of_validating = validating.iter().flat_map(|one| of_validating(one.as_ref()));
-    let of_mutating = mutating.iter().flat_map(|one| of_mutating(one.as_ref()));
-    let mut users = of_validating
-        .chain(of_mutating)
+    let mut users = webhooks_of!("ValidatingWebhookConfiguration", validating)
+        .chain(webhooks_of!("MutatingWebhookConfiguration", mutating))
         .filter(|webhook| !webhook.configuration.is_own());
     users.find_map(|webhook| {
         let Configuration { kind, metadata } = webhook.configuration;
@@ -125,43 +144,6 @@ pub(super) fn problem(
             ("RemediatedWebhooks", why)
         })
     })
-}
-
-const VALIDATING: &str = "ValidatingWebhookConfiguration";
-const MUTATING: &str = "MutatingWebhookConfiguration";
-
-fn of_validating(configuration: &ValidatingWebhookConfiguration) -> Vec<Webhook<'_>> {
-    let webhooks = configuration.webhooks.iter().flatten();
-    let flat = webhooks.map(|webhook| Webhook {
-        configuration: Configuration {
-            kind: VALIDATING,
-            metadata: &configuration.metadata,
-        },
-        name: &webhook.name,
-        failure_policy: webhook.failure_policy.as_deref(),
-        timeout_seconds: webhook.timeout_seconds,
-        objects: webhook.object_selector.as_ref(),
-        namespaces: webhook.namespace_selector.as_ref(),
-        rules: webhook.rules.as_deref().unwrap_or_default(),
-    });
-    flat.collect()
-}
-
-fn of_mutating(configuration: &MutatingWebhookConfiguration) -> Vec<Webhook<'_>> {
-    let webhooks = configuration.webhooks.iter().flatten();
-    let flat = webhooks.map(|webhook| Webhook {
-        configuration: Configuration {
-            kind: MUTATING,
-            metadata: &configuration.metadata,
-        },
-        name: &webhook.name,
-        failure_policy: webhook.failure_policy.as_deref(),
-        timeout_seconds: webhook.timeout_seconds,
-        objects: webhook.object_selector.as_ref(),
-        namespaces: webhook.namespace_selector.as_ref(),
-        rules: webhook.rules.as_deref().unwrap_or_default(),
-    });
-    flat.collect()
 }
 
 impl Configuration<'_> {

@@ -2,12 +2,12 @@
 //! user may have a hundred thousand objects, and nothing else of them matters here.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::time::Duration;
 
 use api_meta::{ErrorCode, Fault, FaultClass, Subject};
 use base_client::{fault_of, is_missing, some_of, watch_fault, watch_metadata};
 use base_clock::Clock;
+use base_controller::ObjectKey;
 use futures::future::try_join_all;
 use futures::stream::iter;
 use futures::{StreamExt, TryStreamExt};
@@ -161,7 +161,7 @@ impl Draining<'_> {
                     self.op.waiting.note(title, &fault.to_string());
                     continue;
                 }
-                None => return Err(Fault::new(FaultClass::Bug, WatchEnded(kind.plural.clone()))),
+                None => return Err(Fault::bug(format!("the watch of {} ended by itself", kind.plural))),
             }
             if remaining.listing.is_some() {
                 continue;
@@ -206,39 +206,14 @@ impl Draining<'_> {
     }
 }
 
-/// Namespace and name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    namespace: Option<String>,
-    name: String,
-}
-
-impl Place {
-    fn of(object: &Metadata) -> Self {
-        Self {
-            namespace: object.namespace(),
-            name: object.name_any(),
-        }
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.namespace {
-            Some(namespace) => write!(f, "{namespace}/{}", self.name),
-            None => f.write_str(&self.name),
-        }
-    }
-}
-
 /// What a watch shows of a kind.
 struct Remaining<'o> {
     kind: &'o ApiResource,
     grace: Duration,
     clock: &'o Clock,
-    present: BTreeMap<Place, Metadata>,
+    present: BTreeMap<ObjectKey, Metadata>,
     /// What a list has shown so far, until it is complete.
-    listing: Option<BTreeMap<Place, Metadata>>,
+    listing: Option<BTreeMap<ObjectKey, Metadata>>,
     /// No object is due before this.
     next_due: Option<Instant>,
 }
@@ -250,7 +225,9 @@ impl Remaining<'_> {
             Event::Init => self.listing = Some(BTreeMap::new()),
             Event::InitApply(object) => {
                 if which(&object) {
-                    self.listing.get_or_insert_default().insert(Place::of(&object), object);
+                    self.listing
+                        .get_or_insert_default()
+                        .insert(ObjectKey::of(&object), object);
                 }
             }
             Event::InitDone => {
@@ -263,12 +240,12 @@ impl Remaining<'_> {
                     let new = (!is_going(&object)).then(|| object.clone());
                     let due = self.due_at(&object);
                     self.next_due = self.next_due.into_iter().chain(due).min();
-                    self.present.insert(Place::of(&object), object);
+                    self.present.insert(ObjectKey::of(&object), object);
                     return new.into_iter().collect();
                 }
             }
             Event::Delete(object) => {
-                self.present.remove(&Place::of(&object));
+                self.present.remove(&ObjectKey::of(&object));
             }
         }
         Vec::new()
@@ -302,7 +279,7 @@ impl Remaining<'_> {
         let is_due = |object: &Metadata| self.due_at(object).is_some_and(|at| at <= now);
         let due: Vec<Metadata> = self.present.values().filter(|one| is_due(one)).cloned().collect();
         for object in &due {
-            if let Some(known) = self.present.get_mut(&Place::of(object)) {
+            if let Some(known) = self.present.get_mut(&ObjectKey::of(object)) {
                 known.metadata.finalizers = None;
             }
         }
@@ -322,10 +299,6 @@ impl Remaining<'_> {
         places.into_iter().map(|place| format!("{kind} {place}")).collect()
     }
 }
-
-#[derive(Debug, thiserror::Error)]
-#[error("the watch of {0} ended by itself")]
-struct WatchEnded(String);
 
 fn is_going(object: &Metadata) -> bool {
     object.metadata.deletion_timestamp.is_some()
