@@ -80,6 +80,19 @@ async fn same_seed(client: &Client, seed: Option<&Seed>) -> Result<(), String> {
     }
 }
 
+/// Of which kinds trouble is shown first: what others wait for, and what a person looks at first. Other kinds follow.
+const FIRST: [ExtensionKind; 9] = [
+    ExtensionKind::Infrastructure,
+    ExtensionKind::ControlPlane,
+    ExtensionKind::Worker,
+    ExtensionKind::Network,
+    ExtensionKind::DNSRecord,
+    ExtensionKind::OperatingSystemConfig,
+    ExtensionKind::Extension,
+    ExtensionKind::ContainerRuntime,
+    ExtensionKind::Bastion,
+];
+
 /// The extension objects of the Shoot, and those of its seed that they rest on. Of every kind.
 async fn extensions(client: &Client, namespace: &str, seed: Option<&Seed>) -> Result<Vec<ExtensionFact>, Fault> {
     let seed = seed.and_then(|seed| seed.metadata.uid.as_deref());
@@ -92,6 +105,8 @@ async fn extensions(client: &Client, namespace: &str, seed: Option<&Seed>) -> Re
         };
         all.extend(kind.with(read).await?);
     }
+    let rank = |fact: &ExtensionFact| FIRST.iter().position(|kind| kind.kind() == fact.kind);
+    all.sort_by_key(|fact| rank(fact).unwrap_or(FIRST.len()));
     Ok(all)
 }
 
