@@ -178,18 +178,26 @@ pub(crate) async fn goal(
         return Ok(Goal::Delete(deletion_facts(context, validated).await?));
     }
     if validated.hibernated {
-        // Not by the mirror: it may be behind what was scaled down a moment ago.
-        let deployments: Api<Deployment> = context.in_seed(&validated.namespace);
-        let api_server = known(observe(&deployments, components_hosted::API_SERVER).await)?;
-        let replicas = api_server.map(|found| found.spec.and_then(|spec| spec.replicas).unwrap_or(1));
         return Ok(Goal::Hibernate(HibernationFacts {
-            api_server_runs: replicas.is_some_and(|replicas| replicas > 0),
+            api_server_runs: api_server_runs(context, &validated.namespace).await?,
         }));
     }
     match shoot.status.as_ref().is_some_and(|status| status.hibernated) {
         true => Ok(Goal::Wake),
         false => Ok(Goal::Reconcile),
     }
+}
+
+/// Whether the API server of the shoot with this namespace runs, or is meant to: its Deployment has replicas. Not by the
+/// mirror: it may be behind what was scaled down a moment ago.
+///
+/// # Errors
+/// When it cannot be looked at.
+pub(crate) async fn api_server_runs(context: &Context, namespace: &str) -> Result<bool, Fault> {
+    let deployments: Api<Deployment> = context.in_seed(namespace);
+    let api_server = known(observe(&deployments, components_hosted::API_SERVER).await)?;
+    let replicas = api_server.map(|found| found.spec.and_then(|spec| spec.replicas).unwrap_or(1));
+    Ok(replicas.is_some_and(|replicas| replicas > 0))
 }
 
 /// What is there when a deletion begins.

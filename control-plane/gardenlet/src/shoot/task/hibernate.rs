@@ -11,6 +11,7 @@ use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use tokio::time::Instant;
 
+use super::super::observe::api_server_runs;
 use super::super::operation::{Operation, left};
 use super::component::scale_to_zero;
 
@@ -20,8 +21,10 @@ const RESTARTED: &str = "maintenance.gardener.cloud/restart=true";
 
 /// Scales everything to zero. `shoot`: a client of its API server, if that runs.
 pub(crate) async fn control_plane(op: &Operation, shoot: Option<&Client>, until: Option<Instant>) -> Result<(), Fault> {
+    // Tried again after it went, it is not there to be asked: it went because the cluster was empty.
     if let Some(shoot) = shoot
         && !op.shoot.workerless
+        && api_server_runs(&op.context, op.namespace()).await?
     {
         empty_of_machines(op, shoot, until).await?;
     }
