@@ -7,8 +7,6 @@ use std::time::Duration;
 use api_meta::{Fault, FaultClass};
 use base_client::{Judgement, Waited, apply, fault_of, is_conflict, is_exists, wait_until};
 use base_clock::Clock;
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
@@ -240,7 +238,7 @@ pub async fn heartbeat(
     clock: Clock,
     stop: CancellationToken,
 ) {
-    heartbeat_while(api, name, identity, period, clock, stop, || async { true }.boxed()).await;
+    heartbeat_while(api, name, identity, period, clock, stop, || true).await;
 }
 
 /// As [`heartbeat`]; a beat is left out while `can_work` does not hold. It is asked before each.
@@ -251,12 +249,12 @@ pub async fn heartbeat_while(
     period: Duration,
     clock: Clock,
     stop: CancellationToken,
-    can_work: impl Fn() -> BoxFuture<'static, bool> + Send + Sync,
+    can_work: impl Fn() -> bool + Send,
 ) {
     let beating = async {
         let mut failing = false;
         loop {
-            if !can_work().await {
+            if !can_work() {
                 tokio::time::sleep(period).await;
                 continue;
             }

@@ -3,7 +3,7 @@
 use api_core::v1beta1::{BackupBucket, ControllerRegistration, Seed};
 use api_extensions::Extension;
 use api_meta::{Fault, names};
-use base_client::{get, list};
+use base_client::{fault_of, get, list};
 use base_controller::ObjectKey;
 use components_seed::RESOURCE_MANAGER;
 use control_plane_readiness::{not_applied, unhealthy};
@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{Api, ResourceExt};
 
 use super::extensions::is_of_seed;
-use super::{alive, is_system_component};
+use super::is_system_component;
 use crate::context::Context;
 
 /// The seed's cluster and what the garden holds for it.
@@ -37,7 +37,8 @@ pub(crate) struct Seen {
 
 /// Looks.
 pub(crate) async fn observe(context: &Context, seed: &Seed) -> Result<Seen, Fault> {
-    let kubernetes_version = alive::version(&context.seed).await?;
+    let version = context.seed.apiserver_version().await;
+    let version = version.map_err(|error| fault_of(error, "ask the seed for its Kubernetes version"))?;
     let config_maps: Api<ConfigMap> = context.in_seed("kube-system");
     let identity = get(&config_maps, names::CLUSTER_IDENTITY).await?;
     let system = get(&Api::<Namespace>::all(context.seed.clone()), "kube-system").await?;
@@ -51,7 +52,7 @@ pub(crate) async fn observe(context: &Context, seed: &Seed) -> Result<Seen, Faul
     Ok(Seen {
         extensions: extensions(context).await?,
         registrations: registrations.iter().map(|one| (**one).clone()).collect(),
-        kubernetes_version,
+        kubernetes_version: version.git_version,
         cluster_identity: identity.and_then(|map| map.data?.get(names::CLUSTER_IDENTITY).cloned()),
         cluster_uid: system.and_then(|namespace| namespace.uid()).unwrap_or_default(),
         resource_manager,

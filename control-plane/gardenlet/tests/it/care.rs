@@ -85,7 +85,7 @@ async fn a_seed_that_does_not_answer_is_reported_and_its_lease_is_not_renewed() 
     let silent = Arc::new(AtomicBool::new(false));
     let switch = silent.clone();
     let world = World::start_with(move |call| {
-        let of_seed = call.path.starts_with("/version") && switch.load(Ordering::Relaxed);
+        let of_seed = matches!(call.resource.as_str(), "deployments" | "") && switch.load(Ordering::Relaxed);
         if of_seed { Injected::DropBefore } else { Injected::Pass }
     })
     .await;
