@@ -19,7 +19,7 @@ use crate::write::{Decided, DecidedKind, Write};
 use crate::{Change, Changes, Entry, Key, Listing, Object, Page, Range, Revision, Store, StoreError};
 pub(crate) use load::Loader;
 use news::News;
-use table::{Dropped, Table};
+use table::{Dropped, Recorded, Table};
 
 /// Changes kept per resource for watches that resume and lists that go on. About what kube-apiserver's watch cache
 /// starts with for a busy resource; a reader who lags further is cheaper served by a new list.
@@ -120,7 +120,7 @@ impl State {
     /// Does what was decided, and from time to time forgets what has become too old in all tables. Gives those who are to
     /// be woken once the lock is free again: a thousand of them would hold up every reader.
     #[must_use]
-    fn apply(&mut self, decided: Decided, now: Instant, forgotten: &mut Forgotten) -> Arc<News> {
+    fn apply(&mut self, decided: Decided, now: Instant, forgotten: &mut Forgotten) -> Vec<Arc<News>> {
         let Decided {
             kind,
             entry,
@@ -129,11 +129,10 @@ impl State {
         self.revision = entry.revision;
         let resource = entry.key.resource.clone();
         let table = self.table(&resource);
-        let dropped = match kind {
+        let Recorded { dropped, news } = match kind {
             DecidedKind::Put => table.put(entry, now),
             DecidedKind::Delete => table.delete(&entry.key, entry.revision, now),
         };
-        let news = table.news();
         forgotten.add(&resource, dropped);
         if now.saturating_duration_since(self.swept) >= SWEEP_EVERY {
             self.swept = now;
@@ -167,7 +166,7 @@ impl MemoryStore {
         let (mut state, now) = (self.shared.lock(), Instant::now());
         let news: Vec<_> = decided
             .into_iter()
-            .map(|decided| state.apply(decided, now, forgotten))
+            .flat_map(|decided| state.apply(decided, now, forgotten))
             .collect();
         drop(state);
         news.iter().for_each(|news| news.wake());
@@ -190,9 +189,8 @@ impl MemoryStore {
             let resource = entry.key.resource.clone();
             state.table(&resource).put_unrecorded(entry);
         }
-        for table in before.into_values() {
-            table.news().note(Revision(u64::MAX));
-            table.news().wake();
+        for mut table in before.into_values() {
+            table.audience().end();
         }
     }
 
@@ -206,7 +204,7 @@ impl MemoryStore {
         let entry = decided.entry.clone();
         let news = state.apply(decided, Instant::now(), &mut Forgotten::default());
         drop(state);
-        news.wake();
+        news.iter().for_each(|news| news.wake());
         Ok(entry)
     }
 }
@@ -284,7 +282,7 @@ impl Store for MemoryStore {
             epoch,
             range: range.clone(),
             cursor: from,
-            news: table.news(),
+            news: table.audience().join(range),
             batch: VecDeque::new(),
         };
         Ok(stream::unfold(Some(watcher), next_change).boxed())
@@ -295,7 +293,8 @@ impl Store for MemoryStore {
     }
 }
 
-/// A cursor into the history of one resource.
+/// A cursor into the history of one resource. Only changes of its range wake it, and it expires only when one of them was
+/// forgotten before it was told.
 struct Watcher {
     shared: Arc<Shared>,
     /// The store's when it began.
@@ -334,8 +333,20 @@ impl Watcher {
             .tables
             .get(&self.range.resource)
             .expect("the watch created its table and tables stay");
-        table.reaches(self.cursor)?;
+        table.tells_all(&self.news, self.cursor)?;
         self.cursor = table.since(self.cursor, &self.range, WATCH_BATCH_MAX, &mut self.batch);
         Ok(())
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        if state.epoch == self.epoch {
+            state
+                .table(&self.range.resource)
+                .audience()
+                .leave(&self.range, &self.news);
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::news::News;
+use super::news::{Audience, News};
 use super::{
     HISTORY_AGE_MAX, HISTORY_BURST_BYTES_MAX, HISTORY_BURST_CHANGES_MAX, HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX,
     HISTORY_CHANGES_MIN, HISTORY_FRESH_AGE,
@@ -58,15 +58,21 @@ pub(super) struct Dropped {
     pub(super) horizon: Revision,
 }
 
+/// What a change brings with it.
+#[derive(Default)]
+pub(super) struct Recorded {
+    pub(super) dropped: Option<Dropped>,
+    /// To be woken once the store's lock is free.
+    pub(super) news: Vec<Arc<News>>,
+}
+
 /// All objects of one resource.
 pub(super) struct Table {
     entries: BTreeMap<Key, Entry>,
     /// In revision order.
     history: VecDeque<Record>,
     history_bytes: usize,
-    /// Changes up to and including this revision have been forgotten.
-    forgotten: Revision,
-    news: Arc<News>,
+    audience: Audience,
 }
 
 impl Table {
@@ -76,8 +82,7 @@ impl Table {
             entries: BTreeMap::new(),
             history: VecDeque::new(),
             history_bytes: 0,
-            forgotten: start,
-            news: Arc::new(News::new(start)),
+            audience: Audience::new(start),
         }
     }
 
@@ -85,9 +90,9 @@ impl Table {
         self.entries.get(key)
     }
 
-    /// Tells of the newest change's revision. Who makes changes wakes those who wait for them.
-    pub(super) fn news(&self) -> Arc<News> {
-        Arc::clone(&self.news)
+    /// Who is told of changes. Who makes changes wakes those who wait for them.
+    pub(super) fn audience(&mut self) -> &mut Audience {
+        &mut self.audience
     }
 
     /// Puts an entry where it has been since before the history.
@@ -95,7 +100,7 @@ impl Table {
         self.entries.insert(entry.key.clone(), entry);
     }
 
-    pub(super) fn put(&mut self, entry: Entry, at: Instant) -> Option<Dropped> {
+    pub(super) fn put(&mut self, entry: Entry, at: Instant) -> Recorded {
         let previous = self.entries.insert(entry.key.clone(), entry.clone());
         let previous_revision = previous.as_ref().map_or(Revision(0), |previous| previous.revision);
         let kind = ChangeKind::Put {
@@ -109,8 +114,10 @@ impl Table {
     }
 
     /// Removes an entry; nothing happens when it is not there.
-    pub(super) fn delete(&mut self, key: &Key, revision: Revision, at: Instant) -> Option<Dropped> {
-        let previous = self.entries.remove(key)?;
+    pub(super) fn delete(&mut self, key: &Key, revision: Revision, at: Instant) -> Recorded {
+        let Some(previous) = self.entries.remove(key) else {
+            return Recorded::default();
+        };
         let entry = Entry {
             revision,
             ..previous.clone()
@@ -125,13 +132,15 @@ impl Table {
         })
     }
 
-    fn record(&mut self, record: Record) -> Option<Dropped> {
-        let (revision, now) = (record.revision(), record.at);
+    fn record(&mut self, record: Record) -> Recorded {
+        let now = record.at;
+        let news = self.audience.note(&record.change.entry.key, record.revision());
         self.history_bytes += record.superseded_bytes();
         self.history.push_back(record);
-        let dropped = self.forget(now);
-        self.news.note(revision);
-        dropped
+        Recorded {
+            dropped: self.forget(now),
+            news,
+        }
     }
 
     /// Forgets the changes beyond what the history holds, and those that are too old.
@@ -141,8 +150,8 @@ impl Table {
         while self.history.front().is_some_and(|oldest| self.is_over(oldest, now)) {
             let Some(oldest) = self.history.pop_front() else { break };
             self.history_bytes -= oldest.superseded_bytes();
-            self.forgotten = oldest.revision();
-            forgotten = Some(self.forgotten);
+            self.audience.forget(&oldest.change.entry.key, oldest.revision());
+            forgotten = Some(oldest.revision());
             rows.extend(oldest.needed_by_history_alone());
         }
         if self.history.is_empty() {
@@ -163,11 +172,18 @@ impl Table {
 
     /// Refuses a revision that the history does not reach back to.
     pub(super) fn reaches(&self, asked: Revision) -> Result<(), StoreError> {
-        if asked < self.forgotten {
-            return Err(StoreError::Expired {
-                asked,
-                oldest: self.forgotten,
-            });
+        self.tells(asked, self.audience.forgotten())
+    }
+
+    /// Refuses to go on from a revision after which a change was forgotten that belongs to these news.
+    pub(super) fn tells_all(&self, news: &News, cursor: Revision) -> Result<(), StoreError> {
+        self.tells(cursor, news.forgotten())
+    }
+
+    fn tells(&self, asked: Revision, forgotten: Revision) -> Result<(), StoreError> {
+        if asked < forgotten {
+            let oldest = self.audience.forgotten();
+            return Err(StoreError::Expired { asked, oldest });
         }
         Ok(())
     }
@@ -286,8 +302,8 @@ mod tests {
     fn a_change_is_told_for_five_minutes_and_then_forgotten_with_what_it_superseded() {
         let (mut table, start) = (Table::new(Revision(1)), Instant::now());
         let second = |second| start + Duration::from_secs(second);
-        assert!(table.put(entry(2), second(0)).is_none());
-        assert!(table.put(entry(3), second(200)).is_none());
+        assert!(table.put(entry(2), second(0)).dropped.is_none());
+        assert!(table.put(entry(3), second(200)).dropped.is_none());
         assert!(table.forget(second(300)).is_none());
         assert_eq!(table.reaches(Revision(1)), Ok(()));
 
@@ -308,7 +324,7 @@ mod tests {
         let (mut table, start) = (Table::new(Revision(1)), Instant::now());
         let written = 2 * HISTORY_CHANGES_MAX as u64;
         for revision in 2..=written {
-            assert!(table.put(entry(revision), start).is_none(), "{revision}");
+            assert!(table.put(entry(revision), start).dropped.is_none(), "{revision}");
         }
         assert!(table.forget(start + HISTORY_FRESH_AGE).is_none());
         assert_eq!(table.reaches(Revision(1)), Ok(()));

@@ -39,6 +39,42 @@ async fn watcher_that_falls_off_the_history_is_told_and_ended(store: Arc<dyn Sto
     assert!(store.watch(&Range::all("nodes"), Revision(1)).await.is_ok());
 }
 
+/// A watcher that reads nothing meanwhile expires by what happened in its own range alone.
+async fn what_is_forgotten_elsewhere_does_not_expire_who_watches_a_part(store: Arc<dyn Store>) {
+    let (quiet, newcomer) = (
+        Key::new("pods", Some("quiet"), "p"),
+        Key::new("pods", Some("quiet"), "q"),
+    );
+    let before = store.create(quiet.clone(), object("p", 0)).await.unwrap();
+    let of_namespace = Range::namespaced("pods", "quiet");
+    let mut watches = Vec::new();
+    for range in [of_namespace.clone(), Range::one(&quiet)] {
+        watches.push(store.watch(&range, Revision(1)).await.unwrap());
+    }
+    for watch in &mut watches {
+        assert_eq!(watch.next().await.unwrap().unwrap().entry, before);
+        assert!(watch.next().now_or_never().is_none());
+    }
+    overwrite(&*store, "pods", BEYOND_HISTORY, LARGE).await;
+    assert!(
+        store.watch(&of_namespace, before.revision).await.is_err(),
+        "nothing was forgotten"
+    );
+
+    let after = store.update(&quiet, before.revision, object("p", 1)).await.unwrap();
+    for watch in &mut watches {
+        assert_eq!(watch.next().await.unwrap().unwrap().entry, after);
+    }
+    store.create(newcomer, object("q", 0)).await.unwrap();
+    overwrite(&*store, "pods", BEYOND_HISTORY, LARGE).await;
+    let expired = watches[0].next().await.unwrap();
+    assert!(matches!(expired, Err(StoreError::Expired { .. })), "{expired:?}");
+    assert!(
+        watches[1].next().now_or_never().is_none(),
+        "nothing happened to this object"
+    );
+}
+
 async fn exactly_the_window_can_be_resumed(store: Arc<dyn Store>) {
     overwrite(&*store, "pods", HISTORY_BURST_CHANGES_MAX, 0).await;
     let pods = Range::all("pods");
@@ -82,6 +118,7 @@ async fn writer_in_a_tight_loop_does_not_expire_a_watcher_that_reads(store: Arc<
 
 async fn all(body: &impl Body) {
     watcher_that_falls_off_the_history_is_told_and_ended(body.fresh()).await;
+    what_is_forgotten_elsewhere_does_not_expire_who_watches_a_part(body.fresh()).await;
     exactly_the_window_can_be_resumed(body.fresh()).await;
     large_objects_shorten_the_history_but_not_below_a_burst(body.fresh()).await;
     writer_in_a_tight_loop_does_not_expire_a_watcher_that_reads(body.fresh()).await;

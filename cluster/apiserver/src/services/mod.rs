@@ -1,21 +1,23 @@
 //! Cluster IPs and node ports of Services. Addresses are never kept in a list of their own: the Services in the store are
 //! the list, and beside it what was chosen for those that are about to be stored.
 
+mod in_use;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use cluster_schema::FieldError;
-use cluster_store::{Key, Page, Range, Revision};
 use ipnet::IpNet;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use crate::context::{Context, store_status};
+use crate::context::Context;
 use crate::registry::Role;
 use crate::server::Inner;
 use crate::status::Status;
+use in_use::{InUse, Stored, Taken};
 
 /// Kubernetes' range of node ports.
 const NODE_PORTS: std::ops::RangeInclusive<u64> = 30_000..=32_767;
@@ -26,22 +28,20 @@ const ADDRESSES_TRIED_MAX: usize = 65_536;
 /// The range that addresses come from.
 pub(crate) struct Addresses {
     range: Option<IpNet>,
-    choosing: Mutex<()>,
+    /// Held while addresses are chosen for one Service.
+    stored: Mutex<Stored>,
     /// By number; those of Services that are about to be stored.
     reserved: std::sync::Mutex<BTreeMap<u64, Taken>>,
     reservations: AtomicU64,
-    /// What the Services in the store have, as they were read last: only those that have changed since are read again.
-    stored: std::sync::Mutex<BTreeMap<Key, (Revision, Taken)>>,
 }
 
 impl Addresses {
     pub(crate) fn new(range: Option<IpNet>) -> Self {
         Self {
             range,
-            choosing: Mutex::default(),
+            stored: Mutex::default(),
             reserved: std::sync::Mutex::default(),
             reservations: AtomicU64::new(0),
-            stored: std::sync::Mutex::default(),
         }
     }
 
@@ -79,20 +79,18 @@ pub(crate) async fn prepare(
         return Ok(None);
     }
     let addresses = &context.server.addresses;
-    let _choosing = addresses.choosing.lock().await;
+    let mut stored = addresses.stored.lock().await;
     keep_old(service, old);
     drop_with_type(service, old);
-    let taken = match asks_for_more(service, old) {
-        true => Taken::read(context).await?,
-        false => Taken::default(),
+    let in_use = match asks_for_more(service, old) {
+        true => InUse::read(context, &mut stored).await?,
+        false => InUse::default(),
     };
-    cluster_ip(context, service, old, &taken)?;
-    node_ports(service, old, &taken)?;
+    cluster_ip(context, service, old, &in_use)?;
+    node_ports(service, old, &in_use)?;
     let number = addresses.reservations.fetch_add(1, Ordering::Relaxed);
-    let mut taken = Taken::default();
-    taken.note(service);
     let mut reserved = addresses.reserved.lock().unwrap_or_else(PoisonError::into_inner);
-    reserved.insert(number, taken);
+    reserved.insert(number, Taken::of(service));
     Ok(Some(Reservation {
         server: context.server.clone(),
         number,
@@ -200,63 +198,7 @@ fn needs_node_port(type_: Option<&Value>) -> bool {
     matches!(type_.and_then(Value::as_str), Some("NodePort" | "LoadBalancer"))
 }
 
-/// Addresses and ports of Services.
-#[derive(Default)]
-struct Taken {
-    addresses: BTreeSet<IpAddr>,
-    ports: BTreeSet<u64>,
-}
-
-impl Taken {
-    async fn read(context: &Context) -> Result<Self, Status> {
-        let mut taken = Self::default();
-        // A reservation ends when its Service is stored: whichever is gone from here is listed below.
-        let reserved = &context.server.addresses.reserved;
-        for other in reserved.lock().unwrap_or_else(PoisonError::into_inner).values() {
-            taken.addresses.extend(&other.addresses);
-            taken.ports.extend(&other.ports);
-        }
-        let listing = context
-            .server
-            .store
-            .list(&Range::all("services"), Page::default())
-            .await
-            .map_err(store_status)?;
-        let addresses = &context.server.addresses;
-        let mut stored = addresses.stored.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut known = std::mem::take(&mut *stored);
-        for entry in listing.entries {
-            let before = known
-                .remove(&entry.key)
-                .filter(|(revision, _)| *revision == entry.revision);
-            let (revision, of_one) = before.unwrap_or_else(|| {
-                let mut of_one = Self::default();
-                of_one.note(&entry.object.value(entry.revision));
-                (entry.revision, of_one)
-            });
-            taken.addresses.extend(&of_one.addresses);
-            taken.ports.extend(&of_one.ports);
-            stored.insert(entry.key, (revision, of_one));
-        }
-        Ok(taken)
-    }
-
-    fn note(&mut self, service: &Value) {
-        let address = service.pointer("/spec/clusterIP").and_then(Value::as_str);
-        self.addresses
-            .extend(address.and_then(|address| address.parse::<IpAddr>().ok()));
-        let ports = service.pointer("/spec/ports").and_then(Value::as_array);
-        self.ports.extend(
-            ports
-                .into_iter()
-                .flatten()
-                .filter_map(|port| port.get("nodePort")?.as_u64())
-                .filter(|port| *port != 0),
-        );
-    }
-}
-
-fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, taken: &Taken) -> Result<(), Status> {
+fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, in_use: &InUse<'_>) -> Result<(), Status> {
     let before = old
         .and_then(|old| old.pointer("/spec/clusterIP"))
         .and_then(Value::as_str)
@@ -286,7 +228,7 @@ fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, taken
     if given == "None" {
         spec.insert("clusterIPs".to_owned(), json!(["None"]));
     } else if given.is_empty() || Some(&given) != before.as_ref() {
-        let Some(address) = address(&given, &name, range, taken)? else {
+        let Some(address) = address(&given, &name, range, in_use)? else {
             return Ok(());
         };
         spec.insert("clusterIP".to_owned(), json!(address.to_string()));
@@ -300,7 +242,7 @@ fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, taken
 }
 
 /// The address that is asked for, or a free one where none is; none when there are none to give.
-fn address(given: &str, name: &str, range: Option<IpNet>, taken: &Taken) -> Result<Option<IpAddr>, Status> {
+fn address(given: &str, name: &str, range: Option<IpNet>, in_use: &InUse<'_>) -> Result<Option<IpAddr>, Status> {
     let refuse = |why: String| {
         let error = FieldError::invalid("spec.clusterIPs", json!([given]), why);
         Err(Status::invalid("", "Service", name, &[error]))
@@ -308,7 +250,7 @@ fn address(given: &str, name: &str, range: Option<IpNet>, taken: &Taken) -> Resu
     if given.is_empty() {
         let Some(range) = range else { return Ok(None) };
         let mut free = range.hosts().skip(1).take(ADDRESSES_TRIED_MAX);
-        return match free.find(|address| !taken.addresses.contains(address)) {
+        return match free.find(|address| !in_use.has_address(address)) {
             None => Err(Status::internal("failed to allocate a serviceIP: range is full")),
             found => Ok(found),
         };
@@ -318,7 +260,7 @@ fn address(given: &str, name: &str, range: Option<IpNet>, taken: &Taken) -> Resu
         let error = FieldError::invalid("spec.clusterIPs[0]", given, why);
         return Err(Status::invalid("", "Service", name, &[error]));
     };
-    if taken.addresses.contains(&address) {
+    if in_use.has_address(&address) {
         return refuse(format!(
             "failed to allocate IP {address}: provided IP is already allocated"
         ));
@@ -373,11 +315,11 @@ fn families(spec: &mut serde_json::Map<String, Value>, range: Option<IpNet>) -> 
     clash
 }
 
-fn node_ports(service: &mut Value, old: Option<&Value>, taken: &Taken) -> Result<(), Status> {
+fn node_ports(service: &mut Value, old: Option<&Value>, in_use: &InUse<'_>) -> Result<(), Status> {
     let wanted = needs_node_port(service.pointer("/spec/type"));
     let off = service.pointer("/spec/allocateLoadBalancerNodePorts") == Some(&json!(false));
     let mut given = if wanted {
-        given_node_ports(service, old, taken)?
+        given_node_ports(service, old, in_use)?
     } else {
         BTreeSet::new()
     };
@@ -394,7 +336,7 @@ fn node_ports(service: &mut Value, old: Option<&Value>, taken: &Taken) -> Result
         } else if !off && lacks {
             let free = NODE_PORTS
                 .clone()
-                .find(|port| !taken.ports.contains(port) && !given.contains(port));
+                .find(|port| !in_use.has_port(port) && !given.contains(port));
             let free = free.ok_or_else(|| Status::internal("failed to allocate a nodePort: range is full"))?;
             given.insert(free);
             port.insert("nodePort".to_owned(), json!(free));
@@ -405,7 +347,7 @@ fn node_ports(service: &mut Value, old: Option<&Value>, taken: &Taken) -> Result
 
 /// The node ports that the Service asks for itself: of the range, and neither another Service's nor asked for twice.
 /// What it had before it keeps (kubernetes/kubernetes v1.35 pkg/registry/core/service/portallocator).
-fn given_node_ports(service: &Value, old: Option<&Value>, taken: &Taken) -> Result<BTreeSet<u64>, Status> {
+fn given_node_ports(service: &Value, old: Option<&Value>, in_use: &InUse<'_>) -> Result<BTreeSet<u64>, Status> {
     let ports_of = |service: &Value| {
         let ports = service.pointer("/spec/ports").and_then(Value::as_array);
         ports.cloned().unwrap_or_default()
@@ -427,7 +369,7 @@ fn given_node_ports(service: &Value, old: Option<&Value>, taken: &Taken) -> Resu
             let (first, last) = (NODE_PORTS.start(), NODE_PORTS.end());
             let why = format!("provided port is not in the valid range. The range of valid ports is {first}-{last}");
             errors.push(FieldError::invalid(field, number, why));
-        } else if taken.ports.contains(&number) {
+        } else if in_use.has_port(&number) {
             errors.push(FieldError::invalid(field, number, "provided port is already allocated"));
         } else {
             given.insert(number);
