@@ -95,6 +95,16 @@ pub enum FaultClass {
 }
 
 impl FaultClass {
+    /// The class by which all of several are retried: that of the most hopeful.
+    pub fn most_hopeful(classes: impl IntoIterator<Item = Self>) -> Option<Self> {
+        classes.into_iter().min_by_key(|class| match class {
+            Self::Transient => 0,
+            Self::Dependency => 1,
+            Self::Access | Self::Quota => 2,
+            Self::User | Self::Bug => 3,
+        })
+    }
+
     /// One lower-case word for logs, metrics and status.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -148,9 +158,37 @@ pub struct Fault {
     pub webhook: Option<Box<WebhookFailure>>,
     /// What happened.
     pub source: Box<dyn Error + Send + Sync>,
+    /// The faults that this one stands for, if it stands for several: see [`Fault::joined`].
+    each: Vec<Fault>,
 }
 
 impl Fault {
+    /// One fault for several, none for none: with all their texts and codes, of the class of the most hopeful.
+    /// [`Fault::each`] gives them back.
+    pub fn joined(mut faults: Vec<Self>) -> Option<Self> {
+        if faults.len() < 2 {
+            return faults.pop();
+        }
+        let class = FaultClass::most_hopeful(faults.iter().map(|fault| fault.class))?;
+        let texts: Vec<String> = faults.iter().map(Self::told).collect();
+        let codes: Vec<ErrorCode> = faults.iter().flat_map(|fault| fault.codes.clone()).collect();
+        Some(Self {
+            each: faults,
+            ..Self::new(class, texts.join("; ")).codes(codes)
+        })
+    }
+
+    /// The faults that it stands for, itself if it is a single one.
+    pub fn each(mut self) -> Vec<Self> {
+        match self.each.is_empty() {
+            true => vec![self],
+            false => std::mem::take(&mut self.each)
+                .into_iter()
+                .flat_map(Self::each)
+                .collect(),
+        }
+    }
+
     /// A fault of this class; `source` is an error or a text.
     pub fn new(class: FaultClass, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self {
@@ -160,6 +198,7 @@ impl Fault {
             object: None,
             webhook: None,
             source: source.into(),
+            each: Vec::new(),
         }
     }
 
@@ -332,6 +371,22 @@ mod tests {
 
     fn read() -> Result<(), Fault> {
         Err(Step(std::io::Error::other("denied")))?
+    }
+
+    #[test]
+    fn several_faults_are_one_and_are_given_back_each() {
+        assert!(Fault::joined(Vec::new()).is_none());
+        let single = Fault::joined(vec![Fault::user("a")]).unwrap();
+        assert_eq!((single.chain().as_str(), single.each().len()), ("a", 1));
+
+        let last = || Fault::access("c").code(ErrorCode::InfraUnauthorized);
+        let both = Fault::joined(vec![Fault::user("a").hint("change it"), last()]).unwrap();
+        let all = Fault::joined(vec![both.doing("ask"), Fault::dependency("b")]).unwrap();
+        assert_eq!(all.chain(), "ask: a (to do: change it); c; b");
+        assert_eq!(all.class, FaultClass::Dependency);
+        assert_eq!(all.codes, [ErrorCode::InfraUnauthorized]);
+        let each: Vec<String> = all.each().iter().map(Fault::told).collect();
+        assert_eq!(each, ["a (to do: change it)", "c", "b"]);
     }
 
     #[test]

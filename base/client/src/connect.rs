@@ -14,6 +14,7 @@ use kube::config::{AuthInfo, Config, Kubeconfig};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use secrecy::{ExposeSecret, SecretString};
+use tower::timeout::TimeoutLayer;
 
 /// Turns kubeconfigs into clients. No controller knows which kind it was given: over TLS, or in process.
 pub trait Connector: Send + Sync {
@@ -27,6 +28,10 @@ pub trait Connector: Send + Sync {
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a request may take to be written; requests are small.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a server may take until its answer begins, which a watch does at once: longer than the minute after which
+/// kube-apiserver answers 504 itself (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/server/config.go,
+/// RequestTimeout), so that its word comes first.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(70);
 
 /// Connects by HTTPS, with rustls and ring.
 #[derive(Clone, Debug)]
@@ -84,7 +89,7 @@ impl Connector for Https {
         }
         let builder = ClientBuilder::try_from(config)
             .map_err(|error| Fault::user(format!("kubeconfig cannot be used: {error}")))?;
-        Ok(builder.build())
+        Ok(builder.with_layer(&TimeoutLayer::new(ANSWER_TIMEOUT)).build())
     }
 }
 
@@ -414,6 +419,20 @@ mod tests {
         assert_eq!(client.send(request()).await.unwrap().status(), 503);
         assert_eq!(client.send(request()).await.unwrap().status(), 200);
         server.await.unwrap();
+    }
+
+    /// A server that takes the request and hangs would hold whoever has no time-out of its own for ever.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_never_answers_is_given_up() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let config = kubeconfig(&format!("{{server: 'http://{address}'}}"), "{token: t}");
+        let client = Https::new("test").client(&config).unwrap();
+        // The kernel accepts the connection; nobody reads from it.
+        let error = client.apiserver_version().await.unwrap_err();
+        let fault = crate::fault_of(error, "read the version");
+        assert_eq!(fault.to_string(), "read the version: no answer within 70s");
+        assert_eq!(fault.class, api_meta::FaultClass::Dependency);
     }
 
     #[tokio::test]

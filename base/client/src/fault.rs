@@ -3,6 +3,9 @@
 use api_meta::{Fault, FaultClass, WebhookFailure};
 use kube::Error;
 use kube::core::Status;
+use tower::timeout::error::Elapsed;
+
+use crate::connect::ANSWER_TIMEOUT;
 
 /// Whether the object, or its kind, is not there.
 pub fn is_missing(error: &Error) -> bool {
@@ -48,6 +51,7 @@ pub fn fault_of(error: Error, doing: &str) -> Fault {
     let said = match &error {
         Error::Api(status) if !status.message.is_empty() => status.message.clone(),
         Error::Api(status) => format!("{} ({})", status.reason, status.code),
+        Error::Service(cause) if cause.is::<Elapsed>() => format!("no answer within {ANSWER_TIMEOUT:?}"),
         Error::Service(cause) => format!("no answer: {}", innermost(cause.as_ref())),
         Error::HyperError(cause) => format!("no answer: {}", innermost(cause)),
         other => other.to_string(),

@@ -1,5 +1,7 @@
 //! What Seeds, Shoots, buckets and entries say alike of an operation and of what went wrong with it.
 
+use std::future::Future;
+
 use api_meta::{ErrorCode, Fault, FaultClass, LastOperation, LastOperationState, LastOperationType};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -19,6 +21,28 @@ pub(crate) fn codes(fault: &Fault) -> Vec<ErrorCode> {
     match (fault.codes.as_slice(), fault.class) {
         ([], FaultClass::User) => vec![ErrorCode::ConfigurationProblem],
         (codes, _) => codes.to_vec(),
+    }
+}
+
+/// Does all of them side by side, each to its end, because none may hide what becomes of the others. Gives what they give,
+/// in their order.
+///
+/// # Errors
+/// Those of all that failed, joined.
+pub(crate) async fn all<T, W>(works: impl IntoIterator<Item = W>) -> Result<Vec<T>, Fault>
+where
+    W: Future<Output = Result<T, Fault>>,
+{
+    let (mut given, mut faults) = (Vec::new(), Vec::new());
+    for ended in futures::future::join_all(works).await {
+        match ended {
+            Ok(one) => given.push(one),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    match Fault::joined(faults) {
+        Some(fault) => Err(fault),
+        None => Ok(given),
     }
 }
 

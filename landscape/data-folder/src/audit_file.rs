@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use base_clock::Clock;
 use cluster_apiserver::AuditSink;
+use jiff::SignedDuration;
 
 /// Events that wait to be written: kube-apiserver's `--audit-log-batch-buffer-size`.
 const WAITING_MAX: usize = 10_000;
@@ -151,18 +152,34 @@ impl Log {
         Ok(())
     }
 
-    /// Goes on in a new file. The old one gets a name with the time, `audit-2026-01-02T03-04-05.678.log`.
+    /// Goes on in a new file. The old one gets a name with the time, `audit-2026-01-02T03-04-05.678.log`, that of the next
+    /// free millisecond.
     fn set_aside(&mut self) -> io::Result<()> {
         self.file.flush()?;
-        let time = self.clock.now().strftime("%Y-%m-%dT%H-%M-%S.%3f").to_string();
-        let (stem, ending) = self.names();
         let folder = folder_of(&self.options.path);
-        fs::rename(&self.options.path, folder.join(format!("{stem}{time}{ending}")))?;
+        match fs::rename(&self.options.path, folder.join(self.free_name())) {
+            // Set aside before, when the new file could not be opened.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            renamed => renamed?,
+        }
         (self.file, self.bytes) = append(&self.options.path)?;
         if self.options.kept_max > 0 {
             self.delete_oldest(folder)?;
         }
         Ok(())
+    }
+
+    /// A name with the time that no file has.
+    fn free_name(&self) -> String {
+        let ((stem, ending), folder) = (self.names(), folder_of(&self.options.path));
+        let mut time = self.clock.now();
+        loop {
+            let name = format!("{stem}{}{ending}", time.strftime("%Y-%m-%dT%H-%M-%S.%3f"));
+            if !folder.join(&name).exists() {
+                return name;
+            }
+            time += SignedDuration::from_millis(1);
+        }
     }
 
     /// What stands before and behind the time.
@@ -247,13 +264,36 @@ mod tests {
                 assert_eq!(names(folder.path()), ["audit-notes.log", "audit.log"]);
             }
         }
-        // Both set aside at one moment have one name: the clock of this test stands still.
+        // Both were set aside at one moment: the clock of this test stands still.
         assert_eq!(
             names(folder.path()),
-            ["audit-2026-01-02T03-04-05.000.log", "audit-notes.log", "audit.log"]
+            ["audit-2026-01-02T03-04-05.001.log", "audit-notes.log", "audit.log"]
         );
         let text = fs::read_to_string(folder.path().join("audit.log")).unwrap();
         assert_eq!(text, "a long event that fits no file\n");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_was_set_aside_without_a_new_one_does_not_end_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Clock::simulated("2026-01-02T03:04:05Z".parse().unwrap());
+        let mut log = Log::open(options(folder.path(), 2), clock).unwrap();
+        log.write(b"a long event").unwrap();
+        // As when the process had no file descriptor left for the new file.
+        fs::rename(
+            &log.options.path,
+            folder.path().join("audit-2026-01-02T03-04-04.000.log"),
+        )
+        .unwrap();
+        for event in ["another one", "and one more"] {
+            log.write(event.as_bytes()).unwrap();
+            log.file.flush().unwrap();
+        }
+        let kept: Vec<_> = names(folder.path())
+            .into_iter()
+            .map(|name| fs::read_to_string(folder.path().join(name)).unwrap())
+            .collect();
+        assert_eq!(kept, ["a long event\n", "another one\n", "and one more\n"]);
     }
 
     #[test]

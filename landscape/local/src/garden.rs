@@ -7,6 +7,7 @@ use base_client::Connector;
 use cluster_controllers::{Name, Options};
 use cluster_front::Front;
 use control_plane_garden_api::GardenSettings;
+use futures::FutureExt;
 use kube::Client;
 
 use super::api::{Api, ApiSettings};
@@ -41,28 +42,23 @@ pub(super) async fn start_api(settings: &Settings, state: &State, front: &Front,
 /// Starts the controllers, each with a kubeconfig of its own.
 pub(super) fn start_parts(settings: &Settings, front: &Front, garden: &Api, parts: &Parts) -> Result<(), Fault> {
     let client = |user: &str| -> Result<Client, Fault> { front.client(&garden.kubeconfig(user, &[])?) };
-    let (clock, entropy) = (&settings.clock, &settings.entropy);
     let options = Options {
         controllers: BTreeSet::from(Name::WITHOUT_WORKLOADS),
         root_ca: Some(garden.authority_pem()),
-        ..Options::all(clock.clone(), entropy.clone())
+        ..Options::all(settings.clock.clone(), settings.entropy.clone())
     };
-    parts.spawn(
-        "garden kube-controller-manager",
-        cluster_controllers::run(client("system:kube-controller-manager")?, options, parts.stop.clone()),
-    );
-    parts.spawn(
-        "controller-manager",
-        control_plane_controller_manager::run(
-            client(CONTROLLER_MANAGER)?,
-            control_plane_controller_manager::Name::ALL.into(),
-            clock.clone(),
-            parts.stop.clone(),
-        ),
-    );
-    parts.spawn(
-        "scheduler",
-        control_plane_scheduler::run(client(SCHEDULER)?, clock.clone(), parts.stop.clone()),
-    );
+    let of_part = client("system:kube-controller-manager")?;
+    parts.spawn("garden kube-controller-manager", move |stop| {
+        cluster_controllers::run(of_part.clone(), options.clone(), stop).map(Ok)
+    });
+    let (of_part, clock) = (client(CONTROLLER_MANAGER)?, settings.clock.clone());
+    parts.spawn("controller-manager", move |stop| {
+        let all = control_plane_controller_manager::Name::ALL.into();
+        control_plane_controller_manager::run(of_part.clone(), all, clock.clone(), stop).map(Ok)
+    });
+    let (of_part, clock) = (client(SCHEDULER)?, settings.clock.clone());
+    parts.spawn("scheduler", move |stop| {
+        control_plane_scheduler::run(of_part.clone(), clock.clone(), stop).map(Ok)
+    });
     Ok(())
 }

@@ -7,14 +7,14 @@ mod bootstrap;
 pub mod example;
 mod garden;
 mod network_labels;
+mod parts;
 mod provider_chart;
 mod readiness;
 mod seed;
 mod settings;
 mod state;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,9 +25,9 @@ use cluster_front::Front;
 use kube::config::Kubeconfig;
 use landscape_data_folder::server_state::bind;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 pub use api::Api;
+use parts::Parts;
 use readiness::{Before, Readiness};
 
 pub use bootstrap::{BACKUPS, apply_all, apply_garden, documents};
@@ -88,42 +88,6 @@ impl Audits {
     }
 }
 
-/// The running tasks.
-#[derive(Clone, Default)]
-pub(crate) struct Parts {
-    pub(crate) stop: CancellationToken,
-    tasks: TaskTracker,
-    running: Arc<Mutex<BTreeSet<String>>>,
-}
-
-impl Parts {
-    /// Runs a part until the landscape stops. A part that ends early is a bug worth a line: the others go on.
-    pub(crate) fn spawn(&self, name: impl Into<String>, part: impl Future<Output = ()> + Send + 'static) {
-        let (parts, name) = (self.clone(), name.into());
-        parts.running().insert(name.clone());
-        self.tasks.spawn(async move {
-            part.await;
-            parts.running().remove(&name);
-            if parts.stop.is_cancelled() {
-                tracing::debug!(part = name, "ended");
-            } else {
-                tracing::error!(part = name, "a part of the landscape ended by itself");
-            }
-        });
-    }
-
-    /// Ends all parts and waits for them.
-    async fn end(&self) {
-        self.stop.cancel();
-        self.tasks.close();
-        self.tasks.wait().await;
-    }
-
-    fn running(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Landscape {
     /// Starts everything on what is kept and returns once all parts run; that a Shoot can be taken shows at the garden's
     /// `/readyz`. On one state, one landscape runs at a time.
@@ -136,7 +100,7 @@ impl Landscape {
         if started.is_err() && tokio::time::timeout(GIVE_UP_PATIENCE, parts.end()).await.is_err() {
             tracing::warn!(
                 "left behind after {GIVE_UP_PATIENCE:?}, because they did not end: {:?}",
-                parts.running()
+                parts.left()
             );
         }
         started
@@ -182,10 +146,9 @@ impl Landscape {
             readiness.clone(),
             seeds.iter().map(|seed| seed.name.clone()).collect::<Vec<_>>(),
         );
-        garden
-            .server()
-            .readiness()
-            .add("seed-ready", move || of_check.first_missing(&names).map_or(Ok(()), Err));
+        let (checks, of_parts) = (garden.server().readiness(), parts.clone());
+        checks.add("seed-ready", move || of_check.first_missing(&names).map_or(Ok(()), Err));
+        checks.add("parts", move || of_parts.first_down().map_or(Ok(()), Err));
         Ok(Self {
             garden,
             seeds,
@@ -265,7 +228,7 @@ impl Landscape {
             self.garden.server().shutdown().await;
         };
         if tokio::time::timeout(patience, ending).await.is_err() {
-            let left = Vec::from_iter(self.parts.running().iter().cloned());
+            let left = self.parts.left();
             let left = if left.is_empty() {
                 "an API server".to_owned()
             } else {
@@ -287,7 +250,18 @@ async fn listen(front: &Front, port: Port, parts: &Parts) -> Result<String, Faul
     let address = listener
         .local_addr()
         .map_err(|error| Fault::bug(format!("a port that is open has no address: {error}")))?;
-    let (front, stop) = (front.clone(), parts.stop.clone());
-    parts.spawn("TLS port", async move { front.serve(listener, stop).await });
+    let (front, opened) = (front.clone(), Mutex::new(Some(listener)));
+    parts.spawn("TLS port", move |stop| {
+        let opened = opened.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let front = front.clone();
+        async move {
+            let listener = match opened {
+                Some(listener) => listener,
+                None => bind(address.port()).await?,
+            };
+            front.serve(listener, stop).await;
+            Ok(())
+        }
+    });
     Ok(format!("https://{address}"))
 }

@@ -3,7 +3,6 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use api_core::v1beta1::Seed;
 use api_extensions::{DeletionProtection, ExtensionKind};
@@ -14,6 +13,7 @@ use cluster_controllers::Options;
 use cluster_front::Front;
 use cluster_node::{NodeOptions, PodAddresses, Volumes};
 use control_plane_gardenlet::{Addressing, Clients, Config, GardenAccess, Images};
+use futures::FutureExt;
 use ipnet::IpNet;
 use kube::Client;
 use landscape_data_folder::kept::Kept;
@@ -25,8 +25,6 @@ use super::api::{Api, ApiSettings};
 use super::settings::SeedSettings;
 use super::{Audits, Parts, Settings, bootstrap, network_labels, state};
 
-/// How long a gardenlet that has ended is left alone: as the first back-off of a crashing container.
-const RESTART_AFTER: Duration = Duration::from_secs(10);
 /// Registry part of image names: nothing is pulled, the catalogue knows names alone.
 const REPOSITORY: &str = "orangery.dev";
 
@@ -80,8 +78,11 @@ pub(super) struct Surroundings<'a> {
 
 impl Surroundings<'_> {
     /// Runs a part of this seed until the landscape stops.
-    fn spawn(&self, part: &str, running: impl Future<Output = ()> + Send + 'static) {
-        self.parts.spawn(format!("{part} of seed {}", self.seed.name), running);
+    fn spawn<F>(&self, part: &str, start: impl Fn(CancellationToken) -> F + Send + 'static)
+    where
+        F: Future<Output = Result<(), Fault>> + Send,
+    {
+        self.parts.spawn(format!("{part} of seed {}", self.seed.name), start);
     }
 }
 
@@ -89,26 +90,14 @@ impl Surroundings<'_> {
 pub(super) fn start_parts(around: &Surroundings<'_>) -> Result<(), Fault> {
     start_cluster(around)?;
     start_gardenlet(around)?;
-    let Surroundings {
-        settings,
-        seed,
-        front,
-        garden,
-        api,
-        parts,
-        ..
-    } = around;
     let operator = "orangery:builtin-operator";
-    around.spawn(
-        "builtin-operator",
-        control_plane_builtin_operator::run(
-            front.client(&garden.kubeconfig(operator, &[])?)?,
-            front.client(&api.kubeconfig(operator, &[])?)?,
-            seed.name.clone(),
-            settings.clock.clone(),
-            parts.stop.clone(),
-        ),
-    );
+    let of_garden = around.front.client(&around.garden.kubeconfig(operator, &[])?)?;
+    let of_seed = around.front.client(&around.api.kubeconfig(operator, &[])?)?;
+    let (seed, clock) = (around.seed.name.clone(), around.settings.clock.clone());
+    around.spawn("builtin-operator", move |stop| {
+        let (of_garden, of_seed) = (of_garden.clone(), of_seed.clone());
+        control_plane_builtin_operator::run(of_garden, of_seed, seed.clone(), clock.clone(), stop).map(Ok)
+    });
     Ok(())
 }
 
@@ -131,14 +120,14 @@ fn start_cluster(around: &Surroundings<'_>) -> Result<(), Fault> {
         root_ca: Some(api.authority_pem()),
         ..Options::all(clock.clone(), entropy.clone())
     };
-    around.spawn(
-        "kube-controller-manager",
-        cluster_controllers::run(client("system:kube-controller-manager")?, options, parts.stop.clone()),
-    );
-    around.spawn(
-        "kube-scheduler",
-        cluster_controllers::scheduler::run(client("system:kube-scheduler")?, clock.clone(), parts.stop.clone()),
-    );
+    let of_part = client("system:kube-controller-manager")?;
+    around.spawn("kube-controller-manager", move |stop| {
+        cluster_controllers::run(of_part.clone(), options.clone(), stop).map(Ok)
+    });
+    let (of_part, clock_of_part) = (client("system:kube-scheduler")?, clock.clone());
+    around.spawn("kube-scheduler", move |stop| {
+        cluster_controllers::scheduler::run(of_part.clone(), clock_of_part.clone(), stop).map(Ok)
+    });
     let audits = audits.clone();
     let keep: ApiServerStarted = Arc::new(move |server| audits.add(server));
     let host = Host {
@@ -175,11 +164,7 @@ fn start_cluster(around: &Surroundings<'_>) -> Result<(), Fault> {
             entropy.clone(),
         )
     };
-    let stop = parts.stop.clone();
-    let title = format!("the node of seed {}", seed.name);
-    around.spawn("node", async move {
-        restarted(&title, &stop, || cluster_node::run(node.clone(), stop.clone())).await;
-    });
+    around.spawn("node", move |stop| cluster_node::run(node.clone(), stop));
     Ok(())
 }
 
@@ -219,35 +204,14 @@ fn start_gardenlet(around: &Surroundings<'_>) -> Result<(), Fault> {
         task_layer: settings.task_layer.clone(),
         ..Config::new(object, images, addressing)
     };
-    let (clock, entropy, stop) = (settings.clock.clone(), settings.entropy.clone(), parts.stop.clone());
-    let title = format!("the gardenlet of seed {}", seed.name);
-    around.spawn("gardenlet", async move {
-        let gardenlet = || {
-            let clients = Clients {
-                garden: garden_client.clone(),
-                seed: client.clone(),
-                shoots: shoots.clone(),
-            };
-            control_plane_gardenlet::run(clients, config.clone(), clock.clone(), entropy.clone(), stop.clone())
+    let (clock, entropy) = (settings.clock.clone(), settings.entropy.clone());
+    around.spawn("gardenlet", move |stop| {
+        let clients = Clients {
+            garden: garden_client.clone(),
+            seed: client.clone(),
+            shoots: shoots.clone(),
         };
-        restarted(&title, &stop, gardenlet).await;
+        control_plane_gardenlet::run(clients, config.clone(), clock.clone(), entropy.clone(), stop)
     });
     Ok(())
-}
-
-/// Runs `start` until it ends well, or `stop` comes while it is to be started again: as a Deployment or a machine's
-/// supervisor would.
-async fn restarted<F, Fut>(name: &str, stop: &CancellationToken, start: F)
-where
-    F: Fn() -> Fut,
-    Fut: Future<Output = Result<(), Fault>>,
-{
-    while let Err(fault) = start().await {
-        let chain = fault.chain();
-        tracing::error!("{name} ended, it is started again in {RESTART_AFTER:?}: {chain}");
-        let pause = tokio::time::sleep(RESTART_AFTER);
-        if stop.run_until_cancelled(pause).await.is_none() {
-            return;
-        }
-    }
 }

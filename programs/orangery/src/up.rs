@@ -153,7 +153,10 @@ async fn show(
     if arguments.example {
         // From here on, so that nothing of the flow is missed.
         let listener = settings.feed.listen();
-        example::apply(&client).await?;
+        if let Err(fault) = example::apply(&client).await {
+            console.say(&format!("the example was not applied: {fault}"));
+            return Ok(Err(fault));
+        }
         console.say(&format!("example Shoot {EXAMPLE_NAMESPACE}/{EXAMPLE_NAME}:"));
         let shoots: Api<Shoot> = Api::namespaced(client, EXAMPLE_NAMESPACE);
         let name = (EXAMPLE_NAMESPACE, EXAMPLE_NAME);

@@ -83,7 +83,14 @@ impl Picture {
             } else {
                 ""
             };
-            let state = state(&object.data["status"]);
+            let state = match kind.kind.as_str() {
+                // Of what it says of the Shoot, care's part may be older: it is written with the next reconciliation.
+                "Cluster" => {
+                    let shoot = &object.data["spec"]["shoot"]["status"];
+                    state(&json!({"lastOperation": shoot["lastOperation"], "phase": shoot["hibernated"].to_string()}))
+                }
+                _ => state(&object.data["status"]),
+            };
             let mut line = format!("{server}: {} {namespace}/{name}{leaving}{state}", kind.kind);
             let mut superseded = vec![SUPERSEDED];
             if closely.is_some_and(|text| namespace.contains(text) || name.contains(text)) {

@@ -47,12 +47,17 @@ impl Waiting {
     /// The running task waits for `subject`, because of this.
     pub(crate) fn note(&self, subject: &Subject, reason: &str) {
         let mut open = self.lock();
-        let wait = open.entry(subject.clone()).or_insert_with(|| Open {
+        let begin = || Open {
             task: base_flow_run::current_task().unwrap_or_default(),
             begun: Instant::now(),
             since: self.clock.now(),
             reason: String::new(),
-        });
+        };
+        let wait = open.entry(subject.clone()).or_insert_with(begin);
+        // A wait that was cut off, by its task's time-out or its panic, has not ended by a word of its own.
+        if base_flow_run::current_task().is_some_and(|task| task != wait.task) {
+            *wait = begin();
+        }
         if wait.reason != reason {
             base_flow_run::waits_for(&subject.to_string(), reason);
             reason.clone_into(&mut wait.reason);
@@ -68,9 +73,10 @@ impl Waiting {
         }
     }
 
-    /// What has been waited for long enough to be reported.
-    pub(crate) fn long(&self) -> Vec<Wait> {
-        let is_long = |open: &Open| open.begun.elapsed() >= WORTH_A_WORD;
+    /// What these tasks have waited for long enough for it to be reported.
+    pub(crate) fn long(&self, running: &[String]) -> Vec<Wait> {
+        let is_long =
+            |open: &Open| open.begun.elapsed() >= WORTH_A_WORD && running.iter().any(|task| task == open.task);
         self.lock()
             .iter()
             .filter(|(_, open)| is_long(open))
@@ -115,9 +121,11 @@ mod tests {
     async fn only_long_waits_are_reported_with_their_last_reason() {
         let waiting = Waiting::new(Clock::simulated(Timestamp::UNIX_EPOCH));
         let began = waiting.clock.now();
+        // Outside of a run, tasks have no name.
+        let running = [String::new()];
         let worker = Subject::Object(ObjectName::new("Worker", Some("a"), "b"));
         waiting.note(&worker, "not picked up");
-        assert_eq!(waiting.long(), []);
+        assert_eq!(waiting.long(&running), []);
         tokio::time::sleep(Duration::from_secs(6)).await;
         waiting.note(&worker, "state Processing");
         waiting.changed().await;
@@ -134,8 +142,9 @@ mod tests {
             reason: "state Processing".to_owned(),
             since: began,
         };
-        assert_eq!(waiting.long(), [expected]);
+        assert_eq!(waiting.long(&running), [expected]);
+        assert_eq!(waiting.long(&["another task".to_owned()]), [], "cut off");
         waiting.over(&worker);
-        assert_eq!(waiting.long(), []);
+        assert_eq!(waiting.long(&running), []);
     }
 }

@@ -102,8 +102,8 @@ async fn report(operation: &Operation, mut shown: watch::Receiver<Shown>) -> std
         let step = Step {
             percent,
             description,
+            waits: operation.waiting.long(&running),
             running,
-            waits: operation.waiting.long(),
             succeeded: cleaned,
         };
         let now = operation.context.clock.now();

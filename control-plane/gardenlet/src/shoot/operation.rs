@@ -87,12 +87,12 @@ impl Operation {
     }
 
     /// The Shoot as extensions are to see it: what is being worked on, with how it stands.
-    pub(crate) async fn shoot_at_work(&self) -> core::Shoot {
+    pub(crate) fn shoot_at_work(&self) -> core::Shoot {
         let mut spec = self.shoot.spec.clone();
         if let (Some(networking), Some(first)) = (&mut spec.networking, self.slots.nodes().first()) {
             networking.nodes.get_or_insert_with(|| first.clone());
         }
-        self.status.known().await.with(spec)
+        self.status.known().with(spec)
     }
 
     /// The shoot as its hosted components know it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api_core::v1beta1 as core;
 use api_extensions::Cluster;
-use api_meta::{Fault, LastOperationType, Retry, annotations, finalizers};
+use api_meta::{Fault, LastOperationType, OperationReport, Retry, annotations, finalizers};
 use api_rules::required_types_for_shoot;
 use base_client::{add_finalizer, delete, get, remove_finalizer};
 use base_controller::{Change, Controller, EventType, Next, ObjectKey, Retries};
@@ -286,7 +286,7 @@ async fn prepare(
     observed: &Observed,
     type_: &LastOperationType,
 ) -> Result<Goal, Fault> {
-    let shoot = status.known().await.with(observed.validated.spec.clone());
+    let shoot = status.known().with(observed.validated.spec.clone());
     let name = &observed.validated.namespace;
     cluster::sync(context, name, &shoot, &observed.seed, &observed.cloud_profile).await?;
     goal(context, observed, &shoot, type_).await
@@ -342,19 +342,16 @@ async fn finish_reconcile(
     consume_annotations(operation, begun).await?;
     let at = context.clock.now();
     let asleep = operation.shoot.hibernated;
-    let known = operation
-        .status
-        .report(|status, report| succeeded(status, report, type_, asleep, at))
-        .await?;
+    let end = |status: &mut core::ShootStatus, report: &mut OperationReport| {
+        succeeded(status, report, type_, asleep, at);
+    };
+    // Extensions first: a Shoot that has succeeded is left alone for an hour, also when we die in between.
+    let mut shoot = operation.shoot_at_work();
+    end(shoot.status.get_or_insert_default(), &mut OperationReport::default());
     let observed = &operation.observed;
-    cluster::sync(
-        context,
-        operation.namespace(),
-        &operation.shoot_at_work().await,
-        &observed.seed,
-        &observed.cloud_profile,
-    )
-    .await?;
+    let (seed, profile) = (&observed.seed, &observed.cloud_profile);
+    cluster::sync(context, operation.namespace(), &shoot, seed, profile).await?;
+    let known = operation.status.report(end).await?;
     let said = "Shoot cluster has been successfully reconciled.";
     context
         .events
@@ -404,12 +401,19 @@ async fn finish_deletion(operation: &Operation) -> Result<Next, Fault> {
     Ok(Next::Change)
 }
 
-/// The failures, with the webhooks that stand behind them.
+/// The failures, each fault of a task by itself, with the webhooks that stand behind them.
 async fn with_webhooks(context: &Context, status: &ShootStatusWriter, failures: Vec<Failure>) -> Vec<Failure> {
-    let shoot = status.known().await.named();
+    let shoot = status.known().named();
     let namespace = shoot.status.map(|status| status.technical_id).unwrap_or_default();
     let (seed, namespace) = (&context.seed, namespace.as_str());
-    let named = failures.into_iter().map(|Failure { task, fault }| async move {
+    let each = failures.into_iter().flat_map(|Failure { task, fault }| {
+        let of_task = move |fault| Failure {
+            task: task.clone(),
+            fault,
+        };
+        fault.each().into_iter().map(of_task)
+    });
+    let named = each.map(|Failure { task, fault }| async move {
         let fault = with_webhook(seed, namespace, fault).await;
         Failure { task, fault }
     });
@@ -428,7 +432,7 @@ async fn give_up(
     let failures = with_webhooks(context, status, failures).await;
     let fault = summary(&failures);
     let now = context.clock.now();
-    let key = ObjectKey::of(&status.known().await.named());
+    let key = ObjectKey::of(&status.known().named());
     let retry = (!is_for_good(&failures)).then(|| Retry {
         at: now + turn.retries.delay(&key, fault.class),
         class: fault.class,

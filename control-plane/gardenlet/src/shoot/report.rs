@@ -1,6 +1,8 @@
 //! How the shoot stands, for its owner: `status.lastOperation`, `lastErrors` and what else gardenlet says there.
 //! Writes only what changed, on top of what others have written meanwhile.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use api_core::v1beta1 as core;
 use api_meta::{
     ErrorCode, Fault, FaultClass, LastError, LastOperation, LastOperationState, LastOperationType, OperationReport,
@@ -10,7 +12,6 @@ use base_client::{patch_changed, patch_status_if_changed, read_again};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::{Api, ResourceExt};
-use tokio::sync::Mutex;
 
 use crate::context::Context;
 use crate::outcome;
@@ -18,11 +19,14 @@ use crate::outcome;
 /// How often a write is tried on a fresh copy when others write the same shoot; the next reconcile tries again anyway.
 const ATTEMPTS_MAX: usize = 5;
 
-/// The Shoot in the garden, as it is known. One writer at a time. It never hands out the spec: each write brings the
-/// newest, and an operation works on the one that it began with.
+/// The Shoot in the garden, as it is known. One writer at a time; who only reads waits for no writer, and so for no garden
+/// that is slow. It never hands out the spec: each write brings the newest, and an operation works on the one that it began
+/// with.
 pub(crate) struct ShootStatusWriter {
     api: Api<core::Shoot>,
-    known: Mutex<core::Shoot>,
+    known: Mutex<Arc<core::Shoot>>,
+    /// Held during a write.
+    writing: tokio::sync::Mutex<()>,
 }
 
 /// A Shoot without its spec.
@@ -73,13 +77,24 @@ impl ShootStatusWriter {
     }
 
     fn of(api: Api<core::Shoot>, shoot: core::Shoot) -> Self {
-        let known = Mutex::new(shoot);
-        Self { api, known }
+        Self {
+            api,
+            known: Mutex::new(Arc::new(shoot)),
+            writing: tokio::sync::Mutex::default(),
+        }
     }
 
     /// The shoot as it is known.
-    pub(crate) async fn known(&self) -> Known {
-        Known::of(&*self.known.lock().await)
+    pub(crate) fn known(&self) -> Known {
+        Known::of(&self.newest())
+    }
+
+    fn newest(&self) -> Arc<core::Shoot> {
+        Arc::clone(&self.known.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn learn(&self, shoot: core::Shoot) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(shoot);
     }
 
     /// Changes the status. `edit` may run several times, each on a fresh copy.
@@ -143,9 +158,10 @@ impl ShootStatusWriter {
     }
 
     async fn write(&self, edit: impl Fn(&mut core::Shoot) + Send + Sync, status: bool) -> Result<Known, Fault> {
-        let mut known = self.known.lock().await;
+        let _turn = self.writing.lock().await;
         for attempt in 1.. {
-            let mut after = known.clone();
+            let known = self.newest();
+            let mut after = core::Shoot::clone(&known);
             edit(&mut after);
             let written = if status {
                 patch_status_if_changed(&self.api, &known, &after).await
@@ -153,18 +169,18 @@ impl ShootStatusWriter {
                 patch_changed(&self.api, &known, &after).await
             };
             match written {
-                Ok(Some(fresh)) => *known = fresh,
+                Ok(Some(fresh)) => self.learn(fresh),
                 Ok(None) => {}
                 Err(fault) if fault.class == FaultClass::Transient && attempt < ATTEMPTS_MAX => {
                     let gone = || Fault::dependency(format!("Shoot {} is gone", known.name_any()));
-                    *known = read_again(&self.api, &known).await?.ok_or_else(gone)?;
+                    self.learn(read_again(&self.api, &known).await?.ok_or_else(gone)?);
                     continue;
                 }
                 Err(fault) => return Err(fault),
             }
             break;
         }
-        Ok(Known::of(&known))
+        Ok(self.known())
     }
 }
 
@@ -358,16 +374,7 @@ fn operation(
 /// One fault for all failures: retried as soon as the most hopeful of them.
 #[must_use]
 pub(crate) fn summary(failures: &[Failure]) -> Fault {
-    let hope = |class: FaultClass| match class {
-        FaultClass::Transient => 0,
-        FaultClass::Dependency => 1,
-        FaultClass::Access | FaultClass::Quota => 2,
-        FaultClass::User | FaultClass::Bug => 3,
-    };
-    let class = failures
-        .iter()
-        .map(|failure| failure.fault.class)
-        .min_by_key(|class| hope(*class));
+    let class = FaultClass::most_hopeful(failures.iter().map(|failure| failure.fault.class));
     let texts: Vec<String> = failures
         .iter()
         .map(|failure| format!("{}: {}", failure.task, failure.fault.chain()))

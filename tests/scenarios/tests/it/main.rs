@@ -10,6 +10,7 @@ mod domains;
 mod drift;
 mod examples;
 mod extension_hints;
+mod failing_together;
 mod first_light;
 mod hibernation;
 mod installations;

@@ -122,7 +122,7 @@ pub(crate) async fn webhooks(op: &Operation, shoot: &Client, until: Option<Insta
 
 /// Custom resources, then their definitions.
 pub(crate) async fn extended_apis(op: &Operation, client: &Client, until: Option<Instant>) -> Result<(), Fault> {
-    let shoot = op.status.known().await.metadata;
+    let shoot = op.status.known().metadata;
     if annotation(&shoot, SHOOT_SKIP_CLEANUP).is_some_and(|value| value == "true") {
         return Ok(());
     }
@@ -211,7 +211,7 @@ async fn draining<'o>(
     grace: Grace,
     until: Option<Instant>,
 ) -> Result<Draining<'o>, Fault> {
-    let seconds = grace.seconds(&op.status.known().await.metadata)?;
+    let seconds = grace.seconds(&op.status.known().metadata)?;
     Ok(Draining {
         op,
         shoot,

@@ -123,7 +123,7 @@ async fn deploy(op: &Operation, record: Record, until: Option<Instant>) -> Resul
         delete_confirmed(&op.context, &api, other.metadata.name.as_deref().unwrap_or_default()).await?;
         wait_deleted(&api, &op.key(&name), left(until), &op.waiting).await?;
     }
-    let asks = asked_for(&op.status.known().await.metadata, task);
+    let asks = asked_for(&op.status.known().metadata, task);
     let settled = present
         .filter(|present| present.spec == desired.spec && !needs_operation(present))
         .filter(|_| !asks);

@@ -5,7 +5,6 @@ use api_extensions::{Extension, ExtensionSpec};
 use api_meta::Fault;
 use base_client::list;
 use control_plane_shoot_flow::Point;
-use futures::future::try_join_all;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 use tokio::time::Instant;
@@ -15,6 +14,7 @@ use super::super::operation::{Operation, left};
 use super::super::required::{RECONCILE_TIMEOUT_DEFAULT, ShootExtension};
 use super::single;
 use crate::extension::{ask, delete_confirmed, wait_deleted, wait_ready};
+use crate::outcome::all;
 
 /// The point of a registration's life cycle that is meant.
 fn strategy(point: Point) -> Strategy {
@@ -41,9 +41,8 @@ fn name_of(extension: &ShootExtension) -> String {
 
 /// Requests those of a point.
 pub(crate) async fn deploy(op: &Operation, point: Point) -> Result<Requests, Fault> {
-    let api = op.here::<Extension>();
-    let mut requests = Requests::new();
-    for extension in at(op, point) {
+    let api = &op.here::<Extension>();
+    let one = |extension: &ShootExtension| {
         let desired = Extension {
             metadata: ObjectMeta {
                 name: Some(name_of(extension)),
@@ -57,9 +56,9 @@ pub(crate) async fn deploy(op: &Operation, point: Point) -> Result<Requests, Fau
             },
             status: None,
         };
-        requests.extend(single::requested(&ask(&op.context, &api, desired).await?));
-    }
-    Ok(requests)
+        async move { Ok(single::requested(&ask(&op.context, api, desired).await?)) }
+    };
+    Ok(all(at(op, point).map(one)).await?.into_iter().flatten().collect())
 }
 
 /// Waits for those of a point. Each has the time that its registration gives it.
@@ -82,7 +81,7 @@ pub(crate) async fn wait(
             .await
         }
     };
-    try_join_all(at(op, point).map(one)).await.map(drop)
+    all(at(op, point).map(one)).await.map(drop)
 }
 
 /// Asks for the deletion of those that the shoot no longer has.
@@ -106,10 +105,9 @@ async fn stale(op: &Operation) -> Result<Vec<String>, Fault> {
 }
 
 async fn delete(op: &Operation, names: Vec<String>) -> Result<(), Fault> {
-    for name in names {
-        delete_confirmed(&op.context, &op.here::<Extension>(), &name).await?;
-    }
-    Ok(())
+    let api = &op.here::<Extension>();
+    let one = |name: String| async move { delete_confirmed(&op.context, api, &name).await };
+    all(names.into_iter().map(one)).await.map(drop)
 }
 
 /// Each has the time that its registration gives it; those that no registration knows have the default.
@@ -121,7 +119,7 @@ async fn wait_gone(op: &Operation, names: Vec<String>, until: Option<Instant>) -
         let (timeout, api) = (timeout.min(left(until)), &api);
         async move { wait_deleted(api, &op.key(&name), timeout, &op.waiting).await }
     };
-    try_join_all(names.into_iter().map(one)).await.map(drop)
+    all(names.into_iter().map(one)).await.map(drop)
 }
 
 /// Those that a deletion takes away at a point. After the workers there is none: `AfterWorker` counts as before the API

@@ -32,7 +32,7 @@ pub(crate) async fn deploy(op: &Operation, secrets: &ShootSecrets) -> Result<Req
         },
         status: None,
     };
-    let shoot = op.status.known().await.metadata;
+    let shoot = op.status.known().metadata;
     let asked_for = asked_for(&shoot, annotations::task::DEPLOY_INFRASTRUCTURE);
     let same = |present: &Infrastructure, desired: &Infrastructure| !asked_for && present.spec == desired.spec;
     let object = ask_unless_done(&op.context, &op.here(), desired, same).await?;
@@ -99,7 +99,7 @@ pub(crate) async fn record_networks(op: &Operation, answer: Answer, nodes: Vec<S
         .update(|state| state.networking = Some(report.clone()))
         .await?;
     if let Some(first) = nodes.first() {
-        let before = op.status.known().await;
+        let before = op.status.known();
         // Once only: the field cannot be changed afterwards, and the status says what holds.
         let after = op.status.settle_nodes(first).await?;
         // Our own addition is part of what is being done. If somebody else has written in between, theirs is not.
@@ -111,7 +111,7 @@ pub(crate) async fn record_networks(op: &Operation, answer: Answer, nodes: Vec<S
     cluster::sync(
         &op.context,
         op.namespace(),
-        &op.shoot_at_work().await,
+        &op.shoot_at_work(),
         &op.observed.seed,
         &op.observed.cloud_profile,
     )

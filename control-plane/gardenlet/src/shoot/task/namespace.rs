@@ -178,7 +178,7 @@ fn of_copy(op: &Operation, name: &str, labels: BTreeMap<String, String>) -> Obje
 /// Copies what `spec.resources` refers to, as `ref-<name>`, and takes away copies of what it refers to no longer.
 pub(crate) async fn deploy_referenced_resources(op: &Operation) -> Result<(), Fault> {
     // What was copied before serves a cluster that goes: nobody can change its references any more.
-    let going = op.status.known().await.metadata.deletion_timestamp.is_some();
+    let going = op.status.known().metadata.deletion_timestamp.is_some();
     let mark = || BTreeMap::from([(REFERENCED.0.to_owned(), REFERENCED.1.to_owned())]);
     let mut wanted = BTreeSet::new();
     for resource in &op.shoot.spec.resources {

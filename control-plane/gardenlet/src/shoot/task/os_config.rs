@@ -20,6 +20,7 @@ use super::super::operation::{Operation, left};
 use super::secrets::ShootSecrets;
 use super::single;
 use crate::extension::{ask, delete_confirmed, wait_deleted, wait_ready};
+use crate::outcome::all;
 
 /// How what nodes of a worker pool are to be is called.
 #[derive(Clone, Debug)]
@@ -155,7 +156,7 @@ pub(crate) async fn wait(
         })?;
         Ok(Pool { key, user_data, config })
     };
-    futures::future::try_join_all(keys.into_iter().map(one)).await
+    all(keys.into_iter().map(one)).await
 }
 
 async fn ready(
@@ -176,10 +177,24 @@ async fn ready(
 
 /// Asks for the deletion of configurations of pools as they no longer are.
 pub(crate) async fn delete_stale(op: &Operation, keys: &[PoolKey]) -> Result<(), Fault> {
-    for name in stale(op, keys).await? {
-        delete_confirmed(&op.context, &op.here::<OperatingSystemConfig>(), &name).await?;
-    }
-    Ok(())
+    delete(op, stale(op, keys).await?).await
+}
+
+async fn delete(op: &Operation, names: Vec<String>) -> Result<(), Fault> {
+    let api = &op.here::<OperatingSystemConfig>();
+    let one = |name: String| async move { delete_confirmed(&op.context, api, &name).await };
+    all(names.into_iter().map(one)).await.map(drop)
+}
+
+async fn wait_gone(op: &Operation, names: Vec<String>, until: Option<Instant>) -> Result<(), Fault> {
+    let api = &op.here::<OperatingSystemConfig>();
+    let one = |name: String| async move { wait_deleted(api, &op.key(&name), left(until), &op.waiting).await };
+    all(names.into_iter().map(one)).await.map(drop)
+}
+
+async fn present(op: &Operation) -> Result<Vec<String>, Fault> {
+    let present = list(&op.here::<OperatingSystemConfig>(), "").await?;
+    Ok(present.iter().map(ResourceExt::name_any).collect())
 }
 
 async fn stale(op: &Operation, keys: &[PoolKey]) -> Result<Vec<String>, Fault> {
@@ -187,44 +202,24 @@ async fn stale(op: &Operation, keys: &[PoolKey]) -> Result<Vec<String>, Fault> {
         .iter()
         .flat_map(|pool| [format!("{}-init", pool.key), format!("{}-original", pool.key)])
         .collect();
-    let present = list(&op.here::<OperatingSystemConfig>(), "").await?;
-    Ok(present
-        .iter()
-        .map(ResourceExt::name_any)
-        .filter(|name| !wanted.contains(name))
-        .collect())
+    let mut names = present(op).await?;
+    names.retain(|name| !wanted.contains(name));
+    Ok(names)
 }
 
 /// Waits until they are gone.
 pub(crate) async fn wait_stale(op: &Operation, keys: &[PoolKey], until: Option<Instant>) -> Result<(), Fault> {
-    for name in stale(op, keys).await? {
-        wait_deleted(
-            &op.here::<OperatingSystemConfig>(),
-            &op.key(&name),
-            left(until),
-            &op.waiting,
-        )
-        .await?;
-    }
-    Ok(())
+    wait_gone(op, stale(op, keys).await?, until).await
 }
 
 /// Asks for the deletion of all configurations.
 pub(crate) async fn delete_all(op: &Operation) -> Result<(), Fault> {
-    let api = op.here::<OperatingSystemConfig>();
-    for config in list(&api, "").await? {
-        delete_confirmed(&op.context, &api, &config.name_any()).await?;
-    }
-    Ok(())
+    delete(op, present(op).await?).await
 }
 
 /// Waits until none is left.
 pub(crate) async fn wait_all_deleted(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    let api = op.here::<OperatingSystemConfig>();
-    for config in list(&api, "").await? {
-        wait_deleted(&api, &op.key(&config.name_any()), left(until), &op.waiting).await?;
-    }
-    Ok(())
+    wait_gone(op, present(op).await?, until).await
 }
 
 #[cfg(test)]

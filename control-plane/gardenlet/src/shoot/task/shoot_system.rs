@@ -31,7 +31,7 @@ pub(crate) async fn objects(op: &Operation, given: &Given<'_>, managed: Managed)
         Managed::ShootNamespaces => namespace_objects(),
         Managed::ShootSystem => system_objects(&system_settings(op, given.nodes()?)),
         Managed::ClusterIdentity => {
-            let known = op.status.known().await.status.cluster_identity;
+            let known = op.status.known().status.cluster_identity;
             let identity = known.unwrap_or_else(|| op.shoot.cluster_identity(&op.context.config.garden_identity));
             cluster_identity_objects(&identity)
         }
