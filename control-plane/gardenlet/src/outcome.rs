@@ -1,4 +1,4 @@
-//! What Seeds, Shoots, buckets and entries say alike of an operation and of what went wrong with it.
+//! What Seeds, Shoots, buckets and entries report in the same form of an operation and its errors.
 
 use api_meta::{ErrorCode, Fault, FaultClass, LastOperation, LastOperationState, LastOperationType};
 use jiff::Timestamp;
@@ -14,7 +14,7 @@ pub(crate) fn create_or_reconcile(last: Option<&LastOperation>) -> LastOperation
     }
 }
 
-/// The fault's codes; a user's mistake has one even if nobody gave it.
+/// The fault's codes; a user's mistake has one even if none was set.
 pub(crate) fn codes(fault: &Fault) -> Vec<ErrorCode> {
     match (fault.codes.as_slice(), fault.class) {
         ([], FaultClass::User) => vec![ErrorCode::ConfigurationProblem],
@@ -22,7 +22,7 @@ pub(crate) fn codes(fault: &Fault) -> Vec<ErrorCode> {
     }
 }
 
-/// Writes that a deletion waits, and for what. Said once, it is not said anew.
+/// Writes that a deletion waits, and for what. An unchanged report is not written again.
 pub(crate) fn deletion_waits(last: &mut Option<LastOperation>, description: String, now: Timestamp) {
     let said = |last: &LastOperation| {
         (&last.type_, &last.state) == (&LastOperationType::Delete, &LastOperationState::Processing)

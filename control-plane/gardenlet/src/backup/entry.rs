@@ -168,8 +168,8 @@ fn owner(entry: &core::BackupEntry) -> BTreeMap<String, String> {
     ])
 }
 
-/// Whose the seed's entry of this name is, unless it is this one's or nobody has noted it: entries carry their owner
-/// only since there is this check.
+/// Which other entry owns the seed's entry of this name; none where it is this one's or has no owner noted: entries
+/// carry their owner only since there is this check.
 async fn other_owner(context: &Context, entry: &core::BackupEntry) -> Result<Option<String>, Fault> {
     let name = entry.name_any();
     let Some(present) = get(&Api::<extensions::BackupEntry>::all(context.seed.clone()), &name).await? else {

@@ -1,4 +1,4 @@
-//! How gardenlet deals with extension objects, whatever their kind: ask, wait, take away. When what an extension reports
+//! How gardenlet deals with extension objects, of any kind: request, wait, delete. When what an extension reports
 //! counts as done is the crate `control-plane-readiness`.
 
 mod caches;

@@ -57,10 +57,10 @@ fn stamp<K: Kind>(context: &Context, object: &mut K) {
     notes.insert(annotations::TIMESTAMP.to_owned(), context.next_stamp().to_string());
 }
 
-/// Asks the extension to bring about `desired`.
+/// Requests `desired` of the extension.
 ///
 /// # Errors
-/// What the API server says.
+/// What the API server returns.
 pub(crate) async fn ask<K: Kind>(context: &Context, api: &Api<K>, mut desired: K) -> Result<K, Fault> {
     stamp(context, &mut desired);
     apply(api, &desired, MANAGER).await
@@ -70,7 +70,7 @@ pub(crate) async fn ask<K: Kind>(context: &Context, api: &Api<K>, mut desired: K
 /// the object as it is then.
 ///
 /// # Errors
-/// What the API server says.
+/// What the API server returns.
 pub(crate) async fn ask_unless_done<K: Kind>(
     context: &Context,
     api: &Api<K>,
@@ -116,7 +116,7 @@ pub(crate) async fn wait_ready<K: Kind>(
     wait_ready_until(cache, key, asked, timeout, waiting, |_| false).await
 }
 
-/// As [`wait_ready`], but also over as soon as `enough` says so of an object whose request has been picked up.
+/// As [`wait_ready`], but also over as soon as `enough` holds for an object whose request has been picked up.
 ///
 /// # Errors
 /// As [`wait_ready`].
@@ -153,7 +153,8 @@ pub(crate) async fn wait_ready_until<K: Kind>(
             Readiness::NotYet(why) => not_yet(why),
             Readiness::Failing { text, hint, codes } => {
                 let fault = fault_of_report(&object, &text, &hint, &codes);
-                // Whole seconds do not tell an answer from the one before, when both fall into the same.
+                // Times have whole seconds: an answer cannot be distinguished from the one before it within the same
+                // second.
                 let old = asked.is_some_and(|asked| asked.before.is_some() && asked.before == reported.last_operation);
                 if !patient || !fault.retryable() && !old {
                     return Judgement::Failed(fault);
@@ -210,10 +211,10 @@ fn name(waited: Waited, object: &ObjectName, hint: &str, timeout: Duration) -> F
     }
 }
 
-/// Confirms and asks for the deletion; fine when it is gone already. Does not wait.
+/// Confirms and requests the deletion; succeeds when the object is gone already. Does not wait.
 ///
 /// # Errors
-/// What the API server says.
+/// What the API server returns.
 pub(crate) async fn delete_confirmed<K: Kind>(context: &Context, api: &Api<K>, object: &str) -> Result<(), Fault> {
     let confirmation = json!({"metadata": {"annotations": {
         annotations::CONFIRMATION_DELETION: "true",
@@ -259,7 +260,7 @@ pub(crate) async fn wait_deleted<K: Kind>(
                 (text, hint, Some(fault))
             }
         };
-        // Whoever asks again may see the error of the time before: it is given time to become this one's.
+        // A repeated request may still see the error of the previous one: it has time to become the error of this one.
         if let Some(fault) = fault {
             if !patient && !fault.retryable() {
                 return Judgement::Failed(fault);

@@ -1,5 +1,5 @@
-//! Charts of ControllerDeployments: read from their bytes or pulled from a registry, and kept compiled by their digest.
-//! It renders nothing and writes nothing.
+//! Charts of ControllerDeployments: read from their bytes or pulled from a registry, and cached in compiled form by
+//! their digest. It renders nothing and writes nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::problem::Problem;
 
-/// Bytes of charts that are kept, as estimated by [`weight`]: some dozens of the largest that real extensions have.
+/// Bytes of charts that are cached, as estimated by [`weight`]: some dozens of the largest that real extensions have.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 /// A chart's templates lie in memory as text and compiled.
 const COMPILED_FACTOR: usize = 3;
@@ -49,7 +49,7 @@ pub(crate) struct Source {
     pub address: Option<String>,
     /// The chart; why it is not to be had, where its digest is known all the same.
     pub chart: Result<Arc<Loaded>, Problem>,
-    /// Whether the registry has to be asked again.
+    /// Whether the registry has to be queried again.
     pub is_old: bool,
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct Access {
     pub ca_bundle: Option<String>,
 }
 
-/// The charts that are kept, the least recently used ones first.
+/// The cached charts, the least recently used ones first.
 pub(crate) struct Charts {
     clock: Clock,
     entropy: Entropy,
@@ -126,7 +126,7 @@ impl Charts {
         })
     }
 
-    /// The chart in a registry. One that is kept is not pulled again by digest, nor by tag within [`TAG_AGE_MAX`]; if
+    /// The chart in a registry. A cached one is not pulled again by digest, nor by tag within [`TAG_AGE_MAX`]; if
     /// the registry cannot be reached, what a tag meant last will do: in this process, or when the chart was `installed`.
     ///
     /// # Errors
@@ -182,7 +182,7 @@ impl Charts {
         Ok(Source::pulled(chart, address))
     }
 
-    /// What a reference is known to mean, and whether that is as good as asking.
+    /// What a reference is known to mean, and whether the registry need not be queried.
     fn known(&self, reference: &Reference) -> (Option<Arc<Loaded>>, bool) {
         if let Some(digest) = reference.digest() {
             return (self.find(&digest.to_string()), true);

@@ -19,7 +19,7 @@ use crate::extension::{ask, delete_confirmed};
 /// Registers our Seed in the garden, or brings its spec up to date.
 ///
 /// # Errors
-/// What the garden says.
+/// What the garden returns.
 pub(crate) async fn register(garden: &Client, config: &Config) -> Result<Seed, Fault> {
     let mut seed = Seed {
         status: None,
@@ -60,10 +60,10 @@ pub(crate) async fn apply(context: &Context, plan: &Plan) -> Result<(), Fault> {
     delete_extensions(context, &plan.extensions.delete).await
 }
 
-/// Asks for the deletion of the seed's own Extensions of these names.
+/// Requests the deletion of the seed's own Extensions of these names.
 ///
 /// # Errors
-/// What the seed says.
+/// What the seed returns.
 pub(super) async fn delete_extensions(context: &Context, names: &[String]) -> Result<(), Fault> {
     let extensions = context.in_seed::<Extension>(names::GARDEN_NAMESPACE);
     for name in names {

@@ -1,5 +1,5 @@
 //! A Seed on its way out: what is still on it is named and waited for, then its own Extensions and its backup bucket go,
-//! and our finalizer last. Nothing is taken from anybody: Shoots and their backups go when their owners say so.
+//! and our finalizer last. Nothing of its users is deleted: Shoots and their backups go when their owners delete them.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(super) async fn reconcile(context: &Context, seed: &Arc<Seed>) -> Result<Nex
     Ok(Next::Change)
 }
 
-/// What the garden has on the seed. Read anew: a mirror that is behind would let go too early.
+/// What the garden has on the seed. Read from the API server: a stale cache would release it too early.
 struct Seen {
     shoots: Vec<Shoot>,
     entries: Vec<BackupEntry>,
@@ -88,7 +88,7 @@ pub(super) fn has_installation(seed: &str, installation: &ControllerInstallation
 struct Plan {
     /// What must be gone before the Seed goes; none: it goes.
     waits_for: Vec<String>,
-    /// Our bucket, once nothing lies in it and nobody can put anything there.
+    /// Our bucket, once nothing lies in it and no client can put anything there.
     delete_bucket: Option<String>,
     /// The seed's own Extensions, once no Shoot can need what they bring.
     delete_extensions: Vec<String>,
@@ -138,7 +138,7 @@ fn bucket_with_trouble(bucket: &BackupBucket) -> String {
     }
 }
 
-/// Writes what is waited for into the status. Said once, it is not said anew.
+/// Writes what is waited for into the status. An unchanged report is not written again.
 fn tell(seed: &mut Seed, plan: &Plan, now: Timestamp) {
     let shown: Vec<&str> = plan
         .waits_for

@@ -195,7 +195,7 @@ impl Given<'_> {
         })
     }
 
-    /// The generation in which a component's workload was written: a wait does not believe a mirror that is behind.
+    /// The generation in which a component's workload was written: a wait does not trust a stale cache.
     pub(crate) fn written(&self, id: ComponentId) -> Result<i64, Fault> {
         let slot = Slot::Written(id);
         self.must(slot, |values| values.generations.get(&slot).copied())

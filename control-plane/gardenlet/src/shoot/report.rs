@@ -1,4 +1,4 @@
-//! How the shoot stands, for its owner: `status.lastOperation`, `lastErrors` and what else gardenlet says there.
+//! The status of the shoot, for its owner: `lastOperation`, `lastErrors` and what else gardenlet reports there.
 //! Writes only what changed, on top of what others have written meanwhile.
 
 use api_core::v1beta1 as core;
@@ -42,7 +42,7 @@ impl Known {
         }
     }
 
-    /// The Shoot with the spec that is being worked on. Its generation is the one that was taken up: what was asked for
+    /// The Shoot with the spec that is being worked on. Its generation is the one that was taken up: what was requested
     /// since is not in this spec.
     #[must_use]
     pub(crate) fn with(self, spec: core::ShootSpec) -> core::Shoot {
@@ -85,7 +85,7 @@ impl ShootStatusWriter {
     /// Changes the status. `edit` may run several times, each on a fresh copy.
     ///
     /// # Errors
-    /// What the API server says; dependency when the shoot is gone, also when another has taken its name.
+    /// What the API server returns; dependency when the shoot is gone, also when another has taken its name.
     pub(crate) async fn update(&self, edit: impl Fn(&mut core::ShootStatus) + Send + Sync) -> Result<Known, Fault> {
         // What is reported belongs to the status as it is then, also where that is about another generation.
         self.report(|status, _| edit(status)).await
@@ -111,8 +111,8 @@ impl ShootStatusWriter {
         self.write(write, true).await
     }
 
-    /// Takes away the annotations that still ask for what was `done`. Those of a generation that nobody has taken up may
-    /// ask for more, in the same words.
+    /// Removes the annotations that still request what was `done`. Those of a generation that is not taken up yet may
+    /// request more with the same value.
     ///
     /// # Errors
     /// As [`ShootStatusWriter::update`].
@@ -208,7 +208,7 @@ pub(crate) fn started(
     }
 }
 
-/// Of a generation that somebody has looked at, whatever comes of it: whoever waits for an answer to it has one now.
+/// Marks a generation as observed, whatever the result: clients that wait for `observedGeneration` see it.
 pub(crate) fn taken_up(status: &mut core::ShootStatus, shoot: &core::Shoot, gardener: &core::Gardener, now: Timestamp) {
     let new_cycle = status.retry_cycle_start_time.is_none()
         || status.observed_generation != shoot.metadata.generation
@@ -259,7 +259,7 @@ pub(crate) fn progressed(status: &mut core::ShootStatus, report: &mut OperationR
 }
 
 /// After success. The generation observed is the one that was begun with (and what gardenlet itself has added to it):
-/// what was asked for meanwhile is still to be done. `asleep`: the cluster is hibernated now.
+/// what was requested meanwhile is still to be done. `asleep`: the cluster is hibernated now.
 pub(crate) fn succeeded(
     status: &mut core::ShootStatus,
     report: &mut OperationReport,
@@ -330,7 +330,7 @@ pub(crate) fn failed(
     status.last_errors = report.errors.iter().map(described).collect();
 }
 
-/// The fault's codes; a missing right has one even if nobody gave it. It is tried again all the same, because the class
+/// The fault's codes; a missing right has one even if none was set. It is tried again all the same, because the class
 /// decides that: it may be granted at any moment.
 fn codes(fault: &Fault) -> Vec<ErrorCode> {
     match outcome::codes(fault) {

@@ -12,7 +12,7 @@ use api_rules::KindType;
 use control_plane_readiness::not_served;
 use control_plane_shoot_flow::ExtensionTimeouts;
 
-/// How long an Extension may take unless its registration says otherwise (contract of ControllerRegistration).
+/// How long an Extension may take unless its registration sets a time (contract of ControllerRegistration).
 pub(crate) const RECONCILE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(180);
 
 /// An object of kind Extension that a shoot has.

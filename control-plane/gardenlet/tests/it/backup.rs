@@ -45,7 +45,7 @@ async fn create_bucket(world: &World) {
         .await;
 }
 
-/// A Shoot that nobody works on; gives the name of its entry.
+/// A Shoot without a controller; returns the name of its entry.
 async fn create_owner(world: &World) -> String {
     let mut owner = shoot();
     owner["metadata"]["name"] = json!("drop");
@@ -210,7 +210,7 @@ async fn an_error_stands_in_the_garden_with_its_code_until_a_later_turn_succeeds
         "{}",
         error.description
     );
-    // Somebody who can has helped, and says so.
+    // The cause is repaired, and the extension reports success.
     world.extensions.speak("BackupEntry");
     let note = json!({"metadata": {"annotations": {"note": "try again"}}});
     entries(&world)

@@ -1,5 +1,5 @@
-//! Extensions that lie: what they say of another generation, operation or time is no answer, and what is wrong with it
-//! stands where the shoot's owner looks.
+//! Extensions with false statuses: a status of another generation, operation or time is no answer, and what is wrong
+//! with it stands where the shoot's owner looks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,14 +34,14 @@ fn error() -> Value {
     json!({"description": "of another time", "codes": ["ERR_INFRA_UNAUTHORIZED"], "lastUpdateTime": "2020-01-01T00:00:00Z"})
 }
 
-/// The extension lies about its ControlPlane until time is up; `told` is what the shoot says of it, after the object and
-/// the extension.
+/// The extension reports a false status of its ControlPlane until time is up; `told` is the shoot's report of it, after
+/// the object and the extension.
 async fn check(lie: impl Fn(&Seen) -> Value + Send + Sync + 'static, told: &str) {
     let said = tell(lie, told).await;
     assert!(said.contains("(waited 180s)"), "{said}");
 }
 
-/// Gives what the shoot says of a lie in the end.
+/// Gives the shoot's report of a false status in the end.
 async fn tell(lie: impl Fn(&Seen) -> Value + Send + Sync + 'static, told: &str) -> String {
     let world = World::start().await;
     let lie: Lie = Arc::new(lie);

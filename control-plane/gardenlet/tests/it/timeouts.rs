@@ -1,4 +1,4 @@
-//! How long gardenlet waits for Extensions: as long as their registration says, no less and no more.
+//! How long gardenlet waits for Extensions: exactly as long as their registration sets.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::world::{self, World};
 use crate::{errors, succeeded};
 
-/// A world whose Extension may take this long, and says nothing for now.
+/// A world whose Extension may take this long, and reports nothing for now.
 async fn with_reconcile_timeout(timeout: &str) -> World {
     let world = World::start().await;
     let api: Api<core::ControllerRegistration> = Api::all(world.garden.admin());
@@ -31,7 +31,7 @@ async fn with_reconcile_timeout(timeout: &str) -> World {
     world
 }
 
-/// Waits until gardenlet has asked the Extension for something.
+/// Waits until gardenlet has written a request onto the Extension.
 async fn asked(world: &World) -> Instant {
     until(&world.seed::<extensions::Extension>(), "crew", "asked", |_| true).await;
     Instant::now()

@@ -1,4 +1,4 @@
-//! What the owner of a Shoot is told while nothing is done for it: by its status, and by events.
+//! What status and events of a Shoot report while no operation runs for it.
 
 use std::time::Duration;
 

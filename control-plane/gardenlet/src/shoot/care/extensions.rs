@@ -111,7 +111,7 @@ pub(super) fn trouble(
         .or_else(|| of(&progressing))
 }
 
-/// Whether nobody knows if what it reports still holds.
+/// Whether it is unknown if what it reports still holds.
 fn is_outdated(report: &Report, stale_after: Option<Duration>, now: Timestamp) -> bool {
     let Some(threshold) = stale_after else { return false };
     match report.heartbeat {

@@ -19,7 +19,7 @@ pub(super) struct Judged {
 }
 
 /// Pause before what could not be seen is looked at again: a restarted API server is back by then, and a shoot that
-/// stays out of reach costs little.
+/// stays out of reach needs few requests.
 pub(super) const UNSEEN_PAUSE: Duration = Duration::from_secs(30);
 
 /// The conditions of a cluster that is to run.
@@ -78,7 +78,7 @@ pub(super) fn hibernated(workerless: bool, now: Timestamp) -> Judged {
     }
 }
 
-/// The constraints that are judged here, both by the webhooks in the shoot.
+/// The constraints that are evaluated here, both by the webhooks in the shoot.
 const CONSTRAINTS: [&str; 2] = [
     conditions::shoot::HIBERNATION_POSSIBLE,
     conditions::shoot::MAINTENANCE_PRECONDITIONS_SATISFIED,

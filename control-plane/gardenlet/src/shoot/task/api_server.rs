@@ -14,7 +14,7 @@ use super::secrets::ShootSecrets;
 use super::shoot_access::own_client;
 use crate::config::Addressing;
 
-/// Pause between questions whether the API server is ready, once its pod says so: nothing can be watched before.
+/// Pause between requests to `/readyz`, once the pod is ready: nothing can be watched before.
 const READYZ_PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Applies the Service, which the API server's component has early.
@@ -39,7 +39,7 @@ pub(crate) async fn wait_service(op: &Operation, until: Option<Instant>) -> Resu
         .map_err(Fault::from)
 }
 
-/// Tells the owner where the API server is.
+/// Reports the addresses of the API server in the status.
 pub(crate) async fn ensure_advertised_addresses(op: &Operation) -> Result<(), Fault> {
     let port = match &op.context.config.addressing {
         Addressing::PerService => None,

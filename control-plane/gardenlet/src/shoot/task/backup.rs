@@ -14,7 +14,7 @@ use super::super::operation::{Operation, left};
 use crate::context::MANAGER;
 use crate::extension::{fault_of_report, object_name};
 
-/// Asks for a place for the shoot's backups.
+/// Requests the shoot's BackupEntry.
 pub(crate) async fn deploy_entry(op: &Operation) -> Result<(), Fault> {
     let shoot = &op.shoot;
     let entry = BackupEntry {
@@ -41,7 +41,7 @@ pub(crate) async fn wait_entry(op: &Operation, until: Option<Instant>) -> Result
     let key = ObjectKey::namespaced(&op.shoot.garden_namespace, op.shoot.backup_entry());
     let object = object_name::<BackupEntry>(&key);
     let subject = Subject::Object(object.clone());
-    // The last error of whoever works on the entry, while that may pass.
+    // The last error of the entry's controller, while it may pass.
     let standing: Mutex<Option<Fault>> = Mutex::default();
     let stand = |fault: Option<Fault>| *standing.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     let not_yet = |why: &str| {
@@ -99,7 +99,7 @@ fn error_of(entry: &BackupEntry) -> Option<Problem> {
     }))
 }
 
-/// What ended the wait. The hint of whoever works on the entry is the better one, and the only one.
+/// What ended the wait. The hint of the entry's controller is the better one, and the only one.
 fn late(waited: Waited, object: ObjectName, standing: Option<Fault>) -> Fault {
     let is_late = matches!(waited, Waited::TimedOut { .. });
     let fault = Fault::from(waited).about(object);

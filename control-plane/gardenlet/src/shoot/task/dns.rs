@@ -58,7 +58,7 @@ pub(crate) async fn deploy_external(op: &Operation, until: Option<Instant>) -> R
 /// One of the two records.
 struct Record {
     purpose: &'static str,
-    /// The task annotation that asks for it once more.
+    /// The task annotation that requests it again.
     task: &'static str,
     domain: Domain,
     credentials: Option<Secret>,

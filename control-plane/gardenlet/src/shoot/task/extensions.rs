@@ -85,7 +85,7 @@ pub(crate) async fn wait(
     try_join_all(at(op, point).map(one)).await.map(drop)
 }
 
-/// Asks for the deletion of those that the shoot no longer has.
+/// Requests the deletion of those that the shoot no longer has.
 pub(crate) async fn delete_stale(op: &Operation) -> Result<(), Fault> {
     delete(op, stale(op).await?).await
 }

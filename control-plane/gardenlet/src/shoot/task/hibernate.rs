@@ -21,7 +21,7 @@ const RESTARTED: &str = "maintenance.gardener.cloud/restart=true";
 
 /// Scales everything to zero. `shoot`: a client of its API server, if that runs.
 pub(crate) async fn control_plane(op: &Operation, shoot: Option<&Client>, until: Option<Instant>) -> Result<(), Fault> {
-    // Tried again after it went, it is not there to be asked: it went because the cluster was empty.
+    // On a retry the API server may be gone already: it was scaled down because the cluster was empty.
     if let Some(shoot) = shoot
         && !op.shoot.workerless
         && api_server_runs(&op.context, op.namespace()).await?

@@ -174,7 +174,7 @@ async fn ready(
     .await
 }
 
-/// Asks for the deletion of configurations of pools as they no longer are.
+/// Requests the deletion of configurations of pools as they no longer are.
 pub(crate) async fn delete_stale(op: &Operation, keys: &[PoolKey]) -> Result<(), Fault> {
     for name in stale(op, keys).await? {
         delete_confirmed(&op.context, &op.here::<OperatingSystemConfig>(), &name).await?;
@@ -209,7 +209,7 @@ pub(crate) async fn wait_stale(op: &Operation, keys: &[PoolKey], until: Option<I
     Ok(())
 }
 
-/// Asks for the deletion of all configurations.
+/// Requests the deletion of all configurations.
 pub(crate) async fn delete_all(op: &Operation) -> Result<(), Fault> {
     let api = op.here::<OperatingSystemConfig>();
     for config in list(&api, "").await? {

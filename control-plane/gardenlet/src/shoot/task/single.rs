@@ -9,7 +9,7 @@ use super::super::given::Requests;
 use super::super::operation::{Operation, left};
 use crate::extension::{Asked, Kind, ask, delete_confirmed, wait_deleted, wait_ready};
 
-/// Requests what `desired` says; what was requested, by name.
+/// Requests `desired`; returns the request by name.
 pub(super) async fn request<K>(op: &Operation, desired: K) -> Result<Requests, Fault>
 where
     K: Kind + Resource<Scope = NamespaceResourceScope>,
@@ -36,7 +36,7 @@ pub(super) async fn wait<K: Kind>(op: &Operation, requests: &Requests, until: Op
     .await
 }
 
-/// Asks for its deletion.
+/// Requests its deletion.
 pub(super) async fn destroy<K>(op: &Operation) -> Result<(), Fault>
 where
     K: Kind + Resource<Scope = NamespaceResourceScope>,

@@ -16,7 +16,7 @@ use super::single;
 use crate::extension::wait_ready_until;
 use pool::{Surroundings, pool_of};
 
-/// Asks for the machines of all pools, with the infrastructure's answer byte for byte.
+/// Requests the machines of all pools, with the infrastructure's status byte for byte.
 pub(crate) async fn deploy(
     op: &Operation,
     secrets: &ShootSecrets,
@@ -57,7 +57,7 @@ pub(crate) async fn deploy(
     single::request(op, desired).await
 }
 
-/// Waits until the extension has said which machine deployments there are; the machines themselves may take longer.
+/// Waits until the extension has reported the machine deployments; the machines themselves may take longer.
 pub(crate) async fn wait_machine_deployments(
     op: &Operation,
     requests: &Requests,
