@@ -1,4 +1,4 @@
-//! From Secrets to objects. Pure: never asks an API server what a kind is.
+//! From Secrets to objects. Pure: never queries an API server for a kind.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -238,7 +238,7 @@ fn object(mut value: Value) -> Result<Desired, &'static str> {
     })
 }
 
-/// Takes out what is the server's to say.
+/// Removes the fields that the server sets.
 fn strip(value: &mut Value) {
     if let Some(object) = value.as_object_mut() {
         object.remove("status");

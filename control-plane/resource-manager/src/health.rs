@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Pod, ReplicationController, Service};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-/// A kind whose health can be judged.
+/// A kind whose health can be evaluated.
 pub(crate) trait Judged {
     /// Why it does not run well.
     fn unhealthy(&self) -> Option<String>;
@@ -73,8 +73,8 @@ impl Judged for Deployment {
         let wanted = self.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
         let updated = status.updated_replicas.unwrap_or(0);
         let surplus = status.replicas.unwrap_or(0) - updated;
-        // One that allows all its pods to be missing is available without any: only this condition says that none runs. It
-        // is absent where there is no deadline.
+        // One that allows all its pods to be missing is available without any: only this condition shows that none
+        // runs. It is absent where there is no deadline.
         let told = told!(self.status.as_ref());
         let not_over = told.iter().find(|(type_, status, reason, _)| {
             *type_ == "Progressing" && (*status, *reason) != ("True", Some("NewReplicaSetAvailable"))

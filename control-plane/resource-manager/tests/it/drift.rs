@@ -46,7 +46,7 @@ async fn what_others_delete_or_change_comes_back_whatever_its_kind_and_what_they
     .await;
     assert_eq!(a.data.unwrap()["other"], "theirs");
 
-    // What is ours to do is no drift: nothing follows what the Secret asks for, nor the end of what it asks for no more.
+    // What is ours to do is no drift: nothing follows an addition to the Secret, nor a removal from it.
     settle().await;
     landscape.target.server.audit().clear();
     landscape.write(&[map("a", "2"), map("b", "1")]).await;

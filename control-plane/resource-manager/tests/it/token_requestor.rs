@@ -136,7 +136,7 @@ async fn a_token_is_written_and_renewed_at_four_fifths_of_its_life() {
     let began = tokio::time::Instant::now();
     let second = pair.filled("csi", &first).await;
     assert!(began.elapsed() <= Duration::from_secs(60), "{:?}", began.elapsed());
-    // The one before is good until its end: whoever reads late is not locked out.
+    // The previous token is valid until it expires: a late reader is not locked out.
     assert!(pair.user(&first).await.is_some() && pair.user(&second).await.is_some());
 }
 
