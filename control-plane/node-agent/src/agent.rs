@@ -1,4 +1,4 @@
-//! The agent's life: born, joined, kept. Each step names what it waits for.
+//! The agent's life: provisioned, joined, reconciled. Each step names what it waits for.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -33,8 +33,8 @@ pub const KUBECONFIG_PATH: &str = "/var/lib/kubelet/kubeconfig-real";
 const OSC_KEY: &str = "osc.yaml";
 /// The namespace of that Secret.
 const NAMESPACE: &str = "kube-system";
-/// How long a new machine waits for its configuration or its Node before it says so and starts over: a control plane
-/// that is being made is there by then.
+/// How long a new machine waits for its configuration or its Node before it reports that and starts over: a control
+/// plane that is being made is there by then.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 /// How long one watch on the configuration may see nothing new; only a bound for a wait that has none of its own.
 const QUIET_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -254,7 +254,7 @@ impl Joined {
         apply(&self.options, &desired).await
     }
 
-    /// Says on the Node which configuration it has.
+    /// Annotates the Node with the configuration that it has.
     async fn report(&self, client: &kube::Client, secret: &Secret) -> Result<(), Fault> {
         let nodes: Api<Node> = Api::all(client.clone());
         let checksum = checksum(secret);

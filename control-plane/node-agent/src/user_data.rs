@@ -90,12 +90,12 @@ const BYTES_MAX: usize = 1 << 20;
 /// Most files and units that user data may name: a hundred times what operating systems' extensions write.
 const ENTRIES_MAX: usize = 2_000;
 
-/// What user data says.
+/// What user data contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserData {
     /// Files and units.
     pub desired: Desired,
-    /// What else it says, and is not done: one note each, without content.
+    /// What else it contains, and is not done: one note each, without content.
     pub skipped: Vec<String>,
 }
 
@@ -129,7 +129,7 @@ fn read_form(text: &str, born: &mut Born) -> Result<(), UserDataError> {
 pub struct AgentConfig {
     /// URL of the API server.
     pub server: String,
-    /// The name to ask the server for where it is not the URL's host.
+    /// The server name to request where it is not the URL's host.
     pub server_name: Option<String>,
     /// PEM bundle of its authorities; empty for the platform's.
     pub authorities: String,

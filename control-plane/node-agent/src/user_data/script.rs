@@ -52,7 +52,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Whether a pipeline is a part of a condition, loop or function: whether and how often that runs cannot be told.
+    /// Whether a pipeline is a part of a condition, loop or function: whether and how often that runs is unknown.
     fn in_block(&mut self, pipeline: &[Command]) -> bool {
         let before = !self.blocks.is_empty();
         let mut opened = false;
@@ -126,7 +126,7 @@ impl Reader<'_> {
         Done::Skipped
     }
 
-    /// Does what a pipeline says, if it is about files and units.
+    /// Executes a pipeline, if it is about files and units.
     fn follow(&mut self, pipeline: &[Command]) -> Result<Done, UserDataError> {
         let expands = |word: &Word| word.expands;
         let unclear = |command: &Command| command.unclear || command.words.iter().chain(&command.into).any(expands);

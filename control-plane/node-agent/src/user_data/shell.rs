@@ -1,4 +1,4 @@
-//! The words, redirections and here-documents of a shell script, as far as they can be told without running it (POSIX
+//! The words, redirections and here-documents of a shell script, as far as they are known without running it (POSIX
 //! Shell Command Language, 2.2 to 2.7). Expands nothing and runs nothing: what would be expanded is marked.
 
 use std::collections::VecDeque;
@@ -39,7 +39,7 @@ pub(super) struct Command {
     pub(super) into: Option<Word>,
     /// Its here-document.
     pub(super) input: Option<String>,
-    /// Whether something about it cannot be told: an expansion in its here-document, another redirection.
+    /// Whether something about it is unknown: an expansion in its here-document, another redirection.
     pub(super) unclear: bool,
     /// What stands behind it.
     pub(super) end: End,
@@ -236,7 +236,7 @@ impl Lexer<'_> {
     }
 
     fn output(&mut self) {
-        // A number directly before it says which output is meant; only the first one counts here.
+        // A number directly before it selects the output; only the first one counts here.
         let numbered = |word: &Word| !word.quoted && word.text.bytes().all(|byte| byte.is_ascii_digit());
         let number = self.word.take_if(|word| numbered(word));
         let first = number.is_none_or(|number| number.text == "1");
