@@ -1,4 +1,4 @@
-//! Does what the plan says. Never decides, and writes no status.
+//! Executes the plan. Never decides, and writes no status.
 
 use api_core::v1beta1::ControllerInstallation;
 use api_meta::Fault;
@@ -15,7 +15,7 @@ use crate::{Context, FINALIZER, MANAGER};
 /// What was done.
 #[derive(Debug)]
 pub(crate) enum Done {
-    /// Nothing: it is somebody else's, or gone.
+    /// Nothing: it is another operator's, or gone.
     Nothing,
     /// It was refused.
     Refused { problem: String },
@@ -103,7 +103,7 @@ async fn install(objects: &Objects, context: &Context) -> Result<Deployment, Fau
     .await
 }
 
-/// One step; tells what is waited for, or nothing when all is gone.
+/// One step; returns what it waits for, or nothing when all is gone.
 async fn remove(
     removal: &Removal,
     installation: &ControllerInstallation,

@@ -10,7 +10,7 @@ use crate::{FINALIZER, TYPE};
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Plan {
-    /// Somebody else's.
+    /// Another operator's.
     Ignore,
     /// It cannot be installed as it is described; what is installed stays.
     Refuse { problem: String },
@@ -42,7 +42,7 @@ pub(crate) fn plan(installation: &ControllerInstallation, seen: &Seen, seed_name
         .controller_deployment
         .as_deref()
         .map(|deployment| deployment.type_.as_str());
-    // Ours is what we have taken, unless its deployment now says that it is for somebody else.
+    // Ours is what we have taken, unless its deployment now names another operator.
     let ours = type_ == Some(TYPE) || (taken && type_.is_none());
     if taken && (installation.metadata.deletion_timestamp.is_some() || !ours) {
         return Plan::Uninstall(removal(seen));

@@ -8,9 +8,9 @@ use kube::ResourceExt;
 
 /// Waiting reasons of containers that are on their way; any other keeps a container from running.
 const ON_THEIR_WAY: [&str; 2] = ["ContainerCreating", "PodInitializing"];
-/// Pods in trouble that one message names: more of the same help nobody.
+/// Pods in trouble that one message names: more of them add nothing.
 const PODS_NAMED_MAX: usize = 3;
-/// Of a container's last words, so many from their end: programs say last why they end.
+/// Bytes of a container's termination message, from its end: programs print last why they end.
 const LAST_WORDS_CHARS_MAX: usize = 500;
 
 /// What is wrong with it; nothing if all is well.
@@ -24,7 +24,7 @@ pub(crate) struct Standing {
     pub(crate) rolling_out: Option<String>,
 }
 
-/// Judges a Deployment by what its controller says of its newest generation, and by its pods. A pod that cannot start
+/// Evaluates a Deployment by the status of its newest generation, and by its pods. A pod that cannot start
 /// is an illness also while older pods do the work: left alone, the change that made it never arrives.
 pub(crate) fn standing(deployment: &Deployment, pods: &[Arc<Pod>]) -> Standing {
     let name = format!(
@@ -98,7 +98,7 @@ fn is_complete(condition: &DeploymentCondition) -> bool {
     condition.reason.as_deref() == Some("NewReplicaSetAvailable")
 }
 
-/// What keeps pods from running, as their node says it; in the order of their names.
+/// What prevents pods from running, as their node reports it; in the order of their names.
 fn troubles(pods: &[Arc<Pod>]) -> Vec<String> {
     let mut found: Vec<(String, String)> = pods
         .iter()
@@ -134,7 +134,7 @@ fn trouble(pod: &Pod) -> Option<String> {
         })
 }
 
-/// Why a container does not run, if something keeps it: what its node says, and what it said itself when it ended.
+/// Why a container does not run, if something prevents it: its node's reason, and its own termination message.
 fn held(container: &ContainerStatus) -> Option<String> {
     let state = container.state.as_ref()?;
     if let Some(ended) = state.terminated.as_ref().filter(|ended| ended.exit_code != 0) {

@@ -206,7 +206,7 @@ async fn a_wrong_image_is_told_with_the_nodes_own_words_until_it_is_mended() {
     landscape.redeploy(json!({"providerConfig": {"image": "two"}})).await;
     let second = |deployment: &Deployment| image(deployment) == "two";
     until(&landscape.deployments(), "some", "of the new image", second).await;
-    // Nobody has taken it up yet: what ran is still well, but it is not what is to be installed.
+    // No operator has taken it up yet: what ran is still healthy, but it is not what is to be installed.
     let rolling = landscape
         .until("Progressing", ConditionStatus::True, "ControllerNotRolledOut")
         .await;
@@ -349,7 +349,7 @@ async fn other_seeds_and_other_types_are_left_alone() {
             .collect::<Vec<_>>(),
         [SPACE]
     );
-    // A change of type takes it down, and leaves the installation to whoever is next.
+    // A change of type takes it down, and leaves the installation to the next operator.
     landscape.redeploy(json!({"type": "helm"})).await;
     until_gone(&landscape.deployments(), "some").await;
 }
