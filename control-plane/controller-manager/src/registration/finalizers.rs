@@ -17,7 +17,7 @@ use crate::context::Context;
 
 const DELETION_BLOCKED: &str = "DeletionBlocked";
 /// How long a registration in deletion waits for its installations before an event is written: an ordinary removal takes
-/// seconds, and nobody has to act for it.
+/// seconds, without any action.
 const REMOVAL_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Every registration carries a finalizer; it goes once nothing refers to a registration in deletion.

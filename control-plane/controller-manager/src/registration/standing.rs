@@ -1,6 +1,6 @@
-//! Says at an installation why nobody will ever install it: its registration names no ControllerDeployment, or one that is
-//! not there, or one of a type that no operator serves. It writes the condition Valid alone, only where no other writer
-//! has set it, and takes away only what it has written itself.
+//! Reports at an installation why no operator will install it: its registration names no ControllerDeployment, or one
+//! that is not there, or one of a type that no operator serves. It writes the condition Valid alone, only where no
+//! other writer has set it, and takes away only what it has written itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const OURS: [&str; 3] = [DEPLOYMENT_NOT_FOUND, NO_DEPLOYMENT, NO_OPERATOR];
 /// it should not wait longer.
 const OPERATOR_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Keeps what is said of installations that nobody installs.
+/// Maintains the reports of installations that no operator installs.
 pub(crate) async fn run_standing(context: Context, stop: CancellationToken) {
     let caches = context.caches.clone();
     Controller::new("installation-standing", caches.installations.clone())
@@ -116,7 +116,7 @@ async fn reconcile(context: &Context, installation: &Arc<ControllerInstallation>
     })
 }
 
-/// What is wrong with an installation, as its condition Valid says it.
+/// What is wrong with an installation, as in its condition Valid.
 #[derive(Debug, PartialEq)]
 struct Told {
     status: ConditionStatus,
@@ -126,7 +126,7 @@ struct Told {
 
 #[derive(Debug, PartialEq)]
 enum Finding {
-    /// Somebody installs it, or has a word of their own on it.
+    /// An operator installs it, or reports on it.
     Nothing,
     /// Its operator still has so long for its first word.
     Early(Duration),
@@ -174,7 +174,8 @@ fn finding(
     }
 }
 
-/// Whether another writer has said anything of how it stands; that extension objects need it says gardenlet of all.
+/// Whether another writer has reported on it; gardenlet reports of every installation whether extension objects need
+/// it.
 fn has_word_of_others(installation: &ControllerInstallation) -> bool {
     let conditions = installation
         .status
@@ -216,7 +217,7 @@ fn without_operator(
     }
 }
 
-/// The installation with what is to be said of it, or without what was said before. Whoever else has set Valid keeps it.
+/// The installation with the report, or without the previous one. A condition Valid of another writer stays.
 fn reported(before: &ControllerInstallation, told: Option<&Told>, now: Timestamp) -> ControllerInstallation {
     let mut after = before.clone();
     let Some(told) = told else {

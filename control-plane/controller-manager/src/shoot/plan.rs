@@ -7,7 +7,7 @@ use api_meta::{Condition, ConditionStatus, LastOperationState, LastOperationType
 use api_rules::unregistered_types;
 use jiff::Timestamp;
 
-/// Constraint of a shoot that uses an extension type which nobody registers any more. Ours: Gardener stops the
+/// Constraint of a shoot that uses an extension type which is not registered any more. Ours: Gardener stops the
 /// whole seed instead.
 pub(crate) const EXTENSIONS_REGISTERED: &str = "ExtensionsRegistered";
 
@@ -31,7 +31,7 @@ pub(crate) fn plan(
         for old in status.conditions.clone() {
             unknown(&old.type_).put_into(&mut status.conditions);
         }
-        // Only those that are there: gardenlet would have to mend what it never wrote.
+        // Only those that are there: gardenlet would have to correct what it never wrote.
         for old in status.constraints.clone() {
             if OF_GARDENLET.contains(&old.type_.as_str()) {
                 unknown(&old.type_).put_into(&mut status.constraints);
@@ -75,7 +75,7 @@ fn put_constraint(shoot: &mut Shoot, registrations: &[ControllerRegistration], n
 
 /// The worst of last errors and conditions. While a shoot is made or deleted only errors count; what was never there
 /// is not healthy either: it is unknown while it waits and then progresses (Gardener calls both healthy). Nothing for
-/// a shoot that nobody has worked on: a label now would only get in the way of whoever writes it first.
+/// a shoot without an operation: a label now would only conflict with its first writer.
 fn health(status: Option<&ShootStatus>) -> Option<&'static str> {
     let status = status?;
     let operation = status.last_operation.as_ref()?;

@@ -1,4 +1,4 @@
-//! Which installations a registration gets, and what is said of those that nobody installs.
+//! Which installations a registration gets, and what is reported of those that no operator installs.
 
 use std::time::Duration;
 
