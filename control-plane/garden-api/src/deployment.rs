@@ -69,7 +69,7 @@ impl Kind for Deployments {
         if call.version == "v1beta1"
             && let Ok(Ok(beta)) = decode(object).map(|new| api_rules::deployment_to_v1beta1(&new))
         {
-            // Whoever speaks v1beta1 shall read of its fields; the same fault in other words is not repeated.
+            // A client of v1beta1 reads of its fields; the same fault in other words is not repeated.
             let said = field_errors(api_rules::validate_controller_deployment_v1beta1(&beta));
             if !said.is_empty() {
                 errors = said;

@@ -89,10 +89,10 @@ pub(crate) fn changes_generation_of_seed(_call: &Call<'_>, object: &mut Value, o
     raises || spec_differs(object, old)
 }
 
-/// How long a Bastion is kept after its last sign of use, in seconds.
+/// How long a Bastion is retained after its last sign of use, in seconds.
 const BASTION_LIFETIME_S: i64 = 60 * 60;
 
-/// A Bastion is in use when it is made and when its user asks to keep it; how long it stays is the server's to say.
+/// A Bastion is in use when it is made and when its user renews it; how long it stays is the server's decision.
 pub(crate) fn bastion(call: &Call<'_>, object: &mut Value, old: Option<&Value>) {
     const HEARTBEAT: &str = "lastHeartbeatTimestamp";
     const END: &str = "expirationTimestamp";

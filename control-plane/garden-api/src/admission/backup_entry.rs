@@ -14,7 +14,7 @@ use crate::convert::{CORE, refuse, text};
 /// How technical IDs of Shoots begin.
 const TECHNICAL_ID: &str = "shoot--";
 
-/// Judges the name of a new BackupEntry.
+/// Validates the name of a new BackupEntry.
 pub(crate) struct OfOwnShoot;
 
 impl Plugin for OfOwnShoot {

@@ -1,6 +1,6 @@
-//! Some kinds are only deleted after an annotation says so, Shoots of some projects only by another person than the one
-//! who wrote it (gardener/gardener v1.150 plugin/pkg/global/deletionconfirmation). Who confirmed stands in an annotation
-//! that the server alone writes.
+//! Some kinds are only deleted after an annotation confirms it, Shoots of some projects only by another person than the
+//! one who wrote it (gardener/gardener v1.150 plugin/pkg/global/deletionconfirmation). Who confirmed stands in an
+//! annotation that the server alone writes.
 
 use std::collections::BTreeMap;
 

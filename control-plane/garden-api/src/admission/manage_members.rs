@@ -18,7 +18,7 @@ const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 /// Roles that give what an admin does not have.
 const BEYOND_ADMIN: [&str; 3] = ["owner", "uam", "serviceaccountmanager"];
 
-/// Judges changes of `spec.owner` and `spec.members`.
+/// Validates changes of `spec.owner` and `spec.members`.
 pub(crate) struct ManageMembers;
 
 impl Plugin for ManageMembers {

@@ -12,7 +12,7 @@ use super::{Plugin, Verdict, writes_object};
 use crate::AdmissionPlugin;
 use crate::convert::{CORE, is_leaving, refuse, text};
 
-/// Judges the namespace of a Project.
+/// Validates the namespace of a Project.
 pub(crate) struct OneProject;
 
 impl Plugin for OneProject {
@@ -31,7 +31,7 @@ impl Plugin for OneProject {
             }
             let name = text(project, "/metadata/name");
             if let Some(owner) = owner(review.objects, &wanted, name).await? {
-                // Nobody learns here of projects they may not see.
+                // The message does not reveal projects that the caller may not see.
                 let (user, objects) = (review.call.user, review.objects);
                 let may_know = objects.allowed(user, "get", CORE, "projects", None, &owner).await?;
                 let owner = if may_know {
@@ -56,7 +56,7 @@ fn namespace_of(project: &Value) -> String {
     }
 }
 
-/// Whose the namespace is, unless it is this project's or nobody's.
+/// Which other project owns the namespace, if any.
 async fn owner(objects: &dyn Objects, namespace: &str, project: &str) -> Result<Option<String>, Status> {
     if let Some(found) = objects.get("", "namespaces", None, namespace).await?
         && let Some(owner) = found["metadata"]["labels"][PROJECT_NAME].as_str()

@@ -1,7 +1,7 @@
-//! Whoever names a Secret must be allowed to read it: what a binding or a Shoot names ends up where its members can read it
-//! (gardener/gardener v1.150 plugin/pkg/global/resourcereferencemanager). The same holds for the Quotas of bindings and the
-//! resources of Shoots. What was named before is not checked again, and only users who may read an object learn whether it
-//! exists.
+//! A user who names a Secret must be allowed to read it: what a binding or a Shoot names ends up where its members can
+//! read it (gardener/gardener v1.150 plugin/pkg/global/resourcereferencemanager). The same holds for the Quotas of
+//! bindings and the resources of Shoots. What was named before is not checked again, and only users who may read an
+//! object learn whether it exists.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +53,7 @@ impl Reference {
     }
 }
 
-/// Judges what an object of one kind names.
+/// Validates what an object of one kind names.
 pub(crate) struct References {
     group: &'static str,
     resource: &'static str,

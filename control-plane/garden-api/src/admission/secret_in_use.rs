@@ -1,5 +1,5 @@
-//! Who deletes a Secret that a binding names is told that it stays until the binding is gone: controller-manager holds
-//! it with a finalizer, and a deletion cannot be taken back. It refuses nothing.
+//! A user who deletes a Secret that a binding names gets a warning that it stays until the binding is gone:
+//! controller-manager holds it with a finalizer, and a deletion cannot be taken back. It refuses nothing.
 
 use cluster_apiserver::Status;
 use cluster_apiserver::kind::{Guard, Operation, Review};

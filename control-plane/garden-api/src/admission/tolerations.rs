@@ -1,6 +1,6 @@
-//! Which tainted seeds a project's Shoots may tolerate is not for its members to say: Shoots get what their project gives
-//! to all, and nothing beyond its whitelist (gardener/gardener v1.150 plugin/pkg/shoot/tolerationrestriction); and the
-//! whitelist is written by who may (plugin/pkg/global/customverbauthorizer).
+//! Which tainted seeds a project's Shoots may tolerate is not its members' decision: Shoots get what their project
+//! gives to all, and nothing beyond its whitelist (gardener/gardener v1.150 plugin/pkg/shoot/tolerationrestriction);
+//! and the whitelist is written by who may (plugin/pkg/global/customverbauthorizer).
 
 use std::collections::BTreeSet;
 

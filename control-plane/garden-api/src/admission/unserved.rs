@@ -11,9 +11,9 @@ use crate::convert::{refuse, text};
 
 /// Answers the creation of one kind.
 pub(crate) struct Unserved {
-    /// Where it stands what nobody acts on; the whole kind without one.
+    /// The field that no controller acts on; the whole kind without one.
     path: &'static str,
-    /// Whether this object asks for it.
+    /// Whether this object sets it.
     asks: fn(&Value) -> bool,
     /// Whether it is refused rather than stored with a warning.
     refused: bool,

@@ -10,7 +10,7 @@ use super::{Plugin, Verdict};
 use crate::AdmissionPlugin;
 use crate::convert::{CORE, list, text};
 
-/// Judges updates of CloudProfiles.
+/// Validates updates of CloudProfiles.
 pub(crate) struct VersionsInUse;
 
 impl Plugin for VersionsInUse {

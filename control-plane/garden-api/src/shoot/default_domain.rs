@@ -1,5 +1,5 @@
 //! The domain that a Shoot gets when it has a seed and names none, and which of its DNS providers is the primary one
-//! (gardener/gardener v1.150 plugin/pkg/shoot/dns). It never judges a domain: `domains` does.
+//! (gardener/gardener v1.150 plugin/pkg/shoot/dns). It never validates a domain: `domains` does.
 
 use api_core::v1beta1::{DNS, Seed, Shoot};
 use api_meta::names::DNS_UNMANAGED;

@@ -1,6 +1,6 @@
-//! A domain is one Shoot's: whose it is gets DNS records and certificates below it, and clients that believe them. A
+//! A domain is one Shoot's: its owner gets DNS records and certificates below it, and clients that trust them. A
 //! domain at, above or below that of another Shoot or of the landscape itself is refused, wherever it would be served
-//! (gardener/gardener v1.150 plugin/pkg/shoot/{dns,validator}). It never asks a DNS service.
+//! (gardener/gardener v1.150 plugin/pkg/shoot/{dns,validator}). It never queries a DNS service.
 
 use api_core::v1beta1::ShootAdvertisedAddress;
 use cluster_apiserver::Status;
@@ -16,7 +16,7 @@ const DOMAIN: &str = "/spec/dns/domain";
 /// How the host of an API server begins; the rest is a domain.
 const HOST_PREFIX: &str = "api.";
 
-/// Judges the domain of a Shoot when it is named first. It never changes afterwards.
+/// Validates the domain of a Shoot when it is named first. It never changes afterwards.
 pub(crate) struct Domains {
     on: AdmissionPlugins,
 }
@@ -120,7 +120,7 @@ async fn against_shoots(review: &Review<'_>, shoot: &Value, domain: &str) -> Res
         .unwrap_or_default();
     let (namespace, name) = &place(&other);
     let user = review.call.user;
-    // Nobody learns here of Shoots that they may not see.
+    // The message does not reveal Shoots that the caller may not see.
     let may_know = objects
         .allowed(user, "get", CORE, "shoots", Some(namespace), name)
         .await?;

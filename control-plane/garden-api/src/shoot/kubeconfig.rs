@@ -20,9 +20,9 @@ use serde_json::Value;
 use crate::GardenSettings;
 use crate::convert::{CORE, decode_stored, internal};
 
-/// Validity when the request does not say.
+/// Validity when the request sets none.
 const VALIDITY_S_DEFAULT: u64 = 60 * 60;
-/// Shortest validity that may be asked for, as Gardener's.
+/// Shortest validity that may be requested, as Gardener's.
 const VALIDITY_S_MIN: u64 = 10 * 60;
 /// Longest validity that is granted; longer wishes are cut, as Gardener's default setting does.
 const VALIDITY_S_MAX: u64 = 24 * 60 * 60;
@@ -151,7 +151,7 @@ fn validity(spec: &KubeconfigRequestSpec) -> Result<u64, FieldError> {
     }
 }
 
-/// Where a client connects, and the name it asks for there.
+/// Where a client connects, and the server name it requests there.
 #[derive(Debug, PartialEq, Eq)]
 struct Address {
     server: String,

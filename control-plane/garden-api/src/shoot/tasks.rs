@@ -1,4 +1,4 @@
-//! Which deploy tasks a write of a Shoot asks of gardenlet, in annotation `shoot.gardener.cloud/tasks`
+//! Which deploy tasks a write of a Shoot requests of gardenlet, in annotation `shoot.gardener.cloud/tasks`
 //! (gardener/gardener v1.150 plugin/pkg/shoot/mutator). It never removes a task: gardenlet does, when it is done.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Bastions: how long they are kept, and what raises their generation. Nothing acts on them yet.
+//! Bastions: how long they are retained, and what raises their generation. Nothing acts on them yet.
 
 use std::time::Duration;
 

@@ -290,7 +290,7 @@ async fn apply_sees_conflicts_with_fields_written_in_the_other_version() {
     let replicas = |object: &Value| object["providerConfig"]["values"]["replicas"].clone();
     garden.apply(&of(beta, "fieldManager=up"), &in_beta(1)).await;
 
-    // By an update, which takes the field from whoever applied it.
+    // By an update, which takes the field from the manager that applied it.
     let change = json!({"helm": {"values": {"replicas": 2}}});
     let changed = garden.ok(Method::PATCH, &of(v1, "fieldManager=user"), &change).await;
     let all = owners(&changed);
