@@ -1,4 +1,4 @@
-//! When an extension has done what it was asked: a plain function over what it reported. Rules of
+//! When an extension has fulfilled its request: a plain function over what it reported. Rules of
 //! gardener/gardener v1.150 `pkg/utils/kubernetes/health/extensions.go`, with one difference on purpose: an error left
 //! over from an earlier attempt does not count while the extension works on the present one.
 
@@ -85,7 +85,7 @@ pub enum Readiness {
     },
 }
 
-/// What an object says about its last operation.
+/// What an object reports about its last operation.
 #[must_use]
 pub fn reported<K: ExtensionObject>(object: &K) -> Reported {
     let annotation = |key: &str| object.annotations().get(key).cloned();
@@ -110,7 +110,8 @@ pub fn reported<K: ExtensionObject>(object: &K) -> Reported {
     }
 }
 
-/// Judges. `asked` is the timestamp annotation of the present request: an older one means that what we look at is old.
+/// Evaluates readiness. `asked` is the timestamp annotation of the present request: an older one means that what we
+/// look at is old.
 #[must_use]
 pub fn readiness(reported: &Reported, asked: Option<&str>) -> Readiness {
     let Reported {
@@ -199,8 +200,8 @@ pub enum Deletion {
     },
 }
 
-/// Judges an object that is still there although its deletion was asked for. An error of another operation says nothing
-/// about it, and neither does one of the deletion while the extension tries again.
+/// Evaluates an object that still exists although its deletion was requested. An error of another operation means
+/// nothing about it, and neither does one of the deletion while the extension tries again.
 #[must_use]
 pub fn deletion(reported: &Reported) -> Deletion {
     let Reported {

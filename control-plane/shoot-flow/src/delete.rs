@@ -1,5 +1,5 @@
 //! The flow that leaves nothing of a cluster. The order is that of gardener/gardener v1.150
-//! `pkg/gardenlet/controller/shoot/shoot/flow_delete.go`: the API server is brought up once more so that what lives in
+//! `pkg/gardenlet/controller/shoot/shoot/flow_delete.go`: the API server is brought up again so that what lives in
 //! the shoot can be cleaned, machines go before the control plane, the infrastructure after it.
 
 use base_flow::Flow;

@@ -48,13 +48,13 @@ pub(crate) struct Draft<'f> {
     goal: &'f Goal,
 }
 
-/// What is said about one step.
+/// A step being written down.
 pub(crate) struct Line<'d> {
     step: StepBuilder<'d, ShootTask>,
     way: Way,
 }
 
-/// What is said about one group.
+/// A group being written down.
 pub(crate) struct GroupLine<'d> {
     group: GroupBuilder<'d, ShootTask>,
     way: Way,

@@ -1,5 +1,6 @@
 //! The flow that makes a cluster run as specified, lays it to sleep or wakes it. The order is that of gardener/gardener
-//! v1.150 `pkg/gardenlet/controller/shoot/shoot/flow_reconcile.go`; every `after` below is an edge there, unless it says so.
+//! v1.150 `pkg/gardenlet/controller/shoot/shoot/flow_reconcile.go`; every `after` below is an edge there, unless a
+//! comment says otherwise.
 
 use base_flow::Flow;
 use components_hosted::{ComponentId, Place, component};
