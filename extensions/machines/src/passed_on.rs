@@ -3,7 +3,7 @@
 
 use api_machine::MachineSpec;
 
-/// Takes over from `template` what a machine may have without being made anew.
+/// Takes over from `template` what a machine may have without being recreated.
 pub(crate) fn pass_on(template: &MachineSpec, machine: &mut MachineSpec) {
     let MachineSpec {
         class: _,

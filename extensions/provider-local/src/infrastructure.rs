@@ -1,4 +1,4 @@
-//! Infrastructure: a network of the nodes' own, told apart from every other in the seed. There is no cloud behind
+//! Infrastructure: a network of the nodes' own, distinct from every other in the seed. There is no cloud behind
 //! it; the record of the network is a ConfigMap in the shoot's namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,7 +49,7 @@ impl Infrastructures {
         Self { others }
     }
 
-    /// The network it has, the one it is told to have, or a free one.
+    /// The network it has, the configured one, or a free one.
     fn network_of(
         &self,
         object: &Infrastructure,
@@ -182,7 +182,7 @@ fn subnets(network: Ipv4Net, zones: BTreeSet<String>, known: &[Subnet]) -> Resul
     Ok(subnets)
 }
 
-/// The address traffic comes from: out of the network that is reserved for examples, so that nobody is hit.
+/// The address traffic comes from: out of the network that is reserved for examples, so that no real host is hit.
 fn egress_of(namespace: &str) -> String {
     format!("203.0.113.{}/32", Sha256::digest(namespace)[1])
 }

@@ -228,7 +228,7 @@ impl Workers {
         context.unless_obsolete(async { gone.await.map_err(Fault::from) }).await
     }
 
-    /// Marks all machines so that nobody waits for their nodes: the cluster goes as a whole.
+    /// Marks all machines so that no drain waits for their nodes: the cluster goes as a whole.
     async fn force_machines(&self, context: &Context, namespace: &str) -> Result<(), Fault> {
         let machines: Api<Machine> = Api::namespaced(context.client.clone(), namespace);
         let ours = format!("{MADE_FOR_LABEL}={MADE_FOR}");

@@ -1,4 +1,4 @@
-//! What an extension is asked to do with an object, read from the object alone. Pure.
+//! Which operation is requested of an extension for an object, read from the object alone. Pure.
 //! Source: gardener/gardener v1.150 pkg/api/core/v1beta1/helper (ComputeOperationType) and
 //! `extensions/pkg/controller/KIND/reconciler.go`.
 
@@ -63,9 +63,9 @@ impl Operation {
 pub(crate) struct Facts<'a> {
     /// The value of `gardener.cloud/operation`.
     pub(crate) annotation: Option<&'a str>,
-    /// When somebody last asked: the annotation `gardener.cloud/timestamp`.
+    /// When an operation was requested last: the annotation `gardener.cloud/timestamp`.
     pub(crate) requested: Option<Timestamp>,
-    /// Whether its deletion is confirmed: what was asked then is the deletion, which follows.
+    /// Whether its deletion is confirmed: the request is then the deletion, which follows.
     pub(crate) confirmed: bool,
     pub(crate) deleting: bool,
     pub(crate) generation: i64,
@@ -78,7 +78,7 @@ pub(crate) struct Facts<'a> {
 /// Why an object is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leave {
-    /// Its last operation succeeded and nobody asked for another.
+    /// Its last operation succeeded and no other is requested.
     Settled,
     /// It waits for its state to be written.
     WaitsForState,
@@ -127,7 +127,7 @@ pub(crate) fn judge(facts: &Facts<'_>) -> Result<Operation, Leave> {
 }
 
 /// Whether a request was taken off the object by a process that ended before it wrote so much as "Processing".
-/// Statuses tell whole seconds.
+/// Statuses have whole seconds.
 fn unanswered(facts: &Facts<'_>) -> bool {
     let answered = facts.last_operation.map(|last| last.last_update_time.0.as_second());
     let requested = facts.requested.map(Timestamp::as_second);
@@ -168,7 +168,7 @@ pub(crate) fn noted<'a, K: kube::Resource>(object: &'a K, key: &str) -> Option<&
     object.meta().annotations.as_ref()?.get(key).map(String::as_str)
 }
 
-/// When somebody last asked for an operation.
+/// When an operation was requested last.
 pub(crate) fn requested_at<K: kube::Resource>(object: &K) -> Option<Timestamp> {
     noted(object, annotations::TIMESTAMP)?.parse().ok()
 }

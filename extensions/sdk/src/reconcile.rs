@@ -97,7 +97,7 @@ impl<K: ExtensionObject> Primary<K> {
         }
         let api = api_of(&self.shared.client, &*known);
         let name = known.meta().name.clone().unwrap_or_default();
-        // What we know may be older than our own last write, and then seem to ask for more.
+        // What we know may be older than our own last write, and then seem to request more.
         let Some(object) = get(&api, &name).await? else {
             return Ok(Next::Change);
         };
@@ -187,7 +187,7 @@ impl<K: ExtensionObject> Primary<K> {
         }
     }
 
-    /// Says in the status what went wrong. A status that cannot be written is logged: the fault itself is what
+    /// Reports in the status what went wrong. A status that cannot be written is logged: the fault itself is what
     /// counts.
     async fn report(&self, api: &Api<K>, object: &K, operation: Operation, fault: &Fault) {
         let generation = object.meta().generation.unwrap_or_default();
@@ -222,7 +222,7 @@ async fn without_operation<K: ExtensionObject>(api: &Api<K>, object: K, operatio
     Ok(patch_changed(api, &object, &after).await?.unwrap_or(after))
 }
 
-/// Cancels `obsolete` once the object is asked to be something else than what is being worked on.
+/// Cancels `obsolete` once the object requests something else than what is being worked on.
 async fn watch_for_change<K: ExtensionObject>(
     cache: Cache<K>,
     object: &K,

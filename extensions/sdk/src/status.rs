@@ -15,7 +15,7 @@ use crate::operation::{Operation, requested_at};
 const PROGRESS_BEGUN: i32 = 1;
 /// Progress shown when it failed (upstream's value).
 const PROGRESS_FAILED: i32 = 50;
-/// How often a status is written anew on a fresh copy when others keep writing it.
+/// How often a status is rewritten on a fresh copy when others keep writing it.
 const ATTEMPTS_MAX: usize = 5;
 
 /// Writes what `edit` changes in the status of `object`; on a conflict on a fresh copy again.
@@ -140,7 +140,7 @@ pub(crate) fn succeed<K: ExtensionObject>(object: &mut K, operation: Operation, 
     *status.observed_generation = Some(generation);
 }
 
-/// Writes what an actuator has to say.
+/// Writes what an actuator reports.
 pub(crate) fn put_outcome<K: ExtensionObject>(object: &mut K, outcome: &Outcome<K>) {
     let Outcome {
         provider_status,

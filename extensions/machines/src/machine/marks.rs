@@ -12,7 +12,7 @@ use crate::names::LAST_APPLIED_ANNOTATION;
 
 type Texts = BTreeMap<String, String>;
 
-/// Makes `node` what `template` says, and lets it remember that.
+/// Applies `template` to `node`, and records that on it.
 pub(super) fn mark(node: &mut Node, template: Option<&NodeTemplateSpec>) {
     let remembered = node.annotations().get(LAST_APPLIED_ANNOTATION);
     if template.is_none() && remembered.is_none() {

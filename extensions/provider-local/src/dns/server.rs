@@ -1,4 +1,4 @@
-//! Answers DNS questions by UDP and TCP. It asks nobody else: what is none of its names is refused.
+//! Answers DNS questions by UDP and TCP. It queries no other server: what is none of its names is refused.
 
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -18,14 +18,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::zones::{Answer, Answered, RecordType, Value, Zones};
 
-/// A TCP client that asks nothing for this long is let go.
+/// A TCP client that sends nothing for this long is disconnected.
 const TCP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Answers waiting for a slow TCP client.
 const TCP_ANSWERS_MAX: usize = 32;
 /// How often another port is tried when UDP has one free that TCP has not.
 const BIND_ATTEMPTS_MAX: usize = 16;
 
-/// Binds `address` by UDP and TCP, tells `bound` where, and returns the future that answers until `stop`.
+/// Binds `address` by UDP and TCP, passes the address to `bound`, and returns the future that answers until `stop`.
 pub(crate) async fn serve(
     address: SocketAddr,
     zones: Zones,
@@ -37,7 +37,7 @@ pub(crate) async fn serve(
             .hint("choose another DNS address, or port 0 for a free one")
     })?;
     if let Some(bound) = bound {
-        // Whoever asked may have gone.
+        // The client may have gone.
         let _ = bound.send(address);
     }
     tracing::info!(%address, "answering DNS");

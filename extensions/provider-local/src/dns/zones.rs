@@ -32,7 +32,7 @@ pub(crate) enum Value {
     Txt(String),
 }
 
-/// What one object says.
+/// What one object defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     owner: ObjectKey,
@@ -125,8 +125,8 @@ fn check_value(type_: RecordType, text: &str) -> Result<Value, Fault> {
 pub(crate) struct Zones(Arc<RwLock<BTreeMap<ObjectKey, Entry>>>);
 
 impl Zones {
-    /// Takes over what an object says, in place of what it said before. Refused if another object says something
-    /// of the same name and type, or if a CNAME would not be alone.
+    /// Takes over what an object defines, in place of its previous definition. Refused if another object defines
+    /// something of the same name and type, or if a CNAME would not be alone.
     pub(crate) fn put(&self, entry: Entry) -> Result<(), Fault> {
         let mut entries = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let clash = entries.values().find(|other| {
@@ -144,7 +144,7 @@ impl Zones {
         Ok(())
     }
 
-    /// Forgets what an object said.
+    /// Removes what an object defined.
     pub(crate) fn remove(&self, owner: &ObjectKey) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).remove(owner);
     }
@@ -179,7 +179,7 @@ impl Zones {
         Answer::Records(records)
     }
 
-    /// Whether any name here ends as `name` does in its last two labels: what else is asked is none of ours.
+    /// Whether any name here ends as `name` does in its last two labels: other queries are not ours.
     pub(crate) fn is_authority_for(&self, name: &str) -> bool {
         let domain = |name: &str| name.rsplitn(3, '.').take(2).map(str::to_owned).collect::<Vec<_>>();
         let asked = domain(&normal(name));

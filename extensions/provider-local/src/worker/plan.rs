@@ -29,7 +29,7 @@ const MIN_READY_SECONDS: i32 = 500;
 /// Hexadecimal digits of a pool's hash (upstream's value).
 const HASH_LENGTH: usize = 5;
 
-/// One machine deployment, its class, and what the Worker's status tells of it.
+/// One machine deployment, its class, and what the Worker's status reports of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
     pub(crate) class: MachineClass,
@@ -157,7 +157,7 @@ fn deployment_of(
     })
 }
 
-/// How many machines: what is there within its bounds, so that an autoscaler keeps its say; none while the shoot
+/// How many machines: what is there within its bounds, so that an autoscaler's decision stays; none while the shoot
 /// sleeps; the minimum for a new pool and on waking up.
 pub(crate) fn replicas(minimum: i32, maximum: i32, present: Option<i32>, hibernated: bool) -> i32 {
     match present {

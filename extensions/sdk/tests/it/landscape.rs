@@ -1,4 +1,4 @@
-//! A seed with the extension kinds, one shoot's Cluster, and an actuator that does as it is told.
+//! A seed with the extension kinds, one shoot's Cluster, and an actuator that the test controls.
 
 use std::sync::{Arc, Mutex};
 
@@ -25,7 +25,7 @@ pub(crate) const PROVIDER_STATUS: &str = r#"{"id":9007199254740993,"nested":{"te
 
 type Answer = Box<dyn FnMut(&Infrastructure) -> Result<(), Fault> + Send>;
 
-/// An actuator that answers what the test wants and remembers what it was asked.
+/// An actuator that answers what the test wants and records its calls.
 #[derive(Clone)]
 pub(crate) struct Told {
     answer: Arc<Mutex<Answer>>,
@@ -42,7 +42,7 @@ impl Told {
         }
     }
 
-    /// Waits, when first asked, until the operation is obsolete.
+    /// Waits, at the first call, until the operation is obsolete.
     pub(crate) fn patient(mut self) -> Self {
         self.patient = true;
         self
