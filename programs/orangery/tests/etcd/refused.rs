@@ -1,4 +1,4 @@
-//! What `orangery apiserver` says of an etcd that it cannot use: which flag, what is wrong, one way out.
+//! What `orangery apiserver` prints about an etcd that it cannot use: which flag, what is wrong, one way out.
 
 use std::path::Path;
 use std::process::Command;
@@ -97,7 +97,7 @@ async fn a_prefix_that_is_anothers_is_left_alone() {
         "{said}"
     );
     assert!(said.contains(keys) && said.contains("--etcd-prefix"), "{said}");
-    // What lies below another's prefix is not ours either, whoever wrote it.
+    // What lies below another's prefix is not ours either, whichever program wrote it.
     let below = "--etcd-prefix /registry/namespaces";
     let said = refusal(folder.path(), &format!("{flags} --data-dir b {below}"), 1);
     assert!(

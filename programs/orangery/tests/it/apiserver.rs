@@ -1,4 +1,4 @@
-//! `orangery apiserver` and envtest's programs as processes: killed and started again, refused, asked to end.
+//! `orangery apiserver` and envtest's programs as processes: killed and started again, refused, stopped.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

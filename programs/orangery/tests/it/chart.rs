@@ -1,4 +1,4 @@
-//! `orangery chart` as a user runs it: folders, archives, values of all kinds, and what it says of charts that are none.
+//! `orangery chart` as a user runs it: folders, archives, values of all kinds, and what it prints about charts that are none.
 
 use std::fs;
 use std::path::Path;
@@ -64,7 +64,7 @@ metadata:
 ";
 const DEFINITION: &str = "---\n# Source: web/crds/things.yaml\nkind: CustomResourceDefinition\n\n";
 
-/// Words, what is said of them, and what is to be done.
+/// Arguments, the error, and the hint.
 const WRONG: [(&[&str], &str, &str); 17] = [
     (
         &["web"],
@@ -344,7 +344,7 @@ fn chart_of(templates: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// What `lint` prints, what it says of itself, and how it ends.
+/// Standard output, standard error and exit code of `lint`.
 fn linted(folder: &Path, words: &[&str]) -> (String, String, Option<i32>) {
     let output = run("lint", folder, words, "");
     let [out, said] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
@@ -456,7 +456,7 @@ fn what_will_not_be_as_its_author_meant_it_is_a_warning() {
 fn lookups_are_told_in_the_order_of_their_places_and_after_the_errors_of_their_file() {
     let ask = |name: &str| format!("{{{{ $_ := lookup \"v1\" \"Node\" \"\" \"{name}\" }}}}");
     let helper = format!("{{{{ define \"h\" }}}}{}{{{{ end }}}}", ask("d"));
-    // The tenth line goes after the second, and what is asked for stands in no order of its words.
+    // The tenth line goes after the second, and requests are ordered by number, not as text.
     let [first, second, third] = ["c", "b", "a"].map(ask);
     let asks = format!(
         "\n{first}{second}{}{third}{{{{ include \"h\" . }}}}\nkind: A\n",

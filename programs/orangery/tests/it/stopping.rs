@@ -1,4 +1,4 @@
-//! The process ends soon after it is asked to.
+//! The process ends soon after a signal.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
