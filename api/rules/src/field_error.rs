@@ -1,4 +1,4 @@
-//! What is wrong with a field: where, what it holds, what is allowed. It never says who asked.
+//! What is wrong with a field: where, what it holds, what is allowed. It never names the caller.
 
 use std::fmt;
 

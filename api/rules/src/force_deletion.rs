@@ -7,7 +7,7 @@ use api_meta::annotations::{CONFIRMATION_FORCE_DELETION, is_true};
 
 use crate::{FieldError, Path};
 
-/// Error codes that say somebody else must act first, so that waiting may be in vain.
+/// Error codes that need an action of the user, so that waiting alone may not help.
 const CODES: [ErrorCode; 5] = [
     ErrorCode::InfraUnauthenticated,
     ErrorCode::InfraUnauthorized,

@@ -14,7 +14,7 @@ use crate::{FieldError, Path, quantity};
 
 const API_VERSION: &str = "gardenlet.config.gardener.cloud/v1alpha1";
 const KIND: &str = "GardenletConfiguration";
-/// Shoots that a seed has room for when its configuration says nothing.
+/// Shoots that a seed has room for by default.
 const SHOOTS: &str = "250";
 /// Names of seeds of templates, which the controller sets.
 const NAME: &str = "seed";

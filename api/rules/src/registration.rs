@@ -16,7 +16,7 @@ use crate::checks::{distinct, dns_label, frozen, known, name, not_empty};
 use crate::old_spellings::enabled_otherwise;
 use crate::{FieldError, Path};
 
-/// How long an Extension may take to reconcile when its registration does not say.
+/// How long an Extension may take to reconcile when its registration sets no time.
 const RECONCILE_TIMEOUT: GoDuration = GoDuration::from_mins(3);
 
 /// Longest name of a registration: `extension-`, the name, a hyphen and 5 characters are the name of a namespace.

@@ -219,7 +219,8 @@ fn pool_downgrade(path: &Path, now: (&Worker, &ShootSpec), before: (&Worker, &Sh
 }
 
 /// Everything that is wrong with a change through the subresource `binding`: only the seed may be set, and for good:
-/// nobody moves control planes yet, so another seed would make a second one and leave the first and its machines behind.
+/// control planes are not migrated yet, so another seed would make a second one and leave the first and its machines
+/// behind.
 pub fn validate_shoot_binding(new: &Shoot, old: &Shoot) -> Vec<FieldError> {
     let path = Path::new("spec.seedName");
     let mut errors = Vec::new();
