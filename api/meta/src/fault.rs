@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_is_taken_off_only_by_who_knows_it() {
+    fn a_hint_is_removed_only_by_its_exact_text() {
         let told = Fault::user("no (really)").hint("say yes").told();
         assert_eq!(told, "no (really) (to do: say yes)");
         assert_eq!(without_hint(&told, "say yes"), Some("no (really)"));

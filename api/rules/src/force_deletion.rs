@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn giving_up_needs_a_deletion_and_a_fault_of_somebody_else() {
+    fn force_deletion_needs_a_deletion_and_an_external_error() {
         let shoot = |confirmed: bool, leaving: bool, code: &str| -> Shoot {
             let annotations = if confirmed {
                 json!({CONFIRMATION_FORCE_DELETION: "true"})

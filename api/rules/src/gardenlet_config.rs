@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_is_judged_but_for_what_its_shoot_completes() {
+    fn a_seed_is_validated_except_for_fields_its_shoot_completes() {
         let dns = json!({"internal": {"type": "t", "domain": "d.example",
             "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": "n", "namespace": "garden"}}});
         let seed = |change: fn(&mut Value)| {

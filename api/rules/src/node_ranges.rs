@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_network_that_is_left_out_is_judged_as_the_one_that_will_be_used() {
+    fn a_missing_pod_network_is_validated_as_its_default() {
         let texts = |maximum| {
             let mut shoot = with("", None, maximum);
             let networking = shoot.spec.networking.as_mut().unwrap();

@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shoot_needs_what_its_fields_its_seed_and_registrations_say() {
+    fn a_shoot_needs_the_types_of_its_fields_seed_and_registrations() {
         let types = required_types_for_shoot(&full(), &seed(), &registrations());
         assert_eq!(
             texts(&types),

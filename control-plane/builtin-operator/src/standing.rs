@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_of_an_older_generation_says_nothing_of_the_newest() {
+    fn a_status_of_an_older_generation_is_ignored() {
         let status = json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2,
             "conditions": available("True", rolled_out())});
         let found = standing(&deployment(status), &[]);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rollout_that_is_stuck_says_why_whoever_knows_it() {
+    fn a_stuck_rollout_reports_the_reason_of_node_or_container() {
         let stuck = json!({"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "timed out"});
         let status = json!({"observedGeneration": 3, "conditions": available("False", stuck)});
         let unscheduled = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node"}]});
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_container_said_when_it_ended_is_passed_on() {
+    fn the_termination_message_of_a_container_is_reported() {
         let said = |state: Value, last: Value| {
             pod(
                 "a",

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_versions_keep_what_the_other_cannot_say() {
+    fn both_versions_retain_fields_that_the_other_lacks() {
         let kind = Deployments::new();
         let v1 = json!({"apiVersion": "core.gardener.cloud/v1", "kind": "ControllerDeployment", "metadata": {"name": "d"},
             "helm": {"ociRepository": {"ref": "x/y:1"}, "values": {"big": 9_007_199_254_740_993_i64}},
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(kind.convert(stored, "v1beta1").expect("converts back"), builtin);
     }
     #[test]
-    fn what_is_to_be_installed_raises_the_generation_in_whichever_version_it_is_said() {
+    fn a_change_in_either_version_raises_the_generation() {
         let kind = Deployments::new();
         let beta = |config: Value| {
             let object = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerDeployment",

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_without_the_token_in_it() {
+    fn unreadable_user_data_is_reported_without_its_token() {
         let broken = [
             parse_user_data("files:\n- path: /token\n  content: hunter2\nunits: [oops\n").unwrap_err(),
             parse_user_data("files:\n- path: /token\n  content: x\nunits: hunter2\n").unwrap_err(),

@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_of_another_operation_is_no_answer() {
+    fn a_report_of_another_operation_is_no_answer() {
         for (state, ended) in [
             (LastOperationState::Succeeded, "success"),
             (LastOperationState::Error, "an error"),

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_webhook_without_endpoints_that_is_asked_about_the_kind_blocks_it() {
+    fn only_a_webhook_of_the_kind_without_endpoints_blocks_it() {
         let namespace = labels("shoot.gardener.cloud/provider", "moon");
         let none = BTreeMap::new();
         let blocks = |change: &dyn Fn(&mut Webhook)| {

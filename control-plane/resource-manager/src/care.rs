@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_is_wrong_is_told_and_the_first_gives_the_reason() {
+    fn all_trouble_is_reported_and_the_first_gives_the_reason() {
         let reference = |kind: &str, name: &str| ObjectReference {
             kind: Some(kind.into()),
             namespace: Some("n".into()),

@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn the_checksum_tells_apart_what_is_split_differently() {
+    fn the_checksum_distinguishes_different_splits() {
         let (a, b) = (secret(&[("ab", "c")]), secret(&[("a", "bc")]));
         assert_ne!(checksum(&[&a]), checksum(&[&b]));
         assert_eq!(checksum(&[&a]), checksum(&[&a.clone()]));

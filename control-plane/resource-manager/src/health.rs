@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_and_services_are_judged_by_phase_and_address() {
+    fn health_of_pods_and_services_follows_phase_and_address() {
         let pod = |phase: &str| judged::<Pod>(json!({"status": {"phase": phase}})).0;
         assert_eq!((pod("Running"), pod("Succeeded")), (String::new(), String::new()));
         assert_eq!(
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_jobs_and_definitions_are_judged_by_their_own_rules() {
+    fn sets_jobs_and_definitions_have_health_rules_of_their_own() {
         let spec = json!({"selector": {}, "template": {}, "serviceName": "s"});
         assert_eq!(
             judged::<StatefulSet>(json!({"spec": spec, "status": {"replicas": 1}})),

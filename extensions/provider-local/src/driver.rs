@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ended_pod_is_no_machine_and_a_failing_one_says_why() {
+    fn an_ended_pod_is_no_machine_and_a_failing_one_reports_why() {
         let waiting = ContainerState {
             waiting: Some(ContainerStateWaiting {
                 reason: Some("CrashLoopBackOff".into()),

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_nobody_answered_is_done_and_one_of_the_same_second_counts_as_answered() {
+    fn an_unanswered_request_is_done_and_one_of_the_same_second_is_answered() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let mut done = last(Type::Reconcile, Succeeded);
         done.last_update_time.0 = at("2026-01-01T00:00:10Z");

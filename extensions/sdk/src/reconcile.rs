@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_change_that_came_before_anybody_listened_makes_the_work_pointless() {
+    async fn a_change_before_the_subscription_makes_the_work_obsolete() {
         let embedded = embedded().await;
         let client = embedded.admin();
         let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());

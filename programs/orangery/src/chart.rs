@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_told_in_tenths() {
+    fn progress_is_printed_in_tenths() {
         assert_eq!(progress(3 << 19, Some(10 << 20)), "1.5 of 10.0 MiB");
         assert_eq!(progress(1, None), "0.0 MiB");
     }

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn one_who_asked_once_is_not_taken_for_two_however_late_one_looks() {
+    async fn one_signal_is_not_counted_twice_however_late_it_is_polled() {
         let asked = Instant::now();
         tokio::time::advance(SAME_WISH * 3).await;
         let mut nobody = Signals([None, None]);

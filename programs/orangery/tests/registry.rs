@@ -259,7 +259,7 @@ esac
 "#;
 
 #[test]
-fn credentials_that_a_program_keeps_are_asked_of_it_as_helm_asks() {
+fn credentials_of_a_helper_are_requested_as_helm_does() {
     let (registry, helm) = (Registry::start().unwrap(), Helm::find().unwrap());
     helm.push(&registry, "web", "1.0.0", &FILES).unwrap();
     let host = registry.host();

@@ -191,7 +191,7 @@ async fn an_extension_is_installed_once_available_and_follows_its_deployment() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wrong_image_is_told_with_the_nodes_own_words_until_it_is_mended() {
+async fn a_wrong_image_is_reported_with_the_nodes_reason_until_corrected() {
     let landscape = Landscape::start().await;
     landscape.deploy("builtin", json!({"image": "one"})).await;
     landscape.install("some-x7z", "s").await;

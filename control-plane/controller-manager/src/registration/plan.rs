@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_registration_is_said_and_holds_nothing_back() {
+    fn a_missing_registration_is_reported_and_blocks_nothing_else() {
         let mut seen = seen();
         seen.with(&[shoot("nobody"), shoot("flat")]);
         let found = plan(&seen);

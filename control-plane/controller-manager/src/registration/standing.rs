@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_nobody_serves_is_reported_after_a_minute() {
+    fn an_unserved_type_is_reported_after_a_minute() {
         let named = registration(json!([{"name": "lander"}]));
         // That extension objects need it is no word of an operator.
         let silent = installation(&[("Required", "True", "ExtensionObjectsExist")]);

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_label_tells_the_worst() {
+    fn the_label_shows_the_worst_condition() {
         let reconciled = |conditions: serde_json::Value| json!({"lastOperation": {"type": "Reconcile", "state": "Succeeded"}, "conditions": conditions});
         let cases = [
             (
@@ -182,13 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn a_shoot_nobody_has_worked_on_is_left_alone() {
+    fn a_shoot_without_an_operation_is_left_alone() {
         let fresh = shoot(json!({"uid": ""}));
         assert_eq!(plan(&fresh, &[], false, Timestamp::UNIX_EPOCH), fresh);
     }
 
     #[test]
-    fn a_type_nobody_registers_any_more_is_a_constraint_until_somebody_does() {
+    fn an_unregistered_type_is_a_constraint_until_registered() {
         let mut shoot = shoot(json!({"lastOperation": {"type": "Reconcile", "state": "Succeeded"}}));
         shoot.spec.extensions = serde_json::from_value(json!([{"type": "gone"}])).unwrap();
         let told = plan(&shoot, &[], false, Timestamp::UNIX_EPOCH);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_vouches_for_conditions_of_a_silent_gardenlet() {
+    fn conditions_of_a_silent_gardenlet_become_unknown() {
         let told = plan(
             &shoot(
                 json!({"lastOperation": {"type": "Reconcile", "state": "Succeeded"}, "conditions": [{"type": "A", "status": "True"}],

@@ -157,7 +157,7 @@ async fn a_missing_deployment_is_reported_at_once_and_taken_back_when_it_comes()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registration_that_names_no_deployment_is_told_so() {
+async fn a_registration_without_a_deployment_gets_a_report() {
     let garden = Garden::registered().await;
     garden.seed("north", 1, json!({})).await;
     garden.always("moon", json!({})).await;
@@ -266,7 +266,7 @@ async fn what_is_still_needed_stays_until_it_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_a_deletion_that_somebody_must_act_on_is_reported_as_blocked() {
+async fn only_a_deletion_that_needs_an_action_is_reported_as_blocked() {
     let garden = Garden::registered().await;
     garden.seed("north", 1, json!({})).await;
     let registrations = garden.api::<ControllerRegistration>();

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn who_confirmed_is_written_by_the_server_and_never_forged() {
+    fn the_confirming_user_is_written_by_the_server_and_never_forged() {
         let confirmed = json!({CONFIRMATION_DELETION: "true", DELETION_CONFIRMED_BY: "carol"});
         let by = |new: Value, old: Option<&Value>| {
             let made = admitted(&DeletionConfirmation, None, shoot(new), old, &Fixture::default()).unwrap();

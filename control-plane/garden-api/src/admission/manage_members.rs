@@ -106,7 +106,7 @@ mod tests {
     use crate::admission::tests::{Fixture, review};
 
     #[test]
-    fn only_who_may_manage_members_changes_people_and_owner() {
+    fn only_users_who_manage_members_change_members_and_owner() {
         let user = |name: &str, role: &str| json!({"kind": "User", "name": name, "role": role});
         let account = |roles: &[&str]| json!({"kind": "ServiceAccount", "namespace": "n", "name": "r", "role": roles[0], "roles": roles[1..]});
         let project = |owner: &str, members: &[Value]| {

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_namespace_of_another_project_is_refused_whoever_says_that_it_is_theirs() {
+    fn the_namespace_of_another_project_is_refused_by_label_and_by_spec() {
         let labels = json!({"project.gardener.cloud/name": "c"});
         let mut fixture = Fixture::default()
             .with("projects", project("a", Some("garden-x")))

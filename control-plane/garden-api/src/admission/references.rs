@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_read_a_secret_learns_nothing_of_it() {
+    fn a_refusal_reveals_nothing_about_an_unreadable_secret() {
         let mut stranger = there();
         stranger.denied.push("secrets");
         let told = |name: &str| {

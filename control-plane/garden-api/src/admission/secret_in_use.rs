@@ -72,7 +72,7 @@ mod tests {
     use crate::admission::tests::{Fixture, call};
 
     #[test]
-    fn a_secret_that_a_binding_names_is_said_to_stay() {
+    fn deleting_a_bound_secret_warns_that_it_stays() {
         let binding = json!({"kind": "CredentialsBinding", "metadata": {"name": "b", "namespace": "garden-p"},
             "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": "c", "namespace": "garden-p"}});
         let other = json!({"kind": "SecretBinding", "metadata": {"name": "o", "namespace": "garden-q"},

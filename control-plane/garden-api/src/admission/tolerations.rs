@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_tolerated_before_is_not_judged_again() {
+    fn unchanged_tolerations_are_not_validated_again() {
         let fixture = project("garden-p", json!([]), json!([]));
         let old = shoot("garden-p", json!([{"key": "x"}]));
         let judged = |new: &Value| review(&Tolerations, Operation::Update, Some(new), Some(&old), &fixture);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whitelist_is_for_who_may_write_it() {
+    fn only_permitted_users_change_the_whitelist() {
         let project =
             |whitelist: Value| json!({"metadata": {"name": "p"}, "spec": {"tolerations": {"whitelist": whitelist}}});
         let (old, new) = (project(json!([])), project(json!([{"key": "a"}])));

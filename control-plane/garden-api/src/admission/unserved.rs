@@ -108,7 +108,7 @@ mod tests {
     use crate::admission::tests::{Fixture, review};
 
     #[test]
-    fn what_nobody_acts_on_is_refused_or_told_when_it_is_created() {
+    fn unserved_fields_are_refused_or_warned_about_at_creation() {
         let judge = |plugin: &Unserved, operation, object: Value| {
             review(plugin, operation, Some(&object), Some(&object), &Fixture::default())
         };

@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn only_those_who_may_bind_name_the_seed() {
+    fn naming_the_seed_requires_the_right_to_bind() {
         let mut fixture = landscape();
         let named = || shoot(|shoot| shoot["spec"]["seedName"] = json!("seed"));
         assert!(create(named(), &fixture).is_ok());

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shoot_with_a_seed_gets_a_domain_unless_nobody_manages_it() {
+    fn a_shoot_with_a_seed_gets_a_domain_unless_unmanaged() {
         assert_eq!(completed(Value::Null, None), json!({"domain": "s.p.d.example"}));
         assert_eq!(
             completed(json!({"domain": "own.example"}), None),

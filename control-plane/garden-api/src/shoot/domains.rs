@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_a_domain_of_the_landscape_or_of_another_shoot() {
+    fn a_domain_of_the_landscape_or_of_another_shoot_is_refused() {
         for (domain, said) in [
             (
                 "plain.a.in.example",
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_domain_is_judged_when_it_is_named_first() {
+    fn a_domain_is_validated_when_it_is_first_set() {
         let judged = |new: &Value, old: &Value| {
             review(
                 &Domains::new(&AdmissionPlugins::default()),

@@ -405,7 +405,7 @@ async fn every_kind_has_a_schema_and_is_served() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_known_reads_cloud_profiles() {
+async fn every_authenticated_user_reads_cloud_profiles() {
     const READERS: &str = "gardener.cloud:system:read-global-resources";
     let garden = Garden::with_landscape().await;
     let file = concat!(

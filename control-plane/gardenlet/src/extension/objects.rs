@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_extensions_error_is_told_with_its_own_hint_or_with_ours_and_never_with_two() {
+    fn an_extensions_error_is_reported_with_exactly_one_hint() {
         let infrastructure = ObjectName::new("Infrastructure", Some("a"), "b");
         let told = |hint: &str| fault_of_report(&infrastructure, "no cores (west)", hint, &[]).told();
         assert_eq!(

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_deletion_waits_for_is_told_once_with_the_trouble_of_its_bucket() {
+    fn a_waiting_deletion_reports_its_buckets_trouble_once() {
         let mut seen = nothing();
         seen.buckets = vec![bucket("u-1", json!({"lastError": {"description": "no rights"}}))];
         let (mut seed, at) = (seed(), |seconds| Timestamp::from_second(seconds).unwrap());

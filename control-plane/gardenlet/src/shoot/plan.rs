@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn only_shoots_of_our_seed_are_ours_and_the_status_says_where_they_live() {
+    fn the_status_decides_which_seed_a_shoot_lives_on() {
         let mut other = shoot(None);
         other.spec.seed_name = Some("t".into());
         assert_eq!(decided(&other), Decision::Leave);

@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_to_be_said_of_one_shoot_is_not_said_of_another_of_its_name() {
+    async fn a_report_is_never_written_to_another_shoot_of_the_same_name() {
         let garden = tests_kit::embedded().await;
         let names =
             serde_json::json!({"kind": "Shoot", "plural": "shoots", "singular": "shoot", "listKind": "ShootList"});
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_where_a_control_plane_lives_is_told_once() {
+    fn the_seed_of_a_control_plane_is_written_once() {
         let mut shoot = core::Shoot::default();
         let mut status = core::ShootStatus::default();
         let mut told = Vec::new();

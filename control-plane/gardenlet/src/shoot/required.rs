@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_installation_says_of_itself_is_passed_on() {
+    fn the_message_of_an_installations_condition_is_passed_on() {
         let net = || registration("net", vec![resource("Network", "MoonNet")]);
         for (type_, what) in [
             ("Valid", "not valid yet"),

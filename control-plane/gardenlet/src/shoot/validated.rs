@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_internal_host_stays_as_it_was_told() {
+    fn the_internal_host_stays_as_advertised() {
         let mut seed = seed();
         seed.spec.dns.internal = Some(
             serde_json::from_value(json!({"type": "moon", "domain": "in.example",
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_domain_that_nobody_serves_is_refused_unless_the_shoot_is_on_its_way_out() {
+    fn an_unserved_domain_is_refused_unless_the_shoot_is_being_deleted() {
         for dns in [
             json!({"domain": "own.example"}),
             json!({"domain": "shoots.example"}),

@@ -252,7 +252,7 @@ async fn a_success_without_a_status_is_no_success() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_that_fails_says_why_and_ends_once_it_can() {
+async fn a_failing_deletion_reports_why_and_completes_later() {
     let world = World::start().await;
     create_bucket(&world).await;
     let drop = create_entry(&world).await;

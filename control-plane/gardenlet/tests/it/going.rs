@@ -89,7 +89,7 @@ async fn a_copy_goes_with_its_reference_and_with_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn finalizers_of_users_custom_resources_have_an_hour_unless_the_owner_says_otherwise() {
+async fn custom_resources_keep_finalizers_for_an_hour_or_as_annotated() {
     let world = World::start().await;
     world.create_shoot(&shoot()).await;
     let shoots = world.shoots();

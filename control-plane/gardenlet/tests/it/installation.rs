@@ -382,7 +382,7 @@ async fn every_write_that_fails_once_is_made_up_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_installation_without_its_registration_says_so_until_that_is_there() {
+async fn an_installation_reports_a_missing_registration_until_it_exists() {
     let world = Installing::start().await;
     let raw = chart(&[("templates/map.yaml", &config_map("  a: b"))]);
     world.deploy(json!({"helm": {"rawChart": raw}})).await;

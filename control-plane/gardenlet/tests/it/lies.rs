@@ -142,7 +142,7 @@ async fn an_error_of_another_generation_operation_or_attempt_is_none_of_this_one
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_without_words_is_told_with_those_of_the_operation() {
+async fn an_error_without_a_text_is_reported_with_the_operations_text() {
     let wordless = |seen: &Seen| status(seen, "Error", |_| {});
     let said = tell(wordless, "is in state Error and did not record a last error: d").await;
     assert!(!said.contains("waited"), "an answer needs no waiting out: {said}");
@@ -185,7 +185,7 @@ async fn an_object_that_cannot_be_written_for_conflicts_is_named_and_written_onc
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_that_fails_for_good_is_told_long_before_its_time_is_up() {
+async fn a_final_deletion_error_is_reported_before_the_timeout() {
     let world = World::start().await;
     world.create_shoot(&shoot()).await;
     let shoots = world.shoots();

@@ -318,7 +318,7 @@ async fn a_silent_infrastructure_holds_back_only_what_needs_it_and_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_extensions_final_error_ends_it_with_its_code_until_somebody_asks_again() {
+async fn a_final_extension_error_ends_the_operation_until_a_new_request() {
     let world = World::start().await;
     world.extensions.fail(
         "ControlPlane",
@@ -431,7 +431,7 @@ async fn deleting_a_shoot_interrupts_its_creation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_gardenlet_asks_nothing() {
+async fn an_idle_gardenlet_sends_no_requests() {
     let world = World::start().await;
     world.create_shoot(&world::shoot()).await;
     until(&world.shoots(), "b", "ready", succeeded).await;

@@ -104,7 +104,7 @@ async fn a_wait_is_reported_with_its_task_object_reason_and_beginning_and_then_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_extensions_error_is_reported_with_its_codes_and_what_it_says_stays_whole() {
+async fn an_extensions_error_is_reported_whole_and_with_its_codes() {
     let world = World::start().await;
     // The text of a foreign extension is not parsed, whatever it looks like.
     let text = "no room (to do: leave); waiting for Worker a/b: x";

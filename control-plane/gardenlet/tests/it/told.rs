@@ -46,7 +46,7 @@ async fn a_generation_that_fails_before_it_begins_has_been_observed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_the_deletion_of_an_ignored_shoot_is_told_what_it_waits_for() {
+async fn an_event_reports_why_an_ignored_shoots_deletion_waits() {
     let world = World::start().await;
     world.create_shoot(&shoot()).await;
     let shoots = world.shoots();
@@ -91,7 +91,7 @@ async fn who_waits_for_the_deletion_of_an_ignored_shoot_is_told_what_it_waits_fo
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_tells_when_it_is_tried_again_and_it_is() {
+async fn an_error_names_the_next_try_and_is_retried_then() {
     let world = World::start().await;
     world
         .extensions

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_without_its_content() {
+    fn unreadable_ignition_is_reported_without_its_content() {
         let broken = json!({"ignition": {"version": "3.0.0"}, "storage": {"files": "hunter2"}});
         let told = read(&broken).unwrap_err().to_string();
         assert_eq!(told, "line 2 of the user data is no Ignition configuration");

@@ -377,7 +377,7 @@ touch /var/lib/osc/provision-osc-applied
     }
 
     #[test]
-    fn unclear_content_and_paths_are_skipped_without_being_told() {
+    fn unclear_content_and_paths_are_skipped_silently() {
         let script = "cat << E > /a\n$TOKEN hunter2\nE\necho hunter2 > $x/b\necho hunter2 | base64 -d > /c\n\
             SECRET=hunter2 run\ncat << 'E' > /d\n$TOKEN\nE\necho x > relative\necho x > /e/../f\n";
         let (desired, skipped) = read(script);
@@ -388,7 +388,7 @@ touch /var/lib/osc/provision-osc-applied
     }
 
     #[test]
-    fn a_unit_runs_only_if_the_script_says_so() {
+    fn a_unit_runs_only_if_the_script_starts_it() {
         let (desired, _) = read(
             "echo '[Unit]' > /etc/systemd/system/idle.service\nsystemctl stop docker\nsystemctl start a.timer\n\
              systemctl enable --now b.socket\nsystemctl disable --now c\nsystemctl mask d\n",

@@ -113,7 +113,7 @@ async fn a_machine_that_starts_before_its_rights_are_granted_waits_for_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_whose_token_stays_refused_says_so_after_a_minute() {
+async fn a_permanently_refused_token_is_reported_after_a_minute() {
     let (server, _) = cluster().await;
     let started = tokio::time::Instant::now();
     let fault = agent(&server, "abcdef.0123456789abcdef").await.unwrap().unwrap_err();

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_that_wait_for_the_same_are_told_once_with_their_image() {
+    fn replicas_with_the_same_reason_are_reported_once_with_their_image() {
         let pods = [
             pod("d-1-a", "d-1", "ImagePullBackOff"),
             pod("d-1-b", "d-1", "ImagePullBackOff"),

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_wants_an_object_can_forget_it() {
+    fn only_an_owner_of_a_mark_removes_it() {
         let mut marks = known();
         marks.forget(&key(), &ObjectKey::namespaced("n", "former"));
         assert!(!marks.is_empty());

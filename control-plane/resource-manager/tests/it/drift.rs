@@ -91,7 +91,7 @@ async fn what_others_note_on_an_object_is_theirs_and_calls_for_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebody_who_insists_is_answered_at_a_pace() {
+async fn a_persistent_foreign_writer_is_overwritten_at_a_limited_rate() {
     let landscape = Landscape::start().await;
     landscape.write(&[map("a", "1")]).await;
     landscape.manage(|_| {}).await;

@@ -261,7 +261,7 @@ async fn definitions_and_namespaces_are_there_before_what_lives_by_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_object_that_fails_holds_back_none_of_the_others_and_says_why() {
+async fn one_failing_object_is_reported_and_holds_back_no_other() {
     let landscape = Landscape::start().await;
     let homeless = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "nowhere"}});
     let strange = json!({"apiVersion": "nobody.example/v1", "kind": "Thing", "metadata": {"name": "t"}});
@@ -334,7 +334,7 @@ async fn health_follows_the_deployment_and_drift_is_undone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kept_objects_stay_and_those_in_mode_ignore_are_let_go() {
+async fn objects_to_keep_stay_and_those_in_mode_ignore_are_released() {
     let landscape = Landscape::start().await;
     let annotated = |name: &str, annotation: &str, value: &str| {
         let mut object = map(name, "1");

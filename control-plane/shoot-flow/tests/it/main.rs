@@ -134,7 +134,7 @@ fn goals_without_a_flow_are_refused_by_name() {
 }
 
 #[test]
-fn extensions_are_asked_to_reconcile_when_a_shoot_falls_asleep_or_wakes() {
+fn hibernation_and_waking_request_a_reconcile_of_extensions() {
     let verbs = [
         Goal::Reconcile,
         HIBERNATE,

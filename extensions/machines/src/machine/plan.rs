@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_told_by_what_it_keeps_from_happening_and_by_the_upstream_code() {
+    fn a_fault_is_reported_with_its_operation_and_upstream_code() {
         let made = |phase: Option<MachinePhase>| {
             let mut made = machine(phase, 0);
             made.spec.provider_id = Some("p".into());
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn no_time_runs_against_a_machine_while_nobody_looks() {
+    fn timeouts_of_a_machine_do_not_run_while_unobserved() {
         let unknown = machine(Some(Unknown), 100);
         check_since(
             10_000,

@@ -255,7 +255,7 @@ mod tests {
     use RecordType::{A, Aaaa, Cname, Txt};
 
     #[test]
-    fn names_are_found_whatever_their_case_and_missing_ones_are_told_from_empty_ones() {
+    fn names_match_in_any_case_and_missing_ones_differ_from_empty_ones() {
         let zones = zones(&[("api.x.example", A, &["10.0.0.1", "10.0.0.2"])]);
         assert_eq!(
             said(&zones, "API.x.Example.", A),

@@ -189,7 +189,7 @@ async fn what_a_pool_marks_its_nodes_with_reaches_and_leaves_the_nodes_that_are_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_says_why_its_node_cannot_have_its_labels() {
+async fn a_machine_reports_why_its_node_cannot_have_its_labels() {
     let landscape = Landscape::new().await;
     landscape.start();
     landscape.let_machines_join();
@@ -213,7 +213,7 @@ async fn a_machine_says_why_its_node_cannot_have_its_labels() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_says_which_machine_has_not_joined() {
+async fn a_worker_reports_which_machine_has_not_joined() {
     let landscape = Landscape::new().await;
     landscape.start();
     let infrastructure = landscape.infrastructure().await;

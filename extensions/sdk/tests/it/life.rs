@@ -126,7 +126,7 @@ async fn a_change_ends_a_wait_that_it_makes_pointless() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forced_deletion_and_an_operation_there_is_not_yet_are_told_apart() {
+async fn a_forced_deletion_and_an_unknown_operation_are_distinguished() {
     let (seed, told) = (Seed::new().await, Told::new(|_| Ok(())));
     seed.cluster(Succeeded, json!({})).await;
     seed.start(&told);

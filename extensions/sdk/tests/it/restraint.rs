@@ -24,7 +24,7 @@ async fn objects_of_other_types_and_those_waiting_for_their_state_are_left_alone
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_waits_for_its_state_goes_on_when_told() {
+async fn an_object_waiting_for_its_state_resumes_on_request() {
     let (seed, told) = (Seed::new().await, Told::new(|_| Ok(())));
     seed.cluster(Succeeded, json!({})).await;
     seed.start(&told);
@@ -69,7 +69,7 @@ async fn an_object_waits_for_its_cluster() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_extension_asks_for_nothing() {
+async fn an_idle_extension_sends_no_requests() {
     let (seed, told) = (Seed::new().await, Told::new(|_| Ok(())));
     seed.cluster(Succeeded, json!({})).await;
     seed.start(&told);

@@ -23,7 +23,7 @@ fn refusal(folder: &Path, arguments: &str, code: i32) -> String {
 }
 
 #[tokio::test]
-async fn an_etcd_that_cannot_be_used_is_told_by_its_flag_with_a_way_out() {
+async fn an_unusable_etcd_is_reported_by_its_flag_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |arguments: &str| refusal(folder.path(), &format!("--data-dir d --port 0 {arguments}"), 1);
     let nobody = format!("http://127.0.0.1:{}", free_port().unwrap());

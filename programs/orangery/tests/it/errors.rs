@@ -53,7 +53,7 @@ fn says(folder: &Path, words: &str, code: i32, lines: &[&str]) {
 }
 
 #[test]
-fn a_wrong_command_line_is_told_with_what_is_allowed() {
+fn a_wrong_command_line_is_refused_with_what_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let port = |flag: &str, value: &str| {
         format!("error: invalid value '{value}' for '{flag}': a port is a number from 0 to 65535")
@@ -262,7 +262,7 @@ fn a_kubeconfig_of_the_provider_that_cannot_be_used_is_named_with_one_thing_to_d
 }
 
 #[test]
-fn what_a_running_landscape_holds_and_what_it_lacks_is_told() {
+fn contents_and_gaps_of_a_running_landscape_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

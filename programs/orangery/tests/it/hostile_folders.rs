@@ -160,7 +160,7 @@ fn limited(folder: &Path, port: u16, kilobytes: u32) -> Command {
 }
 
 #[test]
-fn a_landscape_that_has_no_room_to_start_ends_in_order_and_says_so() {
+fn a_landscape_without_disk_space_ends_in_order_and_reports_it() {
     let outer = tempfile::tempdir().unwrap();
     let folder = outer.path().join("data");
     let mounted = Mounted::new(outer.path(), "size=200k");
@@ -179,7 +179,7 @@ fn a_landscape_that_has_no_room_to_start_ends_in_order_and_says_so() {
 }
 
 #[test]
-fn a_folder_on_a_read_only_file_system_is_told() {
+fn a_folder_on_a_read_only_file_system_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = match Mounted::new(folder.path(), "ro,size=1m") {
         Some(mounted) => {
@@ -238,7 +238,7 @@ fn told(folder: &Path, words: &[&str]) -> String {
 }
 
 #[test]
-fn a_folder_of_another_user_is_told_with_both_users() {
+fn a_folder_of_another_user_is_refused_with_both_users() {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     // A user without rights has none in the root folder.

@@ -238,7 +238,7 @@ fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn a_folder_that_cannot_be_used_is_told_and_left_alone() {
+fn an_unusable_folder_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
     let mut up = Running::up(folder.path(), 0, &[]);

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_that_keeps_failing_is_told_with_one_hint_which_is_its_own() {
+    fn a_failing_entry_is_reported_with_its_own_hint_alone() {
         let told = |standing: Option<Fault>| {
             let (what, after, reason) = ("BackupEntry n/e", Duration::from_secs(9), "bucket b is gone");
             let (what, reason) = (what.to_owned(), reason.to_owned());
