@@ -24,11 +24,11 @@ pub(crate) fn codes(fault: &Fault) -> Vec<ErrorCode> {
 
 /// Writes that a deletion waits, and for what. An unchanged report is not written again.
 pub(crate) fn deletion_waits(last: &mut Option<LastOperation>, description: String, now: Timestamp) {
-    let said = |last: &LastOperation| {
+    let message = |last: &LastOperation| {
         (&last.type_, &last.state) == (&LastOperationType::Delete, &LastOperationState::Processing)
             && last.description == description
     };
-    if !last.as_ref().is_some_and(said) {
+    if !last.as_ref().is_some_and(message) {
         *last = Some(LastOperation {
             description,
             last_update_time: Time(now),

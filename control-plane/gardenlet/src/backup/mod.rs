@@ -20,7 +20,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 
 use crate::context::{Context, MANAGER};
-use crate::extension::{Asked, Kind, Waiting, ask_unless_done, delete_confirmed, wait_deleted, wait_ready};
+use crate::extension::{Kind, Request, Waiting, delete_confirmed, wait_deleted, wait_ready, write_request_unless_done};
 
 /// How long one turn waits for the extension (contract E.3: 30 s); the next turn goes on.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -66,12 +66,12 @@ async fn bring_about<K: Kind>(
     desired: K,
     same: fn(&K, &K) -> bool,
 ) -> Result<K, Fault> {
-    let object = ask_unless_done(context, &Api::all(context.seed.clone()), desired, same).await?;
-    let asked = Asked::of(&object);
+    let object = write_request_unless_done(context, &Api::all(context.seed.clone()), desired, same).await?;
+    let requested = Request::of(&object);
     wait_ready(
         cache,
         &ObjectKey::of(&object),
-        asked.as_ref(),
+        requested.as_ref(),
         WAIT_TIMEOUT,
         &Waiting::new(context.clock.clone()),
     )

@@ -51,7 +51,7 @@ reports!(BackupBucket);
 reports!(BackupEntry);
 
 /// Writes into `object` what came of a turn. A repeated success is not written again.
-pub(super) fn tell<K: Reports>(object: &mut K, result: Result<(), &Fault>, now: Timestamp) {
+pub(super) fn write_outcome<K: Reports>(object: &mut K, result: Result<(), &Fault>, now: Timestamp) {
     let (generation, deleting) = (object.meta().generation, object.meta().deletion_timestamp.is_some());
     let settled = object.is_content();
     let Parts {

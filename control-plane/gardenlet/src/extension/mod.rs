@@ -9,6 +9,6 @@ pub(crate) use caches::{ExtensionCaches, ObjectEvent};
 pub(crate) use waiting::Waiting;
 
 pub(crate) use objects::{
-    Asked, Kind, ask, ask_unless_done, delete_confirmed, fault_of_report, needs_operation, object_name, wait_deleted,
-    wait_ready, wait_ready_until,
+    Kind, Request, delete_confirmed, fault_of_report, needs_operation, object_name, wait_deleted, wait_ready,
+    wait_ready_until, write_request, write_request_unless_done,
 };

@@ -14,7 +14,7 @@ use kube::{Api, Client, ResourceExt};
 use super::plan::Plan;
 use crate::config::Config;
 use crate::context::{Context, MANAGER};
-use crate::extension::{ask, delete_confirmed};
+use crate::extension::{delete_confirmed, write_request};
 
 /// Registers our Seed in the garden, or brings its spec up to date.
 ///
@@ -55,7 +55,7 @@ pub(crate) async fn apply(context: &Context, plan: &Plan) -> Result<(), Fault> {
     }
     let extensions = context.in_seed::<Extension>(names::GARDEN_NAMESPACE);
     for wanted in &plan.extensions.request {
-        ask(context, &extensions, wanted.clone()).await?;
+        write_request(context, &extensions, wanted.clone()).await?;
     }
     delete_extensions(context, &plan.extensions.delete).await
 }

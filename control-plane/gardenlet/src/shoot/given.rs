@@ -11,10 +11,10 @@ use control_plane_shoot_flow::{Kind, Managed, Point, ShootTask, Slot};
 
 use super::task::os_config::{Pool, PoolKey};
 use super::task::secrets::ShootSecrets;
-use crate::extension::Asked;
+use crate::extension::Request;
 
 /// Requests written onto extension objects, by the objects' names.
-pub(crate) type Requests = BTreeMap<String, Asked>;
+pub(crate) type Requests = BTreeMap<String, Request>;
 
 /// All slots of an operation.
 #[derive(Default)]

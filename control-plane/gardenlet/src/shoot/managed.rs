@@ -151,7 +151,7 @@ pub(crate) async fn wait_gone(operation: &Operation, ours_only: bool, deadline: 
             gone(&api, &resource.name_any(), deadline).await?;
         }
     }
-    // Their Secrets have done their part once nothing is left to take away.
+    // Their Secrets are obsolete once nothing is left to delete.
     let secrets = operation.here::<Secret>();
     for secret in list(&secrets, &format!("{ORIGIN}={ORIGIN_GARDENER}")).await? {
         delete(&secrets, &secret.name_any()).await?;
@@ -176,14 +176,14 @@ pub(crate) async fn wait_destroyed(operation: &Operation, name: &str, deadline: 
 }
 
 async fn gone(api: &Api<ManagedResource>, name: &str, deadline: Option<Instant>) -> Result<(), Fault> {
-    let judge = |resource: Option<&ManagedResource>| match resource {
+    let check = |resource: Option<&ManagedResource>| match resource {
         None => Judgement::Done(()),
         Some(resource) => Judgement::NotYet(
             not_applied(resource)
                 .unwrap_or_else(|| "gardener-resource-manager has not deleted its objects yet".to_owned()),
         ),
     };
-    wait_until(api, name, left(deadline), judge).await.map_err(Fault::from)
+    wait_until(api, name, left(deadline), check).await.map_err(Fault::from)
 }
 
 #[cfg(test)]

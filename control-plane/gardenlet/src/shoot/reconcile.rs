@@ -54,9 +54,9 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
             },
         )
         .news(|old, new| {
-            ASKING
+            REQUESTS
                 .iter()
-                .any(|key| asks(new, key) && new.annotations().get(*key) != old.annotations().get(*key))
+                .any(|key| has_request(new, key) && new.annotations().get(*key) != old.annotations().get(*key))
         })
         .concurrency(context.config.shoots_max);
     let retries = controller.retries();
@@ -79,13 +79,13 @@ struct Turn {
 }
 
 /// Annotations with requests of people, beside the operation: a new one is taken up without back-off.
-const ASKING: [&str; 3] = [
+const REQUESTS: [&str; 3] = [
     annotations::CONFIRMATION_DELETION,
     annotations::SHOOT_TASKS,
     annotations::SHOOT_SKIP_READINESS,
 ];
 
-fn asks(shoot: &core::Shoot, key: &str) -> bool {
+fn has_request(shoot: &core::Shoot, key: &str) -> bool {
     shoot.annotations().contains_key(key)
 }
 
@@ -156,10 +156,10 @@ async fn only_sync(context: &Context, shoot: &core::Shoot, why: OnHold) -> Resul
     if shoot.metadata.deletion_timestamp.is_some()
         && let Some(to_do) = why.to_do()
     {
-        let said = format!("deletion waits: {why}; {to_do}");
+        let message = format!("deletion waits: {why}; {to_do}");
         context
             .events
-            .record(shoot, EventType::Warning, "DeletionWaits", &said)
+            .record(shoot, EventType::Warning, "DeletionWaits", &message)
             .await;
         next = Next::After(REMINDER);
     }
@@ -355,10 +355,10 @@ async fn finish_reconcile(
         &observed.cloud_profile,
     )
     .await?;
-    let said = "Shoot cluster has been successfully reconciled.";
+    let message = "Shoot cluster has been successfully reconciled.";
     context
         .events
-        .record(&known.named(), EventType::Normal, "Reconciled", said)
+        .record(&known.named(), EventType::Normal, "Reconciled", message)
         .await;
     Ok(Next::After(context.config.sync_period))
 }
@@ -441,10 +441,10 @@ async fn give_up(
         })
         .await?
         .named();
-    let said = failure.errors_sentence();
+    let message = failure.errors_sentence();
     context
         .events
-        .record(&shoot, EventType::Warning, "ReconcileError", &said)
+        .record(&shoot, EventType::Warning, "ReconcileError", &message)
         .await;
     match retry {
         Some(_) => Err(fault),

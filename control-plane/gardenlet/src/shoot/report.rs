@@ -123,7 +123,11 @@ impl ShootStatusWriter {
                 return;
             }
             if let Some(annotations) = &mut shoot.metadata.annotations {
-                annotations.retain(|key, value| !done.iter().any(|(asked, told)| key == asked && value == told));
+                annotations.retain(|key, value| {
+                    !done
+                        .iter()
+                        .any(|(requested, reported)| key == requested && value == reported)
+                });
             }
         };
         self.write(take, false).await
@@ -509,7 +513,7 @@ mod tests {
     fn the_seed_of_a_control_plane_is_written_once() {
         let mut shoot = core::Shoot::default();
         let mut status = core::ShootStatus::default();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for seed in ["south", "north"] {
             shoot.spec.seed_name = Some(seed.into());
             let (type_, gardener) = (LastOperationType::Reconcile, core::Gardener::default());
@@ -523,9 +527,9 @@ mod tests {
                 &gardener,
                 now(),
             );
-            told.extend(status.seed_name.clone());
+            reported.extend(status.seed_name.clone());
         }
-        assert_eq!(told, ["south", "south"], "only a migration moves a control plane");
+        assert_eq!(reported, ["south", "south"], "only a migration moves a control plane");
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(crate) struct ValidatedShoot {
     pub services: Vec<String>,
     /// Whether it has no worker pools.
     pub workerless: bool,
-    /// Whether it is to sleep.
+    /// Whether it is to be hibernated.
     pub hibernated: bool,
     /// Below the landscape's internal domain.
     pub internal_domain: Option<Domain>,

@@ -41,8 +41,8 @@ async fn an_unserved_domain_stops_a_shoot_but_not_its_deletion() {
     wanted["spec"]["dns"] = json!({"domain": "own.example"});
     world.create_shoot(&wanted).await;
     let shoots = world.shoots();
-    let told = |shoot: &api_core::v1beta1::Shoot| !errors(shoot).is_empty();
-    let shoot = until(&shoots, "b", "refused", told).await;
+    let reported = |shoot: &api_core::v1beta1::Shoot| !errors(shoot).is_empty();
+    let shoot = until(&shoots, "b", "refused", reported).await;
     let error = shoot.status.unwrap().last_errors.remove(0);
     assert_eq!(error.codes, [ErrorCode::ConfigurationProblem]);
     assert!(

@@ -151,10 +151,10 @@ impl Extensions {
                     .await;
             }
             Mood::Fails(text, code) => {
-                let said = object
+                let message = object
                     .status()
                     .and_then(|status| Some(status.last_error?.description == *text));
-                if said != Some(true) {
+                if message != Some(true) {
                     let status = json!({"lastError": {"description": text, "codes": [code], "lastUpdateTime": now},
                         "lastOperation": {"type": "Delete", "state": "Error", "progress": 50, "description": text, "lastUpdateTime": now}});
                     self.write(object, &status).await;

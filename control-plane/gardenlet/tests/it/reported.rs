@@ -188,7 +188,7 @@ const SHOOT_WRITES: usize = 3;
 const STATUS_WRITES: usize = 42;
 
 #[tokio::test(start_paused = true)]
-async fn a_report_that_is_written_by_a_person_calls_for_nothing_and_is_not_believed() {
+async fn a_report_written_by_a_person_is_ignored() {
     let world = World::start().await;
     world.create_shoot(&shoot()).await;
     let shoots = world.shoots();

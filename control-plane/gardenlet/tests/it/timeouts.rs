@@ -32,7 +32,7 @@ async fn with_reconcile_timeout(timeout: &str) -> World {
 }
 
 /// Waits until gardenlet has written a request onto the Extension.
-async fn asked(world: &World) -> Instant {
+async fn requested(world: &World) -> Instant {
     until(&world.seed::<extensions::Extension>(), "crew", "asked", |_| true).await;
     Instant::now()
 }
@@ -45,7 +45,7 @@ fn seconds(range: std::ops::Range<u64>, since: Instant) {
 #[tokio::test(start_paused = true)]
 async fn an_extension_that_exceeds_its_reconcile_timeout_is_reported_then() {
     let world = with_reconcile_timeout("30s").await;
-    let begun = asked(&world).await;
+    let begun = requested(&world).await;
     let failed = |shoot: &core::Shoot| errors(shoot).contains("(waited 30s)");
     let shoot = until(&world.shoots(), "b", "failed", failed).await;
     seconds(29..33, begun);
@@ -59,7 +59,7 @@ async fn an_extension_that_exceeds_its_reconcile_timeout_is_reported_then() {
 #[tokio::test(start_paused = true)]
 async fn an_extension_within_a_reconcile_timeout_of_minutes_succeeds() {
     let world = with_reconcile_timeout("5m").await;
-    let begun = asked(&world).await;
+    let begun = requested(&world).await;
     tokio::time::sleep(Duration::from_secs(200)).await;
     world.extensions.speak("Extension");
     let shoot = until(&world.shoots(), "b", "ready", succeeded).await;

@@ -105,7 +105,7 @@ pub(super) fn trouble(
     now: Timestamp,
 ) -> Option<Finding> {
     let concerned: Vec<&Report> = reports.iter().filter(|one| one.condition.type_ == type_).collect();
-    let of = |judge: &dyn Fn(&Report) -> Option<Finding>| concerned.iter().find_map(|report| judge(report));
+    let of = |evaluate: &dyn Fn(&Report) -> Option<Finding>| concerned.iter().find_map(|report| evaluate(report));
     of(&|report| failing(report, stale_after, now))
         .or_else(|| of(&|report| outdated(report, stale_after, now)))
         .or_else(|| of(&progressing))

@@ -27,14 +27,14 @@ pub(crate) async fn deploy_service(op: &Operation) -> Result<(), Fault> {
 
 /// Waits until it has an address.
 pub(crate) async fn wait_service(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    let judge = |service: Option<&Service>| {
+    let check = |service: Option<&Service>| {
         let address = service.and_then(|service| service.spec.as_ref()?.cluster_ip.clone());
         match address.filter(|address| !address.is_empty()) {
             Some(_) => Judgement::Done(()),
             None => Judgement::NotYet("it has no address yet".to_owned()),
         }
     };
-    base_client::wait_until(&op.here::<Service>(), API_SERVER, left(until), judge)
+    base_client::wait_until(&op.here::<Service>(), API_SERVER, left(until), check)
         .await
         .map_err(Fault::from)
 }

@@ -48,7 +48,7 @@ pub(crate) async fn wait_entry(op: &Operation, until: Option<Instant>) -> Result
         op.waiting.note(&subject, why);
         Judgement::NotYet(why.to_owned())
     };
-    let judge = |entry: Option<&BackupEntry>| {
+    let check = |entry: Option<&BackupEntry>| {
         stand(None);
         let Some(entry) = entry else {
             return not_yet("it is not visible yet");
@@ -75,7 +75,7 @@ pub(crate) async fn wait_entry(op: &Operation, until: Option<Instant>) -> Result
         not_yet
     };
     let entries = &op.context.garden_caches.backup_entries;
-    let waited = entries.wait_until(&key, left(until), judge).await;
+    let waited = entries.wait_until(&key, left(until), check).await;
     op.waiting.over(&subject);
     let standing = standing.lock().unwrap_or_else(PoisonError::into_inner).take();
     waited.map_err(|waited| late(waited, object, standing))
@@ -117,14 +117,14 @@ mod tests {
 
     #[test]
     fn a_failing_entry_is_reported_with_its_own_hint_alone() {
-        let told = |standing: Option<Fault>| {
+        let reported = |standing: Option<Fault>| {
             let (what, after, reason) = ("BackupEntry n/e", Duration::from_secs(9), "bucket b is gone");
             let (what, reason) = (what.to_owned(), reason.to_owned());
             let object = ObjectName::new("BackupEntry", Some("n"), "e");
             late(Waited::TimedOut { what, after, reason }, object, standing).told()
         };
-        let text = told(Some(Fault::dependency("bucket b is gone").hint("make it anew")));
+        let text = reported(Some(Fault::dependency("bucket b is gone").hint("make it anew")));
         assert!(text.ends_with("bucket b is gone (to do: make it anew)"), "{text}");
-        assert_eq!(told(None).matches("(to do: ").count(), 1);
+        assert_eq!(reported(None).matches("(to do: ").count(), 1);
     }
 }

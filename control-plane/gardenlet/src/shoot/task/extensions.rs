@@ -14,7 +14,7 @@ use super::super::given::Requests;
 use super::super::operation::{Operation, left};
 use super::super::required::{RECONCILE_TIMEOUT_DEFAULT, ShootExtension};
 use super::single;
-use crate::extension::{ask, delete_confirmed, wait_deleted, wait_ready};
+use crate::extension::{delete_confirmed, wait_deleted, wait_ready, write_request};
 
 /// The point of a registration's life cycle that is meant.
 fn strategy(point: Point) -> Strategy {
@@ -57,7 +57,7 @@ pub(crate) async fn deploy(op: &Operation, point: Point) -> Result<Requests, Fau
             },
             status: None,
         };
-        requests.extend(single::requested(&ask(&op.context, &api, desired).await?));
+        requests.extend(single::requested(&write_request(&op.context, &api, desired).await?));
     }
     Ok(requests)
 }
@@ -124,8 +124,8 @@ async fn wait_gone(op: &Operation, names: Vec<String>, until: Option<Instant>) -
     try_join_all(names.into_iter().map(one)).await.map(drop)
 }
 
-/// Those that a deletion takes away at a point. After the workers there is none: `AfterWorker` counts as before the API
-/// server there.
+/// Those that a deletion of the shoot deletes at a point. After the workers there is none: `AfterWorker` counts as
+/// before the API server there.
 fn deleted_at(op: &Operation, point: Point) -> Vec<String> {
     let matches = |extension: &&ShootExtension| match point {
         Point::BeforeApiServer => !extension.deleted_after_api_server(),

@@ -12,7 +12,7 @@ use super::super::given::Requests;
 use super::super::operation::Operation;
 use super::secrets::{ShootSecrets, ssh_public_key};
 use super::single;
-use crate::extension::ask_unless_done;
+use crate::extension::write_request_unless_done;
 
 /// Requests the infrastructure, if anything about it has changed or failed, or if the owner requested it (contract
 /// E.3).
@@ -34,9 +34,9 @@ pub(crate) async fn deploy(op: &Operation, secrets: &ShootSecrets) -> Result<Req
         status: None,
     };
     let shoot = op.status.known().await.metadata;
-    let asked_for = asked_for(&shoot, annotations::task::DEPLOY_INFRASTRUCTURE);
-    let same = |present: &Infrastructure, desired: &Infrastructure| !asked_for && present.spec == desired.spec;
-    let object = ask_unless_done(&op.context, &op.here(), desired, same).await?;
+    let is_requested = is_requested(&shoot, annotations::task::DEPLOY_INFRASTRUCTURE);
+    let same = |present: &Infrastructure, desired: &Infrastructure| !is_requested && present.spec == desired.spec;
+    let object = write_request_unless_done(&op.context, &op.here(), desired, same).await?;
     Ok(single::requested(&object).into_iter().collect())
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn cloud_credentials(op: &Operation) -> api_meta::SecretReference {
 }
 
 /// Whether the shoot's owner requested this task.
-pub(crate) fn asked_for(shoot: &ObjectMeta, task: &str) -> bool {
+pub(crate) fn is_requested(shoot: &ObjectMeta, task: &str) -> bool {
     let tasks = shoot
         .annotations
         .as_ref()

@@ -132,7 +132,7 @@ fn zones(spec: &core::ShootSpec, offered: &[String], chosen: &str, random: u64) 
     all
 }
 
-/// Gives the cluster its identity, once.
+/// Returns the cluster its identity, once.
 pub(crate) async fn ensure_cluster_identity(op: &Operation) -> Result<(), Fault> {
     let identity = op.shoot.cluster_identity(&op.context.config.garden_identity);
     let set = |status: &mut core::ShootStatus| {
@@ -175,7 +175,7 @@ fn of_copy(op: &Operation, name: &str, labels: BTreeMap<String, String>) -> Obje
     }
 }
 
-/// Copies what `spec.resources` refers to, as `ref-<name>`, and takes away copies of what it refers to no longer.
+/// Copies what `spec.resources` refers to, as `ref-<name>`, and deletes copies of what it no longer refers to.
 pub(crate) async fn deploy_referenced_resources(op: &Operation) -> Result<(), Fault> {
     // What was copied before serves a cluster that is being deleted: its references cannot be changed any more.
     let going = op.status.known().await.metadata.deletion_timestamp.is_some();

@@ -19,7 +19,7 @@ use super::super::given::Requests;
 use super::super::operation::{Operation, left};
 use super::secrets::ShootSecrets;
 use super::single;
-use crate::extension::{ask, delete_confirmed, wait_deleted, wait_ready};
+use crate::extension::{delete_confirmed, wait_deleted, wait_ready, write_request};
 
 /// How what nodes of a worker pool are to be is called.
 #[derive(Clone, Debug)]
@@ -121,7 +121,7 @@ pub(crate) async fn deploy(
                 },
                 status: None,
             };
-            requests.extend(single::requested(&ask(&op.context, &api, desired).await?));
+            requests.extend(single::requested(&write_request(&op.context, &api, desired).await?));
         }
         pools.push(PoolKey {
             name: worker.name.clone(),
