@@ -197,7 +197,7 @@ impl Joined {
             let changed = tokio::select! {
                 biased;
                 changed = changed => changed,
-                never = self.tell(&client, &applied, &mut is_reported) => match never {},
+                never = self.report_until_allowed(&client, &applied, &mut is_reported) => match never {},
             };
             let ended = match changed {
                 Ok(secret) => {
@@ -217,8 +217,13 @@ impl Joined {
         }
     }
 
-    /// Reports the configuration, again until that is done, and then does nothing for ever.
-    async fn tell(&self, client: &kube::Client, applied: &Secret, is_reported: &mut bool) -> Infallible {
+    /// Reports the configuration, again until that is done, and then does nothing forever.
+    async fn report_until_allowed(
+        &self,
+        client: &kube::Client,
+        applied: &Secret,
+        is_reported: &mut bool,
+    ) -> Infallible {
         while !*is_reported {
             let report = once_allowed(|| self.report(client, applied)).await;
             *is_reported = report.is_ok();

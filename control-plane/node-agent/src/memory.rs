@@ -170,11 +170,11 @@ impl MemoryMachine {
     /// Keeps a file on the disk, or forgets it there, if there is one.
     fn keep(&self, path: &str, bytes: Option<&Bytes>) -> Result<(), MachineError> {
         let Some(disk) = &self.inner.disk else { return Ok(()) };
-        let kept = match bytes {
+        let retained = match bytes {
             Some(bytes) => disk.write(path, bytes),
             None => disk.remove(path),
         };
-        kept.map_err(|why| MachineError {
+        retained.map_err(|why| MachineError {
             doing: format!("keep the file {path}"),
             why,
         })

@@ -247,13 +247,13 @@ mod tests {
     #[test]
     fn what_cannot_be_read_of_an_archive_is_named_by_its_part() {
         let of = |parts: &str| parse_user_data(&format!("#cloud-config-archive\n{parts}"));
-        let told = |parts: &str| api_meta::Fault::from(of(parts).unwrap_err()).chain();
-        let broken = told("- content: ''\n- content: \"#!/bin/sh\\necho 'hunter2\"\n");
+        let reported = |parts: &str| api_meta::Fault::from(of(parts).unwrap_err()).chain();
+        let broken = reported("- content: ''\n- content: \"#!/bin/sh\\necho 'hunter2\"\n");
         assert!(
             broken.starts_with("read part 2 of the user data") && !broken.contains("hunter2"),
             "{broken}"
         );
-        assert!(!told("- [hunter2]\n").contains("hunter2") && !told("hunter2: x\n").contains("hunter2"));
+        assert!(!reported("- [hunter2]\n").contains("hunter2") && !reported("hunter2: x\n").contains("hunter2"));
         let nested = of("- \"#cloud-config-archive\\n- x\"\n").unwrap();
         assert_eq!(nested.skipped, ["part 1 is an archive itself"]);
         let long = "x".repeat(BYTES_MAX / 3);
@@ -317,9 +317,12 @@ mod tests {
             parse_config("apiServer: {server: hunter2}\nsecretName: [hunter2]\n").unwrap_err(),
         ];
         for error in broken {
-            let told = api_meta::Fault::from(error).chain();
-            assert!(told.contains(": line ") && told.lines().count() == 1, "{told}");
-            assert!(!told.contains("hunter2"), "{told}");
+            let reported = api_meta::Fault::from(error).chain();
+            assert!(
+                reported.contains(": line ") && reported.lines().count() == 1,
+                "{reported}"
+            );
+            assert!(!reported.contains("hunter2"), "{reported}");
         }
     }
 

@@ -354,7 +354,7 @@ fn unescaped(body: &str) -> (String, bool) {
 mod tests {
     use super::*;
 
-    fn told(script: &str) -> Vec<String> {
+    fn parsed(script: &str) -> Vec<String> {
         let tell = |command: &Command| {
             let words: Vec<_> = command.words.iter().map(|word| word.text.as_str()).collect();
             let into = command.into.as_ref().map(|into| format!(" into {}", into.text));
@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn words_are_split_and_unquoted_as_a_shell_does() {
         assert_eq!(
-            told("a 'b c' \"d\\\"e\" f\\ g # no\n\n h\\\ni; j&&k||l | m\n"),
+            parsed("a 'b c' \"d\\\"e\" f\\ g # no\n\n h\\\ni; j&&k||l | m\n"),
             [
                 "1 [\"a\", \"b c\", \"d\\\"e\", \"f g\"] Next",
                 "3 [\"hi\"] Next",
@@ -389,7 +389,9 @@ mod tests {
     #[test]
     fn here_documents_belong_to_their_command_wherever_its_words_stand() {
         assert_eq!(
-            told("cat << EOF | base64 -d > \"/a b\"\nfi\nEOF\ncat >/c <<-'X'\n\t$y\n\tX\ncat << E > /d\n$y \\$z\nE\n"),
+            parsed(
+                "cat << EOF | base64 -d > \"/a b\"\nfi\nEOF\ncat >/c <<-'X'\n\t$y\n\tX\ncat << E > /d\n$y \\$z\nE\n"
+            ),
             [
                 "1 [\"cat\"] from \"fi\\n\" Pipe",
                 "1 [\"base64\", \"-d\"] into /a b Next",
@@ -411,7 +413,7 @@ mod tests {
     #[test]
     fn other_redirections_make_a_command_unclear_but_those_of_errors() {
         assert_eq!(
-            told("a >>/b\na 2>/dev/null >/c\na <b\na >&2\na 2>&1\n"),
+            parsed("a >>/b\na 2>/dev/null >/c\na <b\na >&2\na 2>&1\n"),
             [
                 "1 [\"a\"] unclear Next",
                 "2 [\"a\"] into /c Next",
@@ -426,6 +428,6 @@ mod tests {
     fn what_never_ends_is_named_with_its_line() {
         assert_eq!(commands("a\n'b\n\n"), Err(NeverEnds(2)));
         assert_eq!(commands("a \"$(b"), Err(NeverEnds(1)));
-        assert_eq!(told("cat <<E >/a\nx"), ["1 [\"cat\"] into /a from \"x\" Next"]);
+        assert_eq!(parsed("cat <<E >/a\nx"), ["1 [\"cat\"] into /a from \"x\" Next"]);
     }
 }
