@@ -62,7 +62,7 @@ pub(crate) async fn apply(plan: Plan, installation: &ControllerInstallation, con
     }
 }
 
-/// Applies everything; gives the Deployment as it is then.
+/// Applies everything; returns the Deployment as it is then.
 async fn install(objects: &Objects, context: &Context) -> Result<Deployment, Fault> {
     let Objects {
         namespace,
@@ -116,14 +116,14 @@ async fn remove(
     );
     let seed = &context.seed;
     match removal {
-        Removal::Deployment { asked } => {
-            if !asked {
+        Removal::Deployment { is_requested } => {
+            if !is_requested {
                 delete(&Api::<Deployment>::namespaced(seed.clone(), &namespace), &name).await?;
             }
             Ok(Some(format!("Deployment {namespace}/{name}")))
         }
-        Removal::Namespace { asked } => {
-            if !asked {
+        Removal::Namespace { is_requested } => {
+            if !is_requested {
                 delete(&Api::<ClusterRoleBinding>::all(seed.clone()), &role).await?;
                 delete(&Api::<ClusterRole>::all(seed.clone()), &role).await?;
                 delete(&Api::<Namespace>::all(seed.clone()), &namespace).await?;

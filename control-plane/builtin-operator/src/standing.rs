@@ -40,7 +40,8 @@ pub(crate) fn standing(deployment: &Deployment, pods: &[Arc<Pod>]) -> Standing {
         "{} of {wanted} pods are available",
         status.available_replicas.unwrap_or(0)
     );
-    let refused = said(&status, "ReplicaFailure", "True").or_else(|| said(&status, "Progressing", "False"));
+    let refused = condition_message(&status, "ReplicaFailure", "True")
+        .or_else(|| condition_message(&status, "Progressing", "False"));
     let ill: Vec<String> = (!available)
         .then(|| counted.clone())
         .into_iter()
@@ -88,7 +89,7 @@ fn is(status: &DeploymentStatus, type_: &str, value: &str) -> bool {
     find(status, type_).is_some_and(|condition| condition.status == value)
 }
 
-fn said(status: &DeploymentStatus, type_: &str, value: &str) -> Option<String> {
+fn condition_message(status: &DeploymentStatus, type_: &str, value: &str) -> Option<String> {
     let condition = find(status, type_).filter(|condition| condition.status == value)?;
     condition.message.clone().or_else(|| condition.reason.clone())
 }
@@ -145,23 +146,23 @@ fn held(container: &ContainerStatus) -> Option<String> {
         .reason
         .as_deref()
         .filter(|reason| !ON_THEIR_WAY.contains(reason))?;
-    let kept = words(Some(reason), waiting.message.as_deref());
+    let retained = words(Some(reason), waiting.message.as_deref());
     let before = container.last_state.as_ref().and_then(|last| last.terminated.as_ref());
     Some(match before {
-        Some(ended) => format!("{kept}; {}", last_words(ended)),
-        None => kept,
+        Some(ended) => format!("{retained}; {}", last_words(ended)),
+        None => retained,
     })
 }
 
 fn last_words(ended: &ContainerStateTerminated) -> String {
-    let said = ended.message.as_deref().unwrap_or_default().trim();
-    let left_out = said.chars().count().saturating_sub(LAST_WORDS_CHARS_MAX);
-    let said: String = said.chars().skip(left_out).collect();
+    let text = ended.message.as_deref().unwrap_or_default().trim();
+    let left_out = text.chars().count().saturating_sub(LAST_WORDS_CHARS_MAX);
+    let text: String = text.chars().skip(left_out).collect();
     let head = format!("ended with exit code {}", ended.exit_code);
-    match (said.is_empty(), left_out) {
+    match (text.is_empty(), left_out) {
         (true, _) => head,
-        (false, 0) => format!("{head}: {said}"),
-        (false, _) => format!("{head}: ...{said}"),
+        (false, 0) => format!("{head}: {text}"),
+        (false, _) => format!("{head}: ...{text}"),
     }
 }
 
@@ -282,7 +283,7 @@ mod tests {
 
     #[test]
     fn the_termination_message_of_a_container_is_reported() {
-        let said = |state: Value, last: Value| {
+        let text = |state: Value, last: Value| {
             pod(
                 "a",
                 json!({"phase": "Running", "containerStatuses": [{"name": "c", "image": "i", "imageID": "", "ready": false,
@@ -309,11 +310,11 @@ mod tests {
             (ended(&long), json!({}), &cut),
         ];
         for (state, last, expected) in cases {
-            assert_eq!(troubles(&[said(state, last)]), [format!("Pod a: {expected}")]);
+            assert_eq!(troubles(&[text(state, last)]), [format!("Pod a: {expected}")]);
         }
         let well = [
-            said(json!({"running": {}}), ended("long ago")),
-            said(json!({"terminated": {"exitCode": 0}}), json!({})),
+            text(json!({"running": {}}), ended("long ago")),
+            text(json!({"terminated": {"exitCode": 0}}), json!({})),
         ];
         assert_eq!(troubles(&well), [""; 0], "what runs again is no trouble");
     }

@@ -176,9 +176,9 @@ async fn an_extension_is_installed_once_available_and_follows_its_deployment() {
     let installed = landscape
         .until("Installed", ConditionStatus::True, "InstallationSuccessful")
         .await;
-    let told = installed.status.unwrap().provider_status.unwrap();
+    let reported = installed.status.unwrap().provider_status.unwrap();
     let wanted = r#"{"deployment":"some","image":"one","namespace":"extension-some-x7z","serviceAccount":"some"}"#;
-    assert_eq!(told.get(), wanted);
+    assert_eq!(reported.get(), wanted);
     landscape.redeploy(json!({"providerConfig": {"image": "two"}})).await;
     let second = |deployment: &Deployment| image(deployment) == "two";
     until(&landscape.deployments(), "some", "of the new image", second).await;
@@ -253,7 +253,7 @@ async fn a_wrong_image_is_reported_with_the_nodes_reason_until_corrected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rollout_that_ended_while_the_operator_was_dead_is_seen_by_the_next_and_a_crash_leaves_it_installed() {
+async fn a_rollout_during_an_operators_downtime_is_reported_after_its_restart() {
     let landscape = Landscape::start().await;
     landscape.deploy("builtin", json!({"image": "one"})).await;
     landscape.install("some-x7z", "s").await;
