@@ -185,7 +185,7 @@ mod tests {
     }
 
     impl World {
-        /// Puts a Shoot, or takes it away, and notes it at all seeds that it concerns, as the controller does.
+        /// Adds a Shoot, or removes it, and notes it at all seeds that it concerns, as the controller does.
         fn change(&mut self, name: &str, now: Option<Arc<Shoot>>) {
             let before = match &now {
                 Some(now) => self.shoots.insert(key(name), now.clone()),

@@ -69,14 +69,14 @@ pub(crate) fn plan(seen: &Seen) -> Plan {
     let mut plan = Plan::default();
     let wanted = wanted_types(seen);
     let names = wanted_registrations(seen, &wanted, &mut plan);
-    let mut kept = BTreeSet::new();
+    let mut retained = BTreeSet::new();
     for registration in seen
         .registrations
         .iter()
         .filter(|registration| names.contains(&registration.name_any()))
     {
         let existing = of_registration(seen, &registration.name_any());
-        kept.extend(existing.map(|installation| installation.name_any()));
+        retained.extend(existing.map(|installation| installation.name_any()));
         if registration.meta().deletion_timestamp.is_none() {
             plan_installation(seen, registration, existing, &mut plan);
         }
@@ -84,7 +84,7 @@ pub(crate) fn plan(seen: &Seen) -> Plan {
     for installation in seen
         .installations
         .iter()
-        .filter(|installation| !kept.contains(&installation.name_any()))
+        .filter(|installation| !retained.contains(&installation.name_any()))
     {
         let registration = registration_of(installation);
         let known = seen

@@ -1,6 +1,6 @@
 //! Reports at an installation why no operator will install it: its registration names no ControllerDeployment, or one
 //! that is not there, or one of a type that no operator serves. It writes the condition Valid alone, only where no
-//! other writer has set it, and takes away only what it has written itself.
+//! other writer has set it, and removes only what it has written itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -303,9 +303,9 @@ mod tests {
             message: "m".to_owned(),
         };
         let blank = installation(&[("Required", "True", "ExtensionObjectsExist")]);
-        let said = reported(&blank, Some(&told), after(1));
-        assert_eq!(reported(&said, Some(&told), after(2)), said, "said once");
-        assert_eq!(reported(&said, None, after(3)), blank);
+        let text = reported(&blank, Some(&told), after(1));
+        assert_eq!(reported(&text, Some(&told), after(2)), text, "said once");
+        assert_eq!(reported(&text, None, after(3)), blank);
         let of_others = installation(&[("Valid", "False", "ChartCannotBeRendered")]);
         assert_eq!(reported(&of_others, None, after(3)), of_others);
     }

@@ -191,24 +191,24 @@ mod tests {
     fn an_unregistered_type_is_a_constraint_until_registered() {
         let mut shoot = shoot(json!({"lastOperation": {"type": "Reconcile", "state": "Succeeded"}}));
         shoot.spec.extensions = serde_json::from_value(json!([{"type": "gone"}])).unwrap();
-        let told = plan(&shoot, &[], false, Timestamp::UNIX_EPOCH);
-        let constraint = &told.status.as_ref().unwrap().constraints[0];
+        let reported = plan(&shoot, &[], false, Timestamp::UNIX_EPOCH);
+        let constraint = &reported.status.as_ref().unwrap().constraints[0];
         assert!(
             constraint.message.contains("spec.extensions[0].type (\"gone\")"),
             "{}",
             constraint.message
         );
-        assert_eq!(told.metadata.labels.as_ref().unwrap()[SHOOT_STATUS], "unhealthy");
+        assert_eq!(reported.metadata.labels.as_ref().unwrap()[SHOOT_STATUS], "unhealthy");
         let back: Vec<ControllerRegistration> = serde_json::from_value(json!([{"spec": {"resources": [
             {"kind": "Extension", "type": "Gone", "workerlessSupported": true}]}}]))
         .unwrap();
-        let settled = plan(&told, &back, false, Timestamp::UNIX_EPOCH);
+        let settled = plan(&reported, &back, false, Timestamp::UNIX_EPOCH);
         assert!(settled.status.unwrap().constraints.is_empty());
     }
 
     #[test]
     fn conditions_of_a_silent_gardenlet_become_unknown() {
-        let told = plan(
+        let reported = plan(
             &shoot(
                 json!({"lastOperation": {"type": "Reconcile", "state": "Succeeded"}, "conditions": [{"type": "A", "status": "True"}],
                     "constraints": [{"type": "HibernationPossible", "status": "True"}, {"type": "Other", "status": "True"}]}),
@@ -217,7 +217,7 @@ mod tests {
             true,
             Timestamp::UNIX_EPOCH,
         );
-        let status = told.status.unwrap();
+        let status = reported.status.unwrap();
         assert_eq!(status.conditions[0].status, ConditionStatus::Unknown);
         let constraints: Vec<_> = status
             .constraints
@@ -225,6 +225,6 @@ mod tests {
             .map(|constraint| constraint.status.clone())
             .collect();
         assert_eq!(constraints, [ConditionStatus::Unknown, ConditionStatus::True]);
-        assert_eq!(told.metadata.labels.unwrap()[SHOOT_STATUS], "unknown");
+        assert_eq!(reported.metadata.labels.unwrap()[SHOOT_STATUS], "unknown");
     }
 }

@@ -65,7 +65,7 @@ async fn a_binding_to_an_unreadable_secret_is_refused() {
             "secretRef": {"name": name, "namespace": namespace}}));
         old.create(&Default::default(), &binding).await
     };
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for name in ["prod-creds", "nowhere"] {
         let (code, message) = refused(bind("garden-p", name).await);
         assert_eq!(code, 403, "{message}");
@@ -75,12 +75,12 @@ async fn a_binding_to_an_unreadable_secret_is_refused() {
             )),
             "{message}"
         );
-        told.push(message.replace(name, "NAME"));
+        reported.push(message.replace(name, "NAME"));
         let (code, message) = refused(bind_old("garden-p", name).await);
         assert_eq!(code, 403, "{message}");
         assert!(message.contains("secretRef: user \"ann\""), "{message}");
     }
-    assert_eq!(told[0], told[1], "whether it exists is not theirs to know");
+    assert_eq!(reported[0], reported[1], "whether it exists is not theirs to know");
     let (code, message) = refused(bind("garden-team", "nowhere").await);
     assert!(
         code == 403 && message.contains("there is no Secret garden-team/nowhere"),
