@@ -38,8 +38,8 @@ pub(crate) fn encode_over<T: Serialize>(typed: &T, object: &mut Value) {
     };
     for field in ["metadata", "status"] {
         written.remove(field);
-        if let Some(kept) = object.get_mut(field) {
-            written.insert(field.to_owned(), kept.take());
+        if let Some(retained) = object.get_mut(field) {
+            written.insert(field.to_owned(), retained.take());
         }
     }
     *object = Value::Object(written);

@@ -81,9 +81,9 @@ pub(crate) fn changes_generation_of_seed(_call: &Call<'_>, object: &mut Value, o
         "renew-kubeconfig",
         operation::RECONCILE,
     ];
-    let asked = annotation(object, OPERATION).to_owned();
-    let raises = asked != annotation(old, OPERATION) && RAISING.contains(&asked.as_str());
-    if raises && asked == operation::RECONCILE {
+    let requested = annotation(object, OPERATION).to_owned();
+    let raises = requested != annotation(old, OPERATION) && RAISING.contains(&requested.as_str());
+    if raises && requested == operation::RECONCILE {
         remove_annotation(object, OPERATION);
     }
     raises || spec_differs(object, old)

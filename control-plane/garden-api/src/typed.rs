@@ -178,7 +178,7 @@ impl<T: DeserializeOwned + Serialize + Send + Sync + 'static> Kind for Typed<T> 
     }
 
     fn validate(&self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        let mut errors = judge(&self.rules, call, object, old);
+        let mut errors = validate_object(&self.rules, call, object, old);
         // The server has reported already what is wrong with the name.
         if self.refuse_name(call.name).is_some() {
             errors.retain(|error| error.path != "metadata.name");
@@ -237,7 +237,7 @@ impl<T: DeserializeOwned + Serialize + Send + Sync + 'static> Kind for Typed<T> 
 }
 
 /// The rules that apply to this write.
-pub(crate) fn judge<T: DeserializeOwned>(
+pub(crate) fn validate_object<T: DeserializeOwned>(
     rules: &Rules<T>,
     call: &Call<'_>,
     object: &Value,

@@ -163,13 +163,13 @@ fn of_seed(seed: &Seed, registrations: &[ControllerRegistration]) -> Labels {
 
 /// Extensions that are requested, and those that registrations turn on unless they are disabled.
 fn extensions(
-    asked: &[Extension],
+    requested: &[Extension],
     cluster: &ClusterType,
     workerless: bool,
     registrations: &[ControllerRegistration],
 ) -> Labels {
-    let disabled = asked.iter().filter(|asked| asked.disabled == Some(true));
-    let disabled: BTreeSet<String> = disabled.map(|asked| asked.type_.to_ascii_lowercase()).collect();
+    let disabled = requested.iter().filter(|requested| requested.disabled == Some(true));
+    let disabled: BTreeSet<String> = disabled.map(|requested| requested.type_.to_ascii_lowercase()).collect();
     let resources = registrations
         .iter()
         .flat_map(|registration| &registration.spec.resources);
@@ -177,8 +177,8 @@ fn extensions(
         .filter(|resource| resource.kind == ExtensionKind::Extension.kind() && resource.auto_enable.contains(cluster))
         .filter(|resource| !workerless || resource.workerless_supported == Some(true))
         .map(|resource| &resource.type_);
-    let asked = asked.iter().map(|asked| &asked.type_);
-    asked
+    let requested = requested.iter().map(|requested| &requested.type_);
+    requested
         .chain(automatic)
         .filter(|type_| !disabled.contains(&type_.to_ascii_lowercase()))
         .map(|type_| (ExtensionKind::Extension.type_label(), type_.clone()))

@@ -93,9 +93,9 @@ mod tests {
             );
         let make =
             |fixture: &Fixture, project: &Value| review(&OneProject, Operation::Create, Some(project), None, fixture);
-        for (asked, owner) in [("garden-x", "a"), ("garden-b", "b"), ("garden-y", "c")] {
-            let refusal = make(&fixture, &project("n", Some(asked))).expect_err(asked);
-            let words = format!("spec.namespace: Invalid value: \"{asked}\": belongs to project {owner};");
+        for (requested, owner) in [("garden-x", "a"), ("garden-b", "b"), ("garden-y", "c")] {
+            let refusal = make(&fixture, &project("n", Some(requested))).expect_err(requested);
+            let words = format!("spec.namespace: Invalid value: \"{requested}\": belongs to project {owner};");
             assert!(refusal.contains(&words), "{refusal}");
         }
         assert!(

@@ -24,8 +24,8 @@ impl Plugin for VersionsInUse {
             let (Some(new), Some(old), true) = (review.object, review.old, updates) else {
                 return Ok(Vec::new());
             };
-            let kept = offered(new);
-            let gone: BTreeSet<String> = offered(old).difference(&kept).cloned().collect();
+            let retained = offered(new);
+            let gone: BTreeSet<String> = offered(old).difference(&retained).cloned().collect();
             if gone.is_empty() {
                 return Ok(Vec::new());
             }

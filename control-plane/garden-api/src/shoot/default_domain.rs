@@ -198,9 +198,12 @@ mod tests {
         let named = json!({"domain": "own.example", "providers": [{"type": "a"}, {"type": "b"}]});
         assert_eq!(completed(named.clone(), None)["providers"][0]["primary"], true);
         let second = json!({"domain": "own.example", "providers": [{"type": "a"}, {"type": "b", "primary": true}]});
-        let kept = completed(named, Some(&shoot(second)));
+        let retained = completed(named, Some(&shoot(second)));
         assert_eq!(
-            (&kept["providers"][0]["primary"], &kept["providers"][1]["primary"]),
+            (
+                &retained["providers"][0]["primary"],
+                &retained["providers"][1]["primary"]
+            ),
             (&Value::Null, &json!(true))
         );
     }

@@ -139,7 +139,7 @@ const HELD: Extract = Extract {
 
 /// The domains that a Shoot has: the one that it names, and those below which its clients find it.
 fn held(shoot: &Value) -> Vec<&str> {
-    let told = shoot
+    let reported = shoot
         .pointer("/status/advertisedAddresses")
         .and_then(Value::as_array)
         .into_iter()
@@ -147,7 +147,7 @@ fn held(shoot: &Value) -> Vec<&str> {
         .filter_map(|address| ShootAdvertisedAddress::host_of(text(address, "/url")))
         .map(|host| host.strip_prefix(HOST_PREFIX).unwrap_or(host));
     std::iter::once(text(shoot, DOMAIN))
-        .chain(told)
+        .chain(reported)
         .filter(|domain| !domain.is_empty())
         .collect()
 }
@@ -192,11 +192,11 @@ mod tests {
     }
 
     fn named(domain: &str, fixture: &Fixture) -> Result<(), String> {
-        let asked = shoot("garden-b", "s", Some(domain));
+        let requested = shoot("garden-b", "s", Some(domain));
         review(
             &Domains::new(&AdmissionPlugins::default()),
             Operation::Create,
-            Some(&asked),
+            Some(&requested),
             None,
             fixture,
         )
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_domain_of_the_landscape_or_of_another_shoot_is_refused() {
-        for (domain, said) in [
+        for (domain, message) in [
             (
                 "plain.a.in.example",
                 "meets in.example, a domain of the landscape's own",
@@ -229,7 +229,7 @@ mod tests {
             ("before.example", "the domain of Shoot garden-a/plain"),
         ] {
             let refusal = named(domain, &landscape()).expect_err(domain);
-            for part in [&format!("spec.dns.domain: Invalid value: {domain:?}"), said] {
+            for part in [&format!("spec.dns.domain: Invalid value: {domain:?}"), message] {
                 assert!(refusal.contains(part), "{refusal}\nlacks {part}");
             }
         }
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_domain_is_validated_when_it_is_first_set() {
-        let judged = |new: &Value, old: &Value| {
+        let checked = |new: &Value, old: &Value| {
             review(
                 &Domains::new(&AdmissionPlugins::default()),
                 Operation::Update,
@@ -263,9 +263,9 @@ mod tests {
             )
         };
         let (taken, none) = (shoot("garden-b", "s", Some("own.org")), shoot("garden-b", "s", None));
-        assert!(judged(&taken, &none).is_err());
+        assert!(checked(&taken, &none).is_err());
         assert!(
-            judged(&taken, &taken).is_ok(),
+            checked(&taken, &taken).is_ok(),
             "nothing else about it could be changed then"
         );
         let itself = shoot("garden-a", "own", Some("own.org"));

@@ -139,14 +139,14 @@ impl Action for KubeconfigRequests {
 }
 
 fn validity(spec: &KubeconfigRequestSpec) -> Result<u64, FieldError> {
-    let Some(asked) = spec.expiration_seconds else {
+    let Some(requested) = spec.expiration_seconds else {
         return Ok(VALIDITY_S_DEFAULT);
     };
-    match u64::try_from(asked) {
+    match u64::try_from(requested) {
         Ok(seconds) if seconds >= VALIDITY_S_MIN => Ok(seconds.min(VALIDITY_S_MAX)),
         _ => {
             let words = format!("may not specify a duration less than 10 minutes; ask for {VALIDITY_S_MIN} or more");
-            Err(FieldError::invalid("spec.expirationSeconds", asked, words))
+            Err(FieldError::invalid("spec.expirationSeconds", requested, words))
         }
     }
 }

@@ -53,15 +53,15 @@ fn wanted(object: &Value, old: Option<&Value>) -> Vec<&'static str> {
             .and_then(Value::as_bool)
             .unwrap_or(false)
     };
-    let asked = |name: &str| annotation(object, OPERATION).split(';').any(|part| part.trim() == name);
+    let requested = |name: &str| annotation(object, OPERATION).split(';').any(|part| part.trim() == name);
     let wakes_up = enabled(old) && !enabled(object);
     let mut tasks = Vec::new();
     if wakes_up
         || differs("/spec/provider/infrastructureConfig")
         || differs("/spec/provider/workersSettings/sshAccess")
         || zones(object) != zones(old)
-        || asked("rotate-ssh-keypair")
-        || asked(operation::ROTATE_CREDENTIALS_START)
+        || requested("rotate-ssh-keypair")
+        || requested(operation::ROTATE_CREDENTIALS_START)
     {
         tasks.push(task::DEPLOY_INFRASTRUCTURE);
     }
