@@ -110,10 +110,10 @@ pub fn reported<K: ExtensionObject>(object: &K) -> Reported {
     }
 }
 
-/// Evaluates readiness. `asked` is the timestamp annotation of the present request: an older one means that what we
+/// Evaluates readiness. `request` is the timestamp annotation of the present request: an older one means that what we
 /// look at is old.
 #[must_use]
-pub fn readiness(reported: &Reported, asked: Option<&str>) -> Readiness {
+pub fn readiness(reported: &Reported, request: Option<&str>) -> Readiness {
     let Reported {
         type_,
         generation,
@@ -124,7 +124,7 @@ pub fn readiness(reported: &Reported, asked: Option<&str>) -> Readiness {
         ..
     } = reported;
     let not_yet = |text: String| Readiness::NotYet(text);
-    if asked.is_some() && timestamp.as_deref() != asked {
+    if request.is_some() && timestamp.as_deref() != request {
         return not_yet("the request of this reconcile is not visible yet".to_owned());
     }
     if let Some(operation) = operation {
@@ -351,17 +351,17 @@ mod tests {
     fn the_hint_of_an_extension_is_taken_from_its_condition_and_never_from_its_words() {
         let words = "no cores (to do: ask for more)";
         let mut failing = report(LastOperationState::Error, Some(words), AT);
-        let said = |reported: &Reported| match readiness(reported, Some(ASKED)) {
+        let printed = |reported: &Reported| match readiness(reported, Some(ASKED)) {
             Readiness::Failing { text, hint, .. } => (text, hint),
             other => panic!("{other:?}"),
         };
         let whole = (format!("extension \"moon\" reports: {words}"), String::new());
-        assert_eq!(said(&failing), whole, "a foreign extension's words are its own");
+        assert_eq!(printed(&failing), whole, "a foreign extension's words are its own");
         failing.hint = "ask for more".into();
         let apart = ("extension \"moon\" reports: no cores".into(), "ask for more".into());
-        assert_eq!(said(&failing), apart);
+        assert_eq!(printed(&failing), apart);
         failing.hint = "ask for less".into();
-        assert_eq!(said(&failing), whole, "a condition about another error");
+        assert_eq!(printed(&failing), whole, "a condition about another error");
     }
 
     #[test]

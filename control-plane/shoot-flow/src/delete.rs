@@ -200,7 +200,7 @@ fn control_plane(flow: &mut Draft<'_>) {
         .after([gone(ComponentId::ApiServer)]);
     flow.destroy(ComponentId::ResourceManager)
         .after([gone(ComponentId::ApiServer)]);
-    // Upstream leaves these to the namespace, which ends them all the same; here each component is taken away as it was
+    // Upstream leaves these to the namespace, which ends them all the same; here each component is deleted as it was
     // brought, so that one that outlives the namespace's end cannot be forgotten.
     for id in ComponentId::ALL.iter().copied() {
         if matches!(component(id).place(), Place::ControlPlane { .. }) {

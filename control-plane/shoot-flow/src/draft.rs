@@ -78,7 +78,7 @@ impl<'f> Draft<'f> {
         }
     }
 
-    /// Whether the shoot falls asleep or sleeps.
+    /// Whether the shoot hibernates or is hibernated.
     pub(crate) fn hibernates(&self) -> bool {
         self.goal.way() == Way::Hibernate
     }

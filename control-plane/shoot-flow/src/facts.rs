@@ -74,11 +74,11 @@ pub struct DeletionFacts {
     pub control_plane_needed: bool,
 }
 
-/// What is there when a shoot falls asleep, or sleeps.
+/// What exists when a shoot hibernates, or is hibernated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HibernationFacts {
-    /// Its API server runs, or is meant to: its Deployment has replicas. A shoot that sleeps already, or was created asleep,
-    /// has no API to talk to.
+    /// Its API server runs, or is meant to: its Deployment has replicas. A shoot that is hibernated already, or was
+    /// created so, has no API to talk to.
     pub api_server_runs: bool,
 }
 

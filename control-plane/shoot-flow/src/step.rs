@@ -23,7 +23,7 @@ macro_rules! closed {
 }
 
 closed! {
-    /// What is done to something that a flow brings about and takes away.
+    /// What is done to something that a flow deploys and destroys.
     Verb {
         /// Write the objects.
         Deploy,

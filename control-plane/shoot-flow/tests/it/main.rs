@@ -49,7 +49,7 @@ const ALL_THERE: DeletionFacts = DeletionFacts {
 };
 
 const HIBERNATE: Goal = Goal::Hibernate(HibernationFacts { api_server_runs: true });
-/// Of a shoot that sleeps already, or was created asleep.
+/// Of a shoot that is hibernated already, or was created so.
 const ASLEEP: Goal = Goal::Hibernate(HibernationFacts { api_server_runs: false });
 
 fn deletion() -> Goal {
