@@ -99,18 +99,18 @@ impl fmt::Display for Leave {
     }
 }
 
-pub(crate) fn judge(facts: &Facts<'_>) -> Result<Operation, Leave> {
+pub(crate) fn decide(facts: &Facts<'_>) -> Result<Operation, Leave> {
     if facts.annotation == Some(operation::WAIT_FOR_STATE) {
         return Err(Leave::WaitsForState);
     }
-    let asked = matches!(
+    let request = matches!(
         facts.annotation,
         Some(operation::RECONCILE | operation::MIGRATE | operation::RESTORE)
     );
     let succeeded = facts
         .last_operation
         .is_some_and(|last| last.state == LastOperationState::Succeeded);
-    if !asked && !unanswered(facts) && !facts.deleting && succeeded && facts.observed_generation == facts.generation {
+    if !request && !unanswered(facts) && !facts.deleting && succeeded && facts.observed_generation == facts.generation {
         return Err(Leave::Settled);
     }
     let operation = operation_of(facts);
@@ -195,7 +195,7 @@ mod tests {
             held: true,
             ..Facts::default()
         };
-        assert_eq!(judge(&facts), expected, "{facts:?}");
+        assert_eq!(decide(&facts), expected, "{facts:?}");
     }
 
     use LastOperationState::{Error, Processing, Succeeded};
@@ -244,13 +244,13 @@ mod tests {
             last_operation: Some(&done),
             ..Facts::default()
         };
-        assert_eq!(judge(&facts("2026-01-01T00:00:10.9Z")), Err(Leave::Settled));
-        assert_eq!(judge(&facts("2026-01-01T00:00:11Z")), Ok(Operation::Reconcile));
+        assert_eq!(decide(&facts("2026-01-01T00:00:10.9Z")), Err(Leave::Settled));
+        assert_eq!(decide(&facts("2026-01-01T00:00:11Z")), Ok(Operation::Reconcile));
         let confirmed = Facts {
             confirmed: true,
             ..facts("2026-01-01T00:00:11Z")
         };
-        assert_eq!(judge(&confirmed), Err(Leave::Settled));
+        assert_eq!(decide(&confirmed), Err(Leave::Settled));
     }
 
     #[test]
@@ -279,7 +279,7 @@ mod tests {
             deleting: true,
             ..Facts::default()
         };
-        assert_eq!(judge(&foreign), Err(Leave::NotHeld));
+        assert_eq!(decide(&foreign), Err(Leave::NotHeld));
         let done = last(Type::Reconcile, Succeeded);
         let changed = Facts {
             generation: 3,
@@ -287,6 +287,6 @@ mod tests {
             last_operation: Some(&done),
             ..Facts::default()
         };
-        assert_eq!(judge(&changed), Ok(Operation::Reconcile));
+        assert_eq!(decide(&changed), Ok(Operation::Reconcile));
     }
 }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::actuator::{Actuator, Context, Observer, Obsolete, Outcome};
 use crate::cluster::ClusterView;
-use crate::operation::{Facts, Operation, annotation_of, judge, noted, requested_at};
+use crate::operation::{Facts, Operation, annotation_of, decide, noted, requested_at};
 use crate::status::{begin, edit_status, fail, put_outcome, put_state, succeed};
 
 /// One operation may take this long (upstream limits infrastructures, workers and bastions to it).
@@ -92,7 +92,7 @@ impl<K: ExtensionObject> Primary<K> {
 
     /// One turn for one object.
     pub(crate) async fn reconcile(self: Arc<Self>, known: Arc<K>) -> Result<Next, Fault> {
-        if judge(&self.facts(&known)).is_err() {
+        if decide(&self.facts(&known)).is_err() {
             return Ok(Next::Change);
         }
         let api = api_of(&self.shared.client, &*known);
@@ -101,7 +101,7 @@ impl<K: ExtensionObject> Primary<K> {
         let Some(object) = get(&api, &name).await? else {
             return Ok(Next::Change);
         };
-        let operation = match judge(&self.facts(&object)) {
+        let operation = match decide(&self.facts(&object)) {
             Ok(operation) => operation,
             Err(reason) => {
                 tracing::debug!(kind = K::KIND, name, "left alone: {reason}");

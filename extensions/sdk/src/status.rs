@@ -60,7 +60,7 @@ fn last_operation(
 
 /// No answer is older than its request: gardenlet would wait for another one, for as long as a clock was put back.
 fn answered<K: ExtensionObject>(object: &K, now: Timestamp) -> Timestamp {
-    requested_at(object).map_or(now, |asked| now.max(asked))
+    requested_at(object).map_or(now, |requested| now.max(requested))
 }
 
 /// Work has begun. The last error stays until an attempt succeeds, the observed generation until one ends.
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_thing_to_do_is_a_condition_for_as_long_as_the_error_stands() {
+    fn the_hint_is_a_condition_as_long_as_the_error_exists() {
         let mut object = Infrastructure::default();
         let asks = |object: &mut Infrastructure| {
             let status = object.common_status();

@@ -162,7 +162,7 @@ mod tests {
         message.to_vec().unwrap()
     }
 
-    fn said(bytes: &[u8]) -> String {
+    fn decoded(bytes: &[u8]) -> String {
         let message = Message::from_vec(bytes).unwrap();
         let answers: Vec<String> = message.answers.iter().map(|record| record.to_string()).collect();
         format!("{:?} {}", message.metadata.response_code, answers.join("; "))
@@ -173,7 +173,7 @@ mod tests {
         socket.send_to(&question(name, type_), address).await.unwrap();
         let mut buffer = [0; 2048];
         let length = socket.recv(&mut buffer).await.unwrap();
-        said(&buffer[..length])
+        decoded(&buffer[..length])
     }
 
     async fn by_tcp(address: SocketAddr, name: &str, type_: WireType) -> String {
@@ -183,7 +183,7 @@ mod tests {
         stream.write_all(&question).await.unwrap();
         let mut answer = vec![0; stream.read_u16().await.unwrap().into()];
         stream.read_exact(&mut answer).await.unwrap();
-        said(&answer)
+        decoded(&answer)
     }
 
     #[tokio::test]
@@ -194,8 +194,8 @@ mod tests {
         zones
             .put(Entry::new(owner, "api.x.example", RecordType::A, &values, 60).unwrap())
             .unwrap();
-        let (told, bound) = oneshot::channel();
-        let server = serve("127.0.0.1:0".parse().unwrap(), zones, Some(told), stop.clone())
+        let (reported, bound) = oneshot::channel();
+        let server = serve("127.0.0.1:0".parse().unwrap(), zones, Some(reported), stop.clone())
             .await
             .unwrap();
         let server = tokio::spawn(server);

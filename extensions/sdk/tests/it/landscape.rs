@@ -29,7 +29,7 @@ type Answer = Box<dyn FnMut(&Infrastructure) -> Result<(), Fault> + Send>;
 #[derive(Clone)]
 pub(crate) struct Told {
     answer: Arc<Mutex<Answer>>,
-    asked: Arc<Mutex<Vec<String>>>,
+    received: Arc<Mutex<Vec<String>>>,
     patient: bool,
 }
 
@@ -37,7 +37,7 @@ impl Told {
     pub(crate) fn new(answer: impl FnMut(&Infrastructure) -> Result<(), Fault> + Send + 'static) -> Self {
         Self {
             answer: Arc::new(Mutex::new(Box::new(answer))),
-            asked: Arc::default(),
+            received: Arc::default(),
             patient: false,
         }
     }
@@ -48,12 +48,12 @@ impl Told {
         self
     }
 
-    pub(crate) fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+    pub(crate) fn received(&self) -> Vec<String> {
+        self.received.lock().unwrap().clone()
     }
 
     fn note(&self, what: &str, object: &Infrastructure) -> Result<(), Fault> {
-        self.asked
+        self.received
             .lock()
             .unwrap()
             .push(format!("{what} {}", object.metadata.generation.unwrap_or_default()));
@@ -141,12 +141,12 @@ impl Seed {
     }
 
     /// Starts an extension of type `Told` with this actuator.
-    pub(crate) fn start(&self, told: &Told) -> JoinHandle<()> {
+    pub(crate) fn start(&self, reported: &Told) -> JoinHandle<()> {
         let extension = self.extension();
         let registration = Registration::of_type("Told");
         tokio::spawn(
             extension
-                .actuator::<Infrastructure>(registration, Arc::new(told.clone()))
+                .actuator::<Infrastructure>(registration, Arc::new(reported.clone()))
                 .run(),
         )
     }
