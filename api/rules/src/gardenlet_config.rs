@@ -318,18 +318,18 @@ mod tests {
             change(&mut seed);
             json!({ "seedConfig": seed })
         };
-        let judged = |change| paths(seed(change), None);
-        assert_eq!(judged(|_| ()), [""; 0]);
+        let checked = |change| paths(seed(change), None);
+        assert_eq!(checked(|_| ()), [""; 0]);
         assert_eq!(
-            judged(|seed| seed["metadata"]["name"] = json!("s")),
+            checked(|seed| seed["metadata"]["name"] = json!("s")),
             ["config.seedConfig.metadata.name"]
         );
         assert_eq!(
-            judged(|seed| seed["spec"]["taints"] = json!([{"key": ""}])),
+            checked(|seed| seed["spec"]["taints"] = json!([{"key": ""}])),
             ["config.seedConfig.spec.taints[0].key"]
         );
         assert_eq!(
-            judged(|seed| seed["spec"]["networks"] = json!({"pods": "x"})),
+            checked(|seed| seed["spec"]["networks"] = json!({"pods": "x"})),
             ["config.seedConfig.spec.networks.pods"]
         );
         let update = |new: fn(&mut Value), old: fn(&mut Value)| -> Vec<String> {

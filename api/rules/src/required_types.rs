@@ -304,8 +304,8 @@ pub fn extensions_of_seed(seed: &Seed, registrations: &[ControllerRegistration])
 /// which does not work for such a cluster.
 pub fn unregistered_types(shoot: &Shoot, registrations: &[ControllerRegistration]) -> Vec<FieldError> {
     let workerless = is_workerless(shoot);
-    let judge = |need: Need| judge("Shoot", &ClusterType::Shoot, workerless, need, registrations);
-    needs_of_shoot(shoot).into_iter().filter_map(judge).collect()
+    let evaluate = |need: Need| evaluate("Shoot", &ClusterType::Shoot, workerless, need, registrations);
+    needs_of_shoot(shoot).into_iter().filter_map(evaluate).collect()
 }
 
 /// The same for a seed, its backup included.
@@ -316,11 +316,11 @@ pub fn unregistered_types_of_seed(seed: &Seed, registrations: &[ControllerRegist
             needs.push(Need::new("spec.backup.provider", kind, &backup.provider));
         }
     }
-    let judge = |need: Need| judge("Seed", &ClusterType::Seed, false, need, registrations);
-    needs.into_iter().filter_map(judge).collect()
+    let evaluate = |need: Need| evaluate("Seed", &ClusterType::Seed, false, need, registrations);
+    needs.into_iter().filter_map(evaluate).collect()
 }
 
-fn judge(
+fn evaluate(
     who: &str,
     cluster: &ClusterType,
     workerless: bool,

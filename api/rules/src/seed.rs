@@ -156,10 +156,16 @@ fn validate_settings(errors: &mut Vec<FieldError>, path: &Path, seed: &Seed) {
                 .invalid(&size.0, "must be a quantity above zero"),
         );
     }
-    let asked = seed.metadata.annotations.as_ref().and_then(|all| all.get(OPERATION));
-    if let Some(asked) = asked.filter(|asked| !asked.is_empty()) {
+    let requested = seed.metadata.annotations.as_ref().and_then(|all| all.get(OPERATION));
+    if let Some(requested) = requested.filter(|requested| !requested.is_empty()) {
         let path = Path::new("metadata.annotations").key(OPERATION);
-        known(errors, &path, OPERATIONS.contains(&asked.as_str()), asked, &OPERATIONS);
+        known(
+            errors,
+            &path,
+            OPERATIONS.contains(&requested.as_str()),
+            requested,
+            &OPERATIONS,
+        );
     }
 }
 
