@@ -102,7 +102,7 @@ impl Request {
     }
 }
 
-/// Waits until the extension has done what was `request`; returns the object then.
+/// Waits until the extension has fulfilled `request`; returns the object then.
 ///
 /// # Errors
 /// [`FaultClass::Dependency`] naming object, type and what was waited for; the extension's own error with its codes.
