@@ -6,11 +6,11 @@ pub fn is_true(value: &str) -> bool {
     matches!(value, "1" | "t" | "T" | "TRUE" | "true" | "True")
 }
 
-/// Asks for an operation: see [`operation`]. Several are separated by `;`.
+/// Requests an operation: see [`operation`]. Several are separated by `;`.
 pub const OPERATION: &str = "gardener.cloud/operation";
 /// The same for the next maintenance window.
 pub const MAINTENANCE_OPERATION: &str = "maintenance.gardener.cloud/operation";
-/// When the operation was asked for, RFC 3339 with nanoseconds; guards against stale caches.
+/// When the operation was requested, RFC 3339 with nanoseconds; guards against stale caches.
 pub const TIMESTAMP: &str = "gardener.cloud/timestamp";
 /// `true` allows deletion of an object protected against it.
 pub const CONFIRMATION_DELETION: &str = "confirmation.gardener.cloud/deletion";
@@ -65,7 +65,7 @@ pub const INSTALLATION_INPUTS: &str = "installation.orangery.dev/inputs";
 /// registry knows what is installed.
 pub const INSTALLATION_CHART: &str = "installation.orangery.dev/chart";
 /// On a Secret with an installation's objects: the generation of the ManagedResource that it was put in the place of. Ours,
-/// so that versions of these Secrets tell which was used last, also when an older one is used again.
+/// so that versions of these Secrets show which was used last, also when an older one is used again.
 pub const INSTALLATION_REPLACES: &str = "installation.orangery.dev/replaces-generation";
 /// Before the names of annotations that are a part of an object's status: ours. They come and go with writes of the
 /// subresource `status`, so that both are of one moment, and a change of them calls for no reconcile.

@@ -1,7 +1,7 @@
 //! Condition types and reasons of the wire contract. It only names them.
 
-/// Of ControllerInstallations (gardener/gardener v1.150 pkg/apis/core/v1beta1/types_controllerinstallation.go). Whoever
-/// installs must say Valid and Installed; one that also says Healthy and Progressing is taken at its word.
+/// Of ControllerInstallations (gardener/gardener v1.150 pkg/apis/core/v1beta1/types_controllerinstallation.go). Their
+/// operator must report Valid and Installed; if it also reports Healthy and Progressing, these count.
 pub mod installation {
     /// The deployment could be understood.
     pub const VALID: &str = "Valid";
@@ -33,7 +33,7 @@ pub mod installation {
     pub const DEPLOYMENT_GONE: &str = "ControllerDeploymentGone";
     /// Reason of Valid=False: there is no such Seed.
     pub const SEED_NOT_FOUND: &str = "SeedNotFound";
-    /// Reason of Valid=Unknown: the Seed does not say what is needed of it.
+    /// Reason of Valid=Unknown: the Seed lacks what is needed of it.
     pub const SEED_READ_ERROR: &str = "SeedReadError";
     /// Reason of Valid=False: the ControllerDeployment does not describe a chart and its values.
     pub const CHART_INFORMATION_INVALID: &str = "ChartInformationInvalid";
@@ -57,9 +57,9 @@ pub mod installation {
     pub const NO_EXTENSION_OBJECTS: &str = "NoExtensionObjects";
 }
 
-/// Of extension objects and Machines whose extension is written with our SDK: somebody has to act before the error that is
-/// reported goes away. Its message is the thing to do. Ours: the error itself has no field for it, and its text is for
-/// people.
+/// Of extension objects and Machines whose extension is written with our SDK: a person has to act before the error that
+/// is reported goes away. Its message is the thing to do. Ours: the error itself has no field for it, and its text is
+/// for people.
 pub const ACTION_REQUIRED: &str = "ActionRequired";
 /// Reason of ActionRequired=True.
 pub const ERROR_REPORTED: &str = "ErrorReported";

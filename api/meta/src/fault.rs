@@ -13,11 +13,11 @@ string_enum! {
     pub enum ErrorCode {
         /// The cloud refused the credentials.
         InfraUnauthenticated = "ERR_INFRA_UNAUTHENTICATED",
-        /// The credentials are not allowed to do what was asked.
+        /// The credentials are not allowed to do what was requested.
         InfraUnauthorized = "ERR_INFRA_UNAUTHORIZED",
         /// A quota of the cloud account is used up.
         InfraQuotaExceeded = "ERR_INFRA_QUOTA_EXCEEDED",
-        /// The cloud asks to be called less often.
+        /// The cloud limits the rate of calls.
         InfraRateLimitsExceeded = "ERR_INFRA_RATE_LIMITS_EXCEEDED",
         /// Something in the cloud account that others own is in the way.
         InfraDependencies = "ERR_INFRA_DEPENDENCIES",
@@ -40,7 +40,7 @@ impl ErrorCode {
     /// Whether retrying by itself can help. Codes for which it cannot make a shoot `Failed` at once.
     ///
     /// Gardener v1.150 (pkg/api/core/v1beta1/helper/errors.go) counts rate limits as final and then retries them by
-    /// another controller; here they back off and are retried, as its documentation says.
+    /// another controller; here they back off and are retried, as its documentation describes.
     pub fn retryable(&self) -> bool {
         match self {
             Self::InfraUnauthenticated
@@ -65,7 +65,7 @@ impl ErrorCode {
             Self::InfraQuotaExceeded => FaultClass::Quota,
             Self::InfraRateLimitsExceeded => FaultClass::Transient,
             Self::ConfigurationProblem | Self::ProblematicWebhook => FaultClass::User,
-            // What is asked for does not fit yet: something else may make it fit, so it is tried again.
+            // What is requested does not fit yet: something else may make it fit, so it is tried again.
             Self::RetryableConfigurationProblem
             | Self::InfraDependencies
             | Self::RetryableInfraDependencies
@@ -88,7 +88,7 @@ pub enum FaultClass {
     Access,
     /// Something else must become ready first: wait for its change.
     Dependency,
-    /// Nobody: try again soon.
+    /// No person: try again soon.
     Transient,
     /// Us: a defect in this program.
     Bug,
@@ -268,7 +268,7 @@ impl Fault {
         self
     }
 
-    /// Puts what we were doing before the message, keeping all else.
+    /// Puts what we were doing before the message, and retains all else.
     #[must_use]
     pub fn doing(self, doing: &str) -> Self {
         let Self { source, .. } = self;
@@ -279,7 +279,7 @@ impl Fault {
         }
     }
 
-    /// Whether retrying by itself can help: neither a code nor the class says it cannot.
+    /// Whether retrying by itself can help: neither a code nor the class excludes it.
     pub fn retryable(&self) -> bool {
         self.codes.iter().all(ErrorCode::retryable) && self.class != FaultClass::User
     }
@@ -302,7 +302,7 @@ impl Fault {
     }
 }
 
-/// What happened and the one thing to do about it, as statuses say it.
+/// What happened and the one thing to do about it, as statuses contain it.
 pub fn with_hint(text: &str, hint: &str) -> String {
     match hint {
         "" => text.to_owned(),
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_is_taken_off_only_by_who_knows_it() {
+    fn a_hint_is_removed_only_by_its_exact_text() {
         let told = Fault::user("no (really)").hint("say yes").told();
         assert_eq!(told, "no (really) (to do: say yes)");
         assert_eq!(without_hint(&told, "say yes"), Some("no (really)"));

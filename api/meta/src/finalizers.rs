@@ -6,7 +6,7 @@ pub const GARDENER: &str = "gardener";
 pub const EXTERNAL_GARDENER: &str = "gardener.cloud/gardener";
 /// On ControllerRegistrations, and on Seeds while ControllerInstallations refer to them.
 pub const CONTROLLER_REGISTRATION: &str = "core.gardener.cloud/controllerregistration";
-/// On ControllerInstallations, by whoever installs them.
+/// On ControllerInstallations, by the operator that installs them.
 pub const CONTROLLER_INSTALLATION: &str = "core.gardener.cloud/controllerinstallation";
 /// On objects that a shoot refers to.
 pub const REFERENCE_PROTECTION: &str = "gardener.cloud/reference-protection";

@@ -185,7 +185,7 @@ pub mod shoot_status {
     pub const PROGRESSING: &str = "progressing";
     /// Something is wrong.
     pub const UNHEALTHY: &str = "unhealthy";
-    /// Nobody could tell.
+    /// Its state is unknown.
     pub const UNKNOWN: &str = "unknown";
 }
 

@@ -43,13 +43,13 @@ pub const SERVICE_ACCOUNT_FOLDER: &str = "/var/run/secrets/kubernetes.io/service
 pub const EXTENSION_SERVICE_ACCOUNT_PREFIX: &str = "extension-";
 /// Taint key of seeds that only shoots of the garden namespace may use.
 pub const SEED_TAINT_PROTECTED: &str = "seed.gardener.cloud/protected";
-/// DNS provider type that means "nobody manages it".
+/// DNS provider type of a domain that is not managed.
 pub const DNS_UNMANAGED: &str = "unmanaged";
 /// The CPU architecture of machines that name none.
 pub const ARCHITECTURE_AMD64: &str = "amd64";
 /// Deployment type of Helm charts.
 pub const DEPLOYMENT_TYPE_HELM: &str = "helm";
-/// Where a cluster's identity is kept (ConfigMap in kube-system).
+/// Where a cluster's identity is stored (ConfigMap in kube-system).
 pub const CLUSTER_IDENTITY: &str = "cluster-identity";
 /// ManagedResource of the objects a shoot refers to.
 pub const REFERENCED_RESOURCES: &str = "referenced-resources";
@@ -60,7 +60,7 @@ pub const REFERENCED_RESOURCES_PREFIX: &str = "ref-";
 /// extensions/pkg/controller/heartbeat).
 pub const HEARTBEAT_LEASE: &str = "gardener-extension-heartbeat";
 
-/// The namespace of a shoot in its seed and the name of its Cluster, unless `status.technicalID` says otherwise.
+/// The namespace of a shoot in its seed and the name of its Cluster, unless `status.technicalID` names another.
 pub fn technical_id(project: &str, shoot: &str) -> String {
     format!("shoot--{project}--{shoot}")
 }

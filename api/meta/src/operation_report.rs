@@ -1,7 +1,7 @@
 //! What an operation runs, waits for and has failed at, as data: it stands in one annotation beside the status, and the
 //! sentences of the status are made from it here. Nothing reads these sentences back.
 //!
-//! It never decides anything, and whoever reads it must do without it: an annotation that is missing, damaged, too large,
+//! It never decides anything, and every reader must work without it: an annotation that is missing, damaged, too large,
 //! of a later form, or about another generation or operation than the status is [ignored](OperationReport::current).
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ const BYTES_MAX: usize = 128 * 1024;
 /// What stands in place of the rest of a text.
 const CUT: &str = "...";
 
-/// How an operation stands, beside what its `lastOperation` says. Empty after a success.
+/// How an operation stands, beside its `lastOperation`. Empty after a success.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OperationReport {

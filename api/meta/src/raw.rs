@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// One JSON value kept as the bytes it was read as (Go's `runtime.RawExtension` and `apiextensionsv1.JSON`).
+/// One JSON value retained as the bytes it was read as (Go's `runtime.RawExtension` and `apiextensionsv1.JSON`).
 ///
 /// Equality is equality of bytes. It must not stand inside `#[serde(flatten)]`, untagged or internally tagged
 /// enums: those buffer values and lose the bytes, so decoding fails there.

@@ -97,7 +97,7 @@ fn restructure(node: &mut Value, definitions: &Value) {
     }
 }
 
-/// Writes a referenced definition into the node; what the node says itself (its description) stays.
+/// Writes a referenced definition into the node; the node's own fields (its description) stay.
 fn resolve(map: &mut Map<String, Value>, reference: &str, definitions: &Value) {
     let name = reference.trim_start_matches("#/$defs/");
     let own;
@@ -203,7 +203,7 @@ pub fn full_sample(schema: &Value) -> Value {
 /// Reads [`full_sample`] of a kind as the kind, writes it again and compares: for tests.
 ///
 /// # Errors
-/// Says which kind does not come back as it was.
+/// Reports which kind does not come back as it was.
 pub fn round_trip<K>() -> Result<(), String>
 where
     K: crate::Kind + JsonSchema + serde::Serialize + serde::de::DeserializeOwned,

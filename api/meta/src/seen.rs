@@ -11,12 +11,12 @@ pub enum Seen<T> {
     Absent,
     /// Looked, and here it is.
     Present(T),
-    /// The look failed; the text says why.
+    /// The read failed; the text contains the reason.
     Unknown(String),
 }
 
 impl<T> Seen<T> {
-    /// From a read that tells "not found" (`Ok(None)`) from "failed" (`Err`).
+    /// From a read that distinguishes "not found" (`Ok(None)`) from "failed" (`Err`).
     pub fn from_read<E: Display>(read: Result<Option<T>, E>) -> Self {
         match read {
             Ok(Some(value)) => Self::Present(value),

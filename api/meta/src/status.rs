@@ -1,5 +1,5 @@
 //! Conditions, operations and errors as Gardener's status fields spell them. It never compares or merges them:
-//! that is the business of whoever reports.
+//! that is the reporter's part.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

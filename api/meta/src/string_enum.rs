@@ -2,7 +2,7 @@
 
 /// Defines an enum whose JSON form is a string, with a variant `Other` that keeps every value not listed.
 ///
-/// A closed enum would make a whole object unreadable because of one new word; validation says what is allowed.
+/// A closed enum would make a whole object unreadable because of one new value; validation names what is allowed.
 /// The default is the empty string (Go's zero value).
 #[macro_export]
 macro_rules! string_enum {

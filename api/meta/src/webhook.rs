@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_webhook_that_refuses_and_one_that_does_not_answer_are_told_apart() {
+    fn a_refusing_webhook_and_an_unanswering_one_are_distinguished() {
         let refused = "apply Worker: admission webhook \"w.example.com\" denied the request: no";
         let found = WebhookFailure::in_message(refused).unwrap();
         assert_eq!((found.name.as_str(), found.has_answered), ("w.example.com", true));

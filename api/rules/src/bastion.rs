@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn who_made_it_its_shoot_and_its_key_stay() {
+    fn creator_shoot_and_key_of_a_bastion_are_immutable() {
         let other_key = KEY.replace("a@example.com", "b@example.com");
         let old = bastion("", Value::Null);
         for (pointer, value, path) in [

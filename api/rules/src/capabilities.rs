@@ -1,5 +1,5 @@
 //! Capabilities of machine types and images in CloudProfiles: what a profile defines, and what its machine types and
-//! image versions may say of themselves (gardener/gardener v1.150 pkg/api/core/validation). Without definitions
+//! image versions may declare (gardener/gardener v1.150 pkg/api/core/validation). Without definitions
 //! only the fields `architecture` and `architectures` are allowed.
 
 use std::collections::BTreeMap;
@@ -165,8 +165,8 @@ pub(crate) fn runs_on(version: &MachineImageVersion, architecture: &str) -> bool
     named.peek().is_none() || named.any(|named| named == architecture)
 }
 
-/// Each flavor has one architecture, and `architectures` says nothing that no flavor has; `false` if nothing more is to
-/// be said because flavors are missing.
+/// Each flavor has one architecture, and `architectures` lists nothing that no flavor has; `false` if nothing more is
+/// to be reported because flavors are missing.
 fn validate_flavors(
     errors: &mut Vec<FieldError>,
     path: &Path,

@@ -107,7 +107,7 @@ pub(crate) fn name(meta: &ObjectMeta) -> &str {
     meta.name.as_deref().unwrap_or_default()
 }
 
-/// Whether deletion was asked for.
+/// Whether deletion was requested.
 pub(crate) fn deleting(meta: &ObjectMeta) -> bool {
     meta.deletion_timestamp.is_some()
 }

@@ -1,5 +1,5 @@
 //! Deletions that need two people (gardener/gardener v1.150 plugin/pkg/global/deletionconfirmation): who confirmed a
-//! deletion must not be who asks for it.
+//! deletion must not be who requests it.
 
 use std::collections::BTreeMap;
 

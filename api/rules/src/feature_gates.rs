@@ -9,7 +9,7 @@ use crate::{FieldError, Path, versions};
 /// all, none.
 type Gate = (&'static str, u64, u64, u64, bool);
 
-/// Judges the gates of one component of a cluster with this Kubernetes version.
+/// Validates the gates of one component of a cluster with this Kubernetes version.
 pub(crate) fn validate_feature_gates(
     errors: &mut Vec<FieldError>,
     path: &Path,

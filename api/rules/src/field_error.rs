@@ -1,4 +1,4 @@
-//! What is wrong with a field: where, what it holds, what is allowed. It never says who asked.
+//! What is wrong with a field: where, what it holds, what is allowed. It never names the caller.
 
 use std::fmt;
 
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_for_good_is_told_with_what_to_keep() {
+    fn a_change_of_an_immutable_field_names_the_value_to_restore() {
         let detail = |new: Value, old: Value| Path::new("a").immutable(&new, &old).map(|error| error.detail);
         let cases = [
             (Value::from("r1"), "field is immutable; keep \"r1\""),

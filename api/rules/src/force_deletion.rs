@@ -7,7 +7,7 @@ use api_meta::annotations::{CONFIRMATION_FORCE_DELETION, is_true};
 
 use crate::{FieldError, Path};
 
-/// Error codes that say somebody else must act first, so that waiting may be in vain.
+/// Error codes that need an action of the user, so that waiting alone may not help.
 const CODES: [ErrorCode; 5] = [
     ErrorCode::InfraUnauthenticated,
     ErrorCode::InfraUnauthorized,
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn giving_up_needs_a_deletion_and_a_fault_of_somebody_else() {
+    fn force_deletion_needs_a_deletion_and_an_external_error() {
         let shoot = |confirmed: bool, leaving: bool, code: &str| -> Shoot {
             let annotations = if confirmed {
                 json!({CONFIRMATION_FORCE_DELETION: "true"})

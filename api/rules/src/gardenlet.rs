@@ -222,7 +222,7 @@ fn validate_image(errors: &mut Vec<FieldError>, path: &Path, image: &GardenletIm
     }
 }
 
-fn asked(metadata: &ObjectMeta) -> &str {
+fn requested(metadata: &ObjectMeta) -> &str {
     let annotations = metadata.annotations.as_ref();
     annotations
         .and_then(|annotations| annotations.get(OPERATION))
@@ -230,20 +230,20 @@ fn asked(metadata: &ObjectMeta) -> &str {
 }
 
 fn operation(errors: &mut Vec<FieldError>, metadata: &ObjectMeta, supported: &[&str]) {
-    let asked = asked(metadata);
+    let requested = requested(metadata);
     let path = Path::new("metadata.annotations").key(OPERATION);
     known(
         errors,
         &path,
-        asked.is_empty() || supported.contains(&asked),
-        asked,
+        requested.is_empty() || supported.contains(&requested),
+        requested,
         supported,
     );
 }
 
 /// An operation that is still to be done is not replaced by another.
 fn operation_change(new: &ObjectMeta, old: &ObjectMeta) -> Option<FieldError> {
-    let (now, before) = (asked(new), asked(old));
+    let (now, before) = (requested(new), requested(old));
     (!now.is_empty() && !before.is_empty() && now != before).then(|| {
         Path::new("metadata.annotations").key(OPERATION).forbidden(format!(
             "{before:?} is still to be done; wait until it is, then ask for {now:?}"

@@ -14,7 +14,7 @@ use crate::{FieldError, Path, quantity};
 
 const API_VERSION: &str = "gardenlet.config.gardener.cloud/v1alpha1";
 const KIND: &str = "GardenletConfiguration";
-/// Shoots that a seed has room for when its configuration says nothing.
+/// Shoots that a seed has room for by default.
 const SHOOTS: &str = "250";
 /// Names of seeds of templates, which the controller sets.
 const NAME: &str = "seed";
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_is_judged_but_for_what_its_shoot_completes() {
+    fn a_seed_is_validated_except_for_fields_its_shoot_completes() {
         let dns = json!({"internal": {"type": "t", "domain": "d.example",
             "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": "n", "namespace": "garden"}}});
         let seed = |change: fn(&mut Value)| {
@@ -318,18 +318,18 @@ mod tests {
             change(&mut seed);
             json!({ "seedConfig": seed })
         };
-        let judged = |change| paths(seed(change), None);
-        assert_eq!(judged(|_| ()), [""; 0]);
+        let checked = |change| paths(seed(change), None);
+        assert_eq!(checked(|_| ()), [""; 0]);
         assert_eq!(
-            judged(|seed| seed["metadata"]["name"] = json!("s")),
+            checked(|seed| seed["metadata"]["name"] = json!("s")),
             ["config.seedConfig.metadata.name"]
         );
         assert_eq!(
-            judged(|seed| seed["spec"]["taints"] = json!([{"key": ""}])),
+            checked(|seed| seed["spec"]["taints"] = json!([{"key": ""}])),
             ["config.seedConfig.spec.taints[0].key"]
         );
         assert_eq!(
-            judged(|seed| seed["spec"]["networks"] = json!({"pods": "x"})),
+            checked(|seed| seed["spec"]["networks"] = json!({"pods": "x"})),
             ["config.seedConfig.spec.networks.pods"]
         );
         let update = |new: fn(&mut Value), old: fn(&mut Value)| -> Vec<String> {

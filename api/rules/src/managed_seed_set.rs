@@ -447,12 +447,12 @@ mod tests {
     fn each_rule_of_the_status_names_its_field() {
         let with = |status: Value| set("/status", status);
         let old = with(json!({"replicas": 2, "nextReplicaNumber": 2, "collisionCount": 1}));
-        let judged = |field: &str, value: Value| {
+        let checked = |field: &str, value: Value| {
             let mut status = json!({"replicas": 2, "nextReplicaNumber": 2, "collisionCount": 1});
             status[field] = value;
             paths(validate_managed_seed_set_status(&with(status), &old))
         };
-        assert_eq!(judged("readyReplicas", json!(2)), [""; 0]);
+        assert_eq!(checked("readyReplicas", json!(2)), [""; 0]);
         for field in [
             "observedGeneration",
             "readyReplicas",
@@ -460,17 +460,17 @@ mod tests {
             "updatedReplicas",
             "replicas",
         ] {
-            assert_eq!(judged(field, json!(-1)), [format!("status.{field}")]);
+            assert_eq!(checked(field, json!(-1)), [format!("status.{field}")]);
         }
         for field in ["readyReplicas", "currentReplicas", "updatedReplicas"] {
-            assert_eq!(judged(field, json!(3)), [format!("status.{field}")]);
+            assert_eq!(checked(field, json!(3)), [format!("status.{field}")]);
         }
-        assert_eq!(judged("nextReplicaNumber", json!(1)), ["status.nextReplicaNumber"]);
-        assert_eq!(judged("collisionCount", json!(0)), ["status.collisionCount"]);
+        assert_eq!(checked("nextReplicaNumber", json!(1)), ["status.nextReplicaNumber"]);
+        assert_eq!(checked("collisionCount", json!(0)), ["status.collisionCount"]);
         let pending = |field: &str, value: Value| {
             let mut pending = json!({"name": "s-0", "reason": "SeedNotReady", "since": "2026-01-01T00:00:00Z"});
             pending[field] = value;
-            judged("pendingReplica", pending)
+            checked("pendingReplica", pending)
         };
         assert_eq!(pending("retries", json!(1)), [""; 0]);
         for (field, value) in [

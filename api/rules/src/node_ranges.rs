@@ -1,7 +1,7 @@
 //! Every node has a range of the pod network to itself: the network must hold as many ranges as the pools may have
 //! nodes (gardener/gardener v1.150 pkg/api/core/validation/shoot.go, ValidateTotalNodeCountWithPodCIDR).
 //! The node network must hold an address for each machine, also while pools roll. A pod network that is left out is
-//! judged as the one that will be used. IPv6 networks are not judged: they hold more than anybody asks for.
+//! checked as the one that will be used. IPv6 networks are not checked: they hold more than any shoot requests.
 
 use api_core::v1beta1::{IPFamily, Shoot, Worker};
 use ipnet::IpNet;
@@ -14,7 +14,7 @@ use crate::{FieldError, Path};
 
 /// Prefix length of a node's range when the shoot names none.
 const NODE_MASK: i32 = 24;
-/// Pods per node when no kubelet setting says otherwise.
+/// Pods per node when no kubelet setting overrides it.
 const PODS_DEFAULT: i32 = 110;
 /// Shortest prefix worth advising: no private IPv4 network is larger.
 const PREFIX_MIN: u32 = 8;
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_network_that_is_left_out_is_judged_as_the_one_that_will_be_used() {
+    fn a_missing_pod_network_is_validated_as_its_default() {
         let texts = |maximum| {
             let mut shoot = with("", None, maximum);
             let networking = shoot.spec.networking.as_mut().unwrap();

@@ -162,9 +162,9 @@ mod tests {
             ("ControllerRegistration", "resources", json!({"globallyEnabled": "yes"})),
         ] {
             let object = json!({"spec": {list: [item]}});
-            let mut kept = object.clone();
-            accept_old_spellings(kind, &mut kept);
-            assert_eq!(kept, object, "{kind}");
+            let mut retained = object.clone();
+            accept_old_spellings(kind, &mut retained);
+            assert_eq!(retained, object, "{kind}");
         }
     }
 }

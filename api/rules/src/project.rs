@@ -22,7 +22,7 @@ const EXTENSION_ROLE_PREFIX: &str = "extension:";
 
 /// Writes defaults into a project. `creator` is the user of the request, on creation only.
 ///
-/// The creator becomes `createdBy`, whatever the request says, and, if there is none, the owner; the owner is always a
+/// The creator becomes `createdBy`, whatever the request has, and, if there is none, the owner; the owner is always a
 /// member as admin and owner, and no other member is.
 pub fn default_project(project: &mut Project, creator: Option<&Subject>) {
     let spec = &mut project.spec;

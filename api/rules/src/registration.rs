@@ -16,7 +16,7 @@ use crate::checks::{distinct, dns_label, frozen, known, name, not_empty};
 use crate::old_spellings::enabled_otherwise;
 use crate::{FieldError, Path};
 
-/// How long an Extension may take to reconcile when its registration does not say.
+/// How long an Extension may take to reconcile when its registration sets no time.
 const RECONCILE_TIMEOUT: GoDuration = GoDuration::from_mins(3);
 
 /// Longest name of a registration: `extension-`, the name, a hyphen and 5 characters are the name of a namespace.
@@ -405,10 +405,10 @@ mod tests {
         };
         assert_eq!(validate_controller_registration(&named(&"x".repeat(47))), []);
         let long = named(&"x".repeat(48));
-        let told = validate_controller_registration(&long);
-        assert_eq!(told.len(), 1, "{told:?}");
+        let reported = validate_controller_registration(&long);
+        assert_eq!(reported.len(), 1, "{reported:?}");
         let words = "has 48 characters, and the namespace of its installations contains it; take 47 at most";
-        assert!(told[0].to_string().ends_with(words), "{}", told[0]);
+        assert!(reported[0].to_string().ends_with(words), "{}", reported[0]);
         assert_eq!(validate_controller_registration_update(&long, &long), []);
     }
 }

@@ -1,4 +1,4 @@
-//! Which kinds and types of extensions a shoot or seed needs, and which of them nobody registered
+//! Which kinds and types of extensions a shoot or seed needs, and which of them are not registered
 //! (gardener/gardener v1.150 pkg/utils/gardener/{shoot,seed,controllerregistration}.go,
 //! plugin/pkg/global/extensionvalidation). Types are compared without regard to case everywhere.
 
@@ -70,7 +70,7 @@ impl Need {
     }
 }
 
-/// What the fields of a shoot itself ask for, in order of the fields.
+/// What the fields of a shoot itself need, in order of the fields.
 fn needs_of_shoot(shoot: &Shoot) -> Vec<Need> {
     let spec = &shoot.spec;
     let mut needs = Vec::new();
@@ -169,7 +169,7 @@ fn needs_of_self_hosted_pool(path: &str, worker: &api_core::v1beta1::Worker) -> 
 
 /// Everything a shoot needs of extensions in its seed (contract of Gardener's ControllerRegistration controller).
 ///
-/// Beside what its fields say: the seed's provider for exposure, backup, the domains its names fall under, and
+/// Beside the needs of its fields: the seed's provider for exposure, backup, the domains its names fall under, and
 /// extensions that registrations turn on by themselves.
 pub fn required_types_for_shoot(
     shoot: &Shoot,
@@ -300,12 +300,12 @@ pub fn extensions_of_seed(seed: &Seed, registrations: &[ControllerRegistration])
     all
 }
 
-/// An error for every field of the shoot that asks for a kind and type which no registration controls primarily, or
+/// An error for every field of the shoot that needs a kind and type which no registration controls primarily, or
 /// which does not work for such a cluster.
 pub fn unregistered_types(shoot: &Shoot, registrations: &[ControllerRegistration]) -> Vec<FieldError> {
     let workerless = is_workerless(shoot);
-    let judge = |need: Need| judge("Shoot", &ClusterType::Shoot, workerless, need, registrations);
-    needs_of_shoot(shoot).into_iter().filter_map(judge).collect()
+    let evaluate = |need: Need| evaluate("Shoot", &ClusterType::Shoot, workerless, need, registrations);
+    needs_of_shoot(shoot).into_iter().filter_map(evaluate).collect()
 }
 
 /// The same for a seed, its backup included.
@@ -316,11 +316,11 @@ pub fn unregistered_types_of_seed(seed: &Seed, registrations: &[ControllerRegist
             needs.push(Need::new("spec.backup.provider", kind, &backup.provider));
         }
     }
-    let judge = |need: Need| judge("Seed", &ClusterType::Seed, false, need, registrations);
-    needs.into_iter().filter_map(judge).collect()
+    let evaluate = |need: Need| evaluate("Seed", &ClusterType::Seed, false, need, registrations);
+    needs.into_iter().filter_map(evaluate).collect()
 }
 
-fn judge(
+fn evaluate(
     who: &str,
     cluster: &ClusterType,
     workerless: bool,
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shoot_needs_what_its_fields_its_seed_and_registrations_say() {
+    fn a_shoot_needs_the_types_of_its_fields_seed_and_registrations() {
         let types = required_types_for_shoot(&full(), &seed(), &registrations());
         assert_eq!(
             texts(&types),

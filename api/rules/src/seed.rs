@@ -15,7 +15,7 @@ use crate::checks::{credentials_ref, distinct, dns_label, dns_name, frozen, know
 use crate::old_spellings::both_on_and_off;
 use crate::{FieldError, Path, cidr, quantity};
 
-/// Room kept free when a seed says nothing.
+/// Room reserved when a seed sets none.
 const RESERVED_CPU: &str = "2";
 const RESERVED_MEMORY: &str = "6Gi";
 
@@ -127,7 +127,7 @@ pub fn validate_seed(seed: &Seed) -> Vec<FieldError> {
     errors
 }
 
-/// Load balancers, volumes, and the operation that an annotation asks for.
+/// Load balancers, volumes, and the operation that an annotation requests.
 fn validate_settings(errors: &mut Vec<FieldError>, path: &Path, seed: &Seed) {
     const POLICIES: [&str; 2] = ["Cluster", "Local"];
     const OPERATIONS: [&str; 4] = [
@@ -156,10 +156,16 @@ fn validate_settings(errors: &mut Vec<FieldError>, path: &Path, seed: &Seed) {
                 .invalid(&size.0, "must be a quantity above zero"),
         );
     }
-    let asked = seed.metadata.annotations.as_ref().and_then(|all| all.get(OPERATION));
-    if let Some(asked) = asked.filter(|asked| !asked.is_empty()) {
+    let requested = seed.metadata.annotations.as_ref().and_then(|all| all.get(OPERATION));
+    if let Some(requested) = requested.filter(|requested| !requested.is_empty()) {
         let path = Path::new("metadata.annotations").key(OPERATION);
-        known(errors, &path, OPERATIONS.contains(&asked.as_str()), asked, &OPERATIONS);
+        known(
+            errors,
+            &path,
+            OPERATIONS.contains(&requested.as_str()),
+            requested,
+            &OPERATIONS,
+        );
     }
 }
 

@@ -236,7 +236,7 @@ fn validate_kubernetes(errors: &mut Vec<FieldError>, path: &Path, spec: &ShootSp
                 .required("name a Kubernetes version of the cloud profile such as \"1.35.2\""),
         );
     } else if !versions::is_full(version) && (spec.cloud_profile.is_some() || spec.cloud_profile_name.is_some()) {
-        // Without a profile, a prefix has nothing to be completed from; that is told already.
+        // Without a profile, a prefix has nothing to be completed from; that is reported already.
         errors.push(
             path.child("version")
                 .invalid(version, "must be a version of the cloud profile such as \"1.35.2\""),

@@ -1,5 +1,5 @@
 //! Rules of Shoots that need the cloud profile (gardener/gardener v1.150 plugin/pkg/shoot/validator). On updates, what
-//! did not change is not judged again: profiles move on under running shoots.
+//! did not change is not validated again: profiles move on under running shoots.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::shoot_defaults::image_classification;
 use crate::shoot_workers::pools_by_name;
 use crate::{FieldError, Path, versions};
 
-/// The kind and name of the shoot's cloud profile, whichever field says it.
+/// The kind and name of the shoot's cloud profile, whichever field names it.
 pub fn cloud_profile_name(shoot: &Shoot) -> Option<(&str, &str)> {
     match &shoot.spec.cloud_profile {
         Some(reference) => Some((reference.kind.as_str(), reference.name.as_str())),

@@ -17,7 +17,7 @@ const NO_DEFAULT_CACHE_FROM: u64 = 35;
 /// Requests served at once at most.
 const READS_MAX: i32 = 5_000;
 const WRITES_MAX: i32 = 2_500;
-/// Events are kept for a day at most: etcd holds them all.
+/// Events are retained for a day at most: etcd holds them all.
 const EVENT_TTL_MAX: GoDuration = GoDuration::from_hours(24);
 /// Longest lifetime of service account tokens, at least and at most.
 const TOKEN_LIFE: [GoDuration; 2] = [GoDuration::from_hours(30 * 24), GoDuration::from_hours(90 * 24)];

@@ -198,10 +198,10 @@ pub(crate) mod tests {
         kubernetes.version = Some(version.to_owned());
         let mut errors = Vec::new();
         validate_components(&mut errors, &Path::new("k"), &kubernetes);
-        let said = errors
+        let message = errors
             .into_iter()
             .map(|error| format!("{} {}", error.path, error.kind.reason()));
-        said.collect()
+        message.collect()
     }
 
     #[test]

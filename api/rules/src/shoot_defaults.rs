@@ -22,7 +22,7 @@ use crate::versions;
 const POD_NETWORK: &str = "100.96.0.0/11";
 /// Service network when neither shoot nor seed chooses one.
 const SERVICE_NETWORK: &str = "100.64.0.0/13";
-/// Pods per node when no kubelet setting says otherwise (Kubernetes' own default).
+/// Pods per node when no kubelet setting overrides it (Kubernetes' own default).
 const MAX_PODS: i32 = 110;
 /// How often the key that encrypts etcd's content rotates.
 const KEY_ROTATION_PERIOD: GoDuration = GoDuration::from_hours(28 * 24);
@@ -44,9 +44,9 @@ pub struct ShootDefaults<'a> {
     pub entropy: u64,
     /// Whether the key that encrypts etcd's content gets a period of rotation: a new shoot's does.
     pub rotates_key: bool,
-    /// Whether pods are scaled vertically where the shoot does not say: a new shoot's are.
+    /// Whether pods are scaled vertically by default: a new shoot's are.
     pub scales_vertically: bool,
-    /// Whether the kubelet gets reserved resources where the shoot does not say.
+    /// Whether the kubelet gets reserved resources by default.
     pub reserves: bool,
 }
 
@@ -315,7 +315,7 @@ fn default_versions(shoot: &mut Shoot, profile: &CloudProfileSpec, now: Timestam
     for worker in &mut shoot.spec.provider.workers {
         let image = worker.machine.image.get_or_insert_with(ShootMachineImage::default);
         if image.name.is_empty() && image.version.as_deref().is_some_and(versions::is_full) {
-            // A version without a name is no choice; validation says so.
+            // A version without a name is no choice; validation refuses it.
             continue;
         }
         let offered = profile

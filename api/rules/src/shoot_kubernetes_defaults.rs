@@ -135,7 +135,7 @@ pub(crate) fn default_reservation(shoot: &mut Shoot) {
     }
 }
 
-/// Nodes have no swap unless somebody says so, and then pods may use what belongs to their memory requests.
+/// Nodes have no swap by default; with swap pods may use what belongs to their memory requests.
 fn default_swap(config: &mut KubeletConfig) {
     let fail_swap_on = *config.fail_swap_on.get_or_insert(true);
     if !fail_swap_on && config.feature_gates.get("NodeSwap") == Some(&true) {

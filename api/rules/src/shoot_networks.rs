@@ -1,5 +1,5 @@
 //! Rules of a Shoot's networks by themselves (gardener/gardener v1.150 pkg/api/core/validation/shoot.go,
-//! plugin/pkg/shoot/validator). Room for nodes is judged in `node_ranges`, the seed's networks on admission.
+//! plugin/pkg/shoot/validator). Room for nodes is checked in `node_ranges`, the seed's networks on admission.
 
 use api_core::v1beta1::{IPFamily, Shoot, ShootSpec};
 

@@ -126,17 +126,17 @@ mod tests {
         serde_json::from_value(all).unwrap()
     }
 
-    fn told(shoot: &Shoot) -> Vec<String> {
+    fn messages(shoot: &Shoot) -> Vec<String> {
         validate_ranges(shoot).iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn a_pool_is_not_newer_than_its_control_plane_and_not_much_older() {
-        let of = |version: &str| told(&with_pool(json!({"kubernetes": {"version": version}})));
+        let of = |version: &str| messages(&with_pool(json!({"kubernetes": {"version": version}})));
         for good in ["1.35.1", "1.34.7", "1.32.0", "1.36"] {
             assert!(of(good).is_empty(), "{good}");
         }
-        for (bad, said) in [
+        for (bad, message) in [
             (
                 "1.36.0",
                 "1.36.0 is newer than the control plane, which has 1.35.1; take 1.35.1, or upgrade",
@@ -147,21 +147,21 @@ mod tests {
                 "more than 3 minor versions behind the control plane, which has 1.35.1; take 1.32 or newer",
             ),
         ] {
-            let told = of(bad).concat();
+            let messages = of(bad).concat();
             assert!(
-                told.starts_with("spec.provider.workers[0].kubernetes.version: Forbidden: "),
-                "{told}"
+                messages.starts_with("spec.provider.workers[0].kubernetes.version: Forbidden: "),
+                "{messages}"
             );
-            assert!(told.contains(said), "{told}");
+            assert!(messages.contains(message), "{messages}");
         }
     }
 
     #[test]
     fn times_numbers_words_and_addresses_that_make_no_sense_are_named() {
-        let told = told(&with_pool(json!({"priority": -5,
+        let messages = messages(&with_pool(json!({"priority": -5,
             "machineControllerManager": {"machineDrainTimeout": "-5m", "machineHealthTimeout": "5m", "maxEvictRetries": -1}})));
         assert_eq!(
-            told,
+            messages,
             [
                 "spec.provider.workers[0].machineControllerManagerSettings.machineDrainTimeout: Invalid value: \"-5m0s\": must not be \
                  negative; take a time such as \"10m\"",

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_user_wrote_stays_and_the_older_name_of_a_limit_is_its_default() {
+    fn explicit_values_stay_and_a_limits_old_name_is_its_default() {
         let mut vertical = VerticalPodAutoscaler {
             eviction_tolerance: Some(0.1),
             ..VerticalPodAutoscaler::default()

@@ -1,5 +1,5 @@
-//! Fields of a Shoot that say one thing in two ways, brought into the form that Gardener stores (gardener/gardener v1.150
-//! pkg/apiserver/registry/core/shoot/strategy.go). Done twice it changes nothing.
+//! Fields of a Shoot that express one thing in two ways, brought into the form that Gardener stores (gardener/gardener
+//! v1.150 pkg/apiserver/registry/core/shoot/strategy.go). Done twice it changes nothing.
 
 use api_core::v1beta1::{Shoot, ShootSpec};
 use api_meta::CrossVersionObjectReference;
@@ -43,7 +43,7 @@ pub fn settle_shoot(shoot: &mut Shoot) {
     }
 }
 
-/// `secretName` and a reference to a Secret say the same.
+/// `secretName` and a reference to a Secret mean the same.
 fn settle_dns_credentials(spec: &mut ShootSpec) {
     for provider in spec.dns.iter_mut().flat_map(|dns| &mut dns.providers) {
         match (&provider.secret_name, &provider.credentials_ref) {

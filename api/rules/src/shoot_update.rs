@@ -219,7 +219,8 @@ fn pool_downgrade(path: &Path, now: (&Worker, &ShootSpec), before: (&Worker, &Sh
 }
 
 /// Everything that is wrong with a change through the subresource `binding`: only the seed may be set, and for good:
-/// nobody moves control planes yet, so another seed would make a second one and leave the first and its machines behind.
+/// control planes are not migrated yet, so another seed would make a second one and leave the first and its machines
+/// behind.
 pub fn validate_shoot_binding(new: &Shoot, old: &Shoot) -> Vec<FieldError> {
     let path = Path::new("spec.seedName");
     let mut errors = Vec::new();
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_the_control_plane_nor_a_pool_goes_back_and_the_scheduler_stays() {
+    fn versions_are_not_downgraded_and_the_scheduler_is_immutable() {
         let mut new = shoot();
         new.spec.kubernetes.version = Some("1.34.9".into());
         assert_eq!(
@@ -380,12 +381,12 @@ mod tests {
             shoot.spec.seed_name = Some(seed.to_owned());
             shoot
         };
-        let told: Vec<String> = validate_shoot_binding(&on("south"), &on("north"))
+        let reported: Vec<String> = validate_shoot_binding(&on("south"), &on("north"))
             .iter()
             .map(ToString::to_string)
             .collect();
         assert_eq!(
-            told,
+            reported,
             [
                 "spec.seedName: Forbidden: a Shoot cannot be moved to another seed yet; keep north, or create another Shoot"
             ]

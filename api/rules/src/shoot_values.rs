@@ -1,5 +1,5 @@
 //! Rules of single values that a shoot hands on to Kubernetes: labels, sizes, certificates, settings of its servers.
-//! Nobody between the garden and the machine would look at them again.
+//! No component between the garden and the machine checks them again.
 
 use api_core::v1beta1::{KubeletConfig, ShootSpec, Worker};
 

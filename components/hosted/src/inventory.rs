@@ -35,7 +35,7 @@ pub fn inventory(workload: Option<&Annotations>) -> Vec<Reference> {
 /// nothing lists these any more.
 #[must_use]
 pub fn obsolete(present: Option<&Annotations>, wanted: &[HostedObject]) -> Vec<Reference> {
-    let kept: BTreeSet<Reference> = wanted
+    let retained: BTreeSet<Reference> = wanted
         .iter()
         .flat_map(|object| {
             let listed = inventory(object.metadata().annotations.as_ref());
@@ -45,7 +45,7 @@ pub fn obsolete(present: Option<&Annotations>, wanted: &[HostedObject]) -> Vec<R
     let mut seen = BTreeSet::new();
     inventory(present)
         .into_iter()
-        .filter(|one| !kept.contains(one) && seen.insert(one.clone()))
+        .filter(|one| !retained.contains(one) && seen.insert(one.clone()))
         .collect()
 }
 

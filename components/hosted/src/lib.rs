@@ -1,5 +1,5 @@
 //! One shoot's control plane in its seed, one value per component: [`ComponentId::ALL`] is the list, [`Component`] what each
-//! of them says of itself. Settings in, complete Kubernetes objects out; nothing here reads or writes. Names, labels and
+//! of them is. Settings in, complete Kubernetes objects out; nothing here reads or writes. Names, labels and
 //! flags are those of gardener/gardener v1.150 `pkg/component` and of Kubernetes itself, so that webhooks of extensions find
 //! what they look for.
 //!

@@ -21,7 +21,7 @@ pub const RESOURCE_CLASS: &str = "seed";
 
 /// Name of its MutatingWebhookConfiguration.
 const WEBHOOKS: &str = "gardener-resource-manager";
-/// Where it mounts tokens into pods whose account asks Kubernetes not to.
+/// Where it mounts tokens into pods whose account opts out of Kubernetes' own mount.
 pub const TOKEN_MOUNT_PATH: &str = "/webhooks/mount-projected-service-account-token";
 
 const HEALTH_PORT: u16 = 8081;
@@ -128,7 +128,7 @@ fn selector() -> Value {
     json!({labels::APP: RESOURCE_MANAGER})
 }
 
-/// All labels of the objects. The role is that of control planes: whoever mirrors these sees it too.
+/// All labels of the objects. The role is that of control planes: caches with this selector include it.
 fn all_labels() -> Value {
     json!({
         labels::APP: RESOURCE_MANAGER,

@@ -1,4 +1,4 @@
-//! Does what the plan says. Never decides, and writes no status.
+//! Executes the plan. Never decides, and writes no status.
 
 use api_core::v1beta1::ControllerInstallation;
 use api_meta::Fault;
@@ -15,7 +15,7 @@ use crate::{Context, FINALIZER, MANAGER};
 /// What was done.
 #[derive(Debug)]
 pub(crate) enum Done {
-    /// Nothing: it is somebody else's, or gone.
+    /// Nothing: it is another operator's, or gone.
     Nothing,
     /// It was refused.
     Refused { problem: String },
@@ -62,7 +62,7 @@ pub(crate) async fn apply(plan: Plan, installation: &ControllerInstallation, con
     }
 }
 
-/// Applies everything; gives the Deployment as it is then.
+/// Applies everything; returns the Deployment as it is then.
 async fn install(objects: &Objects, context: &Context) -> Result<Deployment, Fault> {
     let Objects {
         namespace,
@@ -103,7 +103,7 @@ async fn install(objects: &Objects, context: &Context) -> Result<Deployment, Fau
     .await
 }
 
-/// One step; tells what is waited for, or nothing when all is gone.
+/// One step; returns what it waits for, or nothing when all is gone.
 async fn remove(
     removal: &Removal,
     installation: &ControllerInstallation,
@@ -116,14 +116,14 @@ async fn remove(
     );
     let seed = &context.seed;
     match removal {
-        Removal::Deployment { asked } => {
-            if !asked {
+        Removal::Deployment { is_requested } => {
+            if !is_requested {
                 delete(&Api::<Deployment>::namespaced(seed.clone(), &namespace), &name).await?;
             }
             Ok(Some(format!("Deployment {namespace}/{name}")))
         }
-        Removal::Namespace { asked } => {
-            if !asked {
+        Removal::Namespace { is_requested } => {
+            if !is_requested {
                 delete(&Api::<ClusterRoleBinding>::all(seed.clone()), &role).await?;
                 delete(&Api::<ClusterRole>::all(seed.clone()), &role).await?;
                 delete(&Api::<Namespace>::all(seed.clone()), &namespace).await?;

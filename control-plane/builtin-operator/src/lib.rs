@@ -1,5 +1,5 @@
 //! The operator of the registration document's Scenario 2: installs extensions whose ControllerDeployment has type
-//! [`TYPE`] into one seed, and says in their ControllerInstallation whether they are valid, installed, healthy and
+//! [`TYPE`] into one seed, and reports in their ControllerInstallation whether they are valid, installed, healthy and
 //! progressing.
 //!
 //! It knows no extension and no provider by name: what is installed stands in the ControllerDeployment's
@@ -81,7 +81,7 @@ pub async fn run(garden: Client, seed: Client, seed_name: String, clock: Clock, 
         reading.namespaces.ready().await;
         reading.pods.ready().await;
     };
-    // What exists must be known before anything is judged to be gone.
+    // What exists must be known before anything counts as gone.
     if stop.run_until_cancelled(ready).await.is_none() {
         return;
     }

@@ -207,9 +207,9 @@ fn deployment(
     }
 }
 
-/// What every extension needs in a whole seed: its own kinds, and a way to say what happens to them, in the namespaces
-/// they are in. Whatever more one needs, and Secrets above all, it says in `rules`: a role that fits all would fit whoever
-/// takes one over.
+/// What every extension needs in a whole seed: its own kinds, and events about them, in the namespaces they are in.
+/// Further rights, above all for Secrets, are listed in `rules`: a role that fits all would also fit whatever takes one
+/// over.
 fn usual_rules() -> Vec<PolicyRule> {
     vec![
         rule("get list watch update patch", "extensions.gardener.cloud", "*"),
@@ -218,8 +218,8 @@ fn usual_rules() -> Vec<PolicyRule> {
     ]
 }
 
-/// What every extension may do in its own namespace, whatever its `rules`: keep its heartbeat. A Lease of anybody else
-/// says who leads, or who is alive.
+/// What every extension may do in its own namespace, whatever its `rules`: renew its heartbeat. A Lease of another
+/// component names its leader, or shows that it is alive.
 fn rules_at_home() -> Vec<PolicyRule> {
     vec![rule(
         "get list watch create update patch",

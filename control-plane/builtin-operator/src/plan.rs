@@ -10,7 +10,7 @@ use crate::{FINALIZER, TYPE};
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Plan {
-    /// Somebody else's.
+    /// Another operator's.
     Ignore,
     /// It cannot be installed as it is described; what is installed stays.
     Refuse { problem: String },
@@ -24,9 +24,9 @@ pub(crate) enum Plan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Removal {
     /// The program first, so that it does not run into the loss of its permissions.
-    Deployment { asked: bool },
+    Deployment { is_requested: bool },
     /// Then its namespace and permissions.
-    Namespace { asked: bool },
+    Namespace { is_requested: bool },
     /// Nothing is left.
     Finalizer,
 }
@@ -42,7 +42,7 @@ pub(crate) fn plan(installation: &ControllerInstallation, seen: &Seen, seed_name
         .controller_deployment
         .as_deref()
         .map(|deployment| deployment.type_.as_str());
-    // Ours is what we have taken, unless its deployment now says that it is for somebody else.
+    // Ours is what we have taken, unless its deployment now names another operator.
     let ours = type_ == Some(TYPE) || (taken && type_.is_none());
     if taken && (installation.metadata.deletion_timestamp.is_some() || !ours) {
         return Plan::Uninstall(removal(seen));
@@ -74,11 +74,11 @@ pub(crate) fn plan(installation: &ControllerInstallation, seen: &Seen, seed_name
 fn removal(seen: &Seen) -> Removal {
     if let Some(deployment) = &seen.deployment {
         Removal::Deployment {
-            asked: deployment.metadata.deletion_timestamp.is_some(),
+            is_requested: deployment.metadata.deletion_timestamp.is_some(),
         }
     } else if let Some(namespace) = &seen.namespace {
         Removal::Namespace {
-            asked: namespace.metadata.deletion_timestamp.is_some(),
+            is_requested: namespace.metadata.deletion_timestamp.is_some(),
         }
     } else {
         Removal::Finalizer
@@ -166,27 +166,27 @@ mod tests {
     }
 
     #[test]
-    fn it_is_taken_down_step_by_step_also_when_its_type_becomes_anothers() {
+    fn it_is_uninstalled_step_by_step_also_after_a_change_of_type() {
         let going = installation(json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [FINALIZER]}));
         let mut seen = seen(TYPE, json!({"image": "i"}));
         seen.deployment = deployment(json!({}));
         seen.namespace = Some(Arc::default());
         assert_eq!(
             plan(&going, &seen, "s"),
-            Plan::Uninstall(Removal::Deployment { asked: false })
+            Plan::Uninstall(Removal::Deployment { is_requested: false })
         );
         let mut gone = seen.clone();
         gone.deployment = None;
         assert_eq!(
             plan(&going, &gone, "s"),
-            Plan::Uninstall(Removal::Namespace { asked: false })
+            Plan::Uninstall(Removal::Namespace { is_requested: false })
         );
         gone.namespace = None;
         assert_eq!(plan(&going, &gone, "s"), Plan::Uninstall(Removal::Finalizer));
         seen.controller_deployment = super::tests::seen("helm", json!({})).controller_deployment;
         assert_eq!(
             plan(&installation(taken()), &seen, "s"),
-            Plan::Uninstall(Removal::Deployment { asked: false })
+            Plan::Uninstall(Removal::Deployment { is_requested: false })
         );
     }
 }

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_tells_the_whole_chain() {
+    fn a_failure_reports_the_whole_chain() {
         let fault = Fault::access("forbidden").doing("apply Namespace x");
         let done = Done::Failed {
             installation: Box::default(),
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(condition(&after, VALID).status, ConditionStatus::True);
     }
     #[test]
-    fn health_and_progress_are_told_also_of_what_runs_on_after_a_refusal() {
+    fn health_and_progress_are_reported_after_a_refusal_too() {
         let mut found = Standing {
             pending: None,
             ill: Some("no image".into()),

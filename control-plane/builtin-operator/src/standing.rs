@@ -8,9 +8,9 @@ use kube::ResourceExt;
 
 /// Waiting reasons of containers that are on their way; any other keeps a container from running.
 const ON_THEIR_WAY: [&str; 2] = ["ContainerCreating", "PodInitializing"];
-/// Pods in trouble that one message names: more of the same help nobody.
+/// Pods in trouble that one message names: more of them add nothing.
 const PODS_NAMED_MAX: usize = 3;
-/// Of a container's last words, so many from their end: programs say last why they end.
+/// Bytes of a container's termination message, from its end: programs print last why they end.
 const LAST_WORDS_CHARS_MAX: usize = 500;
 
 /// What is wrong with it; nothing if all is well.
@@ -24,7 +24,7 @@ pub(crate) struct Standing {
     pub(crate) rolling_out: Option<String>,
 }
 
-/// Judges a Deployment by what its controller says of its newest generation, and by its pods. A pod that cannot start
+/// Evaluates a Deployment by the status of its newest generation, and by its pods. A pod that cannot start
 /// is an illness also while older pods do the work: left alone, the change that made it never arrives.
 pub(crate) fn standing(deployment: &Deployment, pods: &[Arc<Pod>]) -> Standing {
     let name = format!(
@@ -40,7 +40,8 @@ pub(crate) fn standing(deployment: &Deployment, pods: &[Arc<Pod>]) -> Standing {
         "{} of {wanted} pods are available",
         status.available_replicas.unwrap_or(0)
     );
-    let refused = said(&status, "ReplicaFailure", "True").or_else(|| said(&status, "Progressing", "False"));
+    let refused = condition_message(&status, "ReplicaFailure", "True")
+        .or_else(|| condition_message(&status, "Progressing", "False"));
     let ill: Vec<String> = (!available)
         .then(|| counted.clone())
         .into_iter()
@@ -88,7 +89,7 @@ fn is(status: &DeploymentStatus, type_: &str, value: &str) -> bool {
     find(status, type_).is_some_and(|condition| condition.status == value)
 }
 
-fn said(status: &DeploymentStatus, type_: &str, value: &str) -> Option<String> {
+fn condition_message(status: &DeploymentStatus, type_: &str, value: &str) -> Option<String> {
     let condition = find(status, type_).filter(|condition| condition.status == value)?;
     condition.message.clone().or_else(|| condition.reason.clone())
 }
@@ -98,7 +99,7 @@ fn is_complete(condition: &DeploymentCondition) -> bool {
     condition.reason.as_deref() == Some("NewReplicaSetAvailable")
 }
 
-/// What keeps pods from running, as their node says it; in the order of their names.
+/// What prevents pods from running, as their node reports it; in the order of their names.
 fn troubles(pods: &[Arc<Pod>]) -> Vec<String> {
     let mut found: Vec<(String, String)> = pods
         .iter()
@@ -134,7 +135,7 @@ fn trouble(pod: &Pod) -> Option<String> {
         })
 }
 
-/// Why a container does not run, if something keeps it: what its node says, and what it said itself when it ended.
+/// Why a container does not run, if something prevents it: its node's reason, and its own termination message.
 fn held(container: &ContainerStatus) -> Option<String> {
     let state = container.state.as_ref()?;
     if let Some(ended) = state.terminated.as_ref().filter(|ended| ended.exit_code != 0) {
@@ -145,23 +146,23 @@ fn held(container: &ContainerStatus) -> Option<String> {
         .reason
         .as_deref()
         .filter(|reason| !ON_THEIR_WAY.contains(reason))?;
-    let kept = words(Some(reason), waiting.message.as_deref());
+    let retained = words(Some(reason), waiting.message.as_deref());
     let before = container.last_state.as_ref().and_then(|last| last.terminated.as_ref());
     Some(match before {
-        Some(ended) => format!("{kept}; {}", last_words(ended)),
-        None => kept,
+        Some(ended) => format!("{retained}; {}", last_words(ended)),
+        None => retained,
     })
 }
 
 fn last_words(ended: &ContainerStateTerminated) -> String {
-    let said = ended.message.as_deref().unwrap_or_default().trim();
-    let left_out = said.chars().count().saturating_sub(LAST_WORDS_CHARS_MAX);
-    let said: String = said.chars().skip(left_out).collect();
+    let text = ended.message.as_deref().unwrap_or_default().trim();
+    let left_out = text.chars().count().saturating_sub(LAST_WORDS_CHARS_MAX);
+    let text: String = text.chars().skip(left_out).collect();
     let head = format!("ended with exit code {}", ended.exit_code);
-    match (said.is_empty(), left_out) {
+    match (text.is_empty(), left_out) {
         (true, _) => head,
-        (false, 0) => format!("{head}: {said}"),
-        (false, _) => format!("{head}: ...{said}"),
+        (false, 0) => format!("{head}: {text}"),
+        (false, _) => format!("{head}: ...{text}"),
     }
 }
 
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_of_an_older_generation_says_nothing_of_the_newest() {
+    fn a_status_of_an_older_generation_is_ignored() {
         let status = json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2,
             "conditions": available("True", rolled_out())});
         let found = standing(&deployment(status), &[]);
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rollout_that_is_stuck_says_why_whoever_knows_it() {
+    fn a_stuck_rollout_reports_the_reason_of_node_or_container() {
         let stuck = json!({"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "timed out"});
         let status = json!({"observedGeneration": 3, "conditions": available("False", stuck)});
         let unscheduled = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node"}]});
@@ -281,8 +282,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_container_said_when_it_ended_is_passed_on() {
-        let said = |state: Value, last: Value| {
+    fn the_termination_message_of_a_container_is_reported() {
+        let text = |state: Value, last: Value| {
             pod(
                 "a",
                 json!({"phase": "Running", "containerStatuses": [{"name": "c", "image": "i", "imageID": "", "ready": false,
@@ -309,11 +310,11 @@ mod tests {
             (ended(&long), json!({}), &cut),
         ];
         for (state, last, expected) in cases {
-            assert_eq!(troubles(&[said(state, last)]), [format!("Pod a: {expected}")]);
+            assert_eq!(troubles(&[text(state, last)]), [format!("Pod a: {expected}")]);
         }
         let well = [
-            said(json!({"running": {}}), ended("long ago")),
-            said(json!({"terminated": {"exitCode": 0}}), json!({})),
+            text(json!({"running": {}}), ended("long ago")),
+            text(json!({"terminated": {"exitCode": 0}}), json!({})),
         ];
         assert_eq!(troubles(&well), [""; 0], "what runs again is no trouble");
     }

@@ -42,7 +42,7 @@ pub(crate) struct Caches {
     pub(crate) entries_by_place: Index<BackupEntry>,
     pub(crate) secret_bindings: Cache<SecretBinding>,
     pub(crate) credentials_bindings: Cache<CredentialsBinding>,
-    /// Without what is in them: no copy of credentials is kept here.
+    /// Without what is in them: no copy of credentials is stored here.
     pub(crate) secrets: Cache<PartialObjectMeta<Secret>>,
     pub(crate) namespaces: Cache<Namespace>,
     pub(crate) leases: Cache<Lease>,

@@ -49,7 +49,7 @@ fn with_age(columns: impl IntoIterator<Item = (Column, Cell)>) -> Print {
 fn print(columns: impl IntoIterator<Item = (Column, Cell)>) -> Print {
     let (mut columns, cells): (Vec<Column>, Vec<Cell>) = columns.into_iter().unzip();
     for column in columns.iter_mut().filter(|column| column.json_path.is_empty()) {
-        // The cells say what a path would; it still has to be one.
+        // The cells are computed without the path; it still has to be valid.
         column.json_path = ".metadata.name".to_owned();
     }
     Print { columns, cells }

@@ -1,5 +1,5 @@
 //! Between the generic values an API server moves and the typed objects that rules read. It loses nothing that the
-//! types know, and says which object could not be read.
+//! types know, and names the object that could not be read.
 
 use api_meta::Fault;
 use cluster_apiserver::Status;
@@ -31,15 +31,15 @@ pub(crate) fn decode_stored<T: DeserializeOwned>(what: &str, object: &Value) -> 
     T::deserialize(object).map_err(|error| Status::internal(format!("could not read stored {what}: {error}")))
 }
 
-/// Writes the typed object over `object`, whose metadata and status stay as they are: nobody's defaults touch those.
+/// Writes the typed object over `object`, whose metadata and status stay as they are: no defaults touch those.
 pub(crate) fn encode_over<T: Serialize>(typed: &T, object: &mut Value) {
     let Ok(Value::Object(mut written)) = serde_json::to_value(typed) else {
         return;
     };
     for field in ["metadata", "status"] {
         written.remove(field);
-        if let Some(kept) = object.get_mut(field) {
-            written.insert(field.to_owned(), kept.take());
+        if let Some(retained) = object.get_mut(field) {
+            written.insert(field.to_owned(), retained.take());
         }
     }
     *object = Value::Object(written);
@@ -142,7 +142,7 @@ pub(crate) fn annotation<'v>(object: &'v Value, key: &str) -> &'v str {
         .unwrap_or_default()
 }
 
-/// Whether deletion was asked for.
+/// Whether deletion was requested.
 pub(crate) fn is_leaving(object: &Value) -> bool {
     object
         .pointer("/metadata/deletionTimestamp")

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::columns;
 use crate::convert::{CORE, annotation, decode, field_errors};
-use crate::typed::{Rules, judge, schema_of};
+use crate::typed::{Rules, schema_of, validate_object};
 
 /// The kind ControllerDeployment.
 pub(crate) struct Deployments {
@@ -65,14 +65,14 @@ impl Kind for Deployments {
             validate_update: |new, _| api_rules::validate_controller_deployment(new),
             ..Rules::default()
         };
-        let mut errors = judge(&rules, call, object, old);
+        let mut errors = validate_object(&rules, call, object, old);
         if call.version == "v1beta1"
             && let Ok(Ok(beta)) = decode(object).map(|new| api_rules::deployment_to_v1beta1(&new))
         {
-            // Whoever speaks v1beta1 shall read of its fields; the same fault in other words is not repeated.
-            let said = field_errors(api_rules::validate_controller_deployment_v1beta1(&beta));
-            if !said.is_empty() {
-                errors = said;
+            // A client of v1beta1 reads of its fields; the same fault in other words is not repeated.
+            let message = field_errors(api_rules::validate_controller_deployment_v1beta1(&beta));
+            if !message.is_empty() {
+                errors = message;
             }
         }
         errors
@@ -80,8 +80,11 @@ impl Kind for Deployments {
 
     fn changes_generation(&self, _: &Call<'_>, object: &mut Value, old: &Value) -> bool {
         // What v1 has no fields for stands in annotations, and describes the installation all the same.
-        let kept = [MIGRATION_DEPLOYMENT_TYPE, MIGRATION_DEPLOYMENT_PROVIDER_CONFIG];
-        spec_differs(object, old) || kept.iter().any(|key| annotation(object, key) != annotation(old, key))
+        let retained = [MIGRATION_DEPLOYMENT_TYPE, MIGRATION_DEPLOYMENT_PROVIDER_CONFIG];
+        spec_differs(object, old)
+            || retained
+                .iter()
+                .any(|key| annotation(object, key) != annotation(old, key))
     }
 
     fn columns(&self, _version: &str) -> Option<Vec<Column>> {
@@ -114,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_versions_keep_what_the_other_cannot_say() {
+    fn both_versions_retain_fields_that_the_other_lacks() {
         let kind = Deployments::new();
         let v1 = json!({"apiVersion": "core.gardener.cloud/v1", "kind": "ControllerDeployment", "metadata": {"name": "d"},
             "helm": {"ociRepository": {"ref": "x/y:1"}, "values": {"big": 9_007_199_254_740_993_i64}},
@@ -128,7 +131,7 @@ mod tests {
         assert_eq!(kind.convert(stored, "v1beta1").expect("converts back"), builtin);
     }
     #[test]
-    fn what_is_to_be_installed_raises_the_generation_in_whichever_version_it_is_said() {
+    fn a_change_in_either_version_raises_the_generation() {
         let kind = Deployments::new();
         let beta = |config: Value| {
             let object = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerDeployment",

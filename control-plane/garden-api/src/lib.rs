@@ -1,5 +1,5 @@
 //! The garden's kinds as an API server serves them: names and versions, strategies, subresources, admission, columns.
-//! What is right and wrong about an object stands in `api/rules`; here is decided when it is asked. This crate never
+//! What is right and wrong about an object stands in `api/rules`; here is decided when it is checked. This crate never
 //! stores anything, never runs a controller and never knows a provider.
 
 mod admission;
@@ -20,7 +20,7 @@ use cluster_apiserver::Kind;
 
 pub use admission_plugins::{AdmissionPlugin, AdmissionPlugins, UnknownPlugin, Work};
 
-/// What the garden's kinds need from whoever wires them.
+/// What the garden's kinds need from the program that wires them.
 #[derive(Clone)]
 pub struct GardenSettings {
     /// Randomness for keys of kubeconfigs and for maintenance windows.

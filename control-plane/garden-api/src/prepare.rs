@@ -81,18 +81,18 @@ pub(crate) fn changes_generation_of_seed(_call: &Call<'_>, object: &mut Value, o
         "renew-kubeconfig",
         operation::RECONCILE,
     ];
-    let asked = annotation(object, OPERATION).to_owned();
-    let raises = asked != annotation(old, OPERATION) && RAISING.contains(&asked.as_str());
-    if raises && asked == operation::RECONCILE {
+    let requested = annotation(object, OPERATION).to_owned();
+    let raises = requested != annotation(old, OPERATION) && RAISING.contains(&requested.as_str());
+    if raises && requested == operation::RECONCILE {
         remove_annotation(object, OPERATION);
     }
     raises || spec_differs(object, old)
 }
 
-/// How long a Bastion is kept after its last sign of use, in seconds.
+/// How long a Bastion is retained after its last sign of use, in seconds.
 const BASTION_LIFETIME_S: i64 = 60 * 60;
 
-/// A Bastion is in use when it is made and when its user asks to keep it; how long it stays is the server's to say.
+/// A Bastion is in use when it is made and when its user renews it; how long it stays is the server's decision.
 pub(crate) fn bastion(call: &Call<'_>, object: &mut Value, old: Option<&Value>) {
     const HEARTBEAT: &str = "lastHeartbeatTimestamp";
     const END: &str = "expirationTimestamp";

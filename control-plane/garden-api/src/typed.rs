@@ -18,7 +18,7 @@ use crate::convert::{bounded, decode, encode_over, field_errors};
 
 type RuleErrors = Vec<api_rules::FieldError>;
 
-/// What `api/rules` says about a type.
+/// The rules of `api/rules` for a type.
 pub(crate) struct Rules<T> {
     pub(crate) default: fn(&mut T),
     pub(crate) validate: fn(&T) -> RuleErrors,
@@ -178,8 +178,8 @@ impl<T: DeserializeOwned + Serialize + Send + Sync + 'static> Kind for Typed<T> 
     }
 
     fn validate(&self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        let mut errors = judge(&self.rules, call, object, old);
-        // The server has told already what is wrong with the name.
+        let mut errors = validate_object(&self.rules, call, object, old);
+        // The server has reported already what is wrong with the name.
         if self.refuse_name(call.name).is_some() {
             errors.retain(|error| error.path != "metadata.name");
         }
@@ -196,7 +196,7 @@ impl<T: DeserializeOwned + Serialize + Send + Sync + 'static> Kind for Typed<T> 
         })
     }
 
-    /// Plug-ins look at other objects; what is told of one by its controllers is none of their business.
+    /// Plug-ins look at other objects; status writes of controllers do not concern them.
     fn exclusive(&self, call: &Call<'_>) -> bool {
         !self.plugins.is_empty() && call.subresource != Some("status")
     }
@@ -237,7 +237,7 @@ impl<T: DeserializeOwned + Serialize + Send + Sync + 'static> Kind for Typed<T> 
 }
 
 /// The rules that apply to this write.
-pub(crate) fn judge<T: DeserializeOwned>(
+pub(crate) fn validate_object<T: DeserializeOwned>(
     rules: &Rules<T>,
     call: &Call<'_>,
     object: &Value,

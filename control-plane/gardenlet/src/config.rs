@@ -1,4 +1,4 @@
-//! What a gardenlet is told at its start. Plain values; nothing here reads files.
+//! Settings of a gardenlet. Plain values; nothing here reads files.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use base_flow_run::{Feed, TaskLayer};
 pub enum Addressing {
     /// Each by its own Service and its own DNS name, port 443.
     PerService,
-    /// All by one URL; the TLS server name tells them apart.
+    /// All by one URL; the TLS server name distinguishes them.
     Shared {
         /// `https://host:port`.
         url: String,
@@ -52,7 +52,7 @@ pub struct GardenAccess {
     pub server: String,
     /// PEM bundle of the authorities that its certificate may come from.
     pub ca_pem: String,
-    /// Name to ask for and to expect in its certificate, where that is not the URL's host.
+    /// Server name to send and to expect in its certificate, where that is not the URL's host.
     pub tls_server_name: Option<String>,
 }
 
@@ -83,9 +83,9 @@ pub struct Config {
     pub backup_grace: Duration,
     /// How pods of extensions reach the garden; without it none can.
     pub garden_access: Option<GardenAccess>,
-    /// Is told what happens in the flows of shoots, each named "namespace/name". Nothing depends on a listener.
+    /// Receives the events of the flows of shoots, each named "namespace/name". Nothing depends on a listener.
     pub feed: Feed,
-    /// Around every task of the flows of shoots: for whoever makes tasks fail. None, unless a program gives one.
+    /// Around every task of the flows of shoots: for tests that make tasks fail. None by default.
     pub task_layer: TaskLayer,
 }
 

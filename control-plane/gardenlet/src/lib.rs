@@ -3,8 +3,8 @@
 //! only through objects: it reads `type` strings and passes opaque configuration on.
 //!
 //! `seed/`, `shoot/`, `backup/`, `installation/`, `network_policy/` hold one controller each, in files named after what they
-//! do: observe, plan, apply, report. `extension/` is how extension objects are asked and waited for. Decisions are plain
-//! functions.
+//! do: observe, plan, apply, report. `extension/` writes requests onto extension objects and waits for them. Decisions
+//! are plain functions.
 
 mod backup;
 mod config;

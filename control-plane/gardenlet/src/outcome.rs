@@ -1,4 +1,4 @@
-//! What Seeds, Shoots, buckets and entries say alike of an operation and of what went wrong with it.
+//! What Seeds, Shoots, buckets and entries report in the same form of an operation and its errors.
 
 use std::future::Future;
 
@@ -16,7 +16,7 @@ pub(crate) fn create_or_reconcile(last: Option<&LastOperation>) -> LastOperation
     }
 }
 
-/// The fault's codes; a user's mistake has one even if nobody gave it.
+/// The fault's codes; a user's mistake has one even if none was set.
 pub(crate) fn codes(fault: &Fault) -> Vec<ErrorCode> {
     match (fault.codes.as_slice(), fault.class) {
         ([], FaultClass::User) => vec![ErrorCode::ConfigurationProblem],
@@ -46,13 +46,13 @@ where
     }
 }
 
-/// Writes that a deletion waits, and for what. Said once, it is not said anew.
+/// Writes that a deletion waits, and for what. An unchanged report is not written again.
 pub(crate) fn deletion_waits(last: &mut Option<LastOperation>, description: String, now: Timestamp) {
-    let said = |last: &LastOperation| {
+    let message = |last: &LastOperation| {
         (&last.type_, &last.state) == (&LastOperationType::Delete, &LastOperationState::Processing)
             && last.description == description
     };
-    if !last.as_ref().is_some_and(said) {
+    if !last.as_ref().is_some_and(message) {
         *last = Some(LastOperation {
             description,
             last_update_time: Time(now),

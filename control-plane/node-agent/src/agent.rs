@@ -1,4 +1,4 @@
-//! The agent's life: born, joined, kept. Each step names what it waits for.
+//! The agent's life: provisioned, joined, reconciled. Each step names what it waits for.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -33,8 +33,8 @@ pub const KUBECONFIG_PATH: &str = "/var/lib/kubelet/kubeconfig-real";
 const OSC_KEY: &str = "osc.yaml";
 /// The namespace of that Secret.
 const NAMESPACE: &str = "kube-system";
-/// How long a new machine waits for its configuration or its Node before it says so and starts over: a control plane
-/// that is being made is there by then.
+/// How long a new machine waits for its configuration or its Node before it reports that and starts over: a control
+/// plane that is being made is there by then.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 /// How long one watch on the configuration may see nothing new; only a bound for a wait that has none of its own.
 const QUIET_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -197,7 +197,7 @@ impl Joined {
             let changed = tokio::select! {
                 biased;
                 changed = changed => changed,
-                never = self.tell(&client, &applied, &mut is_reported) => match never {},
+                never = self.report_until_allowed(&client, &applied, &mut is_reported) => match never {},
             };
             let ended = match changed {
                 Ok(secret) => {
@@ -217,8 +217,13 @@ impl Joined {
         }
     }
 
-    /// Reports the configuration, again until that is done, and then does nothing for ever.
-    async fn tell(&self, client: &kube::Client, applied: &Secret, is_reported: &mut bool) -> Infallible {
+    /// Reports the configuration, again until that is done, and then does nothing forever.
+    async fn report_until_allowed(
+        &self,
+        client: &kube::Client,
+        applied: &Secret,
+        is_reported: &mut bool,
+    ) -> Infallible {
         while !*is_reported {
             let report = once_allowed(|| self.report(client, applied)).await;
             *is_reported = report.is_ok();
@@ -254,7 +259,7 @@ impl Joined {
         apply(&self.options, &desired).await
     }
 
-    /// Says on the Node which configuration it has.
+    /// Annotates the Node with the configuration that it has.
     async fn report(&self, client: &kube::Client, secret: &Secret) -> Result<(), Fault> {
         let nodes: Api<Node> = Api::all(client.clone());
         let checksum = checksum(secret);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use api_meta::{Fault, FaultClass};
 use tokio::time::Instant;
 
-/// How long a refusal may pass: whoever makes a cluster has granted its machines their rights by then, and who looks
-/// for a token that was taken back should not have to look for long.
+/// How long a refusal may pass: the creator of a cluster has granted its machines their rights by then, and a person
+/// who looks for a token that was taken back should not have to look for long.
 const GRANTED_WITHIN: Duration = Duration::from_secs(60);
 /// The first pause: the rights are usually a few writes away.
 const PAUSE_MIN: Duration = Duration::from_millis(50);

@@ -215,13 +215,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_told_without_the_content_of_files() {
+    fn malformed_input_is_reported_without_the_content_of_files() {
         let file = "spec:\n  files:\n  - path: /a\n    content: {inline: {encoding: '', data: hunter2}}\n";
         for end in ["    other: [oops\n", "  - hunter2\n", "  units: hunter2\n"] {
             let error = parse_osc(&format!("{file}{end}"), "n").unwrap_err();
-            let told = api_meta::Fault::from(error).chain();
-            assert!(told.starts_with("read the operating system config: line "), "{told}");
-            assert!(!told.contains("hunter2") && told.lines().count() == 1, "{told}");
+            let reported = api_meta::Fault::from(error).chain();
+            assert!(
+                reported.starts_with("read the operating system config: line "),
+                "{reported}"
+            );
+            assert!(
+                !reported.contains("hunter2") && reported.lines().count() == 1,
+                "{reported}"
+            );
         }
     }
 

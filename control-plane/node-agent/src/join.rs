@@ -31,7 +31,7 @@ pub enum JoinError {
     TokenRefused {
         /// The API server.
         server: String,
-        /// What it said.
+        /// Its message.
         said: String,
     },
     /// The request was denied, or its signer failed.
@@ -45,7 +45,7 @@ pub enum JoinError {
 }
 
 impl JoinError {
-    /// A failure of the bootstrap identity: told apart from others when it is about access.
+    /// A failure of the bootstrap identity: distinguished from others when it is about access.
     pub(crate) fn with_token(config: &AgentConfig, fault: Fault) -> Fault {
         if fault.class != FaultClass::Access {
             return fault;
@@ -75,7 +75,7 @@ fn spec(config: &AgentConfig, credential: Credential) -> KubeconfigSpec {
     }
 }
 
-/// Asks for a certificate for the user `system:node:<node>` with the bootstrap token and waits until it is issued.
+/// Requests a certificate for the user `system:node:<node>` with the bootstrap token and waits until it is issued.
 /// Returns the node's kubeconfig, private key included.
 ///
 /// Errors: the token is refused, the request is denied or not signed in time, the API does not answer.

@@ -1,5 +1,5 @@
 //! Makes a machine a node: applies the user data it was born with, joins its cluster with a bootstrap token, fetches the
-//! OperatingSystemConfig of its pool and keeps the machine as that says.
+//! OperatingSystemConfig of its pool and reconciles the machine with it.
 //!
 //! It never decides what a machine should be, knows no operating system (a [`Machine`] does) and runs no pods (the
 //! kubelet's unit does, which the embedding gives). Waiting is watching.

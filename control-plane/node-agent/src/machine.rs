@@ -14,7 +14,7 @@ use crate::plan::Action;
 pub struct MachineError {
     /// What was being done.
     pub doing: String,
-    /// What the machine said.
+    /// The machine's message.
     pub why: String,
 }
 
@@ -63,6 +63,6 @@ pub trait Machine: Send + Sync {
     /// A file's bytes; None when it is not there.
     async fn read_file(&self, path: &str) -> Result<Option<Bytes>, MachineError>;
 
-    /// Waits until a unit has failed for good; the text says which and why.
+    /// Waits until a unit has failed for good; the text names the unit and the reason.
     async fn failed(&self) -> MachineError;
 }

@@ -31,7 +31,7 @@ pub struct UnitContext {
 /// Runs a unit until it is stopped; an error is a failed unit.
 pub type UnitBody = Arc<dyn Fn(UnitContext) -> BoxFuture<'static, Result<(), Fault>> + Send + Sync>;
 
-/// Where the files of a machine outlive its power. Files that are taken from images are not kept: the configuration
+/// Where the files of a machine outlive its power. Files that are taken from images are not stored: the configuration
 /// brings them again.
 pub trait Disk: Send + Sync {
     /// All that was written and not removed, by absolute path.
@@ -126,7 +126,7 @@ impl MemoryMachine {
     /// A machine that is switched on: it has the files that are on its disk, and no unit runs.
     pub fn on_disk(bodies: BTreeMap<String, UnitBody>, disk: Arc<dyn Disk>) -> Self {
         let found = disk.files().into_iter().map(|(path, bytes)| {
-            // With which mode it was written is not known: whoever wants the file writes it again.
+            // With which mode it was written is not known: the plan writes the file again.
             let (digest, content) = (String::new(), Content::Bytes(bytes));
             (path, File { digest, content })
         });
@@ -170,11 +170,11 @@ impl MemoryMachine {
     /// Keeps a file on the disk, or forgets it there, if there is one.
     fn keep(&self, path: &str, bytes: Option<&Bytes>) -> Result<(), MachineError> {
         let Some(disk) = &self.inner.disk else { return Ok(()) };
-        let kept = match bytes {
+        let retained = match bytes {
             Some(bytes) => disk.write(path, bytes),
             None => disk.remove(path),
         };
-        kept.map_err(|why| MachineError {
+        retained.map_err(|why| MachineError {
             doing: format!("keep the file {path}"),
             why,
         })
@@ -187,7 +187,7 @@ impl MemoryMachine {
         });
         if let Some(mut run) = run {
             run.stop.cancel();
-            // An error says that the task is gone already.
+            // An error means that the task is gone already.
             let _ = run.ended.wait_for(|ended| *ended).await;
         }
     }
@@ -211,7 +211,7 @@ impl MemoryMachine {
         let (fail, name) = (self.inner.fail.clone(), name.to_owned());
         let task = tokio::spawn(async move {
             if let Err(fault) = running.await {
-                // Nobody may listen any more when the machine goes down.
+                // There may be no receiver any more when the machine goes down.
                 let _ = fail.send(MachineError {
                     doing: format!("run {name}"),
                     why: fault.chain(),

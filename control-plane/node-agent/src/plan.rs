@@ -195,7 +195,7 @@ mod tests {
         }
     }
 
-    /// Applies and says in short what was done; planning again leaves nothing.
+    /// Applies and returns in short what was done; planning again leaves nothing.
     async fn settle(machine: &MemoryMachine, desired: &Desired) -> Vec<String> {
         let planned = plan(desired, &machine.seen().await.unwrap());
         let mut done = Vec::new();

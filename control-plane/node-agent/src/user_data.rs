@@ -90,12 +90,12 @@ const BYTES_MAX: usize = 1 << 20;
 /// Most files and units that user data may name: a hundred times what operating systems' extensions write.
 const ENTRIES_MAX: usize = 2_000;
 
-/// What user data says.
+/// What user data contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserData {
     /// Files and units.
     pub desired: Desired,
-    /// What else it says, and is not done: one note each, without content.
+    /// What else it contains, and is not done: one note each, without content.
     pub skipped: Vec<String>,
 }
 
@@ -129,7 +129,7 @@ fn read_form(text: &str, born: &mut Born) -> Result<(), UserDataError> {
 pub struct AgentConfig {
     /// URL of the API server.
     pub server: String,
-    /// The name to ask the server for where it is not the URL's host.
+    /// The server name to request where it is not the URL's host.
     pub server_name: Option<String>,
     /// PEM bundle of its authorities; empty for the platform's.
     pub authorities: String,
@@ -247,13 +247,13 @@ mod tests {
     #[test]
     fn what_cannot_be_read_of_an_archive_is_named_by_its_part() {
         let of = |parts: &str| parse_user_data(&format!("#cloud-config-archive\n{parts}"));
-        let told = |parts: &str| api_meta::Fault::from(of(parts).unwrap_err()).chain();
-        let broken = told("- content: ''\n- content: \"#!/bin/sh\\necho 'hunter2\"\n");
+        let reported = |parts: &str| api_meta::Fault::from(of(parts).unwrap_err()).chain();
+        let broken = reported("- content: ''\n- content: \"#!/bin/sh\\necho 'hunter2\"\n");
         assert!(
             broken.starts_with("read part 2 of the user data") && !broken.contains("hunter2"),
             "{broken}"
         );
-        assert!(!told("- [hunter2]\n").contains("hunter2") && !told("hunter2: x\n").contains("hunter2"));
+        assert!(!reported("- [hunter2]\n").contains("hunter2") && !reported("hunter2: x\n").contains("hunter2"));
         let nested = of("- \"#cloud-config-archive\\n- x\"\n").unwrap();
         assert_eq!(nested.skipped, ["part 1 is an archive itself"]);
         let long = "x".repeat(BYTES_MAX / 3);
@@ -310,16 +310,19 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_without_the_token_in_it() {
+    fn unreadable_user_data_is_reported_without_its_token() {
         let broken = [
             parse_user_data("files:\n- path: /token\n  content: hunter2\nunits: [oops\n").unwrap_err(),
             parse_user_data("files:\n- path: /token\n  content: x\nunits: hunter2\n").unwrap_err(),
             parse_config("apiServer: {server: hunter2}\nsecretName: [hunter2]\n").unwrap_err(),
         ];
         for error in broken {
-            let told = api_meta::Fault::from(error).chain();
-            assert!(told.contains(": line ") && told.lines().count() == 1, "{told}");
-            assert!(!told.contains("hunter2"), "{told}");
+            let reported = api_meta::Fault::from(error).chain();
+            assert!(
+                reported.contains(": line ") && reported.lines().count() == 1,
+                "{reported}"
+            );
+            assert!(!reported.contains("hunter2"), "{reported}");
         }
     }
 

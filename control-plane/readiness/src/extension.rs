@@ -1,4 +1,4 @@
-//! When an extension has done what it was asked: a plain function over what it reported. Rules of
+//! When an extension has fulfilled its request: a plain function over what it reported. Rules of
 //! gardener/gardener v1.150 `pkg/utils/kubernetes/health/extensions.go`, with one difference on purpose: an error left
 //! over from an earlier attempt does not count while the extension works on the present one.
 
@@ -85,7 +85,7 @@ pub enum Readiness {
     },
 }
 
-/// What an object says about its last operation.
+/// What an object reports about its last operation.
 #[must_use]
 pub fn reported<K: ExtensionObject>(object: &K) -> Reported {
     let annotation = |key: &str| object.annotations().get(key).cloned();
@@ -110,9 +110,10 @@ pub fn reported<K: ExtensionObject>(object: &K) -> Reported {
     }
 }
 
-/// Judges. `asked` is the timestamp annotation of the present request: an older one means that what we look at is old.
+/// Evaluates readiness. `request` is the timestamp annotation of the present request: an older one means that what we
+/// look at is old.
 #[must_use]
-pub fn readiness(reported: &Reported, asked: Option<&str>) -> Readiness {
+pub fn readiness(reported: &Reported, request: Option<&str>) -> Readiness {
     let Reported {
         type_,
         generation,
@@ -123,7 +124,7 @@ pub fn readiness(reported: &Reported, asked: Option<&str>) -> Readiness {
         ..
     } = reported;
     let not_yet = |text: String| Readiness::NotYet(text);
-    if asked.is_some() && timestamp.as_deref() != asked {
+    if request.is_some() && timestamp.as_deref() != request {
         return not_yet("the request of this reconcile is not visible yet".to_owned());
     }
     if let Some(operation) = operation {
@@ -199,8 +200,8 @@ pub enum Deletion {
     },
 }
 
-/// Judges an object that is still there although its deletion was asked for. An error of another operation says nothing
-/// about it, and neither does one of the deletion while the extension tries again.
+/// Evaluates an object that still exists although its deletion was requested. An error of another operation means
+/// nothing about it, and neither does one of the deletion while the extension tries again.
 #[must_use]
 pub fn deletion(reported: &Reported) -> Deletion {
     let Reported {
@@ -350,21 +351,21 @@ mod tests {
     fn the_hint_of_an_extension_is_taken_from_its_condition_and_never_from_its_words() {
         let words = "no cores (to do: ask for more)";
         let mut failing = report(LastOperationState::Error, Some(words), AT);
-        let said = |reported: &Reported| match readiness(reported, Some(ASKED)) {
+        let printed = |reported: &Reported| match readiness(reported, Some(ASKED)) {
             Readiness::Failing { text, hint, .. } => (text, hint),
             other => panic!("{other:?}"),
         };
         let whole = (format!("extension \"moon\" reports: {words}"), String::new());
-        assert_eq!(said(&failing), whole, "a foreign extension's words are its own");
+        assert_eq!(printed(&failing), whole, "a foreign extension's words are its own");
         failing.hint = "ask for more".into();
         let apart = ("extension \"moon\" reports: no cores".into(), "ask for more".into());
-        assert_eq!(said(&failing), apart);
+        assert_eq!(printed(&failing), apart);
         failing.hint = "ask for less".into();
-        assert_eq!(said(&failing), whole, "a condition about another error");
+        assert_eq!(printed(&failing), whole, "a condition about another error");
     }
 
     #[test]
-    fn what_was_said_of_another_operation_is_no_answer() {
+    fn a_report_of_another_operation_is_no_answer() {
         for (state, ended) in [
             (LastOperationState::Succeeded, "success"),
             (LastOperationState::Error, "an error"),

@@ -1,6 +1,6 @@
 //! When what others report counts as done, and what stands behind it when it does not: extension objects, workloads,
 //! ManagedResources, installations, webhooks. gardenlet waits by these rules and `control-plane-diagnosis` explains by them,
-//! so that both say the same sentences.
+//! so that both use the same sentences.
 //!
 //! Plain functions over objects; only webhooks are read here, because an API server's error names no more than one of them.
 //! It writes nothing.

@@ -22,7 +22,7 @@ const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// A webhook and what stands behind it.
 #[derive(Clone, Debug, Default)]
 pub struct Webhook {
-    /// Its name, as the API server says it.
+    /// Its name, as in the API server's message.
     pub name: String,
     /// Kind and name of its configuration.
     pub configuration: String,
@@ -32,9 +32,9 @@ pub struct Webhook {
     pub owner: Option<String>,
     /// Whether its Service has a ready endpoint; nothing where there is no Service.
     pub is_served: Option<bool>,
-    /// Whether what it is asked about fails when it does not answer.
+    /// Whether requests that it reviews fail when it does not answer.
     pub fails_closed: bool,
-    /// What it is asked about.
+    /// The requests that it reviews.
     pub rules: Vec<RuleWithOperations>,
     /// In which namespaces.
     pub namespaces: LabelSelector,
@@ -90,7 +90,8 @@ impl Webhook {
         }
     }
 
-    /// Whether updates of an extension object of this kind fail because of it: it is to be asked, and nothing serves it.
+    /// Whether updates of an extension object of this kind fail because of it: it must be called, and nothing serves
+    /// it.
     #[must_use]
     pub fn blocks(&self, kind: &str, namespace: &BTreeMap<String, String>, object: &BTreeMap<String, String>) -> bool {
         self.fails_closed
@@ -105,7 +106,7 @@ impl Webhook {
 #[must_use]
 pub fn webhook_of<'a>(webhooks: &'a [Webhook], failure: &WebhookFailure) -> Option<&'a Webhook> {
     let mut of_name = webhooks.iter().filter(|one| one.name == failure.name);
-    // Two configurations may have webhooks of one name; the Service in the URL that was called tells them apart.
+    // Two configurations may have webhooks of one name; the Service in the URL that was called distinguishes them.
     let is_called = |one: &&Webhook| failure.service.is_some() && one.service == failure.service;
     of_name.clone().find(is_called).or_else(|| of_name.next())
 }
@@ -170,7 +171,7 @@ pub async fn with_webhook(client: &Client, namespace: &str, fault: Fault) -> Fau
         let failure = webhook.failed(failure.has_answered);
         let has_answered = failure.has_answered;
         let named = fault.doing(&webhook.title()).webhook(Some(failure));
-        // One that answered has said what is wrong.
+        // One that answered has reported what is wrong.
         return match has_answered {
             true => named,
             false => named.hint(webhook.to_do()),
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_webhook_without_endpoints_that_is_asked_about_the_kind_blocks_it() {
+    fn only_a_webhook_of_the_kind_without_endpoints_blocks_it() {
         let namespace = labels("shoot.gardener.cloud/provider", "moon");
         let none = BTreeMap::new();
         let blocks = |change: &dyn Fn(&mut Webhook)| {

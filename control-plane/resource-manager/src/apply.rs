@@ -1,4 +1,4 @@
-//! Applies objects to the target. Never deletes one, but where it cannot be updated and asks for that, or is immutable.
+//! Applies objects to the target. Never deletes one, unless it cannot be updated and requests that, or is immutable.
 
 use std::time::Duration;
 
@@ -199,7 +199,7 @@ fn without_values(mut error: kube::Error) -> kube::Error {
 fn hide_values(message: &str) -> String {
     /// How structured-merge-diff (v6 typed/validate.go, value/scalar.go) begins to quote a value.
     const QUOTE: &str = ", got &";
-    /// What errors without a value say.
+    /// Message of errors without a value.
     const OTHERS: [&str; 2] = [": field not declared in schema", ": duplicate entries for key "];
     if !message.contains(QUOTE) {
         return message.to_owned();
@@ -291,7 +291,7 @@ async fn strip(
     stripped.map_err(|error| fault_of(error, "take off what others have put on it"))
 }
 
-/// Whether an object that cannot be updated may be deleted: it says so, or it is immutable and has no other way.
+/// Whether an object that cannot be updated may be deleted: an annotation allows it, or the object is immutable.
 fn may_replace(object: &Desired, refusal: &str) -> bool {
     let immutable = object.api_version == "v1"
         && matches!(object.kind.as_str(), "ConfigMap" | "Secret")

@@ -1,5 +1,5 @@
-//! ResourcesHealthy and ResourcesProgressing: judges what is applied by mirrors of the target's kinds that have a
-//! health, and says of workloads that are not healthy what their pods wait for. Never applies anything.
+//! ResourcesHealthy and ResourcesProgressing: evaluates what is applied by caches of the target's kinds that have a
+//! health, and reports what the pods of unhealthy workloads wait for. Never applies anything.
 
 mod pods;
 
@@ -114,7 +114,7 @@ impl Targets {
         }
     }
 
-    /// What there is to say about an applied object; `None` for kinds without health.
+    /// The health of an applied object; `None` for kinds without health.
     fn judge(&self, reference: &ObjectReference) -> Option<Verdict> {
         let mut verdict = match (group_of(reference).as_str(), reference.kind.as_deref()?) {
             ("apps", "Deployment") => judge(&self.deployments, reference),
@@ -203,7 +203,7 @@ where
             .flatten()
             .any(|owner| owner.controller == Some(true));
         let concerned = concerns.concerns(change.old.as_deref(), change.new());
-        // Whoever writes over the origin of an object does not keep that from the one that it had before.
+        // A writer that overwrites the origin of an object does not hide it from its previous owner.
         let origins = [change.old.as_deref(), Some(&*change.object)].map(|object| origin_of(object?));
         let origins: BTreeSet<&String> = origins.into_iter().flatten().filter(|_| concerned && !made).collect();
         let keys = origins
@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_is_wrong_is_told_and_the_first_gives_the_reason() {
+    fn all_trouble_is_reported_and_the_first_gives_the_reason() {
         let reference = |kind: &str, name: &str| ObjectReference {
             kind: Some(kind.into()),
             namespace: Some("n".into()),

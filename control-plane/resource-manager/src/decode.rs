@@ -1,4 +1,4 @@
-//! From Secrets to objects. Pure: never asks an API server what a kind is.
+//! From Secrets to objects. Pure: never queries an API server for a kind.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -238,7 +238,7 @@ fn object(mut value: Value) -> Result<Desired, &'static str> {
     })
 }
 
-/// Takes out what is the server's to say.
+/// Removes the fields that the server sets.
 fn strip(value: &mut Value) {
     if let Some(object) = value.as_object_mut() {
         object.remove("status");
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn the_checksum_tells_apart_what_is_split_differently() {
+    fn the_checksum_distinguishes_different_splits() {
         let (a, b) = (secret(&[("ab", "c")]), secret(&[("a", "bc")]));
         assert_ne!(checksum(&[&a]), checksum(&[&b]));
         assert_eq!(checksum(&[&a]), checksum(&[&a.clone()]));

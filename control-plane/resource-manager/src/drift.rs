@@ -1,6 +1,6 @@
-//! Notices that applied objects are changed or deleted by somebody else, whatever their kind: one watch of the metadata
-//! of each kind that is applied, as long as there are objects of it. Of an object it keeps a few words, never a body,
-//! and it applies nothing itself. Kinds with a health are left to the mirrors of [`crate::care`].
+//! Notices that applied objects are changed or deleted by another writer, whatever their kind: one watch of the
+//! metadata of each kind that is applied, as long as there are objects of it. Of an object it keeps a few words, never
+//! a body, and it applies nothing itself. Kinds with a health are left to the mirrors of [`crate::care`].
 //!
 //! It cannot fight with itself: what our own application has made of an object is known from the answer to it, for which
 //! events wait, and an application that changes nothing is no event. Who else wants something different is met at a pace.
@@ -26,8 +26,8 @@ use tokio_util::sync::CancellationToken;
 use crate::naming::{MANAGED_BY, MANAGED_BY_GARDENER};
 use marks::{Mark, Marks};
 
-/// How long after drift its ManagedResource is not called for by drift again: whoever writes over a field of ours again
-/// and again is answered as often as this, and not as fast as two can write.
+/// How long after drift its ManagedResource is not called for by drift again: a writer that overwrites a field of ours
+/// again and again is answered as often as this, and not as fast as two can write.
 const DRIFT_PAUSE: Duration = Duration::from_secs(10);
 
 /// One kind of which something is applied.
@@ -66,7 +66,7 @@ impl Drifts {
         (Self(Arc::new(inner)), paced(called))
     }
 
-    /// We are about to write this object: what is seen of it is judged when the answer is there.
+    /// We are about to write this object: its events are evaluated when the answer is there.
     pub(crate) fn writing<'a>(&'a self, resource: &'a ApiResource, key: ObjectKey) -> Writing<'a> {
         if let Some(watched) = self.0.kinds().get_mut(&kind_of(resource)) {
             watched.marks.begin(key.clone());
@@ -181,7 +181,7 @@ impl Inner {
     }
 
     fn seen(&self, kind: &Kind, object: &PartialObjectMeta<DynamicObject>) {
-        // One that goes cannot be mended before it is gone.
+        // One that is being deleted cannot be restored before it is gone.
         if object.metadata.deletion_timestamp.is_none() {
             let mark = Mark::of(&object.metadata, &self.cluster_id);
             self.told(kind, |marks| marks.seen(key_of(object), mark));
@@ -205,7 +205,7 @@ impl Inner {
 
     fn call(&self, resource: Option<ObjectKey>) {
         if let Some(resource) = resource {
-            // Nobody listens any more once all is being stopped.
+            // There is no receiver any more once all is being stopped.
             let _ = self.calls.send(resource);
         }
     }

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Pod, ReplicationController, Service};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-/// A kind whose health can be judged.
+/// A kind whose health can be evaluated.
 pub(crate) trait Judged {
     /// Why it does not run well.
     fn unhealthy(&self) -> Option<String>;
@@ -73,8 +73,8 @@ impl Judged for Deployment {
         let wanted = self.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
         let updated = status.updated_replicas.unwrap_or(0);
         let surplus = status.replicas.unwrap_or(0) - updated;
-        // One that allows all its pods to be missing is available without any: only this condition says that none runs. It
-        // is absent where there is no deadline.
+        // One that allows all its pods to be missing is available without any: only this condition shows that none
+        // runs. It is absent where there is no deadline.
         let told = told!(self.status.as_ref());
         let not_over = told.iter().find(|(type_, status, reason, _)| {
             *type_ == "Progressing" && (*status, *reason) != ("True", Some("NewReplicaSetAvailable"))
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_and_services_are_judged_by_phase_and_address() {
+    fn health_of_pods_and_services_follows_phase_and_address() {
         let pod = |phase: &str| judged::<Pod>(json!({"status": {"phase": phase}})).0;
         assert_eq!((pod("Running"), pod("Succeeded")), (String::new(), String::new()));
         assert_eq!(
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_jobs_and_definitions_are_judged_by_their_own_rules() {
+    fn sets_jobs_and_definitions_have_health_rules_of_their_own() {
         let spec = json!({"selector": {}, "template": {}, "serviceName": "s"});
         assert_eq!(
             judged::<StatefulSet>(json!({"spec": spec, "status": {"replicas": 1}})),

@@ -1,4 +1,4 @@
-//! Which resource serves a kind, and whether it has namespaces. Asked once per kind; forgotten when an answer proves
+//! Which resource serves a kind, and whether it has namespaces. Discovered once per kind; dropped when an answer proves
 //! to be old.
 
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@
 //! It reads ManagedResources and their Secrets in the *source* cluster and writes objects in the *target*, by
 //! server-side apply: fields that others set stay theirs. Values of keys that end in `.br` are decompressed. Beside
 //! that it fills Secrets with tokens of the target, deletes Secrets and ConfigMaps that nothing refers to any more, and
-//! makes network policies for Services, each only where [`Options`] ask for it.
+//! makes network policies for Services, each only where [`Options`] enable it.
 //!
 //! What it refuses: an object that belongs to another ManagedResource which still wants it (upstream takes it over, and
 //! the two overwrite each other), a kind that the target does not serve, an object that is given twice, and what server-side
@@ -13,8 +13,8 @@
 //! next turn, whatever calls for it; those of Kubernetes' own controllers stay. Of upstream's kinds with a health it
 //! leaves out those of custom resources: Prometheus, Alertmanager, VerticalPodAutoscaler, Certificate, Issuer.
 //!
-//! What somebody else changes or deletes in the target is applied again, and a target that comes back without its data
-//! gets everything: upstream leaves both to its regular resync, here watches tell.
+//! What another writer changes or deletes in the target is applied again, and a target that comes back without its data
+//! gets everything: upstream leaves both to its regular resync, here watches report it.
 
 mod apply;
 mod care;
@@ -60,14 +60,15 @@ use crate::waits::Waits;
 pub use network_policies::{IngressController, NetworkPolicies};
 pub use webhooks::webhooks;
 
-/// Which ManagedResources are acted on, and as whom.
+/// Which ManagedResources are acted on, and under which identity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
     /// Namespace of the source in which ManagedResources are looked for; none means all.
     pub namespace: Option<String>,
     /// Class of the ManagedResources: none for those of a shoot, `seed` for a seed's own.
     pub class: Option<String>,
-    /// Stands before the origin on every applied object, so that two sources of one target tell theirs apart; may be empty.
+    /// Stands before the origin on every applied object, so that two sources of one target distinguish theirs; may be
+    /// empty.
     pub cluster_id: String,
     /// Whether Secrets and ConfigMaps of the target that nothing refers to any more are deleted.
     pub garbage_collection: bool,

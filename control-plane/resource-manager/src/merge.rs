@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_stay_when_somebody_else_sets_them_or_nobody_gives_them() {
+    fn replicas_stay_when_another_writer_sets_them_or_none_are_given() {
         let wish = json!({"metadata": {"annotations": {"resources.gardener.cloud/preserve-replicas": "true"}}, "spec": {"replicas": 1}});
         let plain = json!({"spec": {"replicas": 1}});
         let of = |wanted: &Value, is_scaled| {

@@ -1,7 +1,7 @@
 //! Whose an object of the target is: that of the ManagedResource which its origin names, as long as that one wants it.
 //! Two that want the same object would overwrite each other without end, and the first to go would take it from the
-//! other; upstream lets them. Whoever else writes over the origin of an object does not get it out of our hands. Pure but
-//! for the mirror that is asked.
+//! other; upstream lets them. Another writer that overwrites the origin of an object does not take it from us. Pure but
+//! for the cache that is read.
 
 use api_meta::Fault;
 use api_meta::names::extension_namespace;
@@ -71,7 +71,7 @@ pub(crate) fn is_of_cluster(live: &DynamicObject, resource: &ManagedResource) ->
     let is_adoptable = resource.spec.class.as_deref() != Some(CLASS_SEED)
         || live.metadata.namespace.is_some()
         || live.annotations().contains_key(ORIGIN)
-        // Whoever brings the real definition may have it.
+        // The owner of the real definition may take it.
         || live.labels().contains_key(STAND_IN);
     if is_adoptable {
         return false;
@@ -111,8 +111,8 @@ fn lists(applied: &[ObjectReference], object: &Desired, live: &DynamicObject, re
     })
 }
 
-/// Whether the origin was written over by a client that is no resource manager: one has applied the object, and whoever
-/// changed that annotation took it over from the manager.
+/// Whether the origin was overwritten by a client that is no resource manager: one has applied the object, and the
+/// client that changed that annotation took it over from the manager.
 fn is_overwritten(live: &DynamicObject) -> bool {
     let is_origin = |fields: &FieldsV1| {
         let annotations = fields.0.pointer("/f:metadata/f:annotations");

@@ -78,8 +78,8 @@ fn drop_overridden(container: &mut Value) {
     variables.reverse();
 }
 
-/// Keys of metadata's `labels` or `annotations` of a live object that nobody asks for and that must go: all of them
-/// where `force` says so, and references of the garbage collector always, as a stale one keeps what nobody uses.
+/// Keys of metadata's `labels` or `annotations` of a live object that no source wants and that must be removed: all of
+/// them with `force`, and references of the garbage collector always, as a stale one retains what is unused.
 pub(crate) fn surplus(live: Option<&BTreeMap<String, String>>, wanted: &Value, force: bool) -> Vec<String> {
     let goes = |key: &&String| {
         let asked = wanted.get(key.as_str()).is_some();

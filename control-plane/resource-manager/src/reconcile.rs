@@ -31,7 +31,7 @@ pub(crate) async fn reconcile(resource: &ManagedResource, context: &Context) -> 
         _ => resource.clone(),
     };
     let class = context.options.class.as_deref();
-    // One that is being deleted goes with its objects, whatever else is asked of it.
+    // One that is being deleted goes with its objects, whatever else its annotations request.
     let is_deleted = resource.metadata.deletion_timestamp.is_some();
     if is_ignored(resource) && !is_deleted {
         let mut after = resource.clone();
@@ -49,7 +49,7 @@ pub(crate) async fn reconcile(resource: &ManagedResource, context: &Context) -> 
     }
 }
 
-/// Takes off the annotation that asked for this turn, so that asking again is a change again. `None`: it is gone.
+/// Removes the annotation that requested this turn, so that a new request is a change again. `None`: it is gone.
 async fn take_off_operation(resource: &ManagedResource, context: &Context) -> Result<Option<ManagedResource>, Fault> {
     let patch = Patch::Merge(json!({"metadata": {"annotations": {annotations::OPERATION: null}}}));
     let (api, name) = (api(resource, context), resource.name_any());
@@ -198,7 +198,7 @@ fn fault_of_all(failed: Vec<(ObjectReference, Fault)>) -> Option<Fault> {
     failed.fault()
 }
 
-/// Reports what kept us from applying; what is applied stays.
+/// Reports what prevented the apply; what is applied stays.
 async fn fail(resource: &ManagedResource, why: &str, fault: Fault, context: &Context) -> Result<Next, Fault> {
     let mut after = resource.clone();
     Report::of(&mut after, context.clock.now()).applied(ConditionStatus::False, why, &told(&fault));

@@ -1,4 +1,4 @@
-//! Takes objects back from the target. Never deletes an object that asks to be kept or whose origin is another
+//! Takes objects back from the target. Never deletes an object that is annotated to stay or whose origin is another
 //! ManagedResource by now.
 
 use api_meta::{Fault, GoDuration};
@@ -20,7 +20,7 @@ use crate::waits::Going;
 /// What came of it.
 #[derive(Debug, Default)]
 pub(crate) struct Removed {
-    /// Asked to be deleted, but still there.
+    /// Its deletion is requested, but it still exists.
     pub(crate) pending: Vec<ObjectReference>,
     /// What could not be deleted, and why.
     pub(crate) failed: Vec<(ObjectReference, Fault)>,
@@ -54,7 +54,7 @@ pub(crate) async fn remove_all(
     removed
 }
 
-/// Asks for one to be deleted; what to wait for, if anything.
+/// Requests the deletion of one; returns what to wait for, if anything.
 async fn remove_one(
     reference: &ObjectReference,
     resource: &ManagedResource,
@@ -73,7 +73,7 @@ async fn remove_one(
         },
         name: name.to_owned(),
     };
-    // Kept, deleted or gone: what becomes of it is no drift.
+    // Retained, deleted or gone: what becomes of it is no drift.
     (context.drifts).forget(version, kind, &key, &ObjectKey::of(resource));
     // A kind that is no longer served has no objects.
     let Some(served) = served else {
@@ -118,7 +118,7 @@ async fn remove_one(
     Ok(Some(Going { api, name, uid }))
 }
 
-/// Whether an object is not ours to delete: another's, one that asks to be kept, or one that is collected.
+/// Whether an object is not ours to delete: another's, one that is annotated to stay, or one that is garbage collected.
 fn stays(live: &DynamicObject, reference: &ObjectReference, resource: &ManagedResource, context: &Context) -> bool {
     let own = live
         .annotations()
@@ -129,7 +129,7 @@ fn stays(live: &DynamicObject, reference: &ObjectReference, resource: &ManagedRe
     !own || is_of_cluster(live, resource) || is_kept || is_collected
 }
 
-/// Asks for the volume claims of a StatefulSet to be deleted. They carry the labels of its selector, and names of a
+/// Requests the deletion of a StatefulSet's volume claims. They carry the labels of its selector, and names of a
 /// template, the set and an ordinal.
 async fn remove_claims(
     live: &DynamicObject,

@@ -29,7 +29,7 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    /// Nobody yet. The stream names the ManagedResources whose objects are gone.
+    /// None yet. The stream names the ManagedResources whose objects are gone.
     pub(crate) fn new(stop: CancellationToken) -> (Self, BoxStream<'static, ObjectKey>) {
         let (calls, called) = mpsc::unbounded_channel();
         let waits = Self {
@@ -56,7 +56,7 @@ impl Waits {
                     return;
                 }
             }
-            // Nobody listens any more once all is being stopped.
+            // There is no receiver any more once all is being stopped.
             let _ = calls.send(owner);
         }));
     }

@@ -1,5 +1,5 @@
 //! The flow that leaves nothing of a cluster. The order is that of gardener/gardener v1.150
-//! `pkg/gardenlet/controller/shoot/shoot/flow_delete.go`: the API server is brought up once more so that what lives in
+//! `pkg/gardenlet/controller/shoot/shoot/flow_delete.go`: the API server is brought up again so that what lives in
 //! the shoot can be cleaned, machines go before the control plane, the infrastructure after it.
 
 use base_flow::Flow;
@@ -200,7 +200,7 @@ fn control_plane(flow: &mut Draft<'_>) {
         .after([gone(ComponentId::ApiServer)]);
     flow.destroy(ComponentId::ResourceManager)
         .after([gone(ComponentId::ApiServer)]);
-    // Upstream leaves these to the namespace, which ends them all the same; here each component is taken away as it was
+    // Upstream leaves these to the namespace, which ends them all the same; here each component is deleted as it was
     // brought, so that one that outlives the namespace's end cannot be forgotten.
     for id in ComponentId::ALL.iter().copied() {
         if matches!(component(id).place(), Place::ControlPlane { .. }) {

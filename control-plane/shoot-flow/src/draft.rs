@@ -48,13 +48,13 @@ pub(crate) struct Draft<'f> {
     goal: &'f Goal,
 }
 
-/// What is said about one step.
+/// A step being written down.
 pub(crate) struct Line<'d> {
     step: StepBuilder<'d, ShootTask>,
     way: Way,
 }
 
-/// What is said about one group.
+/// A group being written down.
 pub(crate) struct GroupLine<'d> {
     group: GroupBuilder<'d, ShootTask>,
     way: Way,
@@ -78,7 +78,7 @@ impl<'f> Draft<'f> {
         }
     }
 
-    /// Whether the shoot falls asleep or sleeps.
+    /// Whether the shoot hibernates or is hibernated.
     pub(crate) fn hibernates(&self) -> bool {
         self.goal.way() == Way::Hibernate
     }

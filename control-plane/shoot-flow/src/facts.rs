@@ -74,11 +74,11 @@ pub struct DeletionFacts {
     pub control_plane_needed: bool,
 }
 
-/// What is there when a shoot falls asleep, or sleeps.
+/// What exists when a shoot hibernates, or is hibernated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HibernationFacts {
-    /// Its API server runs, or is meant to: its Deployment has replicas. A shoot that sleeps already, or was created asleep,
-    /// has no API to talk to.
+    /// Its API server runs, or is meant to: its Deployment has replicas. A shoot that is hibernated already, or was
+    /// created so, has no API to talk to.
     pub api_server_runs: bool,
 }
 
@@ -87,7 +87,7 @@ pub struct HibernationFacts {
 pub enum Goal {
     /// A running cluster as specified.
     Reconcile,
-    /// A cluster without machines and without a running control plane, whose data is kept.
+    /// A cluster without machines and without a running control plane, whose data is retained.
     Hibernate(HibernationFacts),
     /// A running cluster again.
     Wake,
@@ -101,16 +101,16 @@ pub enum Goal {
     ForceDelete,
 }
 
-/// What an extension object is asked for (contract E.2 of Gardener's extension API).
+/// The operation that is requested of an extension object (contract E.2 of Gardener's extension API).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtensionVerb {
-    /// To be as its spec says.
+    /// Bring it to its spec.
     Reconcile,
-    /// To be as its spec and its saved state say.
+    /// Bring it to its spec and its saved state.
     Restore,
-    /// To be let go without harm to what it stands for.
+    /// Release it without changing the resources behind it.
     Migrate,
-    /// To be gone, with what it stands for.
+    /// Delete it, with the resources behind it.
     Delete,
 }
 
@@ -131,8 +131,8 @@ impl Goal {
 }
 
 impl Way {
-    /// What extension objects are asked for on this way. Hibernation and waking are reconciliations: extensions read from
-    /// the Cluster which of them.
+    /// The operation that is requested of extension objects on this way. Hibernation and waking are reconciliations:
+    /// extensions read from the Cluster which of them.
     #[must_use]
     pub fn verb(self) -> ExtensionVerb {
         match self {

@@ -1,5 +1,6 @@
-//! The flow that makes a cluster run as specified, lays it to sleep or wakes it. The order is that of gardener/gardener
-//! v1.150 `pkg/gardenlet/controller/shoot/shoot/flow_reconcile.go`; every `after` below is an edge there, unless it says so.
+//! The flow that reconciles a cluster, hibernates it or wakes it up. The order is that of gardener/gardener
+//! v1.150 `pkg/gardenlet/controller/shoot/shoot/flow_reconcile.go`; every `after` below is an edge there, unless a
+//! comment says otherwise.
 
 use base_flow::Flow;
 use components_hosted::{ComponentId, Place, component};
@@ -152,7 +153,7 @@ fn etcd(flow: &mut Draft<'_>) {
         .after([deployed(ComponentId::Etcd)]);
 }
 
-/// The extensions that an API server finds when it comes up. A cluster that falls asleep has them handled once it is gone.
+/// The extensions that an API server finds when it comes up. A hibernating cluster has them handled once it is gone.
 fn extensions_before_api_server(flow: &mut Draft<'_>, before: &[Before]) {
     let timeout = flow.facts().extension_timeouts.before_api_server;
     flow.deploy(Point::BeforeApiServer).after(before.iter().copied());

@@ -132,7 +132,7 @@ fn waits_for_readiness(step: Step) -> bool {
     }
 }
 
-/// What a cluster that falls asleep does not get (flows.md, "hibernated").
+/// What a hibernating cluster does not get (flows.md, "hibernated").
 fn is_for_awake(step: Step) -> bool {
     match step {
         Step::Kind(kind, Verb::Deploy) => matches!(kind, Kind::InternalDnsRecord | Kind::ExternalDnsRecord),
@@ -152,7 +152,7 @@ fn is_for_awake(step: Step) -> bool {
     }
 }
 
-/// What works in the shoot, or has machines join it. A cluster that sleeps already has no API server for that.
+/// What works in the shoot, or has machines join it. A hibernated cluster has no API server for that.
 fn needs_api_server(step: Step) -> bool {
     match step {
         Step::Kind(kind, _) => matches!(kind, Kind::OperatingSystemConfig | Kind::Worker),
@@ -167,7 +167,7 @@ fn needs_api_server(step: Step) -> bool {
     }
 }
 
-/// What only a cluster that falls asleep gets. In a deletion, names go in any case.
+/// What only a hibernating cluster gets. A deletion removes DNS records in any case.
 fn is_for_asleep(step: Step) -> bool {
     matches!(
         step,

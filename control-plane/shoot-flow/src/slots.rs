@@ -64,7 +64,7 @@ impl ShootTask {
                 Kind::InternalDnsRecord | Kind::ExternalDnsRecord | Kind::Network | Kind::ContainerRuntime => {
                     Vec::new()
                 }
-                // In a deletion the infrastructure is not waited for: its object is asked.
+                // A deletion does not wait for the infrastructure: it reads the object.
                 Kind::ControlPlane if self.way == Way::Delete => Vec::new(),
                 Kind::ControlPlane => vec![Must(Slot::Infrastructure)],
                 Kind::OperatingSystemConfig => vec![Must(Slot::Secrets), Must(Slot::Connection)],

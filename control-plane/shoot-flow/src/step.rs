@@ -1,5 +1,5 @@
-//! What a flow is made of: a [`Step`] says what is done to what, a [`ShootTask`] is a step on the way to a goal. The order
-//! of the variants is the order in which running tasks and errors are shown.
+//! What a flow is made of: a [`Step`] is an action on a subject, a [`ShootTask`] is a step on the way to a goal. The
+//! order of the variants is the order in which running tasks and errors are shown.
 
 use base_flow::Name;
 use components_hosted::ComponentId;
@@ -23,7 +23,7 @@ macro_rules! closed {
 }
 
 closed! {
-    /// What is done to something that a flow brings about and takes away.
+    /// What is done to something that a flow deploys and destroys.
     Verb {
         /// Write the objects.
         Deploy,
@@ -222,7 +222,7 @@ pub(crate) fn gone(subject: impl Subject) -> Step {
 pub enum Way {
     /// To a running cluster as specified.
     Reconcile,
-    /// To a cluster that costs nothing but its volumes.
+    /// To a cluster that uses nothing but its volumes.
     Hibernate,
     /// Back from there.
     Wake,

@@ -182,7 +182,7 @@ fn view(set: &MachineSet) -> SetView {
     }
 }
 
-/// The template with the label that tells its set's machines from others.
+/// The template with the label that distinguishes its set's machines from others.
 fn labelled(template: &MachineTemplateSpec, hash: &str) -> MachineTemplateSpec {
     let mut template = template.clone();
     template

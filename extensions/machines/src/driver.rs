@@ -1,5 +1,5 @@
 //! What a provider writes: how one machine is made, looked at and removed. A driver never touches Machine
-//! objects and keeps nothing in memory that matters: it may be asked again after a crash at any call.
+//! objects and caches nothing in memory that matters: it may be called again after a crash at any call.
 
 use api_machine::{Machine, MachineClass};
 use api_meta::Fault;
@@ -37,10 +37,10 @@ pub struct Created {
     pub node_name: String,
 }
 
-/// What the provider says of a machine.
+/// What the provider reports of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DriverState {
-    /// It exists; the text says how it stands, if the provider tells more.
+    /// It exists; the text describes its state, if the provider reports more.
     Exists(Option<String>),
     /// It does not exist (any more).
     Gone,
@@ -49,7 +49,7 @@ pub enum DriverState {
 /// Makes, shows and removes machines of one provider.
 #[async_trait]
 pub trait Driver: Send + Sync + 'static {
-    /// What `provider` of this driver's MachineClasses says.
+    /// Value of `provider` in this driver's MachineClasses.
     fn provider(&self) -> &str;
 
     /// Makes the machine, or finds that it has been made already.

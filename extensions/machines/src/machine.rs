@@ -1,4 +1,4 @@
-//! The Machine controller: makes a machine by its driver, watches its node join, says what phase it is in, and
+//! The Machine controller: makes a machine by its driver, watches its node join, reports its phase, and
 //! takes it down: drain, driver, Node object, finalizer, in that order. It never makes a replacement: that is the
 //! MachineSet's.
 
@@ -44,7 +44,7 @@ pub(crate) fn class_key(namespace: Option<&str>, class: Option<&api_machine::Cla
     ObjectKey::namespaced(namespace.unwrap_or_default(), name)
 }
 
-/// Whether nobody wants to wait for it to go.
+/// Whether its deletion is forced.
 pub(crate) fn is_forced(machine: &Machine) -> bool {
     machine
         .labels()
@@ -53,7 +53,7 @@ pub(crate) fn is_forced(machine: &Machine) -> bool {
 }
 
 impl Machines {
-    /// One turn for one machine. What goes wrong stands in its status until a turn has something else to say.
+    /// One turn for one machine. An error stands in its status until a turn reports something else.
     pub(crate) async fn reconcile(self: Arc<Self>, known: Arc<Machine>) -> Result<Next, Fault> {
         let ended = self.turn(&known).await;
         if let Err(fault) = &ended
@@ -146,7 +146,7 @@ impl Machines {
         }
     }
 
-    /// Writes down what went wrong. The turn may have written the machine itself, so it is read anew.
+    /// Writes down what went wrong. The turn may have written the machine itself, so it is read again.
     async fn tell(&self, known: &Machine, fault: &Fault) -> Result<(), Fault> {
         let api: Api<Machine> = Api::namespaced(self.shared.client.clone(), &known.namespace().unwrap_or_default());
         let Some(machine) = read_again(&api, known).await? else {
@@ -257,7 +257,7 @@ impl Machines {
         remove_finalizer(api, machine, FINALIZER).await.map(|_| Next::Change)
     }
 
-    /// Empties the node, within the machine's drain time, and gives up at once when somebody forces the deletion.
+    /// Empties the node, within the machine's drain time, and gives up at once when the deletion is forced.
     async fn drain(&self, target: &Target, node: &Node, machine: &Machine) -> Result<(), Fault> {
         if plan::health_of(node).is_err() {
             // A dead kubelet ends no pods: waiting for it would only be waiting for the time-out.
@@ -289,7 +289,7 @@ impl Machines {
     }
 }
 
-/// The thing to do, for whoever reports why a machine is missing: the description is for people.
+/// The hint, for programs that report why a machine is missing: the description is for people.
 fn asking(verdict: &Verdict) -> Option<NodeCondition> {
     (!verdict.to_do.is_empty()).then(|| NodeCondition {
         type_: ACTION_REQUIRED.to_owned(),

@@ -101,7 +101,7 @@ impl Machines {
         }
     }
 
-    /// All MachineDeployments, for whoever waits for them.
+    /// All MachineDeployments, for callers that wait for them.
     pub fn deployments(&self) -> Cache<MachineDeployment> {
         self.deployments.clone()
     }
@@ -227,7 +227,7 @@ where
     }
 }
 
-/// The machines whose node has changed; all of the namespace when its nodes were listed anew.
+/// The machines whose node has changed; all of the namespace when its nodes were listed again.
 fn by_nodes(
     machines: &Cache<Machine>,
     changes: mpsc::UnboundedReceiver<MirrorChange>,

@@ -12,7 +12,7 @@ pub(crate) const PRIORITY_ANNOTATION: &str = "machinepriority.machine.sapcloud.i
 pub(crate) const PRIORITY_DEFAULT: i32 = 3;
 /// Annotation on a Node: the labels, annotations and taints that its machine's template has put there.
 pub(crate) const LAST_APPLIED_ANNOTATION: &str = "node.machine.sapcloud.io/last-applied-anno-labels-taints";
-/// Label on sets and their machines that tells the templates of one deployment apart.
+/// Label on sets and their machines that distinguishes the templates of one deployment.
 pub(crate) const TEMPLATE_HASH_LABEL: &str = "machine-template-hash";
 /// The Secret in a shoot's namespace with the kubeconfig for its nodes, in key `kubeconfig`.
 pub const SHOOT_ACCESS_SECRET: &str = "shoot-access-machine-controller-manager";

@@ -3,7 +3,7 @@
 
 use api_machine::MachineSpec;
 
-/// Takes over from `template` what a machine may have without being made anew.
+/// Takes over from `template` what a machine may have without being recreated.
 pub(crate) fn pass_on(template: &MachineSpec, machine: &mut MachineSpec) {
     let MachineSpec {
         class: _,
@@ -29,7 +29,7 @@ pub(crate) fn pass_on(template: &MachineSpec, machine: &mut MachineSpec) {
     machine.preserve_timeout = *preserve_timeout;
 }
 
-/// What is left of a template when all that is passed on is taken away: what makes its machines what they are.
+/// What is left of a template without all that is passed on: what makes its machines what they are.
 pub(crate) fn what_makes_it(template: &MachineSpec) -> MachineSpec {
     let mut left = template.clone();
     pass_on(&MachineSpec::default(), &mut left);

@@ -1,5 +1,5 @@
 //! The MachineSet controller: keeps a number of machines there, and passes on to them what of its template they may
-//! have without being made anew. It makes and deletes them by a fresh list, never by a mirror that
+//! have without being recreated. It makes and deletes them by a fresh list, never by a mirror that
 //! may not know its own last machines yet.
 
 mod plan;

@@ -1,4 +1,4 @@
-//! DNSRecord: names kept in memory, one entry per object, and filled again from the objects after a restart.
+//! DNSRecord: names held in memory, one entry per object, and filled again from the objects after a restart.
 
 mod server;
 mod zones;
@@ -13,7 +13,7 @@ pub(crate) use server::serve;
 pub(crate) use zones::Zones;
 use zones::{Entry, RecordType};
 
-/// Seconds an answer may be kept, unless the object says otherwise (the field's default).
+/// Seconds an answer may be cached, unless the object sets a time (the field's default).
 const TTL_SECONDS: u32 = 120;
 
 /// The actuator of DNSRecords.
@@ -69,7 +69,7 @@ fn entry_of(object: &DNSRecord) -> Result<Entry, Fault> {
     Entry::new(ObjectKey::of(object), &spec.name, type_, &spec.values, ttl_seconds)
 }
 
-/// The zone a name is in where nobody says: what is left without its first label.
+/// The zone a name is in where the object names none: what is left without its first label.
 fn zone_of(name: &str) -> String {
     let name = name.trim_end_matches('.');
     name.split_once('.').map_or(name, |(_, zone)| zone).to_owned()

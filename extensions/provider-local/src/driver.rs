@@ -1,5 +1,5 @@
 //! Machines are pods of the seed, in the shoot's namespace. A pod that has gone, or has ended, is a machine that
-//! does not exist. Nobody writes Node objects for them: what runs in the pod joins the shoot by itself.
+//! does not exist. No controller writes Node objects for them: what runs in the pod joins the shoot by itself.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -156,7 +156,7 @@ fn variable(name: &str, value: String) -> EnvVar {
     }
 }
 
-/// What a pod says about its machine.
+/// What a pod reports about its machine.
 fn state_of(pod: &Pod) -> DriverState {
     let status = pod.status.as_ref();
     match status.and_then(|status| status.phase.as_deref()) {
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ended_pod_is_no_machine_and_a_failing_one_says_why() {
+    fn an_ended_pod_is_no_machine_and_a_failing_one_reports_why() {
         let waiting = ContainerState {
             waiting: Some(ContainerStateWaiting {
                 reason: Some("CrashLoopBackOff".into()),

@@ -1,4 +1,4 @@
-//! Infrastructure: a network of the nodes' own, told apart from every other in the seed. There is no cloud behind
+//! Infrastructure: a network of the nodes' own, distinct from every other in the seed. There is no cloud behind
 //! it; the record of the network is a ConfigMap in the shoot's namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,7 +49,7 @@ impl Infrastructures {
         Self { others }
     }
 
-    /// The network it has, the one it is told to have, or a free one.
+    /// The network it has, the configured one, or a free one.
     fn network_of(
         &self,
         object: &Infrastructure,
@@ -57,9 +57,9 @@ impl Infrastructures {
         known: Option<&NetworkStatus>,
     ) -> Result<Ipv4Net, Fault> {
         let networking = cluster.shoot.spec.networking.as_ref();
-        let told = networking.and_then(|networking| networking.nodes.clone());
+        let shown = networking.and_then(|networking| networking.nodes.clone());
         let configured = config_of(object)?.networks.nodes;
-        if let Some(cidr) = told
+        if let Some(cidr) = shown
             .or(configured)
             .or_else(|| known.map(|network| network.cidr.clone()))
         {
@@ -153,7 +153,7 @@ fn subnets(network: Ipv4Net, zones: BTreeSet<String>, known: &[Subnet]) -> Resul
         .map(|part| part.to_string())
         .collect();
     let known: Vec<&Subnet> = known.iter().filter(|subnet| parts.contains(&subnet.cidr)).collect();
-    let kept = |zone: &str| known.iter().find(|subnet| subnet.zone == zone);
+    let retained = |zone: &str| known.iter().find(|subnet| subnet.zone == zone);
     let is_known = |part: &&String| known.iter().any(|subnet| subnet.cidr == **part);
     let former: Vec<&Subnet> = (known.iter().copied())
         .filter(|subnet| !zones.contains(&subnet.zone))
@@ -163,7 +163,10 @@ fn subnets(network: Ipv4Net, zones: BTreeSet<String>, known: &[Subnet]) -> Resul
     let mut subnets: Vec<Subnet> = zones
         .into_iter()
         .map_while(|zone| {
-            let cidr = kept(&zone).map(|subnet| &subnet.cidr).or_else(|| free.next())?.clone();
+            let cidr = retained(&zone)
+                .map(|subnet| &subnet.cidr)
+                .or_else(|| free.next())?
+                .clone();
             Some(Subnet { zone, cidr })
         })
         .collect();
@@ -182,7 +185,7 @@ fn subnets(network: Ipv4Net, zones: BTreeSet<String>, known: &[Subnet]) -> Resul
     Ok(subnets)
 }
 
-/// The address traffic comes from: out of the network that is reserved for examples, so that nobody is hit.
+/// The address traffic comes from: out of the network that is reserved for examples, so that no real host is hit.
 fn egress_of(namespace: &str) -> String {
     format!("203.0.113.{}/32", Sha256::digest(namespace)[1])
 }
@@ -275,37 +278,37 @@ mod tests {
     fn parts(network: &str, zones: &[&str], known: &[Subnet]) -> Result<(Vec<Subnet>, Vec<String>), Fault> {
         let zones = zones.iter().map(|name| (*name).to_owned()).collect();
         let made = subnets(network.parse().unwrap(), zones, known)?;
-        let said = made.iter().map(|subnet| format!("{} {}", subnet.zone, subnet.cidr));
-        let said = said.collect();
-        Ok((made, said))
+        let message = made.iter().map(|subnet| format!("{} {}", subnet.zone, subnet.cidr));
+        let message = message.collect();
+        Ok((made, message))
     }
 
     #[test]
     fn each_zone_gets_a_part_keeps_it_and_too_many_are_refused() {
-        let (made, said) = parts("10.3.0.0/16", &["c", "b"], &[]).unwrap();
-        assert_eq!(said, ["b 10.3.0.0/20", "c 10.3.16.0/20"]);
-        let (made, said) = parts("10.3.0.0/16", &["a", "c", "b"], &made).unwrap();
-        assert_eq!(said, ["a 10.3.32.0/20", "b 10.3.0.0/20", "c 10.3.16.0/20"]);
+        let (made, message) = parts("10.3.0.0/16", &["c", "b"], &[]).unwrap();
+        assert_eq!(message, ["b 10.3.0.0/20", "c 10.3.16.0/20"]);
+        let (made, message) = parts("10.3.0.0/16", &["a", "c", "b"], &made).unwrap();
+        assert_eq!(message, ["a 10.3.32.0/20", "b 10.3.0.0/20", "c 10.3.16.0/20"]);
         assert!(parts("10.3.0.0/20", &["a", "b"], &[]).is_err());
-        let (_, said) = parts("10.4.0.0/16", &["a"], &made).unwrap();
-        assert_eq!(said, ["a 10.4.0.0/20"], "of another network nothing is kept");
+        let (_, message) = parts("10.4.0.0/16", &["a"], &made).unwrap();
+        assert_eq!(message, ["a 10.4.0.0/20"], "of another network nothing is kept");
     }
 
     #[test]
-    fn no_zone_is_given_the_part_in_which_machines_of_another_may_stand_while_any_else_is_free() {
+    fn a_zones_former_range_is_reused_only_when_no_other_is_free() {
         let (made, _) = parts("10.3.0.0/18", &["a", "b", "c"], &[]).unwrap();
-        let (made, said) = parts("10.3.0.0/18", &["b"], &made).unwrap();
-        assert_eq!(said, ["b 10.3.16.0/20", "a 10.3.0.0/20", "c 10.3.32.0/20"]);
-        let (made, said) = parts("10.3.0.0/18", &["b", "d"], &made).unwrap();
+        let (made, message) = parts("10.3.0.0/18", &["b"], &made).unwrap();
+        assert_eq!(message, ["b 10.3.16.0/20", "a 10.3.0.0/20", "c 10.3.32.0/20"]);
+        let (made, message) = parts("10.3.0.0/18", &["b", "d"], &made).unwrap();
         assert_eq!(
-            said,
+            message,
             ["b 10.3.16.0/20", "d 10.3.48.0/20", "a 10.3.0.0/20", "c 10.3.32.0/20"]
         );
-        let (made, said) = parts("10.3.0.0/18", &["c", "d"], &made).unwrap();
-        assert_eq!(said[..2], ["c 10.3.32.0/20", "d 10.3.48.0/20"], "back where it was");
-        let (_, said) = parts("10.3.0.0/18", &["c", "d", "e"], &made).unwrap();
+        let (made, message) = parts("10.3.0.0/18", &["c", "d"], &made).unwrap();
+        assert_eq!(message[..2], ["c 10.3.32.0/20", "d 10.3.48.0/20"], "back where it was");
+        let (_, message) = parts("10.3.0.0/18", &["c", "d", "e"], &made).unwrap();
         assert_eq!(
-            said,
+            message,
             ["c 10.3.32.0/20", "d 10.3.48.0/20", "e 10.3.16.0/20", "a 10.3.0.0/20"]
         );
     }

@@ -16,7 +16,7 @@ use tokio::sync::OwnedMutexGuard;
 /// The environment variable with the machine's address in the network of its nodes.
 pub const MACHINE_ADDRESS_ENV: &str = "MACHINE_ADDRESS";
 
-/// What of a class's `providerSpec` says where its machines are.
+/// The part of a class's `providerSpec` that places its machines.
 #[derive(Deserialize)]
 struct Place {
     subnet: Ipv4Net,

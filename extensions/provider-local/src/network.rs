@@ -1,4 +1,4 @@
-//! Network: checks the shoot's networks and tells the shoot which they are. Pods of local nodes reach each other
+//! Network: checks the shoot's networks and reports them to the shoot. Pods of local nodes reach each other
 //! without a network plugin.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! What this provider tells itself through `providerStatus`: the Infrastructure writes it, ControlPlane and Worker
-//! read it back from their own specs. Nobody in between understands it.
+//! What this provider hands to itself through `providerStatus`: the Infrastructure writes it, ControlPlane and Worker
+//! read it back from their own specs. No component in between reads it.
 
 use api_meta::{ErrorCode, Fault, RawJson};
 use ipnet::Ipv4Net;

@@ -39,11 +39,11 @@ pub const KINDS: [ExtensionKind; 9] = [
 ];
 /// Its name in Leases, events and field managers.
 pub const EXTENSION_NAME: &str = "provider-local";
-/// The type it answers to unless told otherwise, as in Gardener's local setup.
+/// Its type by default, as in Gardener's local setup.
 const DEFAULT_TYPE: &str = "local";
-/// The type of its Extension kind unless told otherwise.
+/// The type of its Extension kind by default.
 const DEFAULT_EXTENSION_TYPE: &str = "local-ext";
-/// The image machines run unless told otherwise.
+/// The image that machines run by default.
 const DEFAULT_MACHINE_IMAGE: &str = concat!("orangery.dev/local-machine:v", env!("CARGO_PKG_VERSION"));
 
 /// How it is run.
@@ -60,10 +60,10 @@ pub struct Options {
     pub extension_type: String,
     /// The image that machines' pods run.
     pub machine_image: String,
-    /// Where DNS queries are answered, by UDP and TCP; port 0 takes a free one. None: names are kept and nobody
-    /// can ask for them.
+    /// Where DNS queries are answered, by UDP and TCP; port 0 takes a free one. None: names are stored and no client
+    /// can query them.
     pub dns_address: Option<SocketAddr>,
-    /// Told where DNS queries are answered, once they are.
+    /// Receives the address on which DNS queries are answered, once they are.
     pub dns_bound: Option<oneshot::Sender<SocketAddr>>,
     /// The folder that backup buckets are folders of.
     pub data_dir: PathBuf,

@@ -102,13 +102,13 @@ impl Workers {
             let machines: Vec<&Machine> = machines.iter().map(|machine| &**machine).collect();
             missing(&wanted, &deployments, &machines)
         };
-        let judge = |_: &Cache<MachineDeployment>| match look() {
+        let check = |_: &Cache<MachineDeployment>| match look() {
             None => Judgement::Done(()),
             Some(Missing { reason, .. }) => Judgement::NotYet(reason),
         };
         let joined = async {
             self.deployments
-                .wait_in(namespace, "machines to join", JOIN_TIMEOUT, judge)
+                .wait_in(namespace, "machines to join", JOIN_TIMEOUT, check)
                 .await
                 .map_err(|waited| {
                     // The deployment's own change is the last of a chain; the machines' reason may be newer than it.
@@ -121,18 +121,18 @@ impl Workers {
         };
         let saying = async {
             let mut changes = self.machines.subscribe_in(namespace);
-            let mut said = None;
+            let mut message = None;
             loop {
                 tokio::time::sleep(SAY_AFTER).await;
                 let reason = look().map(|missing| missing.reason);
-                if reason.is_some() && reason != said {
-                    let told = context
+                if reason.is_some() && reason != message {
+                    let reported = context
                         .say(object, &format!("Waiting: {}", reason.as_deref().unwrap_or_default()))
                         .await;
-                    if let Err(fault) = told {
+                    if let Err(fault) = reported {
                         tracing::debug!("{fault}");
                     }
-                    said = reason;
+                    message = reason;
                 }
                 changes.next().await;
             }
@@ -148,12 +148,12 @@ impl Workers {
     async fn remove_stale(&self, context: &Context, namespace: &str, keep: &[Planned]) -> Result<(), Fault> {
         let ours = format!("{MADE_FOR_LABEL}={MADE_FOR}");
         let deployments: Api<MachineDeployment> = Api::namespaced(context.client.clone(), namespace);
-        let kept: BTreeSet<String> = keep.iter().map(|plan| plan.deployment.name_any()).collect();
+        let retained: BTreeSet<String> = keep.iter().map(|plan| plan.deployment.name_any()).collect();
         let stale: BTreeSet<String> = list(&deployments, &ours)
             .await?
             .iter()
             .map(|deployment| deployment.name_any())
-            .filter(|name| !kept.contains(name))
+            .filter(|name| !retained.contains(name))
             .collect();
         for name in &stale {
             delete(&deployments, name).await?;
@@ -161,26 +161,26 @@ impl Workers {
         if !stale.is_empty() {
             self.wait_gone(context, namespace, &stale).await?;
         }
-        let kept: BTreeSet<String> = keep.iter().map(|plan| plan.class.name_any()).collect();
-        self.wait_unused(context, namespace, &kept).await?;
+        let retained: BTreeSet<String> = keep.iter().map(|plan| plan.class.name_any()).collect();
+        self.wait_unused(context, namespace, &retained).await?;
         let classes: Api<MachineClass> = Api::namespaced(context.client.clone(), namespace);
         let secrets: Api<Secret> = Api::namespaced(context.client.clone(), namespace);
         for name in list(&classes, &ours).await?.iter().map(|class| class.name_any()) {
-            if !kept.contains(&name) {
+            if !retained.contains(&name) {
                 delete(&classes, &name).await?;
             }
         }
         for name in list(&secrets, &ours).await?.iter().map(|secret| secret.name_any()) {
-            if !kept.contains(&name) {
+            if !retained.contains(&name) {
                 delete(&secrets, &name).await?;
             }
         }
         Ok(())
     }
 
-    /// Waits until no machine set is of a class that is not among `kept`: a machine can only be removed by its
+    /// Waits until no machine set is of a class that is not among `retained`: a machine can only be removed by its
     /// class.
-    async fn wait_unused(&self, context: &Context, namespace: &str, kept: &BTreeSet<String>) -> Result<(), Fault> {
+    async fn wait_unused(&self, context: &Context, namespace: &str, retained: &BTreeSet<String>) -> Result<(), Fault> {
         let what = "replaced machines to go";
         let unused = self.sets.wait_in(namespace, what, REMOVAL_TIMEOUT, |sets| {
             let old = sets.list_in(namespace).into_iter().find(|set| {
@@ -188,7 +188,7 @@ impl Workers {
                 let class = spec
                     .and_then(|spec| spec.class.as_ref())
                     .and_then(|class| class.name.as_ref());
-                class.is_some_and(|class| !kept.contains(class))
+                class.is_some_and(|class| !retained.contains(class))
             });
             old.map_or(Judgement::Done(()), |set| {
                 Judgement::NotYet(format!("still there: {}", set.name_any()))
@@ -228,7 +228,7 @@ impl Workers {
         context.unless_obsolete(async { gone.await.map_err(Fault::from) }).await
     }
 
-    /// Marks all machines so that nobody waits for their nodes: the cluster goes as a whole.
+    /// Marks all machines so that no drain waits for their nodes: the cluster goes as a whole.
     async fn force_machines(&self, context: &Context, namespace: &str) -> Result<(), Fault> {
         let machines: Api<Machine> = Api::namespaced(context.client.clone(), namespace);
         let ours = format!("{MADE_FOR_LABEL}={MADE_FOR}");

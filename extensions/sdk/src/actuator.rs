@@ -1,4 +1,4 @@
-//! What an extension author writes: an [`Actuator`] for each kind, and, where somebody else is primary, an
+//! What an extension author writes: an [`Actuator`] for each kind, and, where another extension is primary, an
 //! [`Observer`] that only adds conditions. They never touch annotations, finalizers or the common status: the
 //! reconciler around them does.
 
@@ -51,7 +51,7 @@ impl<K: ExtensionObject> Outcome<K> {
 /// Does the work for one kind and type. Every method may be cut off at any await and is then called again.
 #[async_trait]
 pub trait Actuator<K: ExtensionObject>: Send + Sync + 'static {
-    /// Makes things as `object` says. Called for Create and Reconcile; idempotent.
+    /// Reconciles the resources behind `object`. Called for Create and Reconcile; idempotent.
     async fn reconcile(&self, context: &Context, object: &K) -> Result<Outcome<K>, Fault>;
 
     /// Takes down what `reconcile` made. Fine when there is nothing.
@@ -78,7 +78,7 @@ fn not_yet<K: ExtensionObject>(what: &str) -> Fault {
         .hint(format!("use a version of the extension that can {what}"))
 }
 
-/// Looks at objects another extension is primary for, and says what it sees.
+/// Looks at objects another extension is primary for, and reports what it sees.
 #[async_trait]
 pub trait Observer<K: ExtensionObject>: Send + Sync + 'static {
     /// The conditions to be shown on `object`.

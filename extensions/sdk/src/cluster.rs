@@ -50,7 +50,7 @@ impl ClusterView {
         &self.object
     }
 
-    /// The gardener gave up on the shoot until somebody changes it: extensions leave its objects alone.
+    /// The gardener gave up on the shoot until it changes: extensions leave its objects alone.
     pub fn is_failed(&self) -> bool {
         let last = self
             .shoot
@@ -60,7 +60,7 @@ impl ClusterView {
         last.is_some_and(|last| last.state == LastOperationState::Failed)
     }
 
-    /// Somebody wants the shoot gone even if things stay behind in the cloud.
+    /// The deletion is forced: the shoot goes even if resources stay behind in the cloud.
     pub fn is_force_deleted(&self) -> bool {
         let annotation = self.shoot.metadata.annotations.as_ref();
         annotation
@@ -68,7 +68,7 @@ impl ClusterView {
             .is_some_and(|value| value == "true")
     }
 
-    /// The shoot is asleep or asked to sleep.
+    /// The shoot is hibernated or is to hibernate.
     pub fn is_hibernated(&self) -> bool {
         self.shoot
             .spec

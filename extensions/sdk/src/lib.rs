@@ -1,5 +1,5 @@
 //! What an extension is written with: an actuator per kind, and everything around it: which objects concern it,
-//! which operation is asked for, annotations, finalizers, status, retries, heartbeat (contract of
+//! which operation is requested, annotations, finalizers, status, retries, heartbeat (contract of
 //! gardener/gardener v1.150 docs/extensions and extensions/pkg). It knows no provider.
 
 mod actuator;

@@ -1,4 +1,4 @@
-//! What an extension is asked to do with an object, read from the object alone. Pure.
+//! Which operation is requested of an extension for an object, read from the object alone. Pure.
 //! Source: gardener/gardener v1.150 pkg/api/core/v1beta1/helper (ComputeOperationType) and
 //! `extensions/pkg/controller/KIND/reconciler.go`.
 
@@ -63,9 +63,9 @@ impl Operation {
 pub(crate) struct Facts<'a> {
     /// The value of `gardener.cloud/operation`.
     pub(crate) annotation: Option<&'a str>,
-    /// When somebody last asked: the annotation `gardener.cloud/timestamp`.
+    /// When an operation was requested last: the annotation `gardener.cloud/timestamp`.
     pub(crate) requested: Option<Timestamp>,
-    /// Whether its deletion is confirmed: what was asked then is the deletion, which follows.
+    /// Whether its deletion is confirmed: the request is then the deletion, which follows.
     pub(crate) confirmed: bool,
     pub(crate) deleting: bool,
     pub(crate) generation: i64,
@@ -78,7 +78,7 @@ pub(crate) struct Facts<'a> {
 /// Why an object is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leave {
-    /// Its last operation succeeded and nobody asked for another.
+    /// Its last operation succeeded and no other is requested.
     Settled,
     /// It waits for its state to be written.
     WaitsForState,
@@ -99,18 +99,18 @@ impl fmt::Display for Leave {
     }
 }
 
-pub(crate) fn judge(facts: &Facts<'_>) -> Result<Operation, Leave> {
+pub(crate) fn decide(facts: &Facts<'_>) -> Result<Operation, Leave> {
     if facts.annotation == Some(operation::WAIT_FOR_STATE) {
         return Err(Leave::WaitsForState);
     }
-    let asked = matches!(
+    let request = matches!(
         facts.annotation,
         Some(operation::RECONCILE | operation::MIGRATE | operation::RESTORE)
     );
     let succeeded = facts
         .last_operation
         .is_some_and(|last| last.state == LastOperationState::Succeeded);
-    if !asked && !unanswered(facts) && !facts.deleting && succeeded && facts.observed_generation == facts.generation {
+    if !request && !unanswered(facts) && !facts.deleting && succeeded && facts.observed_generation == facts.generation {
         return Err(Leave::Settled);
     }
     let operation = operation_of(facts);
@@ -127,7 +127,7 @@ pub(crate) fn judge(facts: &Facts<'_>) -> Result<Operation, Leave> {
 }
 
 /// Whether a request was taken off the object by a process that ended before it wrote so much as "Processing".
-/// Statuses tell whole seconds.
+/// Statuses have whole seconds.
 fn unanswered(facts: &Facts<'_>) -> bool {
     let answered = facts.last_operation.map(|last| last.last_update_time.0.as_second());
     let requested = facts.requested.map(Timestamp::as_second);
@@ -168,7 +168,7 @@ pub(crate) fn noted<'a, K: kube::Resource>(object: &'a K, key: &str) -> Option<&
     object.meta().annotations.as_ref()?.get(key).map(String::as_str)
 }
 
-/// When somebody last asked for an operation.
+/// When an operation was requested last.
 pub(crate) fn requested_at<K: kube::Resource>(object: &K) -> Option<Timestamp> {
     noted(object, annotations::TIMESTAMP)?.parse().ok()
 }
@@ -195,7 +195,7 @@ mod tests {
             held: true,
             ..Facts::default()
         };
-        assert_eq!(judge(&facts), expected, "{facts:?}");
+        assert_eq!(decide(&facts), expected, "{facts:?}");
     }
 
     use LastOperationState::{Error, Processing, Succeeded};
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_nobody_answered_is_done_and_one_of_the_same_second_counts_as_answered() {
+    fn an_unanswered_request_is_done_and_one_of_the_same_second_is_answered() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let mut done = last(Type::Reconcile, Succeeded);
         done.last_update_time.0 = at("2026-01-01T00:00:10Z");
@@ -244,13 +244,13 @@ mod tests {
             last_operation: Some(&done),
             ..Facts::default()
         };
-        assert_eq!(judge(&facts("2026-01-01T00:00:10.9Z")), Err(Leave::Settled));
-        assert_eq!(judge(&facts("2026-01-01T00:00:11Z")), Ok(Operation::Reconcile));
+        assert_eq!(decide(&facts("2026-01-01T00:00:10.9Z")), Err(Leave::Settled));
+        assert_eq!(decide(&facts("2026-01-01T00:00:11Z")), Ok(Operation::Reconcile));
         let confirmed = Facts {
             confirmed: true,
             ..facts("2026-01-01T00:00:11Z")
         };
-        assert_eq!(judge(&confirmed), Err(Leave::Settled));
+        assert_eq!(decide(&confirmed), Err(Leave::Settled));
     }
 
     #[test]
@@ -279,7 +279,7 @@ mod tests {
             deleting: true,
             ..Facts::default()
         };
-        assert_eq!(judge(&foreign), Err(Leave::NotHeld));
+        assert_eq!(decide(&foreign), Err(Leave::NotHeld));
         let done = last(Type::Reconcile, Succeeded);
         let changed = Facts {
             generation: 3,
@@ -287,6 +287,6 @@ mod tests {
             last_operation: Some(&done),
             ..Facts::default()
         };
-        assert_eq!(judge(&changed), Ok(Operation::Reconcile));
+        assert_eq!(decide(&changed), Ok(Operation::Reconcile));
     }
 }

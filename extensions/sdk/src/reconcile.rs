@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::actuator::{Actuator, Context, Observer, Obsolete, Outcome};
 use crate::cluster::ClusterView;
-use crate::operation::{Facts, Operation, annotation_of, judge, noted, requested_at};
+use crate::operation::{Facts, Operation, annotation_of, decide, noted, requested_at};
 use crate::status::{begin, edit_status, fail, put_outcome, put_state, succeed};
 
 /// One operation may take this long (upstream limits infrastructures, workers and bastions to it).
@@ -92,16 +92,16 @@ impl<K: ExtensionObject> Primary<K> {
 
     /// One turn for one object.
     pub(crate) async fn reconcile(self: Arc<Self>, known: Arc<K>) -> Result<Next, Fault> {
-        if judge(&self.facts(&known)).is_err() {
+        if decide(&self.facts(&known)).is_err() {
             return Ok(Next::Change);
         }
         let api = api_of(&self.shared.client, &*known);
         let name = known.meta().name.clone().unwrap_or_default();
-        // What we know may be older than our own last write, and then seem to ask for more.
+        // What we know may be older than our own last write, and then seem to request more.
         let Some(object) = get(&api, &name).await? else {
             return Ok(Next::Change);
         };
-        let operation = match judge(&self.facts(&object)) {
+        let operation = match decide(&self.facts(&object)) {
             Ok(operation) => operation,
             Err(reason) => {
                 tracing::debug!(kind = K::KIND, name, "left alone: {reason}");
@@ -187,7 +187,7 @@ impl<K: ExtensionObject> Primary<K> {
         }
     }
 
-    /// Says in the status what went wrong. A status that cannot be written is logged: the fault itself is what
+    /// Reports in the status what went wrong. A status that cannot be written is logged: the fault itself is what
     /// counts.
     async fn report(&self, api: &Api<K>, object: &K, operation: Operation, fault: &Fault) {
         let generation = object.meta().generation.unwrap_or_default();
@@ -222,7 +222,7 @@ async fn without_operation<K: ExtensionObject>(api: &Api<K>, object: K, operatio
     Ok(patch_changed(api, &object, &after).await?.unwrap_or(after))
 }
 
-/// Cancels `obsolete` once the object is asked to be something else than what is being worked on.
+/// Cancels `obsolete` once the object requests something else than what is being worked on.
 async fn watch_for_change<K: ExtensionObject>(
     cache: Cache<K>,
     object: &K,
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_change_that_came_before_anybody_listened_makes_the_work_pointless() {
+    async fn a_change_before_the_subscription_makes_the_work_obsolete() {
         let embedded = embedded().await;
         let client = embedded.admin();
         let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());

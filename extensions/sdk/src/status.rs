@@ -15,7 +15,7 @@ use crate::operation::{Operation, requested_at};
 const PROGRESS_BEGUN: i32 = 1;
 /// Progress shown when it failed (upstream's value).
 const PROGRESS_FAILED: i32 = 50;
-/// How often a status is written anew on a fresh copy when others keep writing it.
+/// How often a status is rewritten on a fresh copy when others keep writing it.
 const ATTEMPTS_MAX: usize = 5;
 
 /// Writes what `edit` changes in the status of `object`; on a conflict on a fresh copy again.
@@ -60,7 +60,7 @@ fn last_operation(
 
 /// No answer is older than its request: gardenlet would wait for another one, for as long as a clock was put back.
 fn answered<K: ExtensionObject>(object: &K, now: Timestamp) -> Timestamp {
-    requested_at(object).map_or(now, |asked| now.max(asked))
+    requested_at(object).map_or(now, |requested| now.max(requested))
 }
 
 /// Work has begun. The last error stays until an attempt succeeds, the observed generation until one ends.
@@ -140,7 +140,7 @@ pub(crate) fn succeed<K: ExtensionObject>(object: &mut K, operation: Operation, 
     *status.observed_generation = Some(generation);
 }
 
-/// Writes what an actuator has to say.
+/// Writes what an actuator reports.
 pub(crate) fn put_outcome<K: ExtensionObject>(object: &mut K, outcome: &Outcome<K>) {
     let Outcome {
         provider_status,
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_thing_to_do_is_a_condition_for_as_long_as_the_error_stands() {
+    fn the_hint_is_a_condition_as_long_as_the_error_exists() {
         let mut object = Infrastructure::default();
         let asks = |object: &mut Infrastructure| {
             let status = object.common_status();

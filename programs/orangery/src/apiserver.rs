@@ -1,5 +1,5 @@
-//! `orangery apiserver`: a bare Kubernetes for a person or a test. Writes its kubeconfig, says in one line where it is,
-//! and runs until it is told to stop.
+//! `orangery apiserver`: a bare Kubernetes for a person or a test. Writes its kubeconfig, prints in one line where it is,
+//! and runs until it is stopped.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -76,7 +76,7 @@ pub(crate) async fn run(
     ended
 }
 
-/// What the node runs: programs of this machine where they are asked for, and it pretends to run all else. `address`: where
+/// What the node runs: programs of this machine where `--images` names them, and simulates all else. `address`: where
 /// the API server listens.
 async fn catalogue(
     arguments: &cli::Apiserver,
@@ -96,7 +96,7 @@ async fn catalogue(
     Ok(programs.add_to(catalogue))
 }
 
-/// The audit log and what belongs into it, if it is asked for.
+/// The audit log and its policy, if flags enable it.
 fn audit(arguments: &cli::Apiserver) -> Result<Option<(AuditPolicy, AuditFile)>, Fault> {
     let (Some(log), Some(policy)) = (&arguments.audit_log_path, &arguments.audit_policy_file) else {
         return Ok(None);
@@ -117,7 +117,7 @@ fn audit(arguments: &cli::Apiserver) -> Result<Option<(AuditPolicy, AuditFile)>,
     Ok(Some((read, file)))
 }
 
-/// How kubelets are asked. Errors: a file that cannot be read.
+/// How kubelets are accessed. Errors: a file that cannot be read.
 fn kubelets(flags: &cli::Kubelets) -> Result<KubeletAccess, Fault> {
     let certificate = read_pem(
         "--kubelet-client-certificate",

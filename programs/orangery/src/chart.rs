@@ -17,7 +17,7 @@ const QUICK: Duration = Duration::from_millis(500);
 /// Between two changes of the line.
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// Does what is asked, and prints to `out`.
+/// Runs the command, and prints to `out`.
 ///
 /// # Errors
 /// A chart or values that are not there or that Helm refuses, each with one thing to do; `out` takes no more.
@@ -73,7 +73,7 @@ async fn print_registration(arguments: &cli::ChartRegistration, out: &mut dyn Wr
 
 fn print(out: &mut dyn Write, text: &str) -> Result<(), Fault> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // Whoever reads has seen enough.
+        // The reader has closed the pipe.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(|error| Fault::user(format!("cannot print to standard output: {error}"))),
     }
@@ -136,7 +136,7 @@ impl Fetching {
     }
 }
 
-/// A line that tells how far a chart has come, if it takes long.
+/// A progress line of a chart's download, if it takes long.
 fn watcher(name: &str, console: Console) -> Watcher {
     let name = name.to_owned();
     let next = Mutex::new(Instant::now() + QUICK);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_told_in_tenths() {
+    fn progress_is_printed_in_tenths() {
         assert_eq!(progress(3 << 19, Some(10 << 20)), "1.5 of 10.0 MiB");
         assert_eq!(progress(1, None), "0.0 MiB");
     }

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-/// Writes each line where it goes anyway, and to the log of the container whose code says it.
+/// Writes each line where it goes anyway, and to the log of the container whose code logs it.
 pub(crate) struct Both<W>(pub(crate) W);
 
 impl<W: Write> Write for Both<W> {

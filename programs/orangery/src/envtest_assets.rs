@@ -20,7 +20,7 @@ pub(crate) fn write(folder: &Path, console: &Console) -> Result<(), Fault> {
     for name in Program::ALL.map(Program::name) {
         let path = folder.join(name);
         match std::fs::symlink_metadata(&path) {
-            // Somebody else's program is not ours to replace.
+            // A foreign program is not ours to replace.
             Ok(found) if !found.is_symlink() => {
                 return Err(
                     Fault::user(format!("there is a {name} in {} already", folder.display()))

@@ -1,5 +1,5 @@
 //! `orangery garden`: the garden's API alone, for a person or a test. No seed, no gardenlet, no extension: Shoots are
-//! stored, judged and scheduled, and nothing makes clusters of them.
+//! stored, validated and scheduled, and nothing makes clusters of them.
 
 use std::collections::BTreeSet;
 
@@ -85,7 +85,7 @@ async fn run_on(
     serve::serve(cluster, place, NAME, stop, console).await
 }
 
-/// Starts Gardener's controllers and its scheduler, those that are asked for.
+/// Starts Gardener's controllers and its scheduler, those that are selected.
 fn start(cluster: &Cluster, controllers: &BTreeSet<GardenController>) -> Result<(), Fault> {
     let of_gardener: BTreeSet<_> = controllers
         .iter()

@@ -1,4 +1,4 @@
-//! `orangery kubeconfig`: prints a kubeconfig. It reads the files that `up` wrote and asks the garden; it never
+//! `orangery kubeconfig`: prints a kubeconfig. It reads the files that `up` wrote and sends requests to the garden; it never
 //! signs anything itself.
 
 use api_meta::Fault;
@@ -10,7 +10,7 @@ use crate::cli::{self, KubeconfigOf};
 /// The text that the command prints.
 ///
 /// # Errors
-/// A file that is missing or no kubeconfig, a garden that does not answer or refuses: each says what to do.
+/// A file that is missing or no kubeconfig, a garden that does not answer or refuses: each error has a hint.
 pub async fn text(arguments: &cli::Kubeconfig) -> Result<String, Fault> {
     let data_dir = &arguments.data_dir;
     match &arguments.of {

@@ -1,5 +1,5 @@
-//! What the binary `orangery` shares with tests: its command line, and `why`, which scenarios ask about their Shoots. Each
-//! command is a file of the binary.
+//! What the binary `orangery` shares with tests: its command line, and `why`, which scenarios run for their Shoots.
+//! Each command is a file of the binary.
 
 pub mod cli;
 pub mod kubeconfig;

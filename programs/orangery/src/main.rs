@@ -28,14 +28,14 @@ use tokio::time::Instant;
 
 use container_logs::Both;
 
-/// Hundreds of control planes on as many threads: the allocator of the C library kept half of all memory as holes, and
-/// gave nothing back when they went.
+/// Hundreds of control planes on as many threads: the allocator of the C library retained half of all memory as holes,
+/// and gave nothing back when they went.
 #[cfg(not(feature = "system-allocator"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Warnings alone: what a person waits for is printed; RUST_LOG shows more. What the client library says of failed
-/// calls, the part that called says too.
+/// Warnings alone: what a person waits for is printed; RUST_LOG shows more. What the client library logs of failed
+/// calls, the calling part logs too.
 const LOGS: &str = "warn,kube_runtime::watcher=off,kube_client::client::builder=off";
 
 fn main() -> ExitCode {
@@ -100,7 +100,7 @@ fn describe(fault: &Fault) -> String {
 const SAME_WISH: Duration = Duration::from_secs(1);
 
 /// Done with Ctrl-C, or SIGTERM from a supervisor; both are taken from here on, however late the answer is looked at.
-/// Whoever asks a second time does not want to wait for an orderly end.
+/// A second signal ends the process without an orderly end.
 fn interrupted() -> impl Future<Output = ()> {
     let mut signals = Signals::listen();
     async move {
@@ -114,7 +114,7 @@ fn interrupted() -> impl Future<Output = ()> {
     }
 }
 
-/// The signals that ask for an end; none of a kind that cannot be listened to.
+/// The signals that request an end; none of a kind that cannot be listened to.
 struct Signals([Option<Signal>; 2]);
 
 impl Signals {
@@ -131,7 +131,7 @@ impl Signals {
         }
     }
 
-    /// Somebody asks once more. However late this is looked at, the one who asked first is not taken for two.
+    /// Waits for a second signal. However late it is polled, the first request is not counted twice.
     async fn again(&mut self, asked: Instant) {
         loop {
             self.next().await;
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn one_who_asked_once_is_not_taken_for_two_however_late_one_looks() {
+    async fn one_signal_is_not_counted_twice_however_late_it_is_polled() {
         let asked = Instant::now();
         tokio::time::advance(SAME_WISH * 3).await;
         let mut nobody = Signals([None, None]);

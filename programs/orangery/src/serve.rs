@@ -13,7 +13,7 @@ use landscape_terminal::Console;
 /// How long parts may take to end: twice what a node gives its pods.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Writes the kubeconfig of `part`, says that the cluster is ready, and runs it until `stop` is done.
+/// Writes the kubeconfig of `part`, prints that the cluster is ready, and runs it until `stop` is done.
 ///
 /// # Errors
 /// The kubeconfig cannot be written.

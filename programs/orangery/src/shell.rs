@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_below_another_has_a_page_of_its_own_and_an_unknown_one_is_told_what_there_is() {
+    fn a_nested_command_has_a_page_and_an_unknown_one_lists_what_exists() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let page = manual(&words("kubeconfig shoot")).unwrap();
         assert!(page.contains(".TH") && page.contains("valid for an hour"), "{page}");

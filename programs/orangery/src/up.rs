@@ -1,5 +1,5 @@
-//! `orangery up`: a landscape for a person. Writes kubeconfigs, says what to type next, follows the example Shoot,
-//! and runs until it is told to stop.
+//! `orangery up`: a landscape for a person. Writes kubeconfigs, prints what to type next, follows the example Shoot,
+//! and runs until it is stopped.
 
 use std::path::Path;
 use std::time::Duration;
@@ -29,7 +29,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(10);
 /// # Errors
 /// A data folder that cannot be written, a port that is taken; at the end, an example that has failed.
 pub(crate) async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, console: &Console) -> Result<(), Fault> {
-    // Where there is a folder, it tells who is in the way. Where there is none, none is made in vain.
+    // An existing folder shows which process holds it. Where there is none, none is made for a port that is taken.
     let fresh = !arguments.data_dir.exists();
     if fresh {
         server_state::vacant(arguments.port).await?;
@@ -57,7 +57,7 @@ pub(crate) async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, con
     ended
 }
 
-/// The landscape that is asked for. Without a count of seeds, it has as many as the state in the folder.
+/// The landscape of these arguments. Without a count of seeds, it has as many as the state in the folder.
 fn settings(arguments: &cli::Up, folder: &Path) -> Result<Settings, Fault> {
     let kept = match arguments.memory {
         true => 0,
@@ -144,7 +144,7 @@ async fn show(
             broken.iter().for_each(|one| console.say(&not_healthy(one)));
         }
         Err(fault) => {
-            // Whoever is to mend it needs the landscape.
+            // Diagnosis needs the landscape.
             console.say(&format!("not ready, and goes on trying: {fault}"));
             return Ok(Err(fault));
         }
@@ -194,7 +194,7 @@ fn kept_where(arguments: &cli::Up) -> String {
     }
 }
 
-/// What a person would type next. `example`: whether it came up, if it was asked for.
+/// What a person would type next. `example`: whether it came up, if it was requested.
 fn next_commands(data_dir: &Path, example: Option<bool>) -> String {
     let data_dir = folder::absolute(data_dir);
     let garden = kubeconfig::path(&data_dir, "garden");

@@ -1,4 +1,4 @@
-//! `orangery why`: asks what blocks a Shoot or a ControllerInstallation and prints the answer. What is found and how it is
+//! `orangery why`: finds what blocks a Shoot or a ControllerInstallation and prints it. What is found and how it is
 //! worded is the crate `control-plane-diagnosis`; here are its arguments, the kubeconfigs and the exit code.
 
 use std::io::{IsTerminal, Write};
@@ -15,13 +15,13 @@ use kube::config::Kubeconfig;
 use crate::cli::{self, OutputForm, Subject};
 use crate::kubeconfig;
 
-/// The exit code when something blocks the Shoot, or nobody can tell.
+/// The exit code when something blocks the Shoot, or its state is unknown.
 pub const EXIT_BLOCKED: u8 = 3;
 
 /// Runs the command; gives the exit code.
 ///
 /// # Errors
-/// A Shoot that does not exist, a garden that cannot be asked: each says what to do.
+/// A Shoot that does not exist, a garden that does not answer: each error has a hint.
 pub async fn run(arguments: &cli::Why, out: &mut impl Write) -> Result<u8, Fault> {
     let access = access(&arguments.data_dir)?;
     let now = Clock::real().now();
@@ -45,7 +45,7 @@ pub async fn run(arguments: &cli::Why, out: &mut impl Write) -> Result<u8, Fault
             serde_json::to_string_pretty(&answer).map_err(|error| Fault::bug(error.to_string()))? + "\n"
         }
     };
-    // Whoever read this may have gone.
+    // The reader may have closed the pipe.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     Ok(exit_code(&answer))
 }
@@ -69,7 +69,7 @@ fn access(data_dir: &Path) -> Result<Access, Fault> {
     })
 }
 
-/// 0 while what was asked about is as it should be or is on its way.
+/// 0 while the object is healthy or progressing.
 #[must_use]
 pub fn exit_code(answer: &Answer) -> u8 {
     match answer.state {

@@ -1,5 +1,6 @@
 //! `orangery chart render oci://...` beside `helm template oci://...`: the same objects for charts in a real registry with TLS and a
-//! password, and what is said of those that are not there. Run by `cargo xtask test registry`, which prepares both programs.
+//! password, and the errors for those that do not exist. Run by `cargo xtask test registry`, which prepares both
+//! programs.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
 use std::fs::{self, Permissions};
@@ -258,7 +259,7 @@ esac
 "#;
 
 #[test]
-fn credentials_that_a_program_keeps_are_asked_of_it_as_helm_asks() {
+fn credentials_of_a_helper_are_requested_as_helm_does() {
     let (registry, helm) = (Registry::start().unwrap(), Helm::find().unwrap());
     helm.push(&registry, "web", "1.0.0", &FILES).unwrap();
     let host = registry.host();
@@ -321,7 +322,7 @@ fn credentials_that_a_program_keeps_are_asked_of_it_as_helm_asks() {
         let refused = said(&orangery(&helm, &words, ""));
         assert!(refused.contains(wanted) && !refused.contains("hush"), "{refused}");
     }
-    // A program of the current folder is nobody's helper.
+    // A program of the current folder is no credential helper.
     let helm = helm.with_variables(vec![("PATH", ".:bin:/usr/bin:/bin".to_owned())]);
     let refused = said(&orangery(&helm, &words, ""));
     assert!(refused.contains("which is not in PATH"), "{refused}");

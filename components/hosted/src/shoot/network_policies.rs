@@ -1,4 +1,4 @@
-//! Network policies of a shoot's `kube-system`: nothing is allowed but what pods ask for by labels (gardener/gardener
+//! Network policies of a shoot's `kube-system`: nothing is allowed but what pods request by labels (gardener/gardener
 //! v1.150 `pkg/component/shoot/system`). Those of components that do not exist here, name server and VPN, are left out.
 
 use std::collections::BTreeMap;

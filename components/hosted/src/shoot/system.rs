@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{Object, network_policies};
 
-/// What the system objects say about the shoot.
+/// What the system objects contain about the shoot.
 #[derive(Clone, Debug)]
 pub struct SystemSettings {
     /// Name of the Shoot.
@@ -96,7 +96,8 @@ pub fn namespace_objects() -> Vec<Object> {
     })]
 }
 
-/// Roles of the shoot's people, priorities, network policies of its `kube-system`, and what the shoot says about itself.
+/// Roles of the shoot's people, priorities, network policies of its `kube-system`, and the ConfigMap with facts about
+/// the shoot.
 #[must_use]
 pub fn system_objects(settings: &SystemSettings) -> Vec<Object> {
     let mut objects = vec![
@@ -207,7 +208,7 @@ fn shoot_info(settings: &SystemSettings) -> Object {
     })
 }
 
-/// The shoot's identity, for whoever runs in it.
+/// The shoot's identity, for programs that run in it.
 #[must_use]
 pub fn cluster_identity_objects(identity: &str) -> Vec<Object> {
     vec![json!({

@@ -176,9 +176,9 @@ async fn an_extension_is_installed_once_available_and_follows_its_deployment() {
     let installed = landscape
         .until("Installed", ConditionStatus::True, "InstallationSuccessful")
         .await;
-    let told = installed.status.unwrap().provider_status.unwrap();
+    let reported = installed.status.unwrap().provider_status.unwrap();
     let wanted = r#"{"deployment":"some","image":"one","namespace":"extension-some-x7z","serviceAccount":"some"}"#;
-    assert_eq!(told.get(), wanted);
+    assert_eq!(reported.get(), wanted);
     landscape.redeploy(json!({"providerConfig": {"image": "two"}})).await;
     let second = |deployment: &Deployment| image(deployment) == "two";
     until(&landscape.deployments(), "some", "of the new image", second).await;
@@ -191,7 +191,7 @@ async fn an_extension_is_installed_once_available_and_follows_its_deployment() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wrong_image_is_told_with_the_nodes_own_words_until_it_is_mended() {
+async fn a_wrong_image_is_reported_with_the_nodes_reason_until_corrected() {
     let landscape = Landscape::start().await;
     landscape.deploy("builtin", json!({"image": "one"})).await;
     landscape.install("some-x7z", "s").await;
@@ -206,7 +206,7 @@ async fn a_wrong_image_is_told_with_the_nodes_own_words_until_it_is_mended() {
     landscape.redeploy(json!({"providerConfig": {"image": "two"}})).await;
     let second = |deployment: &Deployment| image(deployment) == "two";
     until(&landscape.deployments(), "some", "of the new image", second).await;
-    // Nobody has taken it up yet: what ran is still well, but it is not what is to be installed.
+    // No operator has taken it up yet: what ran is still healthy, but it is not what is to be installed.
     let rolling = landscape
         .until("Progressing", ConditionStatus::True, "ControllerNotRolledOut")
         .await;
@@ -253,7 +253,7 @@ async fn a_wrong_image_is_told_with_the_nodes_own_words_until_it_is_mended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rollout_that_ended_while_the_operator_was_dead_is_seen_by_the_next_and_a_crash_leaves_it_installed() {
+async fn a_rollout_during_an_operators_downtime_is_reported_after_its_restart() {
     let landscape = Landscape::start().await;
     landscape.deploy("builtin", json!({"image": "one"})).await;
     landscape.install("some-x7z", "s").await;
@@ -349,7 +349,7 @@ async fn other_seeds_and_other_types_are_left_alone() {
             .collect::<Vec<_>>(),
         [SPACE]
     );
-    // A change of type takes it down, and leaves the installation to whoever is next.
+    // A change of type takes it down, and leaves the installation to the next operator.
     landscape.redeploy(json!({"type": "helm"})).await;
     until_gone(&landscape.deployments(), "some").await;
 }

@@ -177,7 +177,7 @@ fn needed_by_others<B: Binding>(caches: &Caches, binding: &B) -> bool {
 }
 
 fn needed_by<B: Binding>(caches: &Caches, secret: &ObjectKey, but: Option<&str>) -> bool {
-    // Two that go at once both let the Secret go: were each to leave it to the other, nobody would.
+    // Two that go at once both let the Secret go: were each to leave it to the other, neither would.
     let needs = |other: &B| {
         let used = B::users(caches).contains(&ObjectKey::of(other).to_string());
         other.meta().deletion_timestamp.is_none() || used

@@ -1,5 +1,5 @@
-//! What a binding needs next. Pure. The binding is held before its Secret and let go after it, so that whoever holds
-//! a Secret is there to let it go.
+//! What a binding needs next. Pure. The binding gets its finalizer before its Secret and loses it after it, so that a
+//! controller that holds a Secret is there to let it go.
 
 /// What is known about one binding.
 #[derive(Clone, Debug)]

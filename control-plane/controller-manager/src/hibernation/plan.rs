@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn schedules_without_events_ask_for_nothing() {
+    fn schedules_without_events_are_never_due() {
         let never = json!([{"start": "0 0 31 2 *"}]);
         assert_eq!(
             planned(&shoot(never, json!({})), TRIGGER_DEADLINE, "2026-01-10T20:00:00Z"),

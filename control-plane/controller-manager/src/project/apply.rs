@@ -1,4 +1,4 @@
-//! Does for a project what was planned, and says where it stands. Every write may be repeated.
+//! Applies the plan of a project, and reports its phase. Every write may be repeated.
 
 use api_core::v1beta1::{Project, ProjectPhase};
 use api_meta::{Fault, finalizers};

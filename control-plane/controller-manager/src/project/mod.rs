@@ -1,5 +1,5 @@
 //! Projects (gardener/gardener v1.150 pkg/controllermanager/controller/project): a namespace in the garden for each,
-//! roles for its members, its phase; and its orderly end. A namespace that is somebody else's is never taken.
+//! roles for its members, its phase; and its orderly end. A namespace that belongs to another project is never taken.
 
 mod apply;
 mod plan;

@@ -26,7 +26,7 @@ pub(crate) enum Plan {
         /// The namespace's name.
         namespace: String,
     },
-    /// The namespace is somebody else's.
+    /// The namespace belongs to another project.
     Refuse(String),
     /// Namespace and roles as they shall be.
     Keep(Box<Namespace>),
@@ -88,7 +88,7 @@ fn plan_deletion(seen: &Seen, ours: Option<&Namespace>, name: String) -> Plan {
     }
 }
 
-/// A namespace is the project's if it says so; the garden's own may be adopted by the project that names it.
+/// A namespace is the project's if its label names it; the garden's own may be adopted by the project that names it.
 fn belongs_to(namespace: &Namespace, project: &Project) -> bool {
     match namespace.labels().get(labels::PROJECT_NAME) {
         Some(owner) => *owner == project.name_any(),

@@ -17,7 +17,7 @@ use crate::context::Context;
 
 const DELETION_BLOCKED: &str = "DeletionBlocked";
 /// How long a registration in deletion waits for its installations before an event is written: an ordinary removal takes
-/// seconds, and nobody has to act for it.
+/// seconds, without any action.
 const REMOVAL_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Every registration carries a finalizer; it goes once nothing refers to a registration in deletion.
@@ -105,8 +105,8 @@ fn blocked_by(referring: &[Arc<ControllerInstallation>]) -> String {
             .as_ref()
             .map_or(&[][..], |status| &status.conditions);
         let is_going = installation.meta().deletion_timestamp.is_some();
-        let told = Condition::find(conditions, if is_going { INSTALLED } else { REQUIRED });
-        match told.filter(|condition| !condition.message.is_empty()) {
+        let reported = Condition::find(conditions, if is_going { INSTALLED } else { REQUIRED });
+        match reported.filter(|condition| !condition.message.is_empty()) {
             Some(condition) => format!("{} ({})", installation.name_any(), condition.message),
             None => installation.name_any(),
         }

@@ -1,4 +1,4 @@
-//! Hashes by which an installation shows what it was made from. They only tell "changed" from "not changed".
+//! Hashes by which an installation shows what it was made from. They only distinguish "changed" from "not changed".
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,7 @@ pub(crate) fn hash(value: &impl Serialize) -> String {
     hex
 }
 
-/// A ControllerDeployment with the hash of what it says is to be installed.
+/// A ControllerDeployment with the hash of what is to be installed.
 #[derive(Clone, Debug)]
 pub(crate) struct Hashed {
     pub(crate) object: Arc<ControllerDeployment>,

@@ -1,6 +1,6 @@
 //! Which extensions a seed needs (gardener/gardener v1.150
 //! pkg/controllermanager/controller/controllerregistration): for each seed, ControllerInstallations come and go.
-//! A type that nobody registered is said where it is needed, and holds nothing else back.
+//! A type that is not registered is reported where it is needed, and holds nothing else back.
 
 mod apply;
 mod finalizers;

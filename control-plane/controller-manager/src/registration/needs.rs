@@ -117,7 +117,7 @@ impl ShootNeeds {
         if let Some(known) = all.get_mut(&name).filter(|known| known.is_from(seed, registrations)) {
             let changed = std::mem::take(&mut known.changed);
             if !changed.is_empty() {
-                // Nobody else holds it between two turns of a seed, so nothing is copied.
+                // It has no other owner between two turns of a seed, so nothing is copied.
                 let needs = Arc::make_mut(&mut known.needs);
                 for key in changed {
                     let shoot = get(&key).filter(|shoot| seeds_of(shoot).contains(&name));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     impl World {
-        /// Puts a Shoot, or takes it away, and notes it at all seeds that it concerns, as the controller does.
+        /// Adds a Shoot, or removes it, and notes it at all seeds that it concerns, as the controller does.
         fn change(&mut self, name: &str, now: Option<Arc<Shoot>>) {
             let before = match &now {
                 Some(now) => self.shoots.insert(key(name), now.clone()),

@@ -34,7 +34,7 @@ pub(crate) enum Needer {
     Shoot(ObjectKey),
 }
 
-/// What cannot be done, and for whom.
+/// What cannot be done, and for which object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     /// No registration is responsible for a kind and type.
@@ -69,14 +69,14 @@ pub(crate) fn plan(seen: &Seen) -> Plan {
     let mut plan = Plan::default();
     let wanted = wanted_types(seen);
     let names = wanted_registrations(seen, &wanted, &mut plan);
-    let mut kept = BTreeSet::new();
+    let mut retained = BTreeSet::new();
     for registration in seen
         .registrations
         .iter()
         .filter(|registration| names.contains(&registration.name_any()))
     {
         let existing = of_registration(seen, &registration.name_any());
-        kept.extend(existing.map(|installation| installation.name_any()));
+        retained.extend(existing.map(|installation| installation.name_any()));
         if registration.meta().deletion_timestamp.is_none() {
             plan_installation(seen, registration, existing, &mut plan);
         }
@@ -84,7 +84,7 @@ pub(crate) fn plan(seen: &Seen) -> Plan {
     for installation in seen
         .installations
         .iter()
-        .filter(|installation| !kept.contains(&installation.name_any()))
+        .filter(|installation| !retained.contains(&installation.name_any()))
     {
         let registration = registration_of(installation);
         let known = seen
@@ -125,7 +125,7 @@ fn wanted_types(seen: &Seen) -> BTreeMap<KindType, BTreeSet<Needer>> {
             needer,
         );
     }
-    // Entries whose bucket is gone have nowhere to be; their own controller says so.
+    // Entries whose bucket is gone have nowhere to be; their own controller reports that.
     let with_entries = |bucket: &&Arc<BackupBucket>| seen.buckets_of_entries.contains(&bucket.name_any());
     for bucket in seen.buckets.iter().filter(with_entries) {
         let needer = Needer::Backup(format!("BackupEntries in BackupBucket {}", bucket.name_any()));
@@ -329,7 +329,7 @@ fn hashes(
         .collect()
 }
 
-/// What of a seed is rendered into charts: a change of it installs anew, a change of its status does not.
+/// What of a seed is rendered into charts: a change of it installs again, a change of its status does not.
 fn seed_hash(seed: &Seed) -> String {
     hash(&json!({"spec": seed.spec, "labels": seed.metadata.labels, "annotations": seed.metadata.annotations}))
 }
@@ -367,7 +367,7 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    /// A seed of provider `local` without backup, one registration for it, one that nobody needs.
+    /// A seed of provider `local` without backup, one registration for it, one that is not needed.
     fn seen() -> Seen {
         let deployment: ControllerDeployment = object(
             json!({"metadata": {"name": "local", "resourceVersion": "3"}, "type": "builtin", "providerConfig": {"image": "i"}}),
@@ -407,7 +407,7 @@ mod tests {
         }
     }
 
-    /// Does what the plan says, as an API server would.
+    /// Executes the plan, as an API server would.
     fn settle(seen: &mut Seen, plan: Plan) {
         for (_, after) in plan.update {
             seen.installations
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_registration_is_said_and_holds_nothing_back() {
+    fn a_missing_registration_is_reported_and_blocks_nothing_else() {
         let mut seen = seen();
         seen.with(&[shoot("nobody"), shoot("flat")]);
         let found = plan(&seen);

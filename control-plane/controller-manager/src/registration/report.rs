@@ -1,4 +1,4 @@
-//! Says in events what was done for a seed and what cannot be done, at the objects that need it.
+//! Reports in events what was done for a seed and what cannot be done, at the objects that need it.
 
 use base_controller::EventType;
 use kube::Resource;

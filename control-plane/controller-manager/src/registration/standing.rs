@@ -1,6 +1,6 @@
-//! Says at an installation why nobody will ever install it: its registration names no ControllerDeployment, or one that is
-//! not there, or one of a type that no operator serves. It writes the condition Valid alone, only where no other writer
-//! has set it, and takes away only what it has written itself.
+//! Reports at an installation why no operator will install it: its registration names no ControllerDeployment, or one
+//! that is not there, or one of a type that no operator serves. It writes the condition Valid alone, only where no
+//! other writer has set it, and removes only what it has written itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const OURS: [&str; 3] = [DEPLOYMENT_NOT_FOUND, NO_DEPLOYMENT, NO_OPERATOR];
 /// it should not wait longer.
 const OPERATOR_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Keeps what is said of installations that nobody installs.
+/// Maintains the reports of installations that no operator installs.
 pub(crate) async fn run_standing(context: Context, stop: CancellationToken) {
     let caches = context.caches.clone();
     Controller::new("installation-standing", caches.installations.clone())
@@ -116,7 +116,7 @@ async fn reconcile(context: &Context, installation: &Arc<ControllerInstallation>
     })
 }
 
-/// What is wrong with an installation, as its condition Valid says it.
+/// What is wrong with an installation, as in its condition Valid.
 #[derive(Debug, PartialEq)]
 struct Told {
     status: ConditionStatus,
@@ -126,7 +126,7 @@ struct Told {
 
 #[derive(Debug, PartialEq)]
 enum Finding {
-    /// Somebody installs it, or has a word of their own on it.
+    /// An operator installs it, or reports on it.
     Nothing,
     /// Its operator still has so long for its first word.
     Early(Duration),
@@ -174,7 +174,8 @@ fn finding(
     }
 }
 
-/// Whether another writer has said anything of how it stands; that extension objects need it says gardenlet of all.
+/// Whether another writer has reported on it; gardenlet reports of every installation whether extension objects need
+/// it.
 fn has_word_of_others(installation: &ControllerInstallation) -> bool {
     let conditions = installation
         .status
@@ -216,7 +217,7 @@ fn without_operator(
     }
 }
 
-/// The installation with what is to be said of it, or without what was said before. Whoever else has set Valid keeps it.
+/// The installation with the report, or without the previous one. A condition Valid of another writer stays.
 fn reported(before: &ControllerInstallation, told: Option<&Told>, now: Timestamp) -> ControllerInstallation {
     let mut after = before.clone();
     let Some(told) = told else {
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_nobody_serves_is_reported_after_a_minute() {
+    fn an_unserved_type_is_reported_after_a_minute() {
         let named = registration(json!([{"name": "lander"}]));
         // That extension objects need it is no word of an operator.
         let silent = installation(&[("Required", "True", "ExtensionObjectsExist")]);
@@ -302,9 +303,9 @@ mod tests {
             message: "m".to_owned(),
         };
         let blank = installation(&[("Required", "True", "ExtensionObjectsExist")]);
-        let said = reported(&blank, Some(&told), after(1));
-        assert_eq!(reported(&said, Some(&told), after(2)), said, "said once");
-        assert_eq!(reported(&said, None, after(3)), blank);
+        let text = reported(&blank, Some(&told), after(1));
+        assert_eq!(reported(&text, Some(&told), after(2)), text, "said once");
+        assert_eq!(reported(&text, None, after(3)), blank);
         let of_others = installation(&[("Valid", "False", "ChartCannotBeRendered")]);
         assert_eq!(reported(&of_others, None, after(3)), of_others);
     }

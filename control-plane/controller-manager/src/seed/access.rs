@@ -24,7 +24,7 @@ const READ: [&str; 3] = ["get", "list", "watch"];
 /// Brings roles and bindings of the seed's namespace to what they should be; writes only what differs.
 ///
 /// # Errors
-/// What the garden says, as long as the namespace is not there.
+/// What the garden returns, as long as the namespace is not there.
 pub(super) async fn reconcile(context: &Context, seed: &Seed) -> Result<(), Fault> {
     let (caches, name) = (&context.caches, seed.name_any());
     let namespace = seed_namespace(&name);

@@ -1,4 +1,4 @@
-//! What the garden says about a seed. Pure.
+//! What the garden returns about a seed. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -152,7 +152,7 @@ impl Trouble {
 }
 
 /// The first thing that is wrong with an installation. Only charts must report health and progress: operators of
-/// other types say Valid and Installed, as the seed documents ask of them.
+/// other types report Valid and Installed, as the seed documents require.
 fn trouble(installation: &ControllerInstallation, chart: bool) -> Option<(Trouble, String)> {
     let conditions = installation
         .status
@@ -168,7 +168,7 @@ fn trouble(installation: &ControllerInstallation, chart: bool) -> Option<(Troubl
         |(trouble, type_, good, demanded)| match Condition::find(conditions, type_) {
             Some(condition) if condition.status == good => None,
             Some(condition) => Some((trouble, format!("{}: {}", condition.reason, condition.message))),
-            // Nobody has looked at it yet: it is not installed.
+            // It has no status yet: it is not installed.
             None if demanded => Some((
                 trouble.max(Trouble::Installed),
                 format!("condition {type_} is not reported yet"),

@@ -1,6 +1,6 @@
 //! What shoots show of themselves (gardener/gardener v1.150 pkg/controllermanager/controller/shoot/statuslabel,
-//! controller/seed/lifecycle): the label `shoot.gardener.cloud/status`, conditions nobody can vouch for while the
-//! seed's gardenlet is gone, and extension types that nobody registers any more.
+//! controller/seed/lifecycle): the label `shoot.gardener.cloud/status`, conditions that are unknown while the
+//! seed's gardenlet is gone, and extension types that are not registered any more.
 
 mod plan;
 
@@ -35,13 +35,13 @@ fn all_shoots<R: Resource>(shoots: &Cache<Shoot>) -> impl Fn(&Change<R>) -> Vec<
     move |_| shoots.list().iter().map(|shoot| ObjectKey::of(&**shoot)).collect()
 }
 
-/// Whether nobody vouches for what the seed's gardenlet said.
+/// Whether the reports of the seed's gardenlet are outdated.
 fn is_silent(seed: &Seed) -> bool {
     let conditions = seed.status.as_ref().map_or(&[][..], |status| &status.conditions);
     Condition::find(conditions, GARDENLET_READY).is_some_and(|ready| ready.status == ConditionStatus::Unknown)
 }
 
-/// A seed concerns its shoots when its gardenlet falls silent or speaks again.
+/// A seed concerns its shoots when its gardenlet stops or resumes reporting.
 fn shoots_of_seed(shoots: &Cache<Shoot>) -> impl Fn(&Change<Seed>) -> Vec<ObjectKey> + Send + Sync + 'static {
     let shoots = shoots.clone();
     move |change| {

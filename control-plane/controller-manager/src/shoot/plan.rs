@@ -7,7 +7,7 @@ use api_meta::{Condition, ConditionStatus, LastOperationState, LastOperationType
 use api_rules::unregistered_types;
 use jiff::Timestamp;
 
-/// Constraint of a shoot that uses an extension type which nobody registers any more. Ours: Gardener stops the
+/// Constraint of a shoot that uses an extension type which is not registered any more. Ours: Gardener stops the
 /// whole seed instead.
 pub(crate) const EXTENSIONS_REGISTERED: &str = "ExtensionsRegistered";
 
@@ -31,7 +31,7 @@ pub(crate) fn plan(
         for old in status.conditions.clone() {
             unknown(&old.type_).put_into(&mut status.conditions);
         }
-        // Only those that are there: gardenlet would have to mend what it never wrote.
+        // Only those that are there: gardenlet would have to correct what it never wrote.
         for old in status.constraints.clone() {
             if OF_GARDENLET.contains(&old.type_.as_str()) {
                 unknown(&old.type_).put_into(&mut status.constraints);
@@ -75,7 +75,7 @@ fn put_constraint(shoot: &mut Shoot, registrations: &[ControllerRegistration], n
 
 /// The worst of last errors and conditions. While a shoot is made or deleted only errors count; what was never there
 /// is not healthy either: it is unknown while it waits and then progresses (Gardener calls both healthy). Nothing for
-/// a shoot that nobody has worked on: a label now would only get in the way of whoever writes it first.
+/// a shoot without an operation: a label now would only conflict with its first writer.
 fn health(status: Option<&ShootStatus>) -> Option<&'static str> {
     let status = status?;
     let operation = status.last_operation.as_ref()?;
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_label_tells_the_worst() {
+    fn the_label_shows_the_worst_condition() {
         let reconciled = |conditions: serde_json::Value| json!({"lastOperation": {"type": "Reconcile", "state": "Succeeded"}, "conditions": conditions});
         let cases = [
             (
@@ -182,33 +182,33 @@ mod tests {
     }
 
     #[test]
-    fn a_shoot_nobody_has_worked_on_is_left_alone() {
+    fn a_shoot_without_an_operation_is_left_alone() {
         let fresh = shoot(json!({"uid": ""}));
         assert_eq!(plan(&fresh, &[], false, Timestamp::UNIX_EPOCH), fresh);
     }
 
     #[test]
-    fn a_type_nobody_registers_any_more_is_a_constraint_until_somebody_does() {
+    fn an_unregistered_type_is_a_constraint_until_registered() {
         let mut shoot = shoot(json!({"lastOperation": {"type": "Reconcile", "state": "Succeeded"}}));
         shoot.spec.extensions = serde_json::from_value(json!([{"type": "gone"}])).unwrap();
-        let told = plan(&shoot, &[], false, Timestamp::UNIX_EPOCH);
-        let constraint = &told.status.as_ref().unwrap().constraints[0];
+        let reported = plan(&shoot, &[], false, Timestamp::UNIX_EPOCH);
+        let constraint = &reported.status.as_ref().unwrap().constraints[0];
         assert!(
             constraint.message.contains("spec.extensions[0].type (\"gone\")"),
             "{}",
             constraint.message
         );
-        assert_eq!(told.metadata.labels.as_ref().unwrap()[SHOOT_STATUS], "unhealthy");
+        assert_eq!(reported.metadata.labels.as_ref().unwrap()[SHOOT_STATUS], "unhealthy");
         let back: Vec<ControllerRegistration> = serde_json::from_value(json!([{"spec": {"resources": [
             {"kind": "Extension", "type": "Gone", "workerlessSupported": true}]}}]))
         .unwrap();
-        let settled = plan(&told, &back, false, Timestamp::UNIX_EPOCH);
+        let settled = plan(&reported, &back, false, Timestamp::UNIX_EPOCH);
         assert!(settled.status.unwrap().constraints.is_empty());
     }
 
     #[test]
-    fn nobody_vouches_for_conditions_of_a_silent_gardenlet() {
-        let told = plan(
+    fn conditions_of_a_silent_gardenlet_become_unknown() {
+        let reported = plan(
             &shoot(
                 json!({"lastOperation": {"type": "Reconcile", "state": "Succeeded"}, "conditions": [{"type": "A", "status": "True"}],
                     "constraints": [{"type": "HibernationPossible", "status": "True"}, {"type": "Other", "status": "True"}]}),
@@ -217,7 +217,7 @@ mod tests {
             true,
             Timestamp::UNIX_EPOCH,
         );
-        let status = told.status.unwrap();
+        let status = reported.status.unwrap();
         assert_eq!(status.conditions[0].status, ConditionStatus::Unknown);
         let constraints: Vec<_> = status
             .constraints
@@ -225,6 +225,6 @@ mod tests {
             .map(|constraint| constraint.status.clone())
             .collect();
         assert_eq!(constraints, [ConditionStatus::Unknown, ConditionStatus::True]);
-        assert_eq!(told.metadata.labels.unwrap()[SHOOT_STATUS], "unknown");
+        assert_eq!(reported.metadata.labels.unwrap()[SHOOT_STATUS], "unknown");
     }
 }

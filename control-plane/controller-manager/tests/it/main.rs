@@ -286,10 +286,10 @@ async fn a_missing_registration_holds_nothing_else_back() {
     garden.report_installed("late").await;
     garden.report_installed("prov").await;
     let seeds = garden.api::<Seed>();
-    let told = |seed: &Seed| {
+    let reported = |seed: &Seed| {
         let conditions = seed.status.as_ref().map_or(&[][..], |status| &status.conditions);
         Condition::find(conditions, "ExtensionsReady")
             .is_some_and(|c| c.message == "DNSRecord/names has no installation")
     };
-    until(&seeds, "north", "told that one type is missing", told).await;
+    until(&seeds, "north", "told that one type is missing", reported).await;
 }

@@ -1,4 +1,4 @@
-//! Which installations a registration gets, and what is said of those that nobody installs.
+//! Which installations a registration gets, and what is reported of those that no operator installs.
 
 use std::time::Duration;
 
@@ -119,9 +119,9 @@ async fn a_missing_deployment_is_reported_at_once_and_taken_back_when_it_comes()
         .await;
     let name = garden.installation_of("moon").await.name_any();
     let installations = garden.api::<ControllerInstallation>();
-    let said = has_reason("ControllerDeploymentNotFound");
-    let said = until(&installations, &name, "said to lack its deployment", said).await;
-    assert_eq!(valid(&said).unwrap().status, ConditionStatus::False);
+    let message = has_reason("ControllerDeploymentNotFound");
+    let message = until(&installations, &name, "said to lack its deployment", message).await;
+    assert_eq!(valid(&message).unwrap().status, ConditionStatus::False);
     let mut kinds = garden.events("ControllerDeploymentNotFound").await;
     kinds.sort();
     assert_eq!(kinds, ["ControllerInstallation", "ControllerRegistration"]);
@@ -132,9 +132,9 @@ async fn a_missing_deployment_is_reported_at_once_and_taken_back_when_it_comes()
         )
         .await;
     until(&installations, &name, "mended", |one| valid(one).is_none()).await;
-    let said = has_reason("NoOperator");
-    let said = until(&installations, &name, "said to lack an operator", said).await;
-    assert_eq!(valid(&said).unwrap().status, ConditionStatus::Unknown);
+    let message = has_reason("NoOperator");
+    let message = until(&installations, &name, "said to lack an operator", message).await;
+    assert_eq!(valid(&message).unwrap().status, ConditionStatus::Unknown);
     garden.report_installed("moon").await;
     tokio::time::sleep(Duration::from_secs(120)).await;
     let left = installations.get(&name).await.unwrap();
@@ -157,7 +157,7 @@ async fn a_missing_deployment_is_reported_at_once_and_taken_back_when_it_comes()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registration_that_names_no_deployment_is_told_so() {
+async fn a_registration_without_a_deployment_gets_a_report() {
     let garden = Garden::registered().await;
     garden.seed("north", 1, json!({})).await;
     garden.always("moon", json!({})).await;
@@ -208,14 +208,14 @@ async fn policies_and_selectors_are_followed_seed_by_seed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_extension_of_seeds_is_on_by_itself_until_a_seed_opts_out() {
+async fn an_auto_enabled_seed_extension_is_on_until_a_seed_disables_it() {
     let garden = Garden::registered().await;
     garden.seed("north", 1, json!({})).await;
     garden.seed("south", 3, json!({})).await;
     let resource = json!({"kind": "Extension", "type": "audit", "autoEnable": ["seed"], "clusterCompatibility": ["seed", "shoot"]});
     garden.register("audit", json!([resource])).await;
-    let asked = json!({"kind": "Extension", "type": "backup", "clusterCompatibility": ["seed"]});
-    garden.register("asked", json!([asked])).await;
+    let requested = json!({"kind": "Extension", "type": "backup", "clusterCompatibility": ["seed"]});
+    garden.register("asked", json!([requested])).await;
     assert_eq!(garden.installed().await, ["audit on north", "audit on south"]);
     let extensions = json!([{"type": "audit", "disabled": true}, {"type": "backup"}]);
     garden
@@ -266,7 +266,7 @@ async fn what_is_still_needed_stays_until_it_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_a_deletion_that_somebody_must_act_on_is_reported_as_blocked() {
+async fn only_a_deletion_that_needs_an_action_is_reported_as_blocked() {
     let garden = Garden::registered().await;
     garden.seed("north", 1, json!({})).await;
     let registrations = garden.api::<ControllerRegistration>();

@@ -42,7 +42,7 @@ fn refused<T: Debug>(answer: Result<T, kube::Error>) -> (u16, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_binds_a_secret_that_they_may_not_read() {
+async fn a_binding_to_an_unreadable_secret_is_refused() {
     let (garden, ann) = team().await;
     let secret = |name: &str| object::<Secret>(json!({"metadata": {"name": name}}));
     let foreign: Api<Secret> = Api::namespaced(garden.client.clone(), "garden-p");
@@ -65,7 +65,7 @@ async fn nobody_binds_a_secret_that_they_may_not_read() {
             "secretRef": {"name": name, "namespace": namespace}}));
         old.create(&Default::default(), &binding).await
     };
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for name in ["prod-creds", "nowhere"] {
         let (code, message) = refused(bind("garden-p", name).await);
         assert_eq!(code, 403, "{message}");
@@ -75,12 +75,12 @@ async fn nobody_binds_a_secret_that_they_may_not_read() {
             )),
             "{message}"
         );
-        told.push(message.replace(name, "NAME"));
+        reported.push(message.replace(name, "NAME"));
         let (code, message) = refused(bind_old("garden-p", name).await);
         assert_eq!(code, 403, "{message}");
         assert!(message.contains("secretRef: user \"ann\""), "{message}");
     }
-    assert_eq!(told[0], told[1], "whether it exists is not theirs to know");
+    assert_eq!(reported[0], reported[1], "whether it exists is not theirs to know");
     let (code, message) = refused(bind("garden-team", "nowhere").await);
     assert!(
         code == 403 && message.contains("there is no Secret garden-team/nowhere"),
@@ -122,7 +122,7 @@ async fn a_namespace_has_one_project() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_admin_of_a_project_makes_nobody_its_owner() {
+async fn an_admin_of_a_project_cannot_change_its_owner() {
     let (garden, _) = team().await;
     let projects = |name: &str| Api::<Project>::all(garden.embedded.client(name, &[]));
     let stored = projects("ann").get("team").await.unwrap();

@@ -14,7 +14,7 @@ use crate::convert::{CORE, refuse, text};
 /// How technical IDs of Shoots begin.
 const TECHNICAL_ID: &str = "shoot--";
 
-/// Judges the name of a new BackupEntry.
+/// Validates the name of a new BackupEntry.
 pub(crate) struct OfOwnShoot;
 
 impl Plugin for OfOwnShoot {
@@ -84,21 +84,21 @@ mod tests {
             .with("shoots", shoot("garden-p", Some("shoot--p--s"), "1"))
             .with("shoots", shoot("garden-p", None, "2"))
             .with("shoots", shoot("garden-q", Some("shoot--q--s"), "3"));
-        let judged = |operation: Operation, name: &str| {
+        let checked = |operation: Operation, name: &str| {
             let entry = json!({"kind": "BackupEntry", "metadata": {"name": name, "namespace": "garden-p"}});
             review(&OfOwnShoot, operation, Some(&entry), None, &fixture)
         };
         for own in ["shoot--p--s--1", "shoot--p--gone--2", "any"] {
-            assert!(judged(Operation::Create, own).is_ok(), "{own}");
+            assert!(checked(Operation::Create, own).is_ok(), "{own}");
         }
         for foreign in ["shoot--q--s--3", "shoot--q--gone--4", "shoot--pp--s--1"] {
-            let refusal = judged(Operation::Create, foreign).expect_err(foreign);
+            let refusal = checked(Operation::Create, foreign).expect_err(foreign);
             for part in ["metadata.name", foreign, "outside of namespace garden-p", "leave it to"] {
                 assert!(refusal.contains(part), "{refusal} lacks {part}");
             }
         }
         assert!(
-            judged(Operation::Update, "any").is_ok(),
+            checked(Operation::Update, "any").is_ok(),
             "it stays when its Shoot is gone"
         );
     }

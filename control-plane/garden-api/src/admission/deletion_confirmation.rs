@@ -1,6 +1,6 @@
-//! Some kinds are only deleted after an annotation says so, Shoots of some projects only by another person than the one
-//! who wrote it (gardener/gardener v1.150 plugin/pkg/global/deletionconfirmation). Who confirmed stands in an annotation
-//! that the server alone writes.
+//! Some kinds are only deleted after an annotation confirms it, Shoots of some projects only by another person than the
+//! one who wrote it (gardener/gardener v1.150 plugin/pkg/global/deletionconfirmation). Who confirmed stands in an
+//! annotation that the server alone writes.
 
 use std::collections::BTreeMap;
 
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn who_confirmed_is_written_by_the_server_and_never_forged() {
+    fn the_confirming_user_is_written_by_the_server_and_never_forged() {
         let confirmed = json!({CONFIRMATION_DELETION: "true", DELETION_CONFIRMED_BY: "carol"});
         let by = |new: Value, old: Option<&Value>| {
             let made = admitted(&DeletionConfirmation, None, shoot(new), old, &Fixture::default()).unwrap();

@@ -1,4 +1,4 @@
-//! Labels that tell which extensions an object concerns, so that their webhooks can select
+//! Labels that name the extensions of an object, so that their webhooks can select
 //! (gardener/gardener v1.150 plugin/pkg/global/extensionlabels). Labels of types that an object no longer names go.
 
 use std::collections::BTreeSet;
@@ -44,7 +44,7 @@ impl Plugin for ExtensionLabels {
 /// Beginnings of labels, and the types behind them.
 type Labels = BTreeSet<(&'static str, String)>;
 
-/// `None` for an object that cannot be read: validation says why.
+/// `None` for an object that cannot be read: validation reports why.
 async fn labels_of(object: &Value, objects: &dyn Objects) -> Result<Option<Labels>, Status> {
     let provider = |type_: &str| {
         // One empty type is a label that validation refuses; empty parts of a list are not.
@@ -161,15 +161,15 @@ fn of_seed(seed: &Seed, registrations: &[ControllerRegistration]) -> Labels {
     labels
 }
 
-/// Extensions that are asked for, and those that registrations turn on unless they are disabled.
+/// Extensions that are requested, and those that registrations turn on unless they are disabled.
 fn extensions(
-    asked: &[Extension],
+    requested: &[Extension],
     cluster: &ClusterType,
     workerless: bool,
     registrations: &[ControllerRegistration],
 ) -> Labels {
-    let disabled = asked.iter().filter(|asked| asked.disabled == Some(true));
-    let disabled: BTreeSet<String> = disabled.map(|asked| asked.type_.to_ascii_lowercase()).collect();
+    let disabled = requested.iter().filter(|requested| requested.disabled == Some(true));
+    let disabled: BTreeSet<String> = disabled.map(|requested| requested.type_.to_ascii_lowercase()).collect();
     let resources = registrations
         .iter()
         .flat_map(|registration| &registration.spec.resources);
@@ -177,8 +177,8 @@ fn extensions(
         .filter(|resource| resource.kind == ExtensionKind::Extension.kind() && resource.auto_enable.contains(cluster))
         .filter(|resource| !workerless || resource.workerless_supported == Some(true))
         .map(|resource| &resource.type_);
-    let asked = asked.iter().map(|asked| &asked.type_);
-    asked
+    let requested = requested.iter().map(|requested| &requested.type_);
+    requested
         .chain(automatic)
         .filter(|type_| !disabled.contains(&type_.to_ascii_lowercase()))
         .map(|type_| (ExtensionKind::Extension.type_label(), type_.clone()))

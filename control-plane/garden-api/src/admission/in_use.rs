@@ -1,5 +1,5 @@
 //! What Shoots are made from is not deleted under them: cloud profiles and credentials bindings. Gardener holds such
-//! an object with a finalizer and lets it wait; a refusal says at once what to do
+//! an object with a finalizer and lets it wait; a refusal names at once what to do
 //! (gardener/gardener v1.150 pkg/controllermanager/controller/{cloudprofile,credentialsbinding,secretbinding}).
 
 use cluster_apiserver::Status;

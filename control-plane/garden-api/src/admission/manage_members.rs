@@ -1,4 +1,4 @@
-//! Who changes whom a Project belongs to, or which people are its members, owns it or needs the verb `manage-members` on it
+//! A user who changes the owner or the human members of a Project is its owner or needs the verb `manage-members` on it
 //! (gardener/gardener v1.150 plugin/pkg/global/customverbauthorizer). Service accounts are the admins' to add, but not
 //! with roles that admins do not have: that would be a way around.
 
@@ -18,7 +18,7 @@ const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 /// Roles that give what an admin does not have.
 const BEYOND_ADMIN: [&str; 3] = ["owner", "uam", "serviceaccountmanager"];
 
-/// Judges changes of `spec.owner` and `spec.members`.
+/// Validates changes of `spec.owner` and `spec.members`.
 pub(crate) struct ManageMembers;
 
 impl Plugin for ManageMembers {
@@ -106,7 +106,7 @@ mod tests {
     use crate::admission::tests::{Fixture, review};
 
     #[test]
-    fn only_who_may_manage_members_changes_people_and_owner() {
+    fn only_users_who_manage_members_change_members_and_owner() {
         let user = |name: &str, role: &str| json!({"kind": "User", "name": name, "role": role});
         let account = |roles: &[&str]| json!({"kind": "ServiceAccount", "namespace": "n", "name": "r", "role": roles[0], "roles": roles[1..]});
         let project = |owner: &str, members: &[Value]| {
@@ -114,7 +114,7 @@ mod tests {
             "spec": {"owner": {"kind": "User", "name": owner}, "members": members}})
         };
         let old = project("zoe", &[user("ann", "admin"), user("zoe", "owner")]);
-        let judged =
+        let checked =
             |fixture: &Fixture, new: &Value| review(&ManageMembers, Operation::Update, Some(new), Some(&old), fixture);
         let mut denied = Fixture::default();
         denied.denied.push("projects");
@@ -137,18 +137,18 @@ mod tests {
             ),
         ];
         for (field, new) in &refused {
-            let refusal = judged(&denied, new).expect_err(field);
+            let refusal = checked(&denied, new).expect_err(field);
             assert!(
                 refusal.contains(&format!("{field}: user \"alice\" is not allowed to manage-members")),
                 "{refusal}"
             );
-            assert!(judged(&Fixture::default(), new).is_ok());
+            assert!(checked(&Fixture::default(), new).is_ok());
         }
         let moved = project(
             "zoe",
             &[user("zoe", "owner"), user("ann", "admin"), account(&["admin"])],
         );
-        assert!(judged(&denied, &moved).is_ok());
+        assert!(checked(&denied, &moved).is_ok());
         let create = |new: &Value| review(&ManageMembers, Operation::Create, Some(new), None, &denied);
         assert!(
             create(&moved).unwrap_err().contains("spec.members"),
@@ -158,7 +158,7 @@ mod tests {
         assert!(create(&project("alice", &[user("ann", "admin"), user("zoe", "uam")])).is_ok());
         let robot = user("system:serviceaccount:n:r", "admin");
         let with_robot = project("zoe", &[user("ann", "admin"), user("zoe", "owner"), robot]);
-        assert!(judged(&denied, &with_robot).is_ok());
+        assert!(checked(&denied, &with_robot).is_ok());
         let own = project("alice", &[user("ann", "admin")]);
         let given_away = project("ann", &[user("ann", "admin")]);
         assert!(

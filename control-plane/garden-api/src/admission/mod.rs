@@ -1,5 +1,5 @@
 //! Admission that looks at other objects, one plug-in per file (gardener/gardener v1.150 plugin/pkg). A plug-in never
-//! writes another object, and it never repeats a rule that `api/rules` can judge from the object alone.
+//! writes another object, and it never repeats a rule that `api/rules` can check from the object alone.
 
 mod backup_entry;
 mod backup_identity;
@@ -79,7 +79,7 @@ pub(crate) trait Plugin: Send + Sync {
     /// what does the work of several and looks itself which of them are on.
     fn name(&self) -> Option<AdmissionPlugin>;
 
-    /// May change the object before it is judged; not called on delete.
+    /// May change the object before it is validated; not called on delete.
     fn admit<'a>(
         &'a self,
         call: Call<'a>,

@@ -12,7 +12,7 @@ use super::{Plugin, Verdict, writes_object};
 use crate::AdmissionPlugin;
 use crate::convert::{CORE, is_leaving, refuse, text};
 
-/// Judges the namespace of a Project.
+/// Validates the namespace of a Project.
 pub(crate) struct OneProject;
 
 impl Plugin for OneProject {
@@ -31,7 +31,7 @@ impl Plugin for OneProject {
             }
             let name = text(project, "/metadata/name");
             if let Some(owner) = owner(review.objects, &wanted, name).await? {
-                // Nobody learns here of projects they may not see.
+                // The message does not reveal projects that the caller may not see.
                 let (user, objects) = (review.call.user, review.objects);
                 let may_know = objects.allowed(user, "get", CORE, "projects", None, &owner).await?;
                 let owner = if may_know {
@@ -56,7 +56,7 @@ fn namespace_of(project: &Value) -> String {
     }
 }
 
-/// Whose the namespace is, unless it is this project's or nobody's.
+/// Which other project owns the namespace, if any.
 async fn owner(objects: &dyn Objects, namespace: &str, project: &str) -> Result<Option<String>, Status> {
     if let Some(found) = objects.get("", "namespaces", None, namespace).await?
         && let Some(owner) = found["metadata"]["labels"][PROJECT_NAME].as_str()
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_namespace_of_another_project_is_refused_whoever_says_that_it_is_theirs() {
+    fn the_namespace_of_another_project_is_refused_by_label_and_by_spec() {
         let labels = json!({"project.gardener.cloud/name": "c"});
         let mut fixture = Fixture::default()
             .with("projects", project("a", Some("garden-x")))
@@ -93,9 +93,9 @@ mod tests {
             );
         let make =
             |fixture: &Fixture, project: &Value| review(&OneProject, Operation::Create, Some(project), None, fixture);
-        for (asked, owner) in [("garden-x", "a"), ("garden-b", "b"), ("garden-y", "c")] {
-            let refusal = make(&fixture, &project("n", Some(asked))).expect_err(asked);
-            let words = format!("spec.namespace: Invalid value: \"{asked}\": belongs to project {owner};");
+        for (requested, owner) in [("garden-x", "a"), ("garden-b", "b"), ("garden-y", "c")] {
+            let refusal = make(&fixture, &project("n", Some(requested))).expect_err(requested);
+            let words = format!("spec.namespace: Invalid value: \"{requested}\": belongs to project {owner};");
             assert!(refusal.contains(&words), "{refusal}");
         }
         assert!(

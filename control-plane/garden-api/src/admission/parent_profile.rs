@@ -92,7 +92,7 @@ mod tests {
         let dated = |version: &str, at: &str| json!([{"version": version, "expirationDate": at}]);
         assert!(create(profile("c", json!([]))).is_ok());
         assert!(create(profile("c", dated("1.35.1", "2030-01-01T00:00:00Z"))).is_ok());
-        for (wrong, said) in [
+        for (wrong, message) in [
             (profile("gone", json!([])), "no CloudProfile \"gone\""),
             (
                 profile("c", dated("1.35.2", "2030-01-01T00:00:00Z")),
@@ -104,7 +104,7 @@ mod tests {
             ),
         ] {
             let refusal = create(wrong).unwrap_err();
-            assert!(refusal.contains(said), "{refusal}");
+            assert!(refusal.contains(message), "{refusal}");
         }
         let old = profile("c", json!([]));
         let past = profile("c", dated("1.35.1", "1960-01-01T00:00:00Z"));

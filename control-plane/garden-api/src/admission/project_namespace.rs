@@ -73,8 +73,8 @@ mod tests {
         let project = |leaving: Option<&str>| json!({"metadata": {"name": "p", "deletionTimestamp": leaving}, "spec": {"namespace": "garden-p"}});
         let shoot = |name: &str| json!({"metadata": {"name": name, "namespace": "garden-p"}});
 
-        let kept = Fixture::default().with("projects", project(None));
-        let refusal = delete(&kept, &namespace).expect_err("the project stays");
+        let retained = Fixture::default().with("projects", project(None));
+        let refusal = delete(&retained, &namespace).expect_err("the project stays");
         assert!(refusal.contains("run: kubectl delete project p"), "{refusal}");
 
         let full = Fixture::default()
@@ -88,7 +88,7 @@ mod tests {
 
         let empty = Fixture::default().with("projects", project(Some(LEAVING)));
         assert!(delete(&empty, &namespace).is_ok());
-        assert!(delete(&kept, &json!({"metadata": {"name": "other"}})).is_ok());
+        assert!(delete(&retained, &json!({"metadata": {"name": "other"}})).is_ok());
         let going = json!({"metadata": {"name": "garden-p", "deletionTimestamp": LEAVING}});
         assert!(delete(&full, &going).is_ok(), "it is on its way");
     }

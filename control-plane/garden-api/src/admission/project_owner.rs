@@ -1,4 +1,4 @@
-//! Who creates a Project is its creator, and its owner if nobody else is named
+//! The user who creates a Project is its creator, and its owner if no other is named
 //! (gardener/gardener v1.150 plugin/pkg/project/mutator). It never changes an existing Project.
 
 use api_core::v1beta1::Project;

@@ -1,7 +1,7 @@
-//! Whoever names a Secret must be allowed to read it: what a binding or a Shoot names ends up where its members can read it
-//! (gardener/gardener v1.150 plugin/pkg/global/resourcereferencemanager). The same holds for the Quotas of bindings and the
-//! resources of Shoots. What was named before is not checked again, and only users who may read an object learn whether it
-//! exists.
+//! A user who names a Secret must be allowed to read it: what a binding or a Shoot names ends up where its members can
+//! read it (gardener/gardener v1.150 plugin/pkg/global/resourcereferencemanager). The same holds for the Quotas of
+//! bindings and the resources of Shoots. What was named before is not checked again, and only users who may read an
+//! object learn whether it exists.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +53,7 @@ impl Reference {
     }
 }
 
-/// Judges what an object of one kind names.
+/// Validates what an object of one kind names.
 pub(crate) struct References {
     group: &'static str,
     resource: &'static str,
@@ -301,27 +301,29 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_read_a_secret_learns_nothing_of_it() {
+    fn a_refusal_reveals_nothing_about_an_unreadable_secret() {
         let mut stranger = there();
         stranger.denied.push("secrets");
-        let told = |name: &str| {
-            let asked = binding(name);
+        let reported = |name: &str| {
+            let requested = binding(name);
             let refusal = review(
                 &References::CREDENTIALS_BINDING,
                 Operation::Create,
-                Some(&asked),
+                Some(&requested),
                 None,
                 &stranger,
             );
             refusal.expect_err("not theirs").replace(name, "NAME")
         };
-        assert!(told("there").contains("credentialsRef: user \"alice\" is not allowed to read Secret garden-q/NAME"));
-        assert_eq!(told("there"), told("nowhere"));
+        assert!(
+            reported("there").contains("credentialsRef: user \"alice\" is not allowed to read Secret garden-q/NAME")
+        );
+        assert_eq!(reported("there"), reported("nowhere"));
     }
 
     #[test]
     fn what_is_named_must_be_there_when_it_is_named_first() {
-        let judged = |name: &str, old: Option<&Value>| {
+        let checked = |name: &str, old: Option<&Value>| {
             review(
                 &References::CREDENTIALS_BINDING,
                 Operation::Update,
@@ -330,13 +332,13 @@ mod tests {
                 &there(),
             )
         };
-        assert!(judged("there", None).is_ok());
-        let refusal = judged("nowhere", None).expect_err("missing");
+        assert!(checked("there", None).is_ok());
+        let refusal = checked("nowhere", None).expect_err("missing");
         assert!(
             refusal.contains("there is no Secret garden-q/nowhere; create it first"),
             "{refusal}"
         );
-        assert!(judged("nowhere", Some(&binding("nowhere"))).is_ok(), "it went later");
+        assert!(checked("nowhere", Some(&binding("nowhere"))).is_ok(), "it went later");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Who deletes a Secret that a binding names is told that it stays until the binding is gone: controller-manager holds
-//! it with a finalizer, and a deletion cannot be taken back. It refuses nothing.
+//! A user who deletes a Secret that a binding names gets a warning that it stays until the binding is gone:
+//! controller-manager holds it with a finalizer, and a deletion cannot be taken back. It refuses nothing.
 
 use cluster_apiserver::Status;
 use cluster_apiserver::kind::{Guard, Operation, Review};
@@ -28,7 +28,7 @@ impl Guard for SecretInUse {
             let new = objects.list(SECURITY, "credentialsbindings", None).await?;
             let named = |binding: &&Value| names(binding, secret) && !is_leaving(binding);
             let bindings = old.iter().chain(&new).map(|binding| &**binding).filter(named);
-            let bindings: Vec<String> = bindings.map(said).collect();
+            let bindings: Vec<String> = bindings.map(described).collect();
             let bindings: Vec<&str> = bindings.iter().map(String::as_str).collect();
             if bindings.is_empty() {
                 return Ok(Vec::new());
@@ -58,7 +58,7 @@ fn names(binding: &Value, secret: &Value) -> bool {
 }
 
 /// `CredentialsBinding garden-p/b`.
-fn said(binding: &Value) -> String {
+fn described(binding: &Value) -> String {
     let of = |pointer| text(binding, pointer);
     format!("{} {}/{}", of("/kind"), of("/metadata/namespace"), of("/metadata/name"))
 }
@@ -72,7 +72,7 @@ mod tests {
     use crate::admission::tests::{Fixture, call};
 
     #[test]
-    fn a_secret_that_a_binding_names_is_said_to_stay() {
+    fn deleting_a_bound_secret_warns_that_it_stays() {
         let binding = json!({"kind": "CredentialsBinding", "metadata": {"name": "b", "namespace": "garden-p"},
             "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": "c", "namespace": "garden-p"}});
         let other = json!({"kind": "SecretBinding", "metadata": {"name": "o", "namespace": "garden-q"},
@@ -81,7 +81,7 @@ mod tests {
             .with("credentialsbindings", binding)
             .with("secretbindings", other);
         let user = User::new("alice", &[]);
-        let told = |namespace: &str, name: &str| {
+        let reported = |namespace: &str, name: &str| {
             let secret = json!({"metadata": {"name": name, "namespace": namespace}});
             let review = Review {
                 call: call(Operation::Delete, None, &user),
@@ -96,8 +96,8 @@ mod tests {
                 "secret c holds the credentials of {binding} and stays until nothing names it; delete those next"
             )]
         };
-        assert_eq!(told("garden-p", "c"), warning("CredentialsBinding garden-p/b"));
-        assert_eq!(told("garden-q", "c"), warning("SecretBinding garden-q/o"));
-        assert!(told("garden-p", "d").is_empty());
+        assert_eq!(reported("garden-p", "c"), warning("CredentialsBinding garden-p/b"));
+        assert_eq!(reported("garden-q", "c"), warning("SecretBinding garden-q/o"));
+        assert!(reported("garden-p", "d").is_empty());
     }
 }

@@ -44,7 +44,7 @@ impl Plugin for SeedInUse {
     }
 }
 
-/// What the call would take away from the Shoots of the seed.
+/// What the call would remove although Shoots of the seed use it.
 fn needed_by_shoots(review: &Review<'_>, old: &Value) -> Option<String> {
     const INTERNAL: &str = "/spec/dns/internal/domain";
     if review.call.operation == Operation::Delete {
@@ -56,8 +56,8 @@ fn needed_by_shoots(review: &Review<'_>, old: &Value) -> Option<String> {
         let zones = zones.into_iter().flatten().filter_map(Value::as_str);
         zones.map(str::to_owned).collect()
     };
-    let kept = zones(new);
-    let gone: Vec<String> = zones(old).into_iter().filter(|zone| !kept.contains(zone)).collect();
+    let retained = zones(new);
+    let gone: Vec<String> = zones(old).into_iter().filter(|zone| !retained.contains(zone)).collect();
     if !gone.is_empty() {
         return Some(format!("remove zones {} from", gone.join(", ")));
     }

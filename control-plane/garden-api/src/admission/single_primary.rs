@@ -1,6 +1,6 @@
 //! Exactly one registration controls a kind and type primarily
 //! (gardener/gardener v1.150 plugin/pkg/controllerregistration/resources, without its holes). What competed before is not
-//! judged again: nobody could mend it then.
+//! validated again: no update could correct it then.
 
 use api_core::v1beta1::ControllerRegistration;
 use cluster_apiserver::Status;

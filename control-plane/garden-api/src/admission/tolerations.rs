@@ -1,6 +1,6 @@
-//! Which tainted seeds a project's Shoots may tolerate is not for its members to say: Shoots get what their project gives
-//! to all, and nothing beyond its whitelist (gardener/gardener v1.150 plugin/pkg/shoot/tolerationrestriction); and the
-//! whitelist is written by who may (plugin/pkg/global/customverbauthorizer).
+//! Which tainted seeds a project's Shoots may tolerate is not its members' decision: Shoots get what their project
+//! gives to all, and nothing beyond its whitelist (gardener/gardener v1.150 plugin/pkg/shoot/tolerationrestriction);
+//! and the whitelist is written by who may (plugin/pkg/global/customverbauthorizer).
 
 use std::collections::BTreeSet;
 
@@ -58,9 +58,9 @@ impl Plugin for Tolerations {
                 return Ok(Vec::new());
             };
             let before = keys_and_values(list(review.old, "/spec/tolerations"));
-            let asked = list(shoot, "/spec/tolerations").iter().map(key_and_value).enumerate();
-            let asked: Vec<(usize, KeyAndValue<'_>)> = asked.filter(|(_, one)| !before.contains(one)).collect();
-            if asked.is_empty() || is_leaving(shoot) {
+            let requested = list(shoot, "/spec/tolerations").iter().map(key_and_value).enumerate();
+            let requested: Vec<(usize, KeyAndValue<'_>)> = requested.filter(|(_, one)| !before.contains(one)).collect();
+            if requested.is_empty() || is_leaving(shoot) {
                 return Ok(Vec::new());
             }
             let namespace = text(shoot, "/metadata/namespace");
@@ -68,16 +68,19 @@ impl Plugin for Tolerations {
             let whitelist = list(project.as_deref(), "/spec/tolerations/whitelist");
             let allowed = keys_and_values(whitelist);
             let own = namespace == GARDEN_NAMESPACE;
-            let is_allowed = |asked: &KeyAndValue<'_>| {
-                let (key, _) = *asked;
+            let is_allowed = |requested: &KeyAndValue<'_>| {
+                let (key, _) = *requested;
                 // A toleration without a value allows every value of its key.
-                own && key == SEED_TAINT_PROTECTED || allowed.contains(&(key, "")) || allowed.contains(asked)
+                own && key == SEED_TAINT_PROTECTED || allowed.contains(&(key, "")) || allowed.contains(requested)
             };
             let why = why_forbidden(project.as_deref(), whitelist);
-            let forbidden = asked.iter().filter(|(_, asked)| !is_allowed(asked));
+            let forbidden = requested.iter().filter(|(_, requested)| !is_allowed(requested));
             let errors: Vec<FieldError> = forbidden
-                .map(|(index, asked)| {
-                    FieldError::forbidden(format!("spec.tolerations[{index}]"), format!("{} {why}", shown(asked)))
+                .map(|(index, requested)| {
+                    FieldError::forbidden(
+                        format!("spec.tolerations[{index}]"),
+                        format!("{} {why}", shown(requested)),
+                    )
                 })
                 .collect();
             forbid(CORE, "shoots", review.call.name, &errors)?;
@@ -170,18 +173,18 @@ mod tests {
     fn a_shoot_tolerates_what_its_projects_whitelist_covers() {
         let whitelist = json!([{"key": "a"}, {"key": "b", "value": "1"}]);
         let fixture = project("garden-p", json!([]), whitelist);
-        let judged = |toleration: Value| {
-            let asked = shoot("garden-p", json!([toleration]));
-            review(&Tolerations, Operation::Create, Some(&asked), None, &fixture)
+        let checked = |toleration: Value| {
+            let requested = shoot("garden-p", json!([toleration]));
+            review(&Tolerations, Operation::Create, Some(&requested), None, &fixture)
         };
         for good in [
             json!({"key": "a"}),
             json!({"key": "a", "value": "x"}),
             json!({"key": "b", "value": "1"}),
         ] {
-            assert!(judged(good.clone()).is_ok(), "{good}");
+            assert!(checked(good.clone()).is_ok(), "{good}");
         }
-        for (bad, said) in [
+        for (bad, message) in [
             (json!({"key": "b"}), "b is not"),
             (json!({"key": "b", "value": "2"}), "b=2 is not"),
             (
@@ -189,10 +192,10 @@ mod tests {
                 "seed.gardener.cloud/protected is not",
             ),
         ] {
-            let refusal = judged(bad).expect_err(said);
+            let refusal = checked(bad).expect_err(message);
             for part in [
                 "spec.tolerations[0]: Forbidden",
-                said,
+                message,
                 "whitelist of project p, which has a, b=1; leave it out",
             ] {
                 assert!(refusal.contains(part), "{refusal} lacks {part}");
@@ -205,12 +208,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_tolerated_before_is_not_judged_again() {
+    fn unchanged_tolerations_are_not_validated_again() {
         let fixture = project("garden-p", json!([]), json!([]));
         let old = shoot("garden-p", json!([{"key": "x"}]));
-        let judged = |new: &Value| review(&Tolerations, Operation::Update, Some(new), Some(&old), &fixture);
-        assert!(judged(&old).is_ok());
-        let refusal = judged(&shoot("garden-p", json!([{"key": "x"}, {"key": "y"}]))).expect_err("one more");
+        let checked = |new: &Value| review(&Tolerations, Operation::Update, Some(new), Some(&old), &fixture);
+        assert!(checked(&old).is_ok());
+        let refusal = checked(&shoot("garden-p", json!([{"key": "x"}, {"key": "y"}]))).expect_err("one more");
         assert!(
             refusal.contains("spec.tolerations[1]") && refusal.contains("which has nothing"),
             "{refusal}"
@@ -237,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whitelist_is_for_who_may_write_it() {
+    fn only_permitted_users_change_the_whitelist() {
         let project =
             |whitelist: Value| json!({"metadata": {"name": "p"}, "spec": {"tolerations": {"whitelist": whitelist}}});
         let (old, new) = (project(json!([])), project(json!([{"key": "a"}])));

@@ -11,10 +11,10 @@ use crate::convert::{refuse, text};
 
 /// Answers the creation of one kind.
 pub(crate) struct Unserved {
-    /// Where it stands what nobody acts on; the whole kind without one.
+    /// The field that no controller acts on; the whole kind without one.
     path: &'static str,
-    /// Whether this object asks for it.
-    asks: fn(&Value) -> bool,
+    /// Whether this object sets it.
+    is_set: fn(&Value) -> bool,
     /// Whether it is refused rather than stored with a warning.
     refused: bool,
     words: &'static str,
@@ -24,56 +24,56 @@ impl Unserved {
     /// It gets no address.
     pub(crate) const BASTION: Self = Self {
         path: "",
-        asks: |_| true,
+        is_set: |_| true,
         refused: false,
         words: "Bastions are not deployed yet: nothing acts on them; connect to the machines by the cloud's own means",
     };
     /// Shoots that use it would fail.
     pub(crate) const BINDING_OF_WORKLOAD_IDENTITY: Self = Self {
         path: "credentialsRef.kind",
-        asks: |binding| text(binding, "/credentialsRef/kind") == "WorkloadIdentity",
+        is_set: |binding| text(binding, "/credentialsRef/kind") == "WorkloadIdentity",
         refused: true,
         words: "gardenlets request no tokens of WorkloadIdentities yet; name a Secret",
     };
     /// No gardenlet is deployed.
     pub(crate) const GARDENLET: Self = Self {
         path: "",
-        asks: |_| true,
+        is_set: |_| true,
         refused: false,
         words: "Gardenlets are not deployed yet: nothing acts on them",
     };
     /// Its Shoot stays a Shoot.
     pub(crate) const MANAGED_SEED: Self = Self {
         path: "",
-        asks: |_| true,
+        is_set: |_| true,
         refused: false,
         words: "ManagedSeeds are not deployed yet: nothing acts on them, and their Shoots become no seeds",
     };
     /// It gets no members.
     pub(crate) const MANAGED_SEED_SET: Self = Self {
         path: "",
-        asks: |_| true,
+        is_set: |_| true,
         refused: false,
         words: "ManagedSeedSets are not acted on yet: they get no Shoots and no ManagedSeeds",
     };
     /// It is of no use to Shoots.
     pub(crate) const NAMESPACED_CLOUD_PROFILE: Self = Self {
         path: "",
-        asks: |_| true,
+        is_set: |_| true,
         refused: false,
         words: "NamespacedCloudProfiles are not merged with their parents yet: Shoots cannot use them",
     };
     /// Nothing ends in time.
     pub(crate) const QUOTA: Self = Self {
         path: "spec.clusterLifetimeDays",
-        asks: |quota| !quota["spec"]["clusterLifetimeDays"].is_null(),
+        is_set: |quota| !quota["spec"]["clusterLifetimeDays"].is_null(),
         refused: false,
         words: "spec.clusterLifetimeDays: Shoots are not deleted yet when their time is over",
     };
     /// No Shoot uses it; tokens of it can be requested by users with that right.
     pub(crate) const WORKLOAD_IDENTITY: Self = Self {
         path: "",
-        asks: |_| true,
+        is_set: |_| true,
         refused: false,
         words: "gardenlets request no tokens of WorkloadIdentities yet: bindings need a Secret",
     };
@@ -88,7 +88,7 @@ impl Plugin for Unserved {
     fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
         Box::pin(async move {
             let created = review.call.operation == Operation::Create && writes_object(&review.call);
-            let Some(object) = review.object.filter(|object| created && (self.asks)(object)) else {
+            let Some(object) = review.object.filter(|object| created && (self.is_set)(object)) else {
                 return Ok(Vec::new());
             };
             if self.refused {
@@ -108,28 +108,28 @@ mod tests {
     use crate::admission::tests::{Fixture, review};
 
     #[test]
-    fn what_nobody_acts_on_is_refused_or_told_when_it_is_created() {
-        let judge = |plugin: &Unserved, operation, object: Value| {
+    fn unserved_fields_are_refused_or_warned_about_at_creation() {
+        let check = |plugin: &Unserved, operation, object: Value| {
             review(plugin, operation, Some(&object), Some(&object), &Fixture::default())
         };
         let binding =
             |kind| json!({"kind": "CredentialsBinding", "metadata": {"name": "b"}, "credentialsRef": {"kind": kind}});
         let plugin = &Unserved::BINDING_OF_WORKLOAD_IDENTITY;
-        let refusal = judge(plugin, Operation::Create, binding("WorkloadIdentity")).unwrap_err();
+        let refusal = check(plugin, Operation::Create, binding("WorkloadIdentity")).unwrap_err();
         assert!(
             refusal.contains("credentialsRef.kind: Forbidden: gardenlets request no tokens"),
             "{refusal}"
         );
         assert_eq!(
-            judge(plugin, Operation::Create, binding("Secret")).unwrap(),
+            check(plugin, Operation::Create, binding("Secret")).unwrap(),
             Vec::<String>::new()
         );
-        assert!(judge(plugin, Operation::Update, binding("WorkloadIdentity")).is_ok());
+        assert!(check(plugin, Operation::Update, binding("WorkloadIdentity")).is_ok());
         let quota = |days: Value| json!({"kind": "Quota", "spec": {"clusterLifetimeDays": days}});
-        let warned = judge(&Unserved::QUOTA, Operation::Create, quota(json!(3))).unwrap();
+        let warned = check(&Unserved::QUOTA, Operation::Create, quota(json!(3))).unwrap();
         assert_eq!(warned, [Unserved::QUOTA.words]);
         assert!(
-            judge(&Unserved::QUOTA, Operation::Create, quota(Value::Null))
+            check(&Unserved::QUOTA, Operation::Create, quota(Value::Null))
                 .unwrap()
                 .is_empty()
         );

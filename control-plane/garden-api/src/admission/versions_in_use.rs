@@ -10,7 +10,7 @@ use super::{Plugin, Verdict};
 use crate::AdmissionPlugin;
 use crate::convert::{CORE, list, text};
 
-/// Judges updates of CloudProfiles.
+/// Validates updates of CloudProfiles.
 pub(crate) struct VersionsInUse;
 
 impl Plugin for VersionsInUse {
@@ -24,8 +24,8 @@ impl Plugin for VersionsInUse {
             let (Some(new), Some(old), true) = (review.object, review.old, updates) else {
                 return Ok(Vec::new());
             };
-            let kept = offered(new);
-            let gone: BTreeSet<String> = offered(old).difference(&kept).cloned().collect();
+            let retained = offered(new);
+            let gone: BTreeSet<String> = offered(old).difference(&retained).cloned().collect();
             if gone.is_empty() {
                 return Ok(Vec::new());
             }

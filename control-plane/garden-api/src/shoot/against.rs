@@ -130,7 +130,7 @@ async fn no_project(review: &Review<'_>, namespace: &str) -> Result<String, Stat
     let mut open = Vec::new();
     for project in projects.iter().filter(|project| !is_leaving(project)) {
         let (name, theirs) = (text(project, "/metadata/name"), text(project, "/spec/namespace"));
-        // Nobody learns here of projects they may not see.
+        // The message does not reveal projects that the caller may not see.
         let user = review.call.user;
         if !theirs.is_empty()
             && review
@@ -149,7 +149,7 @@ async fn no_project(review: &Review<'_>, namespace: &str) -> Result<String, Stat
     Ok(format!("namespace {namespace} belongs to no Project; {todo}"))
 }
 
-/// Whoever names the seed on creation must be allowed to bind.
+/// A user who names the seed on creation must be allowed to bind.
 async fn check_seed_right(review: &Review<'_>, shoot: &Shoot) -> Result<(), Status> {
     if shoot.spec.seed_name.as_deref().is_none_or(str::is_empty) {
         return Ok(());
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn only_those_who_may_bind_name_the_seed() {
+    fn naming_the_seed_requires_the_right_to_bind() {
         let mut fixture = landscape();
         let named = || shoot(|shoot| shoot["spec"]["seedName"] = json!("seed"));
         assert!(create(named(), &fixture).is_ok());

@@ -1,5 +1,5 @@
 //! The domain that a Shoot gets when it has a seed and names none, and which of its DNS providers is the primary one
-//! (gardener/gardener v1.150 plugin/pkg/shoot/dns). It never judges a domain: `domains` does.
+//! (gardener/gardener v1.150 plugin/pkg/shoot/dns). It never validates a domain: `domains` does.
 
 use api_core::v1beta1::{DNS, Seed, Shoot};
 use api_meta::names::DNS_UNMANAGED;
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shoot_with_a_seed_gets_a_domain_unless_nobody_manages_it() {
+    fn a_shoot_with_a_seed_gets_a_domain_unless_unmanaged() {
         assert_eq!(completed(Value::Null, None), json!({"domain": "s.p.d.example"}));
         assert_eq!(
             completed(json!({"domain": "own.example"}), None),
@@ -198,9 +198,12 @@ mod tests {
         let named = json!({"domain": "own.example", "providers": [{"type": "a"}, {"type": "b"}]});
         assert_eq!(completed(named.clone(), None)["providers"][0]["primary"], true);
         let second = json!({"domain": "own.example", "providers": [{"type": "a"}, {"type": "b", "primary": true}]});
-        let kept = completed(named, Some(&shoot(second)));
+        let retained = completed(named, Some(&shoot(second)));
         assert_eq!(
-            (&kept["providers"][0]["primary"], &kept["providers"][1]["primary"]),
+            (
+                &retained["providers"][0]["primary"],
+                &retained["providers"][1]["primary"]
+            ),
             (&Value::Null, &json!(true))
         );
     }

@@ -1,6 +1,6 @@
-//! A domain is one Shoot's: whose it is gets DNS records and certificates below it, and clients that believe them. A
+//! A domain is one Shoot's: its owner gets DNS records and certificates below it, and clients that trust them. A
 //! domain at, above or below that of another Shoot or of the landscape itself is refused, wherever it would be served
-//! (gardener/gardener v1.150 plugin/pkg/shoot/{dns,validator}). It never asks a DNS service.
+//! (gardener/gardener v1.150 plugin/pkg/shoot/{dns,validator}). It never queries a DNS service.
 
 use api_core::v1beta1::ShootAdvertisedAddress;
 use cluster_apiserver::Status;
@@ -16,7 +16,7 @@ const DOMAIN: &str = "/spec/dns/domain";
 /// How the host of an API server begins; the rest is a domain.
 const HOST_PREFIX: &str = "api.";
 
-/// Judges the domain of a Shoot when it is named first. It never changes afterwards.
+/// Validates the domain of a Shoot when it is named first. It never changes afterwards.
 pub(crate) struct Domains {
     on: AdmissionPlugins,
 }
@@ -120,7 +120,7 @@ async fn against_shoots(review: &Review<'_>, shoot: &Value, domain: &str) -> Res
         .unwrap_or_default();
     let (namespace, name) = &place(&other);
     let user = review.call.user;
-    // Nobody learns here of Shoots that they may not see.
+    // The message does not reveal Shoots that the caller may not see.
     let may_know = objects
         .allowed(user, "get", CORE, "shoots", Some(namespace), name)
         .await?;
@@ -139,7 +139,7 @@ const HELD: Extract = Extract {
 
 /// The domains that a Shoot has: the one that it names, and those below which its clients find it.
 fn held(shoot: &Value) -> Vec<&str> {
-    let told = shoot
+    let reported = shoot
         .pointer("/status/advertisedAddresses")
         .and_then(Value::as_array)
         .into_iter()
@@ -147,7 +147,7 @@ fn held(shoot: &Value) -> Vec<&str> {
         .filter_map(|address| ShootAdvertisedAddress::host_of(text(address, "/url")))
         .map(|host| host.strip_prefix(HOST_PREFIX).unwrap_or(host));
     std::iter::once(text(shoot, DOMAIN))
-        .chain(told)
+        .chain(reported)
         .filter(|domain| !domain.is_empty())
         .collect()
 }
@@ -192,11 +192,11 @@ mod tests {
     }
 
     fn named(domain: &str, fixture: &Fixture) -> Result<(), String> {
-        let asked = shoot("garden-b", "s", Some(domain));
+        let requested = shoot("garden-b", "s", Some(domain));
         review(
             &Domains::new(&AdmissionPlugins::default()),
             Operation::Create,
-            Some(&asked),
+            Some(&requested),
             None,
             fixture,
         )
@@ -204,8 +204,8 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_a_domain_of_the_landscape_or_of_another_shoot() {
-        for (domain, said) in [
+    fn a_domain_of_the_landscape_or_of_another_shoot_is_refused() {
+        for (domain, message) in [
             (
                 "plain.a.in.example",
                 "meets in.example, a domain of the landscape's own",
@@ -229,7 +229,7 @@ mod tests {
             ("before.example", "the domain of Shoot garden-a/plain"),
         ] {
             let refusal = named(domain, &landscape()).expect_err(domain);
-            for part in [&format!("spec.dns.domain: Invalid value: {domain:?}"), said] {
+            for part in [&format!("spec.dns.domain: Invalid value: {domain:?}"), message] {
                 assert!(refusal.contains(part), "{refusal}\nlacks {part}");
             }
         }
@@ -252,8 +252,8 @@ mod tests {
     }
 
     #[test]
-    fn a_domain_is_judged_when_it_is_named_first() {
-        let judged = |new: &Value, old: &Value| {
+    fn a_domain_is_validated_when_it_is_first_set() {
+        let checked = |new: &Value, old: &Value| {
             review(
                 &Domains::new(&AdmissionPlugins::default()),
                 Operation::Update,
@@ -263,9 +263,9 @@ mod tests {
             )
         };
         let (taken, none) = (shoot("garden-b", "s", Some("own.org")), shoot("garden-b", "s", None));
-        assert!(judged(&taken, &none).is_err());
+        assert!(checked(&taken, &none).is_err());
         assert!(
-            judged(&taken, &taken).is_ok(),
+            checked(&taken, &taken).is_ok(),
             "nothing else about it could be changed then"
         );
         let itself = shoot("garden-a", "own", Some("own.org"));

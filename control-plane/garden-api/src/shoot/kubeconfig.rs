@@ -20,9 +20,9 @@ use serde_json::Value;
 use crate::GardenSettings;
 use crate::convert::{CORE, decode_stored, internal};
 
-/// Validity when the request does not say.
+/// Validity when the request sets none.
 const VALIDITY_S_DEFAULT: u64 = 60 * 60;
-/// Shortest validity that may be asked for, as Gardener's.
+/// Shortest validity that may be requested, as Gardener's.
 const VALIDITY_S_MIN: u64 = 10 * 60;
 /// Longest validity that is granted; longer wishes are cut, as Gardener's default setting does.
 const VALIDITY_S_MAX: u64 = 24 * 60 * 60;
@@ -139,19 +139,19 @@ impl Action for KubeconfigRequests {
 }
 
 fn validity(spec: &KubeconfigRequestSpec) -> Result<u64, FieldError> {
-    let Some(asked) = spec.expiration_seconds else {
+    let Some(requested) = spec.expiration_seconds else {
         return Ok(VALIDITY_S_DEFAULT);
     };
-    match u64::try_from(asked) {
+    match u64::try_from(requested) {
         Ok(seconds) if seconds >= VALIDITY_S_MIN => Ok(seconds.min(VALIDITY_S_MAX)),
         _ => {
             let words = format!("may not specify a duration less than 10 minutes; ask for {VALIDITY_S_MIN} or more");
-            Err(FieldError::invalid("spec.expirationSeconds", asked, words))
+            Err(FieldError::invalid("spec.expirationSeconds", requested, words))
         }
     }
 }
 
-/// Where a client connects, and the name it asks for there.
+/// Where a client connects, and the server name it requests there.
 #[derive(Debug, PartialEq, Eq)]
 struct Address {
     server: String,

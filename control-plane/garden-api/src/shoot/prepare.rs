@@ -1,5 +1,5 @@
 //! What the server itself writes into a Shoot after admission: the zero values of its status, one form of references to
-//! DNS credentials, the labels of its seeds, older fields that say what is so anyway (gardener/gardener v1.150
+//! DNS credentials, the labels of its seeds, older fields that repeat newer ones (gardener/gardener v1.150
 //! pkg/apiserver/registry/core/shoot/strategy.go). It never refuses anything.
 
 use api_core::v1beta1::{Shoot, ShootStatus};

@@ -1,5 +1,5 @@
 //! Shoots count against the Quotas that their bindings name (gardener/gardener v1.150 plugin/pkg/shoot/quotavalidator).
-//! Nothing is deleted when its time is over: an expiration is only kept within its limit.
+//! Nothing is deleted when its time is over: an expiration is only held within its limit.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};

@@ -68,8 +68,8 @@ fn spec_change_counts(object: &Value, old: &Value) -> bool {
 }
 
 fn by_operation(object: &mut Value, old: &Value) -> bool {
-    let asked = annotation(object, OPERATION).to_owned();
-    if asked.is_empty() {
+    let requested = annotation(object, OPERATION).to_owned();
+    if requested.is_empty() {
         return false;
     }
     let state = text(object, "/status/lastOperation/state");
@@ -79,29 +79,29 @@ fn by_operation(object: &mut Value, old: &Value) -> bool {
     }
     let failed = state == "Failed";
     let before: BTreeSet<&str> = annotation(old, OPERATION).split(';').map(str::trim).collect();
-    let (mut raises, mut kept) = (false, Vec::new());
-    for part in asked.split(';').map(str::trim).filter(|part| !part.is_empty()) {
+    let (mut raises, mut retained) = (false, Vec::new());
+    for part in requested.split(';').map(str::trim).filter(|part| !part.is_empty()) {
         let used_up = if failed {
             part == operation::RETRY
         } else {
             part == operation::RECONCILE
         };
-        // What gardenlet takes away itself raises once, when it comes, and not with every later write.
+        // What gardenlet removes itself raises once, when it is set, and not with every later write.
         let comes = !before.contains(part);
         let lasting = part.starts_with(operation::ROTATE_PREFIX)
             || part.starts_with(operation::ROLLOUT_WORKERS_PREFIX)
             || part == operation::FORCE_IN_PLACE_UPDATE;
         raises |= used_up || !failed && lasting && comes;
         if !used_up {
-            kept.push(part);
+            retained.push(part);
         }
     }
-    let kept = kept.join(";");
+    let retained = retained.join(";");
     if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
-        if kept.is_empty() {
+        if retained.is_empty() {
             annotations.remove(OPERATION);
-        } else if kept != asked {
-            annotations.insert(OPERATION.to_owned(), kept.into());
+        } else if retained != requested {
+            annotations.insert(OPERATION.to_owned(), retained.into());
         }
     }
     raises

@@ -1,4 +1,4 @@
-//! Which deploy tasks a write of a Shoot asks of gardenlet, in annotation `shoot.gardener.cloud/tasks`
+//! Which deploy tasks a write of a Shoot requests of gardenlet, in annotation `shoot.gardener.cloud/tasks`
 //! (gardener/gardener v1.150 plugin/pkg/shoot/mutator). It never removes a task: gardenlet does, when it is done.
 
 use std::collections::BTreeSet;
@@ -53,15 +53,15 @@ fn wanted(object: &Value, old: Option<&Value>) -> Vec<&'static str> {
             .and_then(Value::as_bool)
             .unwrap_or(false)
     };
-    let asked = |name: &str| annotation(object, OPERATION).split(';').any(|part| part.trim() == name);
+    let requested = |name: &str| annotation(object, OPERATION).split(';').any(|part| part.trim() == name);
     let wakes_up = enabled(old) && !enabled(object);
     let mut tasks = Vec::new();
     if wakes_up
         || differs("/spec/provider/infrastructureConfig")
         || differs("/spec/provider/workersSettings/sshAccess")
         || zones(object) != zones(old)
-        || asked("rotate-ssh-keypair")
-        || asked(operation::ROTATE_CREDENTIALS_START)
+        || requested("rotate-ssh-keypair")
+        || requested(operation::ROTATE_CREDENTIALS_START)
     {
         tasks.push(task::DEPLOY_INFRASTRUCTURE);
     }

@@ -1,4 +1,4 @@
-//! Bastions: how long they are kept, and what raises their generation. Nothing acts on them yet.
+//! Bastions: how long they are retained, and what raises their generation. Nothing acts on them yet.
 
 use std::time::Duration;
 
@@ -45,11 +45,14 @@ async fn keepalive_moves_the_end_of_a_bastion_and_nothing_else_does() {
         .ok(Method::PATCH, BASTION, &json!({"metadata": {"labels": {"a": "b"}}}))
         .await;
     assert_eq!(labelled["status"], made["status"]);
-    let kept = annotate(&garden, "gardener.cloud/operation", json!("keepalive")).await;
-    assert!(time(&kept, heartbeat) >= time(&made, heartbeat) + SignedDuration::from_mins(10));
-    assert_eq!(time(&kept, end), time(&kept, heartbeat) + hour);
-    assert_eq!(kept["metadata"]["annotations"].get("gardener.cloud/operation"), None);
-    assert_eq!(kept["metadata"]["generation"], 1);
+    let retained = annotate(&garden, "gardener.cloud/operation", json!("keepalive")).await;
+    assert!(time(&retained, heartbeat) >= time(&made, heartbeat) + SignedDuration::from_mins(10));
+    assert_eq!(time(&retained, end), time(&retained, heartbeat) + hour);
+    assert_eq!(
+        retained["metadata"]["annotations"].get("gardener.cloud/operation"),
+        None
+    );
+    assert_eq!(retained["metadata"]["generation"], 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -18,7 +18,7 @@ pub(crate) struct Garden {
     client: Client,
 }
 
-/// What a kubeconfig says.
+/// What a kubeconfig contains.
 pub(crate) struct Way {
     pub(crate) server: String,
     pub(crate) server_name: Option<String>,
@@ -126,7 +126,7 @@ impl Garden {
         self.send(method, path, media, JSON, body).await
     }
 
-    /// The same garden, asked by this user, who is in no group.
+    /// The same garden, as this user, who is in no group.
     pub(crate) fn by(&self, user: &str) -> Self {
         Self {
             client: self.embedded.client(user, &[]),

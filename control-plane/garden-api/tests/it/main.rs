@@ -117,12 +117,12 @@ async fn operations_raise_the_generation_and_status_is_written_apart() {
     let garden = Garden::with_landscape().await;
     let path = format!("{SHOOTS}/s");
     garden.ok(Method::POST, SHOOTS, &shoot("s")).await;
-    let asked = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
-    let after = garden.ok(Method::PATCH, &path, &asked).await;
+    let requested = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
+    let after = garden.ok(Method::PATCH, &path, &requested).await;
     assert_eq!(after["metadata"]["generation"], 1, "nobody has worked on it yet");
     let operation = json!({"status": {"lastOperation": {"type": "Create", "state": "Succeeded", "progress": 100}}});
     garden.ok(Method::PATCH, &format!("{path}/status"), &operation).await;
-    let after = garden.ok(Method::PATCH, &path, &asked).await;
+    let after = garden.ok(Method::PATCH, &path, &requested).await;
     assert_eq!(after["metadata"]["generation"], 2);
     assert!(
         after["metadata"]["annotations"]
@@ -158,8 +158,8 @@ async fn annotations_of_the_status_come_and_go_with_it_and_no_other_metadata_doe
     assert!(expected.get("shoot.gardener.cloud/tasks").is_some(), "{before}");
     expected[own] = json!("{}");
     assert_eq!(after["metadata"]["annotations"], expected);
-    for kept in ["labels", "finalizers", "generation"] {
-        assert_eq!(after["metadata"][kept], before["metadata"][kept], "{kept}");
+    for retained in ["labels", "finalizers", "generation"] {
+        assert_eq!(after["metadata"][retained], before["metadata"][retained], "{retained}");
     }
     let other = garden
         .ok(Method::PATCH, &path, &json!({"metadata": {"annotations": {"a": "b"}}}))
@@ -290,7 +290,7 @@ async fn apply_sees_conflicts_with_fields_written_in_the_other_version() {
     let replicas = |object: &Value| object["providerConfig"]["values"]["replicas"].clone();
     garden.apply(&of(beta, "fieldManager=up"), &in_beta(1)).await;
 
-    // By an update, which takes the field from whoever applied it.
+    // By an update, which takes the field from the manager that applied it.
     let change = json!({"helm": {"values": {"replicas": 2}}});
     let changed = garden.ok(Method::PATCH, &of(v1, "fieldManager=user"), &change).await;
     let all = owners(&changed);
@@ -405,7 +405,7 @@ async fn every_kind_has_a_schema_and_is_served() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_known_reads_cloud_profiles() {
+async fn every_authenticated_user_reads_cloud_profiles() {
     const READERS: &str = "gardener.cloud:system:read-global-resources";
     let garden = Garden::with_landscape().await;
     let file = concat!(

@@ -18,9 +18,9 @@ async fn succeed(garden: &Garden, requests: impl IntoIterator<Item = (Method, St
         let garden = garden.clone();
         tokio::spawn(async move { garden.call(method, &path, &body).await.0 })
     };
-    let asked: Vec<_> = requests.into_iter().map(ask).collect();
+    let requested: Vec<_> = requests.into_iter().map(ask).collect();
     let mut successes = 0;
-    for code in asked {
+    for code in requested {
         successes += usize::from((200..300).contains(&code.await.unwrap()));
     }
     successes

@@ -1,4 +1,4 @@
-//! What people are told when they are refused: each text names the field, its value, what is allowed and one thing to
+//! Texts of refusals: each text names the field, its value, what is allowed and one thing to
 //! do. All texts stand in `tests/golden/refusals.txt`; here stands what each must not leave out.
 
 use http::Method;
@@ -12,7 +12,7 @@ const CORE: &str = "/apis/core.gardener.cloud/v1beta1";
 const PROFILE: &str = "/apis/core.gardener.cloud/v1beta1/cloudprofiles/cloud";
 const NODES_POOL: &str = "/spec/provider/workers/0";
 
-/// One request that must be refused, and what its answer must say.
+/// One request that must be refused, and what its answer must contain.
 struct Row {
     what: &'static str,
     ask: Ask,

@@ -93,7 +93,7 @@ async fn a_request_that_is_wrong_is_refused_at_its_field() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_who_may_create_tokens_gets_one_and_only_gardenlets_add_a_context() {
+async fn tokens_need_a_right_and_only_gardenlets_add_a_context() {
     let (garden, _) = garden().await;
     let mut bound = shoot("s");
     bound["spec"]["seedName"] = json!("seed");

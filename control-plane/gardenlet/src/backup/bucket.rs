@@ -13,7 +13,7 @@ use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use super::copy_credentials;
-use super::report::{Reports, tell, waits};
+use super::report::{Reports, waits, write_outcome};
 use crate::context::Context;
 
 /// Works on the buckets of our seed until `stop`.
@@ -66,7 +66,7 @@ async fn reconcile(context: Arc<Context>, bucket: Arc<core::BackupBucket>) -> Re
         status.provider_status = answer.provider_status;
         status.generated_secret_ref = answer.generated_secret_ref;
     }
-    tell(&mut after, result.as_ref().map(drop), context.clock.now());
+    write_outcome(&mut after, result.as_ref().map(drop), context.clock.now());
     patch_status_if_changed(&api, &bucket, &after).await?;
     result.map(|_| Next::Change)
 }

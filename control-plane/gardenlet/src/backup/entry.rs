@@ -16,7 +16,7 @@ use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use super::copy_credentials;
-use super::report::{Reports, tell, waits};
+use super::report::{Reports, waits, write_outcome};
 use crate::context::Context;
 
 /// On an entry in the seed: the namespace of the garden's entry that it was made for.
@@ -81,7 +81,7 @@ async fn reconcile(context: Arc<Context>, entry: Arc<core::BackupEntry>) -> Resu
         .get_or_insert_default()
         .seed_name
         .clone_from(&entry.spec.seed_name);
-    tell(&mut after, result.as_ref().copied(), context.clock.now());
+    write_outcome(&mut after, result.as_ref().copied(), context.clock.now());
     patch_status_if_changed(&api, &entry, &after).await?;
     result.map(|()| Next::Change)
 }
@@ -168,8 +168,8 @@ fn owner(entry: &core::BackupEntry) -> BTreeMap<String, String> {
     ])
 }
 
-/// Whose the seed's entry of this name is, unless it is this one's or nobody has noted it: entries carry their owner
-/// only since there is this check.
+/// Which other entry owns the seed's entry of this name; none where it is this one's or has no owner noted: entries
+/// carry their owner only since there is this check.
 async fn other_owner(context: &Context, entry: &core::BackupEntry) -> Result<Option<String>, Fault> {
     let name = entry.name_any();
     let Some(present) = get(&Api::<extensions::BackupEntry>::all(context.seed.clone()), &name).await? else {

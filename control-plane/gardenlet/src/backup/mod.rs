@@ -1,6 +1,6 @@
 //! Backup buckets and entries: each object of the garden has one of the same name in the seed, on which an extension
-//! works. What the extension says comes back into the garden's status, and what is taken away or changed in the seed is
-//! brought back.
+//! works. What the extension reports comes back into the garden's status, and what is taken away or changed in the seed
+//! is brought back.
 
 mod bucket;
 mod entry;
@@ -20,12 +20,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 
 use crate::context::{Context, MANAGER};
-use crate::extension::{Asked, Kind, Waiting, ask_unless_done, delete_confirmed, wait_deleted, wait_ready};
+use crate::extension::{Kind, Request, Waiting, delete_confirmed, wait_deleted, wait_ready, write_request_unless_done};
 
 /// How long one turn waits for the extension (contract E.3: 30 s); the next turn goes on.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Copies credentials into the seed's namespace `garden` as `name`, and tells where they are then.
+/// Copies credentials into the seed's namespace `garden` as `name`, and returns a reference to them.
 async fn copy_credentials(
     context: &Context,
     from: Api<Secret>,
@@ -58,28 +58,28 @@ async fn copy_credentials(
     })
 }
 
-/// One turn for an object in the seed: asks its extension, unless it has succeeded with what is `same` as `desired`, and
-/// waits for it.
+/// One turn for an object in the seed: requests work of its extension, unless it has succeeded with what is `same` as
+/// `desired`, and waits for it.
 async fn bring_about<K: Kind>(
     context: &Context,
     cache: &Cache<K>,
     desired: K,
     same: fn(&K, &K) -> bool,
 ) -> Result<K, Fault> {
-    let object = ask_unless_done(context, &Api::all(context.seed.clone()), desired, same).await?;
-    let asked = Asked::of(&object);
+    let object = write_request_unless_done(context, &Api::all(context.seed.clone()), desired, same).await?;
+    let requested = Request::of(&object);
     wait_ready(
         cache,
         &ObjectKey::of(&object),
-        asked.as_ref(),
+        requested.as_ref(),
         WAIT_TIMEOUT,
         &Waiting::new(context.clock.clone()),
     )
     .await
 }
 
-/// Whether a change in the seed calls for a turn: the object is gone, somebody changed it, or it has failed while the
-/// garden is `content` with it. What an extension says to a request is waited for by the turn that asked.
+/// Whether a change in the seed calls for a turn: the object is gone, another writer changed it, or it has failed while
+/// the garden is `content` with it. The answer to a request is awaited by the turn that wrote it.
 fn calls<K: Kind>(change: &Change<K>, content: impl FnOnce() -> bool) -> bool {
     let failed = |object: &K| {
         let last = object.status().and_then(|status| status.last_operation.cloned());

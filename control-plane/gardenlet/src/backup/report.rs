@@ -50,8 +50,8 @@ macro_rules! reports {
 reports!(BackupBucket);
 reports!(BackupEntry);
 
-/// Writes into `object` what came of a turn. What has succeeded and succeeds again is not told anew.
-pub(super) fn tell<K: Reports>(object: &mut K, result: Result<(), &Fault>, now: Timestamp) {
+/// Writes into `object` what came of a turn. A repeated success is not written again.
+pub(super) fn write_outcome<K: Reports>(object: &mut K, result: Result<(), &Fault>, now: Timestamp) {
     let (generation, deleting) = (object.meta().generation, object.meta().deletion_timestamp.is_some());
     let settled = object.is_content();
     let Parts {
@@ -85,7 +85,7 @@ fn report<K: Reports>(object: &mut K, errors: Vec<Problem>) {
     report.put(&mut object.meta_mut().annotations, generation, last.as_ref());
 }
 
-/// Writes into `object` that its deletion waits, and for what. Said once, it is not said anew.
+/// Writes into `object` that its deletion waits, and for what. An unchanged report is not written again.
 pub(super) fn waits<K: Reports>(object: &mut K, description: String, now: Timestamp) {
     let generation = object.meta().generation;
     let parts = object.parts();

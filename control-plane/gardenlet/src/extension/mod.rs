@@ -1,4 +1,4 @@
-//! How gardenlet deals with extension objects, whatever their kind: ask, wait, take away. When what an extension reports
+//! How gardenlet deals with extension objects, of any kind: request, wait, delete. When what an extension reports
 //! counts as done is the crate `control-plane-readiness`.
 
 mod caches;
@@ -9,6 +9,6 @@ pub(crate) use caches::{ExtensionCaches, ObjectEvent};
 pub(crate) use waiting::Waiting;
 
 pub(crate) use objects::{
-    Asked, Kind, ask, ask_unless_done, delete_confirmed, fault_of_report, needs_operation, object_name, wait_deleted,
-    wait_ready, wait_ready_until,
+    Kind, Request, delete_confirmed, fault_of_report, needs_operation, object_name, wait_deleted, wait_ready,
+    wait_ready_until, write_request, write_request_unless_done,
 };

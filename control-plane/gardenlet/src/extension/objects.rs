@@ -57,11 +57,11 @@ fn stamp<K: Kind>(context: &Context, object: &mut K) {
     notes.insert(annotations::TIMESTAMP.to_owned(), context.next_stamp().to_string());
 }
 
-/// Asks the extension to bring about `desired`.
+/// Requests `desired` of the extension.
 ///
 /// # Errors
-/// What the API server says.
-pub(crate) async fn ask<K: Kind>(context: &Context, api: &Api<K>, mut desired: K) -> Result<K, Fault> {
+/// What the API server returns.
+pub(crate) async fn write_request<K: Kind>(context: &Context, api: &Api<K>, mut desired: K) -> Result<K, Fault> {
     stamp(context, &mut desired);
     apply(api, &desired, MANAGER).await
 }
@@ -70,8 +70,8 @@ pub(crate) async fn ask<K: Kind>(context: &Context, api: &Api<K>, mut desired: K
 /// the object as it is then.
 ///
 /// # Errors
-/// What the API server says.
-pub(crate) async fn ask_unless_done<K: Kind>(
+/// What the API server returns.
+pub(crate) async fn write_request_unless_done<K: Kind>(
     context: &Context,
     api: &Api<K>,
     desired: K,
@@ -80,20 +80,20 @@ pub(crate) async fn ask_unless_done<K: Kind>(
     let present = get(api, &desired.name_any()).await?;
     match present.filter(|present| same(present, &desired) && !needs_operation(present)) {
         Some(present) => Ok(present),
-        None => ask(context, api, desired).await,
+        None => write_request(context, api, desired).await,
     }
 }
 
 /// A request as it was written.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Asked {
+pub(crate) struct Request {
     /// Its timestamp annotation.
     pub(crate) stamp: String,
     /// What the extension had reported before.
     pub(crate) before: Option<LastOperation>,
 }
 
-impl Asked {
+impl Request {
     /// The request on an object as it was written or found.
     pub(crate) fn of<K: Kind>(object: &K) -> Option<Self> {
         let stamp = object.annotations().get(annotations::TIMESTAMP)?.clone();
@@ -102,28 +102,28 @@ impl Asked {
     }
 }
 
-/// Waits until the extension has done what was `asked`; gives the object then.
+/// Waits until the extension has fulfilled `request`; returns the object then.
 ///
 /// # Errors
 /// [`FaultClass::Dependency`] naming object, type and what was waited for; the extension's own error with its codes.
 pub(crate) async fn wait_ready<K: Kind>(
     cache: &Cache<K>,
     key: &ObjectKey,
-    asked: Option<&Asked>,
+    request: Option<&Request>,
     timeout: Duration,
     waiting: &Waiting,
 ) -> Result<K, Fault> {
-    wait_ready_until(cache, key, asked, timeout, waiting, |_| false).await
+    wait_ready_until(cache, key, request, timeout, waiting, |_| false).await
 }
 
-/// As [`wait_ready`], but also over as soon as `enough` says so of an object whose request has been picked up.
+/// As [`wait_ready`], but also over as soon as `enough` holds for an object whose request has been picked up.
 ///
 /// # Errors
 /// As [`wait_ready`].
 pub(crate) async fn wait_ready_until<K: Kind>(
     cache: &Cache<K>,
     key: &ObjectKey,
-    asked: Option<&Asked>,
+    request: Option<&Request>,
     timeout: Duration,
     waiting: &Waiting,
     enough: impl Fn(&K) -> bool,
@@ -137,13 +137,13 @@ pub(crate) async fn wait_ready_until<K: Kind>(
         waiting.note(&subject, &why);
         Judgement::NotYet(why)
     };
-    let judge = |seen: Option<&K>, patient: bool| {
+    let check = |seen: Option<&K>, patient: bool| {
         stand(None);
         let Some(seen) = seen else {
             return not_yet("it is not visible yet".to_owned());
         };
         let reported = reported(seen);
-        let stamp = asked.map(|asked| asked.stamp.as_str());
+        let stamp = request.map(|request| request.stamp.as_str());
         let picked_up = reported.operation.is_none() && (stamp.is_none() || reported.timestamp.as_deref() == stamp);
         if picked_up && enough(seen) {
             return Judgement::Done(seen.clone());
@@ -153,8 +153,10 @@ pub(crate) async fn wait_ready_until<K: Kind>(
             Readiness::NotYet(why) => not_yet(why),
             Readiness::Failing { text, hint, codes } => {
                 let fault = fault_of_report(&object, &text, &hint, &codes);
-                // Whole seconds do not tell an answer from the one before, when both fall into the same.
-                let old = asked.is_some_and(|asked| asked.before.is_some() && asked.before == reported.last_operation);
+                // Times have whole seconds: an answer cannot be distinguished from the one before it within the same
+                // second.
+                let old = request
+                    .is_some_and(|request| request.before.is_some() && request.before == reported.last_operation);
                 if !patient || !fault.retryable() && !old {
                     return Judgement::Failed(fault);
                 }
@@ -164,13 +166,13 @@ pub(crate) async fn wait_ready_until<K: Kind>(
         }
     };
     let severe = OPERATION_TIMEOUT_SEVERE.min(timeout);
-    let mut waited = cache.wait_until(key, severe, |object| judge(object, true)).await;
+    let mut waited = cache.wait_until(key, severe, |object| check(object, true)).await;
     let fault = standing.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let (Err(Waited::TimedOut { .. }), Some(fault)) = (&waited, fault) {
         waited = Err(Waited::Failed(fault));
     } else if matches!(waited, Err(Waited::TimedOut { .. })) && timeout > severe {
         waited = cache
-            .wait_until(key, timeout - severe, |object| judge(object, false))
+            .wait_until(key, timeout - severe, |object| check(object, false))
             .await;
     }
     waiting.over(&subject);
@@ -210,10 +212,10 @@ fn name(waited: Waited, object: &ObjectName, hint: &str, timeout: Duration) -> F
     }
 }
 
-/// Confirms and asks for the deletion; fine when it is gone already. Does not wait.
+/// Confirms and requests the deletion; succeeds when the object is gone already. Does not wait.
 ///
 /// # Errors
-/// What the API server says.
+/// What the API server returns.
 pub(crate) async fn delete_confirmed<K: Kind>(context: &Context, api: &Api<K>, object: &str) -> Result<(), Fault> {
     let confirmation = json!({"metadata": {"annotations": {
         annotations::CONFIRMATION_DELETION: "true",
@@ -247,7 +249,7 @@ pub(crate) async fn wait_deleted<K: Kind>(
     let standing: Mutex<Option<Fault>> = Mutex::default();
     let take = || standing.lock().unwrap_or_else(PoisonError::into_inner).take();
     let own_hint: Mutex<String> = Mutex::default();
-    let judge = |seen: Option<&K>, patient: bool| {
+    let check = |seen: Option<&K>, patient: bool| {
         take();
         let Some(seen) = seen else {
             return Judgement::Done(());
@@ -259,7 +261,7 @@ pub(crate) async fn wait_deleted<K: Kind>(
                 (text, hint, Some(fault))
             }
         };
-        // Whoever asks again may see the error of the time before: it is given time to become this one's.
+        // A repeated request may still see the error of the previous one: it has time to become the error of this one.
         if let Some(fault) = fault {
             if !patient && !fault.retryable() {
                 return Judgement::Failed(fault);
@@ -271,9 +273,9 @@ pub(crate) async fn wait_deleted<K: Kind>(
         Judgement::NotYet(why)
     };
     let severe = OPERATION_TIMEOUT_SEVERE.min(timeout);
-    let mut waited = wait_until(api, &key.name, severe, |object| judge(object, true)).await;
+    let mut waited = wait_until(api, &key.name, severe, |object| check(object, true)).await;
     if matches!(waited, Err(Waited::TimedOut { .. })) && timeout > severe {
-        waited = wait_until(api, &key.name, timeout - severe, |object| judge(object, false)).await;
+        waited = wait_until(api, &key.name, timeout - severe, |object| check(object, false)).await;
     }
     waiting.over(&subject);
     let hint = own_hint.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -288,15 +290,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_extensions_error_is_told_with_its_own_hint_or_with_ours_and_never_with_two() {
+    fn an_extensions_error_is_reported_with_exactly_one_hint() {
         let infrastructure = ObjectName::new("Infrastructure", Some("a"), "b");
-        let told = |hint: &str| fault_of_report(&infrastructure, "no cores (west)", hint, &[]).told();
+        let message = |hint: &str| fault_of_report(&infrastructure, "no cores (west)", hint, &[]).told();
         assert_eq!(
-            told("ask for more"),
+            message("ask for more"),
             "Infrastructure a/b: no cores (west) (to do: ask for more)"
         );
         assert_eq!(
-            told(""),
+            message(""),
             "Infrastructure a/b: no cores (west) (to do: look at the status of the named object, written by its extension)"
         );
         let waited = |reason: &str| Waited::TimedOut {

@@ -1,4 +1,4 @@
-//! What a run waits for at the moment, for whoever asks why nothing happens. Filled by waits, read by the progress
+//! What a run waits for at the moment. Filled by waits, read by the progress
 //! report; each is an event of its task as well.
 
 use std::collections::BTreeMap;

@@ -19,7 +19,7 @@ use crate::config::GardenAccess;
 const MOUNT_PATH: &str = "/var/run/secrets/gardener.cloud/garden/generic-kubeconfig";
 /// The volume, and what mounts it.
 const VOLUME: &str = "garden-kubeconfig";
-/// Tells a container where its kubeconfig is.
+/// Environment variable with the path of a container's kubeconfig.
 const VARIABLE: &str = "GARDEN_KUBECONFIG";
 /// Prefix of the kubeconfig's Secret, and its purpose as a label.
 pub(crate) const GENERIC_KUBECONFIG: &str = "generic-garden-kubeconfig";
@@ -127,7 +127,8 @@ impl Access {
     }
 
     /// Gives the kubeconfig to the pods of `object`, unless it is of another namespace, of a kind without pods, has
-    /// been opted out by label, or has one already. Whichever Secrets the pods use then are kept from being collected.
+    /// been opted out by label, or has one already. The Secrets that the pods use are protected from garbage
+    /// collection.
     pub(crate) fn inject(&self, object: &mut Value, namespace: &str) {
         self.give(object, namespace);
         let Some(pods) = pod_spec(object, &GROUPS, namespace) else {

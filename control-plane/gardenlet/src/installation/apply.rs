@@ -17,7 +17,7 @@ use crate::context::{Context, MANAGER};
 /// Writes.
 ///
 /// # Errors
-/// What the seed's API server says.
+/// What the seed's API server returns.
 pub(crate) async fn apply(context: &Context, wanted: &Wanted, made: &Made) -> Result<(), Fault> {
     let inside = wanted.namespace.name_any();
     apply_object(&Api::<Namespace>::all(context.seed.clone()), &wanted.namespace, MANAGER).await?;
@@ -43,7 +43,7 @@ pub(crate) async fn apply(context: &Context, wanted: &Wanted, made: &Made) -> Re
 }
 
 /// Makes the Secret newer than the one that the ManagedResource refers to now: one from before that is used again, as when
-/// a change is taken back, is older, and what is newer than the one in use is kept.
+/// a change is taken back, is older, and what is newer than the one in use is retained.
 async fn mark_as_last(
     context: &Context,
     data: &Api<Secret>,

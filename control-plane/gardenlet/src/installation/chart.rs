@@ -1,5 +1,5 @@
-//! Charts of ControllerDeployments: read from their bytes or pulled from a registry, and kept compiled by their digest.
-//! It renders nothing and writes nothing.
+//! Charts of ControllerDeployments: read from their bytes or pulled from a registry, and cached in compiled form by
+//! their digest. It renders nothing and writes nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::problem::Problem;
 
-/// Bytes of charts that are kept, as estimated by [`weight`]: some dozens of the largest that real extensions have.
+/// Bytes of charts that are cached, as estimated by [`weight`]: some dozens of the largest that real extensions have.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 /// A chart's templates lie in memory as text and compiled.
 const COMPILED_FACTOR: usize = 3;
@@ -49,7 +49,7 @@ pub(crate) struct Source {
     pub address: Option<String>,
     /// The chart; why it is not to be had, where its digest is known all the same.
     pub chart: Result<Arc<Loaded>, Problem>,
-    /// Whether the registry has to be asked again.
+    /// Whether the registry has to be queried again.
     pub is_old: bool,
 }
 
@@ -84,15 +84,15 @@ pub(crate) struct Access {
     pub ca_bundle: Option<String>,
 }
 
-/// The charts that are kept, the least recently used ones first.
+/// The cached charts, the least recently used ones first.
 pub(crate) struct Charts {
     clock: Clock,
     entropy: Entropy,
-    kept: Mutex<Kept>,
+    cached: Mutex<Cached>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct Cached {
     charts: VecDeque<(usize, Arc<Loaded>)>,
     /// What a reference with a tag meant, and when that was read.
     tags: BTreeMap<String, (String, Timestamp)>,
@@ -104,7 +104,7 @@ impl Charts {
         Self {
             clock,
             entropy,
-            kept: Mutex::default(),
+            cached: Mutex::default(),
         }
     }
 
@@ -126,7 +126,7 @@ impl Charts {
         })
     }
 
-    /// The chart in a registry. One that is kept is not pulled again by digest, nor by tag within [`TAG_AGE_MAX`]; if
+    /// The chart in a registry. A cached one is not pulled again by digest, nor by tag within [`TAG_AGE_MAX`]; if
     /// the registry cannot be reached, what a tag meant last will do: in this process, or when the chart was `installed`.
     ///
     /// # Errors
@@ -182,7 +182,7 @@ impl Charts {
         Ok(Source::pulled(chart, address))
     }
 
-    /// What a reference is known to mean, and whether that is as good as asking.
+    /// What a reference is known to mean, and whether the registry need not be queried.
     fn known(&self, reference: &Reference) -> (Option<Arc<Loaded>>, bool) {
         if let Some(digest) = reference.digest() {
             return (self.find(&digest.to_string()), true);
@@ -200,19 +200,19 @@ impl Charts {
             return;
         }
         let now = self.clock.now();
-        let mut kept = self.lock();
-        if kept.tags.len() >= TAGS_MAX {
-            kept.tags.clear();
+        let mut cached = self.lock();
+        if cached.tags.len() >= TAGS_MAX {
+            cached.tags.clear();
         }
-        kept.tags.insert(reference.to_string(), (digest.to_owned(), now));
+        cached.tags.insert(reference.to_string(), (digest.to_owned(), now));
     }
 
     fn find(&self, digest: &str) -> Option<Arc<Loaded>> {
-        let mut kept = self.lock();
-        let place = kept.charts.iter().position(|(_, chart)| chart.digest == digest)?;
-        let found = kept.charts.remove(place)?;
+        let mut cached = self.lock();
+        let place = cached.charts.iter().position(|(_, chart)| chart.digest == digest)?;
+        let found = cached.charts.remove(place)?;
         let chart = Arc::clone(&found.1);
-        kept.charts.push_back(found);
+        cached.charts.push_back(found);
         Some(chart)
     }
 
@@ -232,19 +232,19 @@ impl Charts {
     }
 
     fn keep(&self, chart: (usize, Arc<Loaded>)) {
-        let mut kept = self.lock();
-        kept.charts.push_back(chart);
-        let mut bytes: usize = kept.charts.iter().map(|(weight, _)| weight).sum();
+        let mut cached = self.lock();
+        cached.charts.push_back(chart);
+        let mut bytes: usize = cached.charts.iter().map(|(weight, _)| weight).sum();
         while bytes > KEPT_BYTES_MAX {
-            let Some((weight, _)) = kept.charts.pop_front() else {
+            let Some((weight, _)) = cached.charts.pop_front() else {
                 break;
             };
             bytes -= weight;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Cached> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -333,7 +333,7 @@ mod tests {
         Charts::new(Clock::settable(Timestamp::UNIX_EPOCH).0, Entropy::seeded(1))
     }
 
-    fn kept(bytes: usize, digest: &str) -> (usize, Arc<Loaded>) {
+    fn cached(bytes: usize, digest: &str) -> (usize, Arc<Loaded>) {
         let loaded = Loaded {
             chart: Chart::default(),
             engine: Engine::default(),
@@ -346,13 +346,13 @@ mod tests {
     fn the_least_recently_used_charts_go_when_they_are_too_many_bytes() {
         let charts = charts();
         for digest in ["a", "b", "c"] {
-            charts.keep(kept(KEPT_BYTES_MAX / 3, digest));
+            charts.keep(cached(KEPT_BYTES_MAX / 3, digest));
         }
         assert!(charts.find("a").is_some(), "it is used");
-        charts.keep(kept(KEPT_BYTES_MAX / 3, "d"));
+        charts.keep(cached(KEPT_BYTES_MAX / 3, "d"));
         let is_there = |digest: &str| charts.find(digest).is_some();
         assert_eq!(["a", "b", "c", "d"].map(is_there), [true, false, true, true]);
-        charts.keep(kept(KEPT_BYTES_MAX, "large"));
+        charts.keep(cached(KEPT_BYTES_MAX, "large"));
         assert_eq!(["a", "c", "d", "large"].map(is_there), [false, false, false, true]);
     }
 
@@ -389,7 +389,7 @@ mod tests {
             )
             .await;
         assert!(other.is_err(), "that was another tag");
-        let (weight, chart) = kept(1, "sha256:known");
+        let (weight, chart) = cached(1, "sha256:known");
         charts.keep((weight, chart));
         let named = reference(&repository).unwrap();
         charts.remember(&named, "sha256:known");

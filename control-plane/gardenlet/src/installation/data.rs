@@ -43,7 +43,7 @@ pub(crate) fn compress(documents: &str) -> std::io::Result<Vec<u8>> {
     Ok(writer.into_inner())
 }
 
-/// The part of a name that tells contents apart.
+/// The part of a name that distinguishes contents.
 pub(crate) fn checksum(content: &[u8]) -> String {
     hex(Sha256::digest(content).iter().take(NAME_BYTES))
 }

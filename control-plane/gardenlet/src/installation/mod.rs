@@ -1,5 +1,5 @@
 //! ControllerInstallations of our seed whose ControllerDeployment has a Helm chart: what the chart holds is put into the
-//! seed, kept up to date, and taken away again (contract D). Installations of any other type are their operator's; for
+//! seed, updated, and deleted again (contract D). Installations of any other type are their operator's; for
 //! them only the condition Required is written.
 //!
 //! Nothing here applies a chart's objects: a ManagedResource carries them to the seed's gardener-resource-manager.
@@ -67,8 +67,8 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
     tokio::join!(required::run(context.clone(), stop.clone()).boxed(), installing.boxed());
 }
 
-/// Fills the Secrets of the seed that ask for access to the garden, until `stop`: tokens of ServiceAccounts in our seed's
-/// own namespace of the garden, whatever else a Secret names.
+/// Fills the Secrets of the seed that request access to the garden, until `stop`: tokens of ServiceAccounts in our
+/// seed's own namespace of the garden, whatever else a Secret names.
 pub(crate) async fn request_tokens(context: Arc<Context>, stop: CancellationToken) {
     let options = base_token_requestor::Options {
         class: labels::resources::CLASS_GARDEN.to_owned(),
@@ -155,7 +155,7 @@ async fn reconcile(context: Arc<Context>, installation: Arc<core::ControllerInst
 enum Turn {
     /// The installation has no chart.
     NotOurs,
-    /// What is wanted is in the seed; where the chart `is_old`, its registry has to be asked again.
+    /// What is wanted is in the seed; where the chart `is_old`, its registry has to be queried again.
     Done { is_old: bool },
 }
 

@@ -70,7 +70,7 @@ pub(crate) fn deployment(
 /// Looks; nothing for an installation without a chart.
 ///
 /// # Errors
-/// What the installation's conditions report, or what an API server says.
+/// What the installation's conditions report, or what an API server returns.
 pub(crate) async fn observe(
     context: &Context,
     installation: &core::ControllerInstallation,
@@ -298,7 +298,7 @@ impl Apis {
     }
 }
 
-/// Asks for version and APIs, as Helm does (Helm 4.1 `pkg/action/action.go`).
+/// Reads version and APIs, as Helm does (Helm 4.1 `pkg/action/action.go`).
 async fn discover(seed: &Client) -> Result<Capabilities, Fault> {
     let failed = |error| fault_of(error, "ask the seed for its APIs");
     let version = seed.apiserver_version().await.map_err(failed)?;

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_of_apis_are_told_from_kinds() {
+    fn api_versions_and_kinds_are_distinguished() {
         let cases = [
             ("v1", false),
             ("apps/v1", false),

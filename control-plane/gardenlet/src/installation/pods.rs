@@ -39,7 +39,7 @@ pub(crate) fn has_variable(container: &Value, name: &str) -> bool {
         .any(|variable| variable["name"].as_str() == Some(name))
 }
 
-/// Gives a container an environment variable, whatever it had of that name.
+/// Returns a container an environment variable, whatever it had of that name.
 pub(crate) fn set_variable(container: &mut Value, name: &str, value: &Value) {
     set_named(container, "env", json!({"name": name, "value": value}));
 }

@@ -40,7 +40,7 @@ impl Problem {
         }
     }
 
-    /// What the fault says, with the one thing to do.
+    /// The text of the fault, with its hint.
     pub(crate) fn message(&self) -> String {
         self.fault.told()
     }

@@ -27,7 +27,7 @@ struct Left {
 /// What is to be done next.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
-    /// Its deletion is asked for, unless it has been, and waited for.
+    /// Its deletion is requested, unless it has been, and awaited.
     ManagedResource { asked: bool },
     /// The same.
     Namespace { asked: bool },
@@ -38,7 +38,7 @@ enum Step {
 /// One turn of a removal.
 ///
 /// # Errors
-/// What an API server says; the condition Installed reports it too.
+/// What an API server returns; the condition Installed reports it too.
 pub(crate) async fn reconcile(context: &Context, installation: &ControllerInstallation) -> Result<Next, Fault> {
     if !has_finalizer(installation, finalizers::CONTROLLER_INSTALLATION) {
         return Ok(Next::Change);
@@ -68,7 +68,7 @@ async fn write(
     report::write(context, installation, vec![condition]).await.map(drop)
 }
 
-/// Does the next step; tells what is waited for, or nothing at the end.
+/// Does the next step; returns what it waits for, or nothing at the end.
 async fn turn(context: &Context, installation: &ControllerInstallation) -> Result<Option<String>, Fault> {
     let name = installation.name_any();
     let resources = context.in_seed::<ManagedResource>(names::GARDEN_NAMESPACE);
@@ -142,7 +142,7 @@ fn is_going<K: Resource>(object: &K) -> bool {
 }
 
 /// Whether the finalizer is that of an operator of another type of ControllerDeployment, and not ours: what we install
-/// begins with a ManagedResource, and what we take down says so in its condition.
+/// begins with a ManagedResource, and the condition of what we delete reports that.
 fn is_of_another(context: &Context, installation: &ControllerInstallation, left: &Left) -> bool {
     let reference = installation.spec.deployment_ref.as_ref();
     let name = reference
@@ -160,7 +160,7 @@ fn is_of_another(context: &Context, installation: &ControllerInstallation, left:
 /// within an hour; upstream leaves them to it.
 ///
 /// # Errors
-/// What the seed's API server says.
+/// What the seed's API server returns.
 pub(crate) async fn delete_superseded(context: &Context, resource: &ManagedResource) -> Result<(), Fault> {
     // One that was never changed has none before it.
     if resource.metadata.generation.unwrap_or_default() <= 1 {

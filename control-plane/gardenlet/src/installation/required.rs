@@ -1,5 +1,5 @@
 //! The condition Required of ControllerInstallations: whether objects of their kinds and types exist in the seed
-//! (contract D.3). Keeps an extension from being taken away while it is needed. Never installs anything.
+//! (contract D.3). Protects an extension from being uninstalled while it is needed. Never installs anything.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -73,21 +73,21 @@ fn required(registration: &core::ControllerRegistration, present: &Types, now: T
         .collect();
     let type_ = conditions::installation::REQUIRED;
     if found.is_empty() {
-        let said = "no extension objects exist in the seed having the kind/type combinations the controller is responsible for";
+        let text = "no extension objects exist in the seed having the kind/type combinations the controller is responsible for";
         return Condition::new(
             type_,
             ConditionStatus::False,
             conditions::installation::NO_EXTENSION_OBJECTS,
-            said,
+            text,
             now,
         );
     }
-    let said = format!("extension objects still exist in the seed: [{}]", found.join(", "));
+    let text = format!("extension objects still exist in the seed: [{}]", found.join(", "));
     Condition::new(
         type_,
         ConditionStatus::True,
         conditions::installation::EXTENSION_OBJECTS_EXIST,
-        &said,
+        &text,
         now,
     )
 }
@@ -110,10 +110,10 @@ mod tests {
                 .map(|(kind, type_)| KindType::new(kind, type_))
                 .collect::<Types>()
         };
-        let judged = |present: &Types| required(&registration, present, Timestamp::UNIX_EPOCH);
-        let yes = judged(&types(&[("Worker", "moon"), ("Network", "other")]));
+        let checked = |present: &Types| required(&registration, present, Timestamp::UNIX_EPOCH);
+        let yes = checked(&types(&[("Worker", "moon"), ("Network", "other")]));
         assert_eq!(yes.message, "extension objects still exist in the seed: [Worker/Moon]");
-        let no = judged(&types(&[("ControlPlane", "moon")]));
+        let no = checked(&types(&[("ControlPlane", "moon")]));
         assert_eq!(
             (no.status, no.reason.as_str()),
             (ConditionStatus::False, "NoExtensionObjects")

@@ -20,13 +20,13 @@ use super::plan::Wanted;
 use super::pods::{containers, pod_spec, set_variable};
 use super::problem::Problem;
 
-/// Tells every container which seed it runs in.
+/// Environment variable with the name of the seed that a container runs in.
 const SEED_NAME: &str = "SEED_NAME";
-/// Kinds whose containers are told so.
+/// Kinds whose containers get it.
 const GROUPS: [&str; 2] = ["apps", "batch"];
 /// Value of labels that switch something on.
 const TRUE: &str = "true";
-/// Level of a chart's own complaint that is still told; more would hide the first.
+/// Complaints of a chart that are reported; more would hide the first.
 const FINDINGS_MAX: usize = 3;
 
 /// What is applied for an installation.
@@ -136,7 +136,7 @@ fn render(wanted: &Wanted, chart: &Loaded) -> Result<Vec<Value>, Problem> {
     Ok(made.into_iter().map(|made| made.value).collect())
 }
 
-/// The first object that the chart makes twice: the ManagedResource could not say which of the two is meant.
+/// The first object that the chart makes twice: the ManagedResource could not distinguish the two.
 fn made_twice(made: &[lint::Made]) -> Option<String> {
     let mut known = BTreeMap::new();
     for one in made {

@@ -105,7 +105,7 @@ pub(crate) fn values(given: Option<&RawJson>, resources: &Resources, mixin: &Mix
     if let Value::Object(ours) = ours {
         merge(&mut values, ours);
     }
-    // As encoding/json reads them where no type is asked for: charts print numbers of values as floats.
+    // As encoding/json reads them without a target type: charts print numbers of values as floats.
     let mut values = Value::Object(values);
     go::as_floats(&mut values);
     match values {

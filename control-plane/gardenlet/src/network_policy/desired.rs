@@ -1,4 +1,4 @@
-//! The network policies that every namespace of a kind has: nothing is allowed, but for what pods ask for by a label
+//! The network policies that every namespace of a kind has: nothing is allowed, but for what pods request by a label
 //! (gardener/gardener v1.150 pkg/controller/networkpolicy/reconciler.go). Pure.
 
 use std::collections::BTreeMap;

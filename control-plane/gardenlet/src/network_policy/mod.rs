@@ -1,5 +1,5 @@
 //! Closes the namespaces of a seed: `garden` and those of shoots and extensions get network policies that deny all
-//! connections, but for what pods ask for by labels (gardener/gardener v1.150 pkg/gardenlet/controller/networkpolicy).
+//! connections, but for what pods request by labels (gardener/gardener v1.150 pkg/gardenlet/controller/networkpolicy).
 //! What Services open is gardener-resource-manager's to write.
 
 mod desired;

@@ -24,8 +24,8 @@ const HEARTBEAT_PERIOD: Duration = Duration::from_secs(10);
 /// Why the seed's API server does not answer, if it does not.
 pub(super) type Silence = watch::Receiver<Option<String>>;
 
-/// Renews the seed's lease until `stop`, while the seed answers, and reports whether it does. A watch of the seed tells: it
-/// breaks with the connection, and nothing has to be asked.
+/// Renews the seed's lease until `stop`, while the seed answers, and reports whether it does. A watch of the seed shows
+/// it: it breaks with the connection, so that nothing is polled.
 pub(super) async fn beat(context: Arc<Context>, silence: watch::Sender<Option<String>>, stop: CancellationToken) {
     let leases: Api<Lease> = context.in_garden(names::SEED_LEASE_NAMESPACE);
     let seen = context.seed_caches.deployments.clone();
@@ -62,7 +62,7 @@ pub(super) fn ready(now: Timestamp) -> Condition {
 /// Writes into the Seed's status that its API server does not answer: nothing else of it can be seen.
 ///
 /// # Errors
-/// What the garden's API server says.
+/// What the garden's API server returns.
 pub(super) async fn report_silence(context: &Context, seed: &Seed, why: &str) -> Result<(), Fault> {
     let mut after = seed.clone();
     let message = format!("Gardenlet cannot reach the seed's API server: {why}");

@@ -14,12 +14,12 @@ use kube::{Api, Client, ResourceExt};
 use super::plan::Plan;
 use crate::config::Config;
 use crate::context::{Context, MANAGER};
-use crate::extension::{ask, delete_confirmed};
+use crate::extension::{delete_confirmed, write_request};
 
 /// Registers our Seed in the garden, or brings its spec up to date.
 ///
 /// # Errors
-/// What the garden says.
+/// What the garden returns.
 pub(crate) async fn register(garden: &Client, config: &Config) -> Result<Seed, Fault> {
     let mut seed = Seed {
         status: None,
@@ -55,15 +55,15 @@ pub(crate) async fn apply(context: &Context, plan: &Plan) -> Result<(), Fault> {
     }
     let extensions = context.in_seed::<Extension>(names::GARDEN_NAMESPACE);
     for wanted in &plan.extensions.request {
-        ask(context, &extensions, wanted.clone()).await?;
+        write_request(context, &extensions, wanted.clone()).await?;
     }
     delete_extensions(context, &plan.extensions.delete).await
 }
 
-/// Asks for the deletion of the seed's own Extensions of these names.
+/// Requests the deletion of the seed's own Extensions of these names.
 ///
 /// # Errors
-/// What the seed says.
+/// What the seed returns.
 pub(super) async fn delete_extensions(context: &Context, names: &[String]) -> Result<(), Fault> {
     let extensions = context.in_seed::<Extension>(names::GARDEN_NAMESPACE);
     for name in names {

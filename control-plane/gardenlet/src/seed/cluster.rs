@@ -53,7 +53,7 @@ pub(crate) async fn prepare_cluster(seed: &Client) -> Result<(), Fault> {
     apply_priorities(&Api::all(seed.clone())).await
 }
 
-/// Writes the stand-ins where nothing else defines their kinds. Nobody here works with them, so nothing waits until
+/// Writes the stand-ins where nothing else defines their kinds. No client here uses them, so nothing waits until
 /// they are served.
 async fn apply_stand_ins(definitions: &Api<CustomResourceDefinition>) -> Result<(), Fault> {
     let present = list(definitions, "").await?;

@@ -72,7 +72,7 @@ pub(crate) fn plan(seed: &Seed, registrations: &[ControllerRegistration], presen
             Some(found) if found.metadata.deletion_timestamp.is_some() => {
                 plan.waits_for.push(format!("the deletion of the old {}", title(found)));
             }
-            Some(found) if found.spec == wanted.spec => plan.judge(found),
+            Some(found) if found.spec == wanted.spec => plan.evaluate(found),
             _ => {
                 plan.waits_for
                     .push(format!("{}: it has just been requested", title(&wanted)));
@@ -84,7 +84,7 @@ pub(crate) fn plan(seed: &Seed, registrations: &[ControllerRegistration], presen
 }
 
 impl Plan {
-    fn judge(&mut self, found: &Extension) {
+    fn evaluate(&mut self, found: &Extension) {
         let why = match readiness(&reported(found), None) {
             Readiness::Ready => return,
             Readiness::NotYet(why) => why,

@@ -1,5 +1,5 @@
 //! A Seed on its way out: what is still on it is named and waited for, then its own Extensions and its backup bucket go,
-//! and our finalizer last. Nothing is taken from anybody: Shoots and their backups go when their owners say so.
+//! and our finalizer last. Nothing of its users is deleted: Shoots and their backups go when their owners delete them.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(super) async fn reconcile(context: &Context, seed: &Arc<Seed>) -> Result<Nex
         return Ok(Next::Change);
     }
     let mut after = (**seed).clone();
-    tell(&mut after, &plan, context.clock.now());
+    report_waiting(&mut after, &plan, context.clock.now());
     patch_status_if_changed(&seeds, seed, &after).await?;
     if let Some(bucket) = &plan.delete_bucket {
         delete(&Api::<BackupBucket>::all(context.garden.clone()), bucket).await?;
@@ -38,7 +38,7 @@ pub(super) async fn reconcile(context: &Context, seed: &Arc<Seed>) -> Result<Nex
     Ok(Next::Change)
 }
 
-/// What the garden has on the seed. Read anew: a mirror that is behind would let go too early.
+/// What the garden has on the seed. Read from the API server: a stale cache would release it too early.
 struct Seen {
     shoots: Vec<Shoot>,
     entries: Vec<BackupEntry>,
@@ -88,7 +88,7 @@ pub(super) fn has_installation(seed: &str, installation: &ControllerInstallation
 struct Plan {
     /// What must be gone before the Seed goes; none: it goes.
     waits_for: Vec<String>,
-    /// Our bucket, once nothing lies in it and nobody can put anything there.
+    /// Our bucket, once nothing lies in it and no client can put anything there.
     delete_bucket: Option<String>,
     /// The seed's own Extensions, once no Shoot can need what they bring.
     delete_extensions: Vec<String>,
@@ -138,8 +138,8 @@ fn bucket_with_trouble(bucket: &BackupBucket) -> String {
     }
 }
 
-/// Writes what is waited for into the status. Said once, it is not said anew.
-fn tell(seed: &mut Seed, plan: &Plan, now: Timestamp) {
+/// Writes what is waited for into the status. An unchanged report is not written again.
+fn report_waiting(seed: &mut Seed, plan: &Plan, now: Timestamp) {
     let shown: Vec<&str> = plan
         .waits_for
         .iter()
@@ -156,8 +156,8 @@ fn tell(seed: &mut Seed, plan: &Plan, now: Timestamp) {
     deletion_waits(&mut status.last_operation, description, now);
     let type_ = conditions::seed::BACKUP_BUCKETS_READY;
     if Condition::find(&status.conditions, type_).is_some() {
-        let said = "The backup bucket goes with the Seed.";
-        Condition::new(type_, ConditionStatus::False, "SeedIsDeleted", said, now).put_into(&mut status.conditions);
+        let message = "The backup bucket goes with the Seed.";
+        Condition::new(type_, ConditionStatus::False, "SeedIsDeleted", message, now).put_into(&mut status.conditions);
     }
 }
 
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_goes_after_all_that_is_on_it_and_its_bucket_after_what_lies_in_it() {
+    fn a_seed_is_released_after_its_shoots_and_its_bucket_after_its_entries() {
         let mut seen = nothing();
         seen.shoots = vec![object(json!({"metadata": {"namespace": "garden-a", "name": "b"}}))];
         seen.entries = vec![object(json!({"metadata": {"namespace": "garden-a", "name": "b--1"}}))];
@@ -225,15 +225,15 @@ mod tests {
     }
 
     #[test]
-    fn what_a_deletion_waits_for_is_told_once_with_the_trouble_of_its_bucket() {
+    fn a_waiting_deletion_reports_its_buckets_trouble_once() {
         let mut seen = nothing();
         seen.buckets = vec![bucket("u-1", json!({"lastError": {"description": "no rights"}}))];
         let (mut seed, at) = (seed(), |seconds| Timestamp::from_second(seconds).unwrap());
         let plan = plan(&seed, &seen);
-        tell(&mut seed, &plan, at(1));
-        let told = seed.clone();
-        tell(&mut seed, &plan, at(2));
-        assert_eq!(seed.status, told.status);
+        report_waiting(&mut seed, &plan, at(1));
+        let reported = seed.clone();
+        report_waiting(&mut seed, &plan, at(2));
+        assert_eq!(seed.status, reported.status);
         let last = seed.status.unwrap().last_operation.unwrap();
         assert_eq!(
             last.description,

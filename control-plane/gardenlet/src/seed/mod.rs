@@ -1,4 +1,4 @@
-//! The seed controller: makes a cluster fit to be a seed, registers it in the garden, and says how it stands.
+//! The seed controller: makes a cluster fit to be a seed, registers it in the garden, and reports its status.
 
 mod alive;
 mod apply;
@@ -93,7 +93,7 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
     tokio::join!(beating, reconciling);
 }
 
-/// Whether it is the seed's own: one that somebody has changed or deleted is put back.
+/// Whether it is the seed's own: one that another writer has changed or deleted is restored.
 fn is_resource_manager(deployment: &Deployment) -> bool {
     let place = (
         deployment.metadata.namespace.as_deref(),

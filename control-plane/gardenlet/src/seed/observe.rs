@@ -74,7 +74,7 @@ fn troubled_components(context: &Context) -> Vec<String> {
 /// The seed's own Extensions. Read from the API server: a mirror that is behind would have them requested twice.
 ///
 /// # Errors
-/// What the seed says.
+/// What the seed returns.
 pub(super) async fn extensions(context: &Context) -> Result<Vec<Extension>, Fault> {
     let mut found = list(&context.in_seed::<Extension>(names::GARDEN_NAMESPACE), "").await?;
     found.retain(is_of_seed);

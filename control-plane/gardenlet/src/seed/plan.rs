@@ -278,7 +278,7 @@ mod tests {
             Some(deployment)
         };
         let troubled = "ManagedResource istio: ApplyFailed: x";
-        for (deployment, troubled, status, said) in [
+        for (deployment, troubled, status, text) in [
             (None, &[][..], ConditionStatus::False, "it does not exist yet"),
             (
                 with_status(0),
@@ -291,7 +291,7 @@ mod tests {
         ] {
             let condition = system(deployment, troubled);
             assert_eq!(condition.status, status, "{condition:?}");
-            assert!(condition.message.contains(said), "{condition:?}");
+            assert!(condition.message.contains(text), "{condition:?}");
         }
     }
 }

@@ -40,7 +40,7 @@ pub(crate) async fn run_flow(
     let subscribe = |event: &Event, progress: &Progress<ShootTask>| {
         log(operation, event);
         operation.context.config.feed.tell(&subject, event);
-        // Waits change nothing of the progress; those worth a word are told by `Waiting`.
+        // Waits change nothing of the progress; long ones are reported by `Waiting`.
         if let What::TaskWaits { .. } | What::TaskWaitOver { .. } = event.what {
             return;
         }
@@ -125,7 +125,7 @@ async fn report(operation: &Operation, mut shown: watch::Receiver<Shown>) -> std
 fn log(operation: &Operation, event: &Event) {
     let shoot = operation.shoot.namespace.as_str();
     match &event.what {
-        // The controller tells it with its next try, and gardenlet when it is given up: the same error once.
+        // The controller logs it with its next try, and gardenlet when it is given up: each error once.
         What::TaskFailed { task, error, .. } => tracing::debug!(shoot, task, "{error}"),
         What::TaskRetried {
             task, error, attempts, ..

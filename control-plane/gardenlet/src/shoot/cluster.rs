@@ -15,7 +15,7 @@ use crate::context::{Context, MANAGER};
 /// Writes the Cluster with these three objects, complete but for their managed fields.
 ///
 /// # Errors
-/// What the API server says.
+/// What the API server returns.
 pub(crate) async fn sync(
     context: &Context,
     name: &str,
@@ -24,7 +24,7 @@ pub(crate) async fn sync(
     cloud_profile: &core::CloudProfile,
 ) -> Result<(), Fault> {
     let (mut shoot, mut seed, mut cloud_profile) = (shoot.clone(), seed.clone(), cloud_profile.clone());
-    // Extensions rely on these, and a Shoot that nobody has written for long may have come to the garden without them.
+    // Extensions rely on these, and a Shoot that was last written long ago may lack them.
     api_rules::default_shoot_kubernetes(&mut shoot);
     shoot.metadata.managed_fields = None;
     // How gardenlet gets on is none of the extensions' business, and would be another Cluster with every step.
@@ -49,11 +49,11 @@ pub(crate) async fn sync(
         .map(drop)
 }
 
-/// Tells extensions which Secret of the namespace holds the generic token kubeconfig. Not part of what [`sync`] applies,
-/// so that a Cluster written before the Secret is known keeps the name from before.
+/// Names the Secret of the namespace that holds the generic token kubeconfig, for extensions. Not part of what [`sync`]
+/// applies, so that a Cluster written before the Secret is known keeps the name from before.
 ///
 /// # Errors
-/// What the API server says.
+/// What the API server returns.
 pub(crate) async fn name_generic_kubeconfig(context: &Context, cluster: &str, secret: &str) -> Result<(), Fault> {
     let note = json!({"metadata": {"annotations": {annotations::GENERIC_TOKEN_KUBECONFIG_SECRET_NAME: secret}}});
     Api::<Cluster>::all(context.seed.clone())

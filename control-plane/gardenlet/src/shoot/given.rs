@@ -11,10 +11,10 @@ use control_plane_shoot_flow::{Kind, Managed, Point, ShootTask, Slot};
 
 use super::task::os_config::{Pool, PoolKey};
 use super::task::secrets::ShootSecrets;
-use crate::extension::Asked;
+use crate::extension::Request;
 
 /// Requests written onto extension objects, by the objects' names.
-pub(crate) type Requests = BTreeMap<String, Asked>;
+pub(crate) type Requests = BTreeMap<String, Request>;
 
 /// All slots of an operation.
 #[derive(Default)]
@@ -195,7 +195,7 @@ impl Given<'_> {
         })
     }
 
-    /// The generation in which a component's workload was written: a wait does not believe a mirror that is behind.
+    /// The generation in which a component's workload was written: a wait does not trust a stale cache.
     pub(crate) fn written(&self, id: ComponentId) -> Result<i64, Fault> {
         let slot = Slot::Written(id);
         self.must(slot, |values| values.generations.get(&slot).copied())

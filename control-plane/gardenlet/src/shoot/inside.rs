@@ -1,5 +1,5 @@
 //! Mirrors of what care sees inside of shoots: their nodes and the webhooks that their users have configured. Opened when a
-//! shoot's API server answers, closed when the shoot is to go, sleeps or lives elsewhere.
+//! shoot's API server answers, closed when the shoot is to be deleted, is hibernated or lives elsewhere.
 
 use api_core::v1beta1 as core;
 use api_meta::Fault;
@@ -86,6 +86,6 @@ fn stream(changes: UnboundedReceiver<MirrorChange>) -> BoxStream<'static, Mirror
 fn home(shoot: &core::Shoot, seed: &str) -> Option<String> {
     let status = shoot.status.as_ref()?;
     let here = status.seed_name.as_deref() == Some(seed) && shoot.metadata.deletion_timestamp.is_none();
-    // A cluster that sleeps has no API to mirror.
+    // A hibernated cluster has no API to mirror.
     (here && !status.hibernated && !status.technical_id.is_empty()).then(|| status.technical_id.clone())
 }

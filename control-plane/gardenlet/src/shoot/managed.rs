@@ -27,12 +27,12 @@ const SECRET_OF: &str = "resources.gardener.cloud/managed-resource";
 const NAME_BYTES: usize = 4;
 
 /// Applies the ManagedResource `name` with these objects. Other objects make another Secret, so that a new generation
-/// of the ManagedResource tells whether they are applied.
+/// of the ManagedResource shows whether they are applied.
 ///
 /// Returns the generation that was written.
 ///
 /// # Errors
-/// What the API server says.
+/// What the API server returns.
 pub(crate) async fn deploy(operation: &Operation, name: &str, objects: &[Object]) -> Result<i64, Fault> {
     let data: BTreeMap<String, ByteString> = objects
         .iter()
@@ -103,7 +103,7 @@ async fn drop_old_secrets(api: &Api<Secret>, resource: &ManagedResource) -> Resu
 /// Waits until the ManagedResource has been applied in the generation that was `written`, or a later one.
 ///
 /// # Errors
-/// A dependency fault with what the resource manager says.
+/// A dependency fault with what the resource manager reports.
 pub(crate) async fn wait_applied(
     operation: &Operation,
     name: &str,
@@ -123,10 +123,10 @@ pub(crate) async fn wait_applied(
         .await
 }
 
-/// Asks for the deletion of our own ManagedResources.
+/// Requests the deletion of our own ManagedResources.
 ///
 /// # Errors
-/// What the API server says.
+/// What the API server returns.
 pub(crate) async fn delete_own(operation: &Operation) -> Result<(), Fault> {
     let api = operation.here::<ManagedResource>();
     for resource in list(&api, &format!("{ORIGIN}={ORIGIN_GARDENER}")).await? {
@@ -151,7 +151,7 @@ pub(crate) async fn wait_gone(operation: &Operation, ours_only: bool, deadline: 
             gone(&api, &resource.name_any(), deadline).await?;
         }
     }
-    // Their Secrets have done their part once nothing is left to take away.
+    // Their Secrets are obsolete once nothing is left to delete.
     let secrets = operation.here::<Secret>();
     for secret in list(&secrets, &format!("{ORIGIN}={ORIGIN_GARDENER}")).await? {
         delete(&secrets, &secret.name_any()).await?;
@@ -162,7 +162,7 @@ pub(crate) async fn wait_gone(operation: &Operation, ours_only: bool, deadline: 
 /// Requests the deletion of one.
 ///
 /// # Errors
-/// What the API server says.
+/// What the API server returns.
 pub(crate) async fn destroy(operation: &Operation, name: &str) -> Result<(), Fault> {
     delete(&operation.here::<ManagedResource>(), name).await
 }
@@ -176,14 +176,14 @@ pub(crate) async fn wait_destroyed(operation: &Operation, name: &str, deadline: 
 }
 
 async fn gone(api: &Api<ManagedResource>, name: &str, deadline: Option<Instant>) -> Result<(), Fault> {
-    let judge = |resource: Option<&ManagedResource>| match resource {
+    let check = |resource: Option<&ManagedResource>| match resource {
         None => Judgement::Done(()),
         Some(resource) => Judgement::NotYet(
             not_applied(resource)
                 .unwrap_or_else(|| "gardener-resource-manager has not deleted its objects yet".to_owned()),
         ),
     };
-    wait_until(api, name, left(deadline), judge).await.map_err(Fault::from)
+    wait_until(api, name, left(deadline), check).await.map_err(Fault::from)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The shoot controller: brings each shoot of its seed to where its spec wants it, task by task, and says how it stands.
+//! The shoot controller: brings each shoot of its seed to its desired state, task by task, and reports its status.
 
 mod apply;
 mod care;

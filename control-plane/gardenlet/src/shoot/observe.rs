@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{Api, ResourceExt};
 
 use super::required::{extension_timeouts, shoot_extensions};
-use super::task::asked_for;
+use super::task::is_requested;
 use super::validated::ValidatedShoot;
 use crate::context::Context;
 
@@ -158,7 +158,7 @@ pub(crate) fn facts(observed: &Observed, shoot: &core::Shoot) -> ShootFacts {
         // contract F.3, `hasNodesCIDR`.
         nodes_cidr_known: validated.workerless || (nodes.is_some() && (reported.is_some() || skip_readiness)),
         skip_readiness,
-        restart_requested: asked_for(&shoot.metadata, annotations::task::RESTART_CONTROL_PLANE_PODS),
+        restart_requested: is_requested(&shoot.metadata, annotations::task::RESTART_CONTROL_PLANE_PODS),
         extension_timeouts: extension_timeouts(&validated.extensions),
     }
 }

@@ -146,7 +146,7 @@ impl Operation {
         let key = self.key(name);
         let name = object_name::<K>(&key);
         let subject = Subject::Object(name.clone());
-        let judge = |object: Option<&K>| {
+        let check = |object: Option<&K>| {
             let why = match object {
                 None => Some("it is not visible yet".to_owned()),
                 Some(object) => why_not(object),
@@ -160,7 +160,7 @@ impl Operation {
             }
         };
         let timeout = left(deadline);
-        let waited = cache.wait_until(&key, timeout, judge).await;
+        let waited = cache.wait_until(&key, timeout, check).await;
         self.waiting.over(&subject);
         waited.map_err(|waited| match waited {
             Waited::TimedOut { reason, .. } => {

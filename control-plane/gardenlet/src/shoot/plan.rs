@@ -30,14 +30,14 @@ pub(crate) enum Decision {
 pub(crate) enum OnHold {
     /// An operator has stopped all reconciliations of the seed.
     EmergencyStop,
-    /// Somebody wants it left alone.
+    /// An annotation asks to leave it alone.
     Ignored,
     /// Its last operation has been given up.
     Failed,
 }
 
 impl OnHold {
-    /// What ends it, where the status does not say that.
+    /// What ends it, where the status does not name that.
     pub(crate) fn to_do(self) -> Option<&'static str> {
         match self {
             Self::EmergencyStop => Some("remove it from the Seed to go on"),
@@ -62,7 +62,7 @@ impl fmt::Display for OnHold {
 /// Decides.
 ///
 /// # Errors
-/// A user fault for a deletion that nobody confirmed.
+/// A user fault for a deletion that is not confirmed.
 pub(crate) fn decide(
     shoot: &core::Shoot,
     seed: &core::Seed,
@@ -140,7 +140,7 @@ fn operation_type(status: &core::ShootStatus) -> LastOperationType {
 
 /// Whether what is known of the shoot now makes it pointless to go on with what was begun for `begun`: it is to be
 /// deleted, or something else is wanted. A new generation alone is not enough: that gardenlet itself writes down the
-/// nodes' network, or that somebody asks for the same once more, changes nothing.
+/// nodes' network, or that the same is requested again, changes nothing.
 #[must_use]
 pub(crate) fn makes_pointless(begun: &core::Shoot, now: &core::Shoot) -> bool {
     if now.metadata.uid != begun.metadata.uid {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn only_shoots_of_our_seed_are_ours_and_the_status_says_where_they_live() {
+    fn the_status_decides_which_seed_a_shoot_lives_on() {
         let mut other = shoot(None);
         other.spec.seed_name = Some("t".into());
         assert_eq!(decided(&other), Decision::Leave);

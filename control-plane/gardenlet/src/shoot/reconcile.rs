@@ -32,7 +32,7 @@ const TASK_READ: &str = "Read the shoot's surroundings";
 const TASK_EXTENSIONS: &str = "Check required extensions";
 const TASK_PREPARE: &str = "Prepare the operation";
 
-/// What a deletion waits for is told again after this long: API servers forget events after an hour.
+/// The event with what a deletion waits for is repeated after this long: API servers delete events after an hour.
 const REMINDER: Duration = Duration::from_secs(30 * 60);
 
 /// Reconciles the shoots of our seed until `stop`.
@@ -54,9 +54,9 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
             },
         )
         .news(|old, new| {
-            ASKING
+            REQUESTS
                 .iter()
-                .any(|key| asks(new, key) && new.annotations().get(*key) != old.annotations().get(*key))
+                .any(|key| has_request(new, key) && new.annotations().get(*key) != old.annotations().get(*key))
         })
         .concurrency(context.config.shoots_max);
     let retries = controller.retries();
@@ -78,14 +78,14 @@ struct Turn {
     retries: Retries,
 }
 
-/// Annotations by which people ask for something, beside the operation: who sets one waits for no back-off.
-const ASKING: [&str; 3] = [
+/// Annotations with requests of people, beside the operation: a new one is taken up without back-off.
+const REQUESTS: [&str; 3] = [
     annotations::CONFIRMATION_DELETION,
     annotations::SHOOT_TASKS,
     annotations::SHOOT_SKIP_READINESS,
 ];
 
-fn asks(shoot: &core::Shoot, key: &str) -> bool {
+fn has_request(shoot: &core::Shoot, key: &str) -> bool {
     shoot.annotations().contains_key(key)
 }
 
@@ -149,17 +149,17 @@ fn decide_now(context: &Context, shoot: &core::Shoot) -> Result<Decision, Fault>
 }
 
 /// Lets extensions see a shoot that is not worked on: its Cluster is kept up to date, if it has one. Its status is left
-/// alone as well, as in gardener/gardener v1.150; whoever waits for its deletion is told by an event.
+/// alone as well, as in gardener/gardener v1.150; an event reports what its deletion waits for.
 async fn only_sync(context: &Context, shoot: &core::Shoot, why: OnHold) -> Result<Next, Fault> {
     tracing::debug!(shoot = %ObjectKey::of(shoot), "left alone: {why}");
     let mut next = Next::Change;
     if shoot.metadata.deletion_timestamp.is_some()
         && let Some(to_do) = why.to_do()
     {
-        let said = format!("deletion waits: {why}; {to_do}");
+        let message = format!("deletion waits: {why}; {to_do}");
         context
             .events
-            .record(shoot, EventType::Warning, "DeletionWaits", &said)
+            .record(shoot, EventType::Warning, "DeletionWaits", &message)
             .await;
         next = Next::After(REMINDER);
     }
@@ -228,7 +228,7 @@ async fn work(
         Ok(goal) => goal,
         Err(fault) => return give_up(&turn, &status, &type_, 0, vec![failure(TASK_PREPARE, fault)]).await,
     };
-    // No task of the flow takes back what these said in an earlier attempt.
+    // No task of the flow clears the errors that these reported in an earlier attempt.
     let passed = [TASK_READ, TASK_EXTENSIONS, TASK_PREPARE].map(str::to_owned);
     status.report(|state, report| cleaned(state, report, &passed)).await?;
     let flow = shoot_flow(&facts(&observed, &shoot), &goal)
@@ -352,15 +352,15 @@ async fn finish_reconcile(
     let (seed, profile) = (&observed.seed, &observed.cloud_profile);
     cluster::sync(context, operation.namespace(), &shoot, seed, profile).await?;
     let known = operation.status.report(end).await?;
-    let said = "Shoot cluster has been successfully reconciled.";
+    let message = "Shoot cluster has been successfully reconciled.";
     context
         .events
-        .record(&known.named(), EventType::Normal, "Reconciled", said)
+        .record(&known.named(), EventType::Normal, "Reconciled", message)
         .await;
     Ok(Next::After(context.config.sync_period))
 }
 
-/// Takes away the annotations that asked for what has been done.
+/// Removes the annotations that requested what has been done.
 async fn consume_annotations(operation: &Operation, begun: &core::Shoot) -> Result<(), Fault> {
     let done: Vec<(&str, String)> = [annotations::SHOOT_TASKS, annotations::SHOOT_SKIP_READINESS]
         .into_iter()
@@ -374,7 +374,7 @@ async fn finish_deletion(operation: &Operation) -> Result<Next, Fault> {
     let (context, shoot) = (&operation.context, &operation.shoot);
     let namespace = shoot.garden_namespace.as_str();
     task::secrets::delete_published(operation).await?;
-    // Its data stays as long as the settings say; that is the backup entry controller's part.
+    // Its data is retained as long as the settings demand; the backup entry controller does that.
     delete(
         &context.in_garden::<core::BackupEntry>(namespace),
         &shoot.backup_entry(),
@@ -445,10 +445,10 @@ async fn give_up(
         })
         .await?
         .named();
-    let said = failure.errors_sentence();
+    let message = failure.errors_sentence();
     context
         .events
-        .record(&shoot, EventType::Warning, "ReconcileError", &said)
+        .record(&shoot, EventType::Warning, "ReconcileError", &message)
         .await;
     match retry {
         Some(_) => Err(fault),

@@ -1,4 +1,4 @@
-//! How the shoot stands, for its owner: `status.lastOperation`, `lastErrors` and what else gardenlet says there.
+//! The status of the shoot, for its owner: `lastOperation`, `lastErrors` and what else gardenlet reports there.
 //! Writes only what changed, on top of what others have written meanwhile.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,7 +46,7 @@ impl Known {
         }
     }
 
-    /// The Shoot with the spec that is being worked on. Its generation is the one that was taken up: what was asked for
+    /// The Shoot with the spec that is being worked on. Its generation is the one that was taken up: what was requested
     /// since is not in this spec.
     #[must_use]
     pub(crate) fn with(self, spec: core::ShootSpec) -> core::Shoot {
@@ -100,7 +100,7 @@ impl ShootStatusWriter {
     /// Changes the status. `edit` may run several times, each on a fresh copy.
     ///
     /// # Errors
-    /// What the API server says; dependency when the shoot is gone, also when another has taken its name.
+    /// What the API server returns; dependency when the shoot is gone, also when another has taken its name.
     pub(crate) async fn update(&self, edit: impl Fn(&mut core::ShootStatus) + Send + Sync) -> Result<Known, Fault> {
         // What is reported belongs to the status as it is then, also where that is about another generation.
         self.report(|status, _| edit(status)).await
@@ -126,8 +126,8 @@ impl ShootStatusWriter {
         self.write(write, true).await
     }
 
-    /// Takes away the annotations that still ask for what was `done`. Those of a generation that nobody has taken up may
-    /// ask for more, in the same words.
+    /// Removes the annotations that still request what was `done`. Those of a generation that is not taken up yet may
+    /// request more with the same value.
     ///
     /// # Errors
     /// As [`ShootStatusWriter::update`].
@@ -138,7 +138,11 @@ impl ShootStatusWriter {
                 return;
             }
             if let Some(annotations) = &mut shoot.metadata.annotations {
-                annotations.retain(|key, value| !done.iter().any(|(asked, told)| key == asked && value == told));
+                annotations.retain(|key, value| {
+                    !done
+                        .iter()
+                        .any(|(requested, reported)| key == requested && value == reported)
+                });
             }
         };
         self.write(take, false).await
@@ -224,7 +228,7 @@ pub(crate) fn started(
     }
 }
 
-/// Of a generation that somebody has looked at, whatever comes of it: whoever waits for an answer to it has one now.
+/// Marks a generation as observed, whatever the result: clients that wait for `observedGeneration` see it.
 pub(crate) fn taken_up(status: &mut core::ShootStatus, shoot: &core::Shoot, gardener: &core::Gardener, now: Timestamp) {
     let new_cycle = status.retry_cycle_start_time.is_none()
         || status.observed_generation != shoot.metadata.generation
@@ -275,7 +279,7 @@ pub(crate) fn progressed(status: &mut core::ShootStatus, report: &mut OperationR
 }
 
 /// After success. The generation observed is the one that was begun with (and what gardenlet itself has added to it):
-/// what was asked for meanwhile is still to be done. `asleep`: the cluster is hibernated now.
+/// what was requested meanwhile is still to be done. `asleep`: the cluster is hibernated now.
 pub(crate) fn succeeded(
     status: &mut core::ShootStatus,
     report: &mut OperationReport,
@@ -346,7 +350,7 @@ pub(crate) fn failed(
     status.last_errors = report.errors.iter().map(described).collect();
 }
 
-/// The fault's codes; a missing right has one even if nobody gave it. It is tried again all the same, because the class
+/// The fault's codes; a missing right has one even if none was set. It is tried again all the same, because the class
 /// decides that: it may be granted at any moment.
 fn codes(fault: &Fault) -> Vec<ErrorCode> {
     match outcome::codes(fault) {
@@ -462,7 +466,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_to_be_said_of_one_shoot_is_not_said_of_another_of_its_name() {
+    async fn a_report_is_never_written_to_another_shoot_of_the_same_name() {
         let garden = tests_kit::embedded().await;
         let names =
             serde_json::json!({"kind": "Shoot", "plural": "shoots", "singular": "shoot", "listKind": "ShootList"});
@@ -513,10 +517,10 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_where_a_control_plane_lives_is_told_once() {
+    fn the_seed_of_a_control_plane_is_written_once() {
         let mut shoot = core::Shoot::default();
         let mut status = core::ShootStatus::default();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for seed in ["south", "north"] {
             shoot.spec.seed_name = Some(seed.into());
             let (type_, gardener) = (LastOperationType::Reconcile, core::Gardener::default());
@@ -530,9 +534,9 @@ mod tests {
                 &gardener,
                 now(),
             );
-            told.extend(status.seed_name.clone());
+            reported.extend(status.seed_name.clone());
         }
-        assert_eq!(told, ["south", "south"], "only a migration moves a control plane");
+        assert_eq!(reported, ["south", "south"], "only a migration moves a control plane");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use api_rules::KindType;
 use control_plane_readiness::not_served;
 use control_plane_shoot_flow::ExtensionTimeouts;
 
-/// How long an Extension may take unless its registration says otherwise (contract of ControllerRegistration).
+/// How long an Extension may take unless its registration sets a time (contract of ControllerRegistration).
 pub(crate) const RECONCILE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(180);
 
 /// An object of kind Extension that a shoot has.
@@ -24,7 +24,7 @@ pub(crate) struct ShootExtension {
     pub provider_config: Option<RawJson>,
     /// When it is brought up.
     pub reconcile: Point,
-    /// When it is taken away.
+    /// When it is deleted.
     pub delete: Point,
     /// How long it may take.
     pub timeout: Duration,
@@ -74,7 +74,7 @@ pub(crate) fn shoot_extensions(
 }
 
 impl ShootExtension {
-    /// Whether it is taken away after the API server. `AfterWorker` does not exist there: it counts as before.
+    /// Whether it is deleted after the API server. `AfterWorker` does not exist there: it counts as before.
     #[must_use]
     pub(crate) fn deleted_after_api_server(&self) -> bool {
         self.delete == Point::AfterKubeAPIServer
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_installation_says_of_itself_is_passed_on() {
+    fn the_message_of_an_installations_condition_is_passed_on() {
         let net = || registration("net", vec![resource("Network", "MoonNet")]);
         for (type_, what) in [
             ("Valid", "not valid yet"),
@@ -224,8 +224,11 @@ mod tests {
             let mut one = installation("net", "s", &["Valid", "Installed", "Healthy"]);
             let bad = Condition::new(type_, ConditionStatus::False, "R", "no image", Timestamp::UNIX_EPOCH);
             bad.put_into(&mut one.status.as_mut().unwrap().conditions);
-            let said = check(&[net()], &[one]);
-            assert!(said.contains(&format!("(installation {what}: no image)")), "{said}");
+            let message = check(&[net()], &[one]);
+            assert!(
+                message.contains(&format!("(installation {what}: no image)")),
+                "{message}"
+            );
         }
     }
 

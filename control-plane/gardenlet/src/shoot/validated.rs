@@ -1,5 +1,5 @@
 //! A shoot with everything about it that its objects refer to, read once. An operation works on this from its start to
-//! its end: nobody reads the spec anew, nor the raw one for names, networks or domains.
+//! its end: no task reads the spec again, nor the raw one for names, networks or domains.
 
 use api_core::v1beta1 as core;
 use api_meta::{ErrorCode, Fault, names};
@@ -8,9 +8,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::required::ShootExtension;
 
-/// Pods' network where nobody says (gardener/gardener v1.150 `plugin/pkg/shoot/mutator`).
+/// Pods' network where the spec has none (gardener/gardener v1.150 `plugin/pkg/shoot/mutator`).
 const PODS_DEFAULT: &str = "100.96.0.0/11";
-/// Services' network where nobody says.
+/// Services' network where the spec has none.
 const SERVICES_DEFAULT: &str = "100.64.0.0/13";
 
 /// A DNS record of the shoot's API server.
@@ -54,7 +54,7 @@ pub(crate) struct ValidatedShoot {
     pub services: Vec<String>,
     /// Whether it has no worker pools.
     pub workerless: bool,
-    /// Whether it is to sleep.
+    /// Whether it is to be hibernated.
     pub hibernated: bool,
     /// Below the landscape's internal domain.
     pub internal_domain: Option<Domain>,
@@ -209,7 +209,7 @@ fn credentials(reference: &api_meta::ObjectReference) -> Option<(String, String)
     ))
 }
 
-/// A host once told to clients stays, whatever became of the project and the seed's domain since: DNS records and
+/// A host once advertised to clients stays, whatever became of the project and the seed's domain since: DNS records and
 /// certificates are made for it.
 fn internal_domain(shoot: &core::Shoot, project: &str, seed: &core::Seed) -> Option<Domain> {
     let internal = seed.spec.dns.internal.as_ref()?;
@@ -229,7 +229,7 @@ fn internal_domain(shoot: &core::Shoot, project: &str, seed: &core::Seed) -> Opt
 /// default domains (gardener/gardener v1.150 `pkg/utils/gardener/shoot.go` `ConstructExternalDomain`).
 ///
 /// # Errors
-/// A user fault where neither serves it: a domain that nobody serves would silently have no name. A shoot that is being
+/// A user fault where neither serves it: a domain without a provider would silently have no name. A shoot that is being
 /// deleted goes all the same.
 fn external_domain(shoot: &core::Shoot, seed: &core::Seed) -> Result<Option<Domain>, Fault> {
     let Some(dns) = &shoot.spec.dns else { return Ok(None) };
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn the_internal_host_stays_as_it_was_told() {
+    fn the_internal_host_stays_as_advertised() {
         let mut seed = seed();
         seed.spec.dns.internal = Some(
             serde_json::from_value(json!({"type": "moon", "domain": "in.example",
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_domain_that_nobody_serves_is_refused_unless_the_shoot_is_on_its_way_out() {
+    fn an_unserved_domain_is_refused_unless_the_shoot_is_being_deleted() {
         for dns in [
             json!({"domain": "own.example"}),
             json!({"domain": "shoots.example"}),

@@ -45,7 +45,7 @@ async fn create_bucket(world: &World) {
         .await;
 }
 
-/// A Shoot that nobody works on; gives the name of its entry.
+/// A Shoot without a controller; returns the name of its entry.
 async fn create_owner(world: &World) -> String {
     let mut owner = shoot();
     owner["metadata"]["name"] = json!("drop");
@@ -113,19 +113,22 @@ async fn a_bucket_and_an_entry_come_up_and_go_with_their_secrets() {
     assert_eq!((bucket.observed_generation, bucket.last_error), (Some(1), None));
     let entry = entry_until(&world, &drop, Type::Create, State::Succeeded).await;
     assert_eq!(entry.seed_name.as_deref(), Some("south"));
-    let asked = seed_buckets(&world).get("pail").await.unwrap().spec;
+    let requested = seed_buckets(&world).get("pail").await.unwrap().spec;
     assert_eq!(
         (
-            asked.type_.as_str(),
-            asked.region.as_str(),
-            asked.provider_config.unwrap().get()
+            requested.type_.as_str(),
+            requested.region.as_str(),
+            requested.provider_config.unwrap().get()
         ),
         ("moon", "far", r#"{"deep":1}"#)
     );
-    let asked = seed_entries(&world).get(&drop).await.unwrap().spec;
-    assert_eq!(asked.bucket_name, "pail");
-    assert_eq!(asked.backup_bucket_provider_status.unwrap().get(), r#"{"pail":1}"#);
-    assert_eq!(asked.secret_ref.name.as_deref(), Some(format!("entry-{drop}").as_str()));
+    let requested = seed_entries(&world).get(&drop).await.unwrap().spec;
+    assert_eq!(requested.bucket_name, "pail");
+    assert_eq!(requested.backup_bucket_provider_status.unwrap().get(), r#"{"pail":1}"#);
+    assert_eq!(
+        requested.secret_ref.name.as_deref(),
+        Some(format!("entry-{drop}").as_str())
+    );
     for secret in ["bucket-pail", &format!("entry-{drop}")] {
         assert!(has_secret(&world, secret).await, "{secret}");
     }
@@ -197,11 +200,11 @@ async fn an_error_stands_in_the_garden_with_its_code_until_a_later_turn_succeeds
     world.extensions.speak("BackupBucket");
     let bucket = bucket_until(&world, Type::Create, State::Succeeded).await;
     assert_eq!(bucket.last_error, None);
-    let told = |entry: &core::BackupEntry| {
+    let reported = |entry: &core::BackupEntry| {
         let error = entry.status.as_ref().and_then(|status| status.last_error.as_ref());
         error.is_some_and(|error| error.codes == [ErrorCode::InfraUnauthorized])
     };
-    let entry = until(&entries(&world), &drop, "refused", told).await;
+    let entry = until(&entries(&world), &drop, "refused", reported).await;
     let error = entry.status.unwrap().last_error.unwrap();
     assert!(
         error
@@ -210,7 +213,7 @@ async fn an_error_stands_in_the_garden_with_its_code_until_a_later_turn_succeeds
         "{}",
         error.description
     );
-    // Somebody who can has helped, and says so.
+    // The cause is repaired, and the extension reports success.
     world.extensions.speak("BackupEntry");
     let note = json!({"metadata": {"annotations": {"note": "try again"}}});
     entries(&world)
@@ -242,17 +245,17 @@ async fn a_success_without_a_status_is_no_success() {
     world.extensions.lie("BackupEntry", &nothing);
     let drop = create_entry(&world).await;
     bucket_until(&world, Type::Create, State::Succeeded).await;
-    let told = |entry: &core::BackupEntry| {
+    let reported = |entry: &core::BackupEntry| {
         let error = entry.status.as_ref().and_then(|status| status.last_error.as_ref());
         error.is_some_and(|error| error.description.contains("did not record a last operation yet"))
     };
-    until(&entries(&world), &drop, "told", told).await;
+    until(&entries(&world), &drop, "told", reported).await;
     world.extensions.speak("BackupEntry");
     entry_until(&world, &drop, Type::Create, State::Succeeded).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_that_fails_says_why_and_ends_once_it_can() {
+async fn a_failing_deletion_reports_why_and_completes_later() {
     let world = World::start().await;
     create_bucket(&world).await;
     let drop = create_entry(&world).await;
@@ -265,9 +268,9 @@ async fn a_deletion_that_fails_says_why_and_ends_once_it_can() {
     let entry = entry_until(&world, &drop, Type::Delete, State::Error).await;
     let error = entry.last_error.unwrap();
     assert_eq!(error.codes, [ErrorCode::InfraDependencies]);
-    let said = "extension \"moon\" failed to delete it: it leaks";
+    let message = "extension \"moon\" failed to delete it: it leaks";
     assert!(
-        error.description.starts_with(&format!("BackupEntry {drop}: {said}")),
+        error.description.starts_with(&format!("BackupEntry {drop}: {message}")),
         "{}",
         error.description
     );
@@ -279,7 +282,7 @@ async fn a_deletion_that_fails_says_why_and_ends_once_it_can() {
         .unwrap();
     assert_eq!(error.codes, [ErrorCode::InfraDependencies]);
     assert!(
-        error.description.starts_with(&format!("BackupBucket pail: {said}")),
+        error.description.starts_with(&format!("BackupBucket pail: {message}")),
         "{}",
         error.description
     );
@@ -339,11 +342,11 @@ async fn an_entry_in_the_seed_that_is_anothers_is_neither_changed_nor_deleted() 
         .await
         .unwrap();
     create_entry_named(&world, &drop).await;
-    let told = |entry: &core::BackupEntry| {
+    let reported = |entry: &core::BackupEntry| {
         let error = entry.status.as_ref().and_then(|status| status.last_error.as_ref());
         error.is_some_and(|error| error.description.contains("belongs to BackupEntry garden-b/"))
     };
-    until(&entries(&world), &drop, "told", told).await;
+    until(&entries(&world), &drop, "told", reported).await;
 
     entries(&world).delete(&drop, &DeleteParams::default()).await.unwrap();
     until_gone(&entries(&world), &drop).await;

@@ -42,7 +42,7 @@ fn pools(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_asked_for_in_the_middle_of_a_run_is_not_mixed_into_it() {
+async fn a_request_during_a_run_is_not_mixed_into_it() {
     let (world, blind) = with_a_mirror_to_blind().await;
     world.extensions.silence("Infrastructure");
     world.extensions.silence("Worker");

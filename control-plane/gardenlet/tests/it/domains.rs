@@ -35,14 +35,14 @@ async fn a_provider_without_credentials_of_its_own_works_with_those_of_the_shoot
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_domain_that_nobody_serves_stops_a_shoot_but_not_its_deletion() {
+async fn an_unserved_domain_stops_a_shoot_but_not_its_deletion() {
     let world = World::start().await;
     let mut wanted = shoot();
     wanted["spec"]["dns"] = json!({"domain": "own.example"});
     world.create_shoot(&wanted).await;
     let shoots = world.shoots();
-    let told = |shoot: &api_core::v1beta1::Shoot| !errors(shoot).is_empty();
-    let shoot = until(&shoots, "b", "refused", told).await;
+    let reported = |shoot: &api_core::v1beta1::Shoot| !errors(shoot).is_empty();
+    let shoot = until(&shoots, "b", "refused", reported).await;
     let error = shoot.status.unwrap().last_errors.remove(0);
     assert_eq!(error.codes, [ErrorCode::ConfigurationProblem]);
     assert!(

@@ -16,7 +16,7 @@ use crate::world::mirror;
 /// What keeps an object until its extension has let go of what belongs to it.
 pub(crate) const FINALIZER: &str = "extensions.gardener.cloud/played";
 
-/// What a lie is told about: the object, and the time.
+/// What a false status is about: the object, and the time.
 pub(crate) struct Seen {
     pub(crate) generation: i64,
     pub(crate) now: String,
@@ -139,7 +139,7 @@ impl Extensions {
         }
     }
 
-    /// The end of an object: nothing is left, or why not; that is said once.
+    /// The end of an object: nothing is left, or why not; that is reported once.
     async fn let_go<K: ExtensionObject>(&self, object: &K, mood: &Mood, now: &str) {
         match mood {
             Mood::Silent => {}
@@ -151,10 +151,10 @@ impl Extensions {
                     .await;
             }
             Mood::Fails(text, code) => {
-                let said = object
+                let message = object
                     .status()
                     .and_then(|status| Some(status.last_error?.description == *text));
-                if said != Some(true) {
+                if message != Some(true) {
                     let status = json!({"lastError": {"description": text, "codes": [code], "lastUpdateTime": now},
                         "lastOperation": {"type": "Delete", "state": "Error", "progress": 50, "description": text, "lastUpdateTime": now}});
                     self.write(object, &status).await;

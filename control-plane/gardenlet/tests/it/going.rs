@@ -1,4 +1,4 @@
-//! What goes with a shoot or before it, and what may not be taken away too soon.
+//! What goes with a shoot or before it, and what may not be deleted too soon.
 
 use std::time::Duration;
 
@@ -75,11 +75,11 @@ async fn a_copy_goes_with_its_reference_and_with_nothing_else() {
     };
     assert_eq!(there().await, [true, true, true]);
     let fewer = json!({"spec": {"resources": references(&[("ConfigMap", "both"), ("Secret", "one")])}});
-    let asked = shoots
+    let requested = shoots
         .patch("b", &PatchParams::default(), &Patch::Merge(fewer))
         .await
         .unwrap();
-    let again = |shoot: &core::Shoot| succeeded(shoot) && shoot.metadata.generation >= asked.metadata.generation;
+    let again = |shoot: &core::Shoot| succeeded(shoot) && shoot.metadata.generation >= requested.metadata.generation;
     until(&shoots, "b", "reconciled once more", again).await;
     assert_eq!(
         there().await,
@@ -89,7 +89,7 @@ async fn a_copy_goes_with_its_reference_and_with_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn finalizers_of_users_custom_resources_have_an_hour_unless_the_owner_says_otherwise() {
+async fn custom_resources_keep_finalizers_for_an_hour_or_as_annotated() {
     let world = World::start().await;
     world.create_shoot(&shoot()).await;
     let shoots = world.shoots();
@@ -117,8 +117,8 @@ async fn finalizers_of_users_custom_resources_have_an_hour_unless_the_owner_says
         }
     };
     annotate("soon").await;
-    let told = |shoot: &core::Shoot| crate::errors(shoot).contains("\"soon\"");
-    until(&shoots, "b", "told what is wrong with the annotation", told).await;
+    let reported = |shoot: &core::Shoot| crate::errors(shoot).contains("\"soon\"");
+    until(&shoots, "b", "told what is wrong with the annotation", reported).await;
     assert!(lakes.get_opt("deep").await.unwrap().is_some());
     annotate("1").await;
     until_gone(&shoots, "b").await;

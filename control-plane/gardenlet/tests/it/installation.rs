@@ -151,7 +151,7 @@ async fn every_change_of_what_a_chart_is_made_from_is_rolled_out() {
         .await;
     world.objects("of another chart", has("other", "chart")).await;
 
-    // What others take away comes back.
+    // What others delete is restored.
     world.resources().delete(NAME, &DeleteParams::default()).await.unwrap();
     world.objects("back", has("other", "chart")).await;
 }
@@ -223,7 +223,7 @@ fn whole_patch(mut deployment: Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bad_chart_ends_in_its_condition_and_a_good_one_mends_it() {
+async fn a_bad_chart_is_reported_in_a_condition_and_a_good_one_clears_it() {
     let world = Installing::start().await;
     let cases = bad_deployments();
     world.install(cases[0].0.clone()).await;
@@ -305,7 +305,7 @@ async fn an_installation_of_another_type_is_its_operators() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deployment_that_is_deleted_leaves_what_is_installed_until_the_installation_goes() {
+async fn a_deleted_deployment_leaves_its_objects_until_the_installation_is_deleted() {
     let world = Installing::start().await;
     let raw = chart(&[("templates/map.yaml", &config_map("  a: b"))]);
     world.install(json!({"helm": {"rawChart": raw}})).await;
@@ -382,7 +382,7 @@ async fn every_write_that_fails_once_is_made_up_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_installation_without_its_registration_says_so_until_that_is_there() {
+async fn an_installation_reports_a_missing_registration_until_it_exists() {
     let world = Installing::start().await;
     let raw = chart(&[("templates/map.yaml", &config_map("  a: b"))]);
     world.deploy(json!({"helm": {"rawChart": raw}})).await;

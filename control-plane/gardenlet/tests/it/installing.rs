@@ -141,7 +141,7 @@ impl Installing {
         seeds.patch("south", &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Waits until the condition has that reason; gives it.
+    /// Waits until the condition has that reason; returns it.
     pub(crate) async fn condition(&self, type_: &str, reason: &str) -> Condition {
         let find = |one: &core::ControllerInstallation| {
             let conditions = &one.status.as_ref()?.conditions;
@@ -156,7 +156,7 @@ impl Installing {
         find(&found).unwrap()
     }
 
-    /// Waits until the objects in the seed's ManagedResource satisfy `is`; gives them.
+    /// Waits until the objects in the seed's ManagedResource satisfy `is`; returns them.
     pub(crate) async fn objects(&self, what: &str, is: impl Fn(&[Value]) -> bool) -> Vec<Value> {
         let mut seen = String::new();
         loop {

@@ -1,5 +1,5 @@
-//! Extensions that lie: what they say of another generation, operation or time is no answer, and what is wrong with it
-//! stands where the shoot's owner looks.
+//! Extensions with false statuses: a status of another generation, operation or time is no answer, and what is wrong
+//! with it stands where the shoot's owner looks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,44 +34,44 @@ fn error() -> Value {
     json!({"description": "of another time", "codes": ["ERR_INFRA_UNAUTHORIZED"], "lastUpdateTime": "2020-01-01T00:00:00Z"})
 }
 
-/// The extension lies about its ControlPlane until time is up; `told` is what the shoot says of it, after the object and
-/// the extension.
-async fn check(lie: impl Fn(&Seen) -> Value + Send + Sync + 'static, told: &str) {
-    let said = tell(lie, told).await;
-    assert!(said.contains("(waited 180s)"), "{said}");
+/// The extension reports a false status of its ControlPlane until time is up; `shown` is the shoot's report of it,
+/// after the object and the extension.
+async fn check(lie: impl Fn(&Seen) -> Value + Send + Sync + 'static, shown: &str) {
+    let message = reported(lie, shown).await;
+    assert!(message.contains("(waited 180s)"), "{message}");
 }
 
-/// Gives what the shoot says of a lie in the end.
-async fn tell(lie: impl Fn(&Seen) -> Value + Send + Sync + 'static, told: &str) -> String {
+/// Returns the shoot's report of a false status in the end.
+async fn reported(lie: impl Fn(&Seen) -> Value + Send + Sync + 'static, shown: &str) -> String {
     let world = World::start().await;
     let lie: Lie = Arc::new(lie);
     world.extensions.lie("ControlPlane", &lie);
     world.create_shoot(&shoot()).await;
-    let (shoots, told) = (
+    let (shoots, shown) = (
         world.shoots(),
-        format!("ControlPlane {NAMESPACE}/b: extension \"moon\" {told}"),
+        format!("ControlPlane {NAMESPACE}/b: extension \"moon\" {shown}"),
     );
     let waits = |shoot: &core::Shoot| {
         let last = shoot.status.as_ref().and_then(|status| status.last_operation.as_ref());
         last.is_some_and(|last| {
-            last.state == LastOperationState::Processing && last.description.contains(&format!("waiting for {told}"))
+            last.state == LastOperationState::Processing && last.description.contains(&format!("waiting for {shown}"))
         })
     };
-    until(&shoots, "b", &format!("waiting for {told}"), waits).await;
+    until(&shoots, "b", &format!("waiting for {shown}"), waits).await;
     tokio::time::sleep(NEARLY_TIMEOUT).await;
     let ended = |shoot: &core::Shoot| state(shoot).is_some_and(|(state, _)| state == LastOperationState::Error);
     let shoot = until(&shoots, "b", "in error", ended).await;
-    let said = errors(&shoot);
+    let message = errors(&shoot);
     assert!(
-        said.starts_with(&format!("{TASK}: {told}")) && said.contains("(to do: "),
-        "{said}"
+        message.starts_with(&format!("{TASK}: {shown}")) && message.contains("(to do: "),
+        "{message}"
     );
     let codes = shoot.status.unwrap().last_errors.remove(0).codes;
     assert!(codes.is_empty(), "no code of another time: {codes:?}");
     world.extensions.speak("ControlPlane");
     let shoot = until(&shoots, "b", "ready once the truth is told", succeeded).await;
     assert_eq!(errors(&shoot), "");
-    said
+    message
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,7 +83,7 @@ async fn nothing_is_no_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_success_of_another_generation_is_no_answer() {
-    for (observed, told) in [
+    for (observed, shown) in [
         (json!(0), "reports success of generation 0, not of 1"),
         (json!(9), "reports success of generation 9, not of 1"),
         (Value::Null, "reports success of generation 0, not of 1"),
@@ -93,7 +93,7 @@ async fn a_success_of_another_generation_is_no_answer() {
                 status["observedGeneration"] = observed.clone();
             })
         };
-        check(lie, told).await;
+        check(lie, shown).await;
     }
 }
 
@@ -142,10 +142,10 @@ async fn an_error_of_another_generation_operation_or_attempt_is_none_of_this_one
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_without_words_is_told_with_those_of_the_operation() {
+async fn an_error_without_a_text_is_reported_with_the_operations_text() {
     let wordless = |seen: &Seen| status(seen, "Error", |_| {});
-    let said = tell(wordless, "is in state Error and did not record a last error: d").await;
-    assert!(!said.contains("waited"), "an answer needs no waiting out: {said}");
+    let message = reported(wordless, "is in state Error and did not record a last error: d").await;
+    assert!(!message.contains("waited"), "an answer needs no waiting out: {message}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -158,7 +158,7 @@ async fn an_old_error_beside_a_success_is_forgiven() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_cannot_be_written_for_conflicts_is_named_and_written_once_they_end() {
+async fn a_conflicting_object_is_named_and_written_once_conflicts_end() {
     let quarrel = Arc::new(AtomicBool::new(true));
     let goes_on = quarrel.clone();
     let world = World::start_with(move |call| {
@@ -174,18 +174,18 @@ async fn an_object_that_cannot_be_written_for_conflicts_is_named_and_written_onc
     let shoots = world.shoots();
     tokio::time::sleep(NEARLY_TIMEOUT).await;
     let ended = |shoot: &core::Shoot| state(shoot).is_some_and(|(state, _)| state == LastOperationState::Error);
-    let said = errors(&until(&shoots, "b", "in error", ended).await);
+    let message = errors(&until(&shoots, "b", "in error", ended).await);
     let task = "Deploying shoot control plane components";
     assert!(
-        said.starts_with(&format!("{task}: apply ControlPlane {NAMESPACE}/b: ")),
-        "{said}"
+        message.starts_with(&format!("{task}: apply ControlPlane {NAMESPACE}/b: ")),
+        "{message}"
     );
     quarrel.store(false, Ordering::Relaxed);
     until(&shoots, "b", "ready once the quarrel is over", succeeded).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_that_fails_for_good_is_told_long_before_its_time_is_up() {
+async fn a_final_deletion_error_is_reported_before_the_timeout() {
     let world = World::start().await;
     world.create_shoot(&shoot()).await;
     let shoots = world.shoots();
@@ -202,13 +202,13 @@ async fn a_deletion_that_fails_for_good_is_told_long_before_its_time_is_up() {
         took < Duration::from_secs(90),
         "an infrastructure may take 10 minutes: {took:?}"
     );
-    let said = errors(&failed);
+    let message = errors(&failed);
     assert!(
-        said.starts_with(&format!(
+        message.starts_with(&format!(
             "Waiting until shoot infrastructure has been deleted: Infrastructure {NAMESPACE}/b: extension \"moon\" failed \
              to delete it: it is not ours any more"
         )),
-        "{said}"
+        "{message}"
     );
     world.extensions.speak("Infrastructure");
     let retry = json!({"metadata": {"annotations": {"gardener.cloud/operation": "retry"}}});

@@ -14,10 +14,10 @@ mod installation_trouble;
 mod installation_values;
 mod installing;
 mod lies;
+mod messages;
 mod reported;
 mod seed_system;
 mod timeouts;
-mod told;
 mod world;
 
 use api_core::v1beta1 as core;
@@ -177,7 +177,7 @@ async fn has_ways_in(world: &World, cluster: &extensions::Cluster) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closing_the_nodes_to_ssh_takes_their_key_away_and_leaves_extensions_secrets_alone() {
+async fn disabling_ssh_deletes_the_key_pair_and_no_secrets_of_extensions() {
     let world = World::start().await;
     world.create_shoot(&world::shoot()).await;
     until(&world.shoots(), "b", "ready", succeeded).await;
@@ -279,11 +279,11 @@ async fn a_silent_infrastructure_holds_back_only_what_needs_it_and_is_named() {
     world.extensions.silence("Infrastructure");
     world.create_shoot(&world::shoot()).await;
     let shoots = world.shoots();
-    let told = |shoot: &core::Shoot| {
+    let message = |shoot: &core::Shoot| {
         let last = shoot.status.as_ref().and_then(|status| status.last_operation.as_ref());
         last.is_some_and(|last| last.description.contains("waiting for"))
     };
-    let shoot = until(&shoots, "b", "told what it waits for", told).await;
+    let shoot = until(&shoots, "b", "told what it waits for", message).await;
     let reason =
         format!("Infrastructure {NAMESPACE}/b: extension \"moon\" has not picked up the operation \"reconcile\" yet");
     let last = shoot.status.unwrap().last_operation.unwrap();
@@ -318,7 +318,7 @@ async fn a_silent_infrastructure_holds_back_only_what_needs_it_and_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_extensions_final_error_ends_it_with_its_code_until_somebody_asks_again() {
+async fn a_final_extension_error_ends_the_operation_until_a_new_request() {
     let world = World::start().await;
     world.extensions.fail(
         "ControlPlane",
@@ -341,11 +341,11 @@ async fn an_extensions_final_error_ends_it_with_its_code_until_somebody_asks_aga
     );
     world.extensions.speak("ControlPlane");
     let ask = json!({"metadata": {"annotations": {annotations::OPERATION: "retry"}}});
-    let asked = shoots
+    let requested = shoots
         .patch("b", &PatchParams::default(), &Patch::Merge(ask))
         .await
         .unwrap();
-    assert!(asked.metadata.generation > shoot.metadata.generation);
+    assert!(requested.metadata.generation > shoot.metadata.generation);
     until(&shoots, "b", "ready after the retry", succeeded).await;
 }
 
@@ -388,8 +388,8 @@ async fn a_missing_installation_is_named_and_other_shoots_go_on() {
 async fn a_resource_that_went_away_is_waited_for() {
     let world = World::start().await;
     let namespace = world::shoot()["metadata"]["namespace"].clone();
-    let kept = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "kept", "namespace": namespace}});
-    world.create(kept.clone()).await;
+    let retained = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "kept", "namespace": namespace}});
+    world.create(retained.clone()).await;
     let mut asks = world::shoot();
     asks["spec"]["resources"] =
         json!([{"name": "kept", "resourceRef": {"apiVersion": "v1", "kind": "Secret", "name": "kept"}}]);
@@ -405,11 +405,11 @@ async fn a_resource_that_went_away_is_waited_for() {
         .patch("b", &PatchParams::default(), &Patch::Merge(again))
         .await
         .unwrap();
-    let told = |shoot: &core::Shoot| errors(shoot).contains("spec.resources: Secret");
-    let shoot = until(&shoots, "b", "told what is missing", told).await;
+    let message = |shoot: &core::Shoot| errors(shoot).contains("spec.resources: Secret");
+    let shoot = until(&shoots, "b", "told what is missing", message).await;
     let (state, _) = state(&shoot).unwrap();
     assert_ne!(state, LastOperationState::Failed, "{}", errors(&shoot));
-    world.create(kept).await;
+    world.create(retained).await;
     until(&shoots, "b", "ready without being asked", succeeded).await;
 }
 
@@ -431,7 +431,7 @@ async fn deleting_a_shoot_interrupts_its_creation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_gardenlet_asks_nothing() {
+async fn an_idle_gardenlet_sends_no_requests() {
     let world = World::start().await;
     world.create_shoot(&world::shoot()).await;
     until(&world.shoots(), "b", "ready", succeeded).await;
@@ -441,7 +441,7 @@ async fn an_idle_gardenlet_asks_nothing() {
     }
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
     for server in [&world.garden, &world.seed] {
-        let asked: Vec<String> = server
+        let requested: Vec<String> = server
             .server
             .audit()
             .records()
@@ -449,6 +449,6 @@ async fn an_idle_gardenlet_asks_nothing() {
             .filter(|record| record.user == world::GARDENLET && (record.verb == "get" || record.verb == "list"))
             .map(|record| format!("{} {}", record.verb, record.resource))
             .collect();
-        assert!(asked.is_empty(), "{asked:?}");
+        assert!(requested.is_empty(), "{requested:?}");
     }
 }

@@ -104,9 +104,9 @@ async fn a_wait_is_reported_with_its_task_object_reason_and_beginning_and_then_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_extensions_error_is_reported_with_its_codes_and_what_it_says_stays_whole() {
+async fn an_extensions_error_is_reported_whole_and_with_its_codes() {
     let world = World::start().await;
-    // What a foreign extension says is its own, whatever it looks like.
+    // The text of a foreign extension is not parsed, whatever it looks like.
     let text = "no room (to do: leave); waiting for Worker a/b: x";
     world.extensions.fail("ControlPlane", text, "ERR_INFRA_QUOTA_EXCEEDED");
     world.create_shoot(&shoot()).await;
@@ -176,7 +176,7 @@ async fn a_creation_writes_the_shoot_no_more_often_than_its_status_changes() {
     until(&world.shoots(), "b", "ready", is_looked_after).await;
     let writes = writes.lock().unwrap().clone();
     let of = |what: &str| writes.iter().filter(|write| *write == what).count();
-    // The finalizer, the nodes' network, and the tasks that were asked for.
+    // The finalizer, the nodes' network, and the tasks that were requested.
     assert_eq!(of("patch shoot"), SHOOT_WRITES, "{writes:?}");
     assert_eq!(of("patch status"), STATUS_WRITES, "{writes:?}");
     assert_eq!(writes.len(), SHOOT_WRITES + STATUS_WRITES, "{writes:?}");
@@ -188,7 +188,7 @@ const SHOOT_WRITES: usize = 3;
 const STATUS_WRITES: usize = 42;
 
 #[tokio::test(start_paused = true)]
-async fn a_report_that_is_written_by_a_person_calls_for_nothing_and_is_not_believed() {
+async fn a_report_written_by_a_person_is_ignored() {
     let world = World::start().await;
     world.create_shoot(&shoot()).await;
     let shoots = world.shoots();

@@ -28,7 +28,7 @@ fn replicas(deployment: &Deployment) -> Option<i32> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resource_manager_that_is_scaled_down_deleted_or_loses_its_rights_is_put_back() {
+async fn a_changed_or_deleted_resource_manager_is_restored() {
     let world = World::start().await;
     let seed = || world.seed.admin();
     let deployments: Api<Deployment> = Api::namespaced(seed(), "garden");

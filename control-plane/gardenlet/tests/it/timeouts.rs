@@ -1,4 +1,4 @@
-//! How long gardenlet waits for Extensions: as long as their registration says, no less and no more.
+//! How long gardenlet waits for Extensions: exactly as long as their registration sets.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::world::{self, World};
 use crate::{errors, succeeded};
 
-/// A world whose Extension may take this long, and says nothing for now.
+/// A world whose Extension may take this long, and reports nothing for now.
 async fn with_reconcile_timeout(timeout: &str) -> World {
     let world = World::start().await;
     let api: Api<core::ControllerRegistration> = Api::all(world.garden.admin());
@@ -31,8 +31,8 @@ async fn with_reconcile_timeout(timeout: &str) -> World {
     world
 }
 
-/// Waits until gardenlet has asked the Extension for something.
-async fn asked(world: &World) -> Instant {
+/// Waits until gardenlet has written a request onto the Extension.
+async fn requested(world: &World) -> Instant {
     until(&world.seed::<extensions::Extension>(), "crew", "asked", |_| true).await;
     Instant::now()
 }
@@ -45,7 +45,7 @@ fn seconds(range: std::ops::Range<u64>, since: Instant) {
 #[tokio::test(start_paused = true)]
 async fn an_extension_that_exceeds_its_reconcile_timeout_is_reported_then() {
     let world = with_reconcile_timeout("30s").await;
-    let begun = asked(&world).await;
+    let begun = requested(&world).await;
     let failed = |shoot: &core::Shoot| errors(shoot).contains("(waited 30s)");
     let shoot = until(&world.shoots(), "b", "failed", failed).await;
     seconds(29..33, begun);
@@ -59,7 +59,7 @@ async fn an_extension_that_exceeds_its_reconcile_timeout_is_reported_then() {
 #[tokio::test(start_paused = true)]
 async fn an_extension_within_a_reconcile_timeout_of_minutes_succeeds() {
     let world = with_reconcile_timeout("5m").await;
-    let begun = asked(&world).await;
+    let begun = requested(&world).await;
     tokio::time::sleep(Duration::from_secs(200)).await;
     world.extensions.speak("Extension");
     let shoot = until(&world.shoots(), "b", "ready", succeeded).await;

@@ -7,7 +7,7 @@ use super::{BYTES_MAX, Born, UserDataError, read_form};
 
 /// What an archive begins with.
 const HEADER: &str = "#cloud-config-archive";
-/// Types of parts that are read; which form a text has its first line says.
+/// Types of parts that are read; the first line of a text decides its format.
 const TYPES: [&str; 2] = ["text/x-shellscript", "text/cloud-config"];
 
 #[derive(Deserialize)]

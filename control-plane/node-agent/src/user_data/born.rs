@@ -146,7 +146,7 @@ impl Born {
         file.map(|file| file.permissions = permissions).is_some()
     }
 
-    /// A unit, which does not run until something says so; none for a name that no unit can have.
+    /// A unit, which does not run until it is started; none for a name that no unit can have.
     pub(super) fn unit(&mut self, name: &str) -> Result<Option<&mut DesiredUnit>, UserDataError> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.\\@".contains(&byte);
         if name.is_empty() || name.len() > UNIT_NAME_BYTES_MAX || name.starts_with('.') || !name.bytes().all(allowed) {

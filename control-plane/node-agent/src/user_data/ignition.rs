@@ -236,10 +236,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_without_its_content() {
+    fn unreadable_ignition_is_reported_without_its_content() {
         let broken = json!({"ignition": {"version": "3.0.0"}, "storage": {"files": "hunter2"}});
-        let told = read(&broken).unwrap_err().to_string();
-        assert_eq!(told, "line 2 of the user data is no Ignition configuration");
+        let reported = read(&broken).unwrap_err().to_string();
+        assert_eq!(reported, "line 2 of the user data is no Ignition configuration");
         let version = read(&json!({"ignition": {"version": "9.0.0"}})).unwrap_err();
         assert!(version.to_string().contains("9.0.0"));
     }

@@ -52,7 +52,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Whether a pipeline is a part of a condition, loop or function: whether and how often that runs cannot be told.
+    /// Whether a pipeline is a part of a condition, loop or function: whether and how often that runs is unknown.
     fn in_block(&mut self, pipeline: &[Command]) -> bool {
         let before = !self.blocks.is_empty();
         let mut opened = false;
@@ -126,7 +126,7 @@ impl Reader<'_> {
         Done::Skipped
     }
 
-    /// Does what a pipeline says, if it is about files and units.
+    /// Executes a pipeline, if it is about files and units.
     fn follow(&mut self, pipeline: &[Command]) -> Result<Done, UserDataError> {
         let expands = |word: &Word| word.expands;
         let unclear = |command: &Command| command.unclear || command.words.iter().chain(&command.into).any(expands);
@@ -377,7 +377,7 @@ touch /var/lib/osc/provision-osc-applied
     }
 
     #[test]
-    fn unclear_content_and_paths_are_skipped_without_being_told() {
+    fn unclear_content_and_paths_are_skipped_silently() {
         let script = "cat << E > /a\n$TOKEN hunter2\nE\necho hunter2 > $x/b\necho hunter2 | base64 -d > /c\n\
             SECRET=hunter2 run\ncat << 'E' > /d\n$TOKEN\nE\necho x > relative\necho x > /e/../f\n";
         let (desired, skipped) = read(script);
@@ -388,7 +388,7 @@ touch /var/lib/osc/provision-osc-applied
     }
 
     #[test]
-    fn a_unit_runs_only_if_the_script_says_so() {
+    fn a_unit_runs_only_if_the_script_starts_it() {
         let (desired, _) = read(
             "echo '[Unit]' > /etc/systemd/system/idle.service\nsystemctl stop docker\nsystemctl start a.timer\n\
              systemctl enable --now b.socket\nsystemctl disable --now c\nsystemctl mask d\n",

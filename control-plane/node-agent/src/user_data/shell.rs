@@ -1,4 +1,4 @@
-//! The words, redirections and here-documents of a shell script, as far as they can be told without running it (POSIX
+//! The words, redirections and here-documents of a shell script, as far as they are known without running it (POSIX
 //! Shell Command Language, 2.2 to 2.7). Expands nothing and runs nothing: what would be expanded is marked.
 
 use std::collections::VecDeque;
@@ -39,7 +39,7 @@ pub(super) struct Command {
     pub(super) into: Option<Word>,
     /// Its here-document.
     pub(super) input: Option<String>,
-    /// Whether something about it cannot be told: an expansion in its here-document, another redirection.
+    /// Whether something about it is unknown: an expansion in its here-document, another redirection.
     pub(super) unclear: bool,
     /// What stands behind it.
     pub(super) end: End,
@@ -236,7 +236,7 @@ impl Lexer<'_> {
     }
 
     fn output(&mut self) {
-        // A number directly before it says which output is meant; only the first one counts here.
+        // A number directly before it selects the output; only the first one counts here.
         let numbered = |word: &Word| !word.quoted && word.text.bytes().all(|byte| byte.is_ascii_digit());
         let number = self.word.take_if(|word| numbered(word));
         let first = number.is_none_or(|number| number.text == "1");
@@ -354,7 +354,7 @@ fn unescaped(body: &str) -> (String, bool) {
 mod tests {
     use super::*;
 
-    fn told(script: &str) -> Vec<String> {
+    fn parsed(script: &str) -> Vec<String> {
         let tell = |command: &Command| {
             let words: Vec<_> = command.words.iter().map(|word| word.text.as_str()).collect();
             let into = command.into.as_ref().map(|into| format!(" into {}", into.text));
@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn words_are_split_and_unquoted_as_a_shell_does() {
         assert_eq!(
-            told("a 'b c' \"d\\\"e\" f\\ g # no\n\n h\\\ni; j&&k||l | m\n"),
+            parsed("a 'b c' \"d\\\"e\" f\\ g # no\n\n h\\\ni; j&&k||l | m\n"),
             [
                 "1 [\"a\", \"b c\", \"d\\\"e\", \"f g\"] Next",
                 "3 [\"hi\"] Next",
@@ -389,7 +389,9 @@ mod tests {
     #[test]
     fn here_documents_belong_to_their_command_wherever_its_words_stand() {
         assert_eq!(
-            told("cat << EOF | base64 -d > \"/a b\"\nfi\nEOF\ncat >/c <<-'X'\n\t$y\n\tX\ncat << E > /d\n$y \\$z\nE\n"),
+            parsed(
+                "cat << EOF | base64 -d > \"/a b\"\nfi\nEOF\ncat >/c <<-'X'\n\t$y\n\tX\ncat << E > /d\n$y \\$z\nE\n"
+            ),
             [
                 "1 [\"cat\"] from \"fi\\n\" Pipe",
                 "1 [\"base64\", \"-d\"] into /a b Next",
@@ -411,7 +413,7 @@ mod tests {
     #[test]
     fn other_redirections_make_a_command_unclear_but_those_of_errors() {
         assert_eq!(
-            told("a >>/b\na 2>/dev/null >/c\na <b\na >&2\na 2>&1\n"),
+            parsed("a >>/b\na 2>/dev/null >/c\na <b\na >&2\na 2>&1\n"),
             [
                 "1 [\"a\"] unclear Next",
                 "2 [\"a\"] into /c Next",
@@ -426,6 +428,6 @@ mod tests {
     fn what_never_ends_is_named_with_its_line() {
         assert_eq!(commands("a\n'b\n\n"), Err(NeverEnds(2)));
         assert_eq!(commands("a \"$(b"), Err(NeverEnds(1)));
-        assert_eq!(told("cat <<E >/a\nx"), ["1 [\"cat\"] into /a from \"x\" Next"]);
+        assert_eq!(parsed("cat <<E >/a\nx"), ["1 [\"cat\"] into /a from \"x\" Next"]);
     }
 }

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 /// Long enough for the agent to have done what it can; virtual.
 const A_WHILE: Duration = Duration::from_secs(10);
 
-/// Gives whoever has a token what that is good for.
+/// Grants the holder of a token its rights.
 struct ByToken(ApiServer);
 
 impl Connector for ByToken {
@@ -113,7 +113,7 @@ async fn a_machine_that_starts_before_its_rights_are_granted_waits_for_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_whose_token_stays_refused_says_so_after_a_minute() {
+async fn a_permanently_refused_token_is_reported_after_a_minute() {
     let (server, _) = cluster().await;
     let started = tokio::time::Instant::now();
     let fault = agent(&server, "abcdef.0123456789abcdef").await.unwrap().unwrap_err();
@@ -127,7 +127,7 @@ async fn a_machine_whose_token_stays_refused_says_so_after_a_minute() {
     assert!((50..=60).contains(&took), "{took} s");
 }
 
-/// A machine that has joined as whoever has the token.
+/// A machine that has joined with a token.
 async fn joined_machine(token: &str) -> MemoryMachine {
     let machine = MemoryMachine::new(BTreeMap::new());
     let config = json!({"apiServer": {"server": "https://api"}, "secretName": "pool"});

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 /// Kind and key of what pods come from.
 pub(super) type Workload = (&'static str, ObjectKey);
 
-/// Different reasons told of one workload: the first few show the cause, and a condition is no log.
+/// Different reasons reported for one workload: the first few show the cause, and a condition is no log.
 const REASONS_MAX: usize = 3;
 /// Reasons of containers that are on their way.
 const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
@@ -43,7 +43,7 @@ pub(super) fn waiting(pods: &[Arc<Pod>], workload: &ObjectReference) -> Option<S
     let own = pods
         .iter()
         .filter(|pod| pod.metadata.deletion_timestamp.is_none() && is_its_own(pod));
-    // Replicas wait for the same: told once.
+    // Replicas wait for the same: reported once.
     let mut seen = BTreeSet::new();
     let reasons: Vec<String> = own
         .flat_map(|pod| {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_that_wait_for_the_same_are_told_once_with_their_image() {
+    fn replicas_with_the_same_reason_are_reported_once_with_their_image() {
         let pods = [
             pod("d-1-a", "d-1", "ImagePullBackOff"),
             pod("d-1-b", "d-1", "ImagePullBackOff"),

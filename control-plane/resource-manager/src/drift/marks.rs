@@ -13,8 +13,8 @@ use crate::naming::{MANAGER, ORIGIN, resource_of_origin};
 pub(super) struct Mark {
     uid: Option<String>,
     version: Option<String>,
-    /// Stands for the fields that are ours. Whoever changes the value of one takes it from us, and whoever changes
-    /// anything else does not.
+    /// Stands for the fields that are ours. A writer that changes the value of one takes it from us, and one that
+    /// changes anything else does not.
     ours: Option<[u8; 32]>,
     origin: Option<ObjectKey>,
 }
@@ -58,11 +58,11 @@ struct Held {
 #[derive(Default)]
 pub(super) struct Marks {
     marks: BTreeMap<ObjectKey, Mark>,
-    /// Events of these wait for the answer to the write, which tells what of them is our own doing.
+    /// Events of these wait for the answer to the write, which shows which of them are our own.
     held: BTreeMap<ObjectKey, Held>,
 }
 
-/// The ManagedResource to be called for, if what was told is drift.
+/// The ManagedResource to be called for, if the event is drift.
 type Call = Option<ObjectKey>;
 
 impl Marks {
@@ -87,14 +87,14 @@ impl Marks {
         let later = match events.iter().rposition(is_ours) {
             Some(ours) => ours + 1,
             None if changed_nothing => 0,
-            // All of them came before ours, which has mended what they did.
+            // All of them came before ours, which has overwritten them.
             None => events.len(),
         };
         self.marks.insert(key.clone(), mark);
         self.replay(key, events.into_iter().skip(later))
     }
 
-    /// The write has failed, or nobody knows.
+    /// The write has failed, or its outcome is unknown.
     pub(super) fn gave_up(&mut self, key: &ObjectKey) -> Call {
         let events = self.release(key);
         self.replay(key, events)
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_wants_an_object_can_forget_it() {
+    fn only_an_owner_of_a_mark_removes_it() {
         let mut marks = known();
         marks.forget(&key(), &ObjectKey::namespaced("n", "former"));
         assert!(!marks.is_empty());

@@ -1,4 +1,4 @@
-//! The network policies that one Service asks for by its ports and annotations (gardener/gardener v1.150
+//! The network policies that one Service requests by its ports and annotations (gardener/gardener v1.150
 //! pkg/resourcemanager/controller/networkpolicy/reconciler.go). Pure. Istio's VirtualServices are left out: no seed here
 //! has Istio.
 
@@ -30,14 +30,14 @@ const CHECKSUM_LENGTH: usize = 5;
 pub(super) struct Surroundings<'a> {
     /// The namespaces whose pods may connect, the Service's own among them.
     pub(super) namespaces: &'a BTreeSet<String>,
-    /// By namespace, the keys of labels by which pods ask to connect somewhere.
+    /// By namespace, the keys of labels by which pods request a connection.
     pub(super) label_keys: &'a BTreeMap<String, BTreeSet<String>>,
     /// The Ingresses of the Service's namespace.
     pub(super) ingresses: &'a [Ingress],
     pub(super) ingress_controller: Option<&'a IngressController>,
 }
 
-/// What a Service asks for.
+/// What a Service requests.
 #[derive(Debug, Default)]
 pub(super) struct Desired {
     pub(super) policies: Vec<NetworkPolicy>,
@@ -173,7 +173,7 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// Both directions between pods that ask for it by a label and the Service's pods, in each namespace that has any.
+    /// Both directions between pods that request it by a label and the Service's pods, in each namespace that has any.
     fn for_pods(
         &self,
         port: &NetworkPolicyPort,

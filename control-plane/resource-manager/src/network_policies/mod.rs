@@ -1,4 +1,4 @@
-//! Makes network policies for Services: what their ports and annotations open is opened for pods that ask for it by a
+//! Makes network policies for Services: what their ports and annotations open is opened for pods that request it by a
 //! label, in both directions, beside a policy that denies everything (gardener/gardener v1.150
 //! pkg/resourcemanager/controller/networkpolicy). It writes no other policies and deletes none but its own.
 
@@ -340,7 +340,7 @@ impl Context {
         desired(service, &around).map_err(|error| unreadable(&error))
     }
 
-    /// The keys of labels by which the pods of a namespace ask to connect somewhere.
+    /// The keys of labels by which the pods of a namespace request connections.
     fn label_keys(&self, namespace: &str) -> BTreeSet<String> {
         let pods = self.caches.pods.list_in(namespace);
         pods.iter().flat_map(|pod| keys_of(pod)).collect()
@@ -392,7 +392,7 @@ impl Asked {
         }
         for key in old.difference(&new) {
             let place = (namespace.clone(), key.clone());
-            // A pod that was there before anybody counted is not among them.
+            // A pod that existed before counting began is not among them.
             let count = counts.entry(place.clone()).or_insert(1);
             *count = count.saturating_sub(1);
             if *count == 0 {

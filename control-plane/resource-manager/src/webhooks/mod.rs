@@ -49,7 +49,7 @@ async fn answer(target: &Client, request: Request<Body>) -> Response<ResponseBod
     }
 }
 
-/// An `AdmissionReview` of the request's version. A fault refuses the object: what it asks for could not be known.
+/// An `AdmissionReview` of the request's version. A fault refuses the object: what it requests could not be known.
 fn review_answer(review: &Value, patched: Result<Vec<Value>, Fault>) -> Value {
     let mut response = json!({"uid": review["request"]["uid"], "allowed": patched.is_ok()});
     match patched {

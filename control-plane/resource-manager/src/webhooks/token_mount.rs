@@ -1,4 +1,4 @@
-//! Mounts a token into pods whose ServiceAccount says `automountServiceAccountToken: false`, as the charts of Gardener's
+//! Mounts a token into pods whose ServiceAccount has `automountServiceAccountToken: false`, as the charts of Gardener's
 //! extensions do: who runs such a pod expects a token that lives longer than Kubernetes' own.
 //! (gardener/gardener v1.149 pkg/resourcemanager/webhook/projectedtokenmount)
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// What the names of token volumes begin with, those of Kubernetes too.
 const VOLUME_PREFIX: &str = "kube-api-access-";
 const VOLUME: &str = "kube-api-access-gardener";
-/// How long a token lives that no annotation speaks of.
+/// Lifetime of a token without an annotation.
 const TOKEN_SECONDS: i64 = 43_200;
 /// How long the token of a pod with this annotation lives, in seconds.
 const TOKEN_SECONDS_ANNOTATION: &str = "projected-token-mount.resources.gardener.cloud/expiration-seconds";

@@ -55,7 +55,7 @@ pub(crate) enum Step {
     Status(Vec<Value>),
     /// Another client deletes objects of the target.
     Delete(Vec<Value>),
-    /// A ManagedResource asks for these from now on.
+    /// A ManagedResource lists these from now on.
     Apply(Apply),
     /// A ManagedResource is deleted, and gone.
     Remove(Named),
@@ -80,7 +80,7 @@ impl Default for Named {
     }
 }
 
-/// What a ManagedResource asks for.
+/// What a ManagedResource lists.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Apply {

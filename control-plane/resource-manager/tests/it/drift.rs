@@ -46,7 +46,7 @@ async fn what_others_delete_or_change_comes_back_whatever_its_kind_and_what_they
     .await;
     assert_eq!(a.data.unwrap()["other"], "theirs");
 
-    // What is ours to do is no drift: nothing follows what the Secret asks for, nor the end of what it asks for no more.
+    // What is ours to do is no drift: nothing follows an addition to the Secret, nor a removal from it.
     settle().await;
     landscape.target.server.audit().clear();
     landscape.write(&[map("a", "2"), map("b", "1")]).await;
@@ -91,7 +91,7 @@ async fn what_others_note_on_an_object_is_theirs_and_calls_for_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebody_who_insists_is_answered_at_a_pace() {
+async fn a_persistent_foreign_writer_is_overwritten_at_a_limited_rate() {
     let landscape = Landscape::start().await;
     landscape.write(&[map("a", "1")]).await;
     landscape.manage(|_| {}).await;

@@ -207,7 +207,7 @@ async fn objects_follow_the_secret_and_go_with_the_managed_resource() {
         ),
         ("v", "shoot--a--b/mr")
     );
-    // Somebody else's field stays, ours comes back, and what is no longer listed goes.
+    // Another writer's field stays, ours comes back, and what is no longer listed goes.
     let patch = json!({"data": {"key": "edited", "other": "theirs"}});
     landscape
         .maps()
@@ -261,7 +261,7 @@ async fn definitions_and_namespaces_are_there_before_what_lives_by_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_object_that_fails_holds_back_none_of_the_others_and_says_why() {
+async fn one_failing_object_is_reported_and_holds_back_no_other() {
     let landscape = Landscape::start().await;
     let homeless = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "nowhere"}});
     let strange = json!({"apiVersion": "nobody.example/v1", "kind": "Thing", "metadata": {"name": "t"}});
@@ -334,7 +334,7 @@ async fn health_follows_the_deployment_and_drift_is_undone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kept_objects_stay_and_those_in_mode_ignore_are_let_go() {
+async fn objects_to_keep_stay_and_those_in_mode_ignore_are_released() {
     let landscape = Landscape::start().await;
     let annotated = |name: &str, annotation: &str, value: &str| {
         let mut object = map(name, "1");
@@ -597,7 +597,8 @@ impl Address {
 }
 
 const MANAGER_USER: &str = "resource-manager";
-/// Ten mirrors of the target and the watch of the one applied kind, each of which may ask about a dozen times in a minute, from 0.1 s to 15 s apart.
+/// Ten mirrors of the target and the watch of the one applied kind, each of which may send about a dozen requests in a
+/// minute, from 0.1 s to 15 s apart.
 const REFUSED_MAX: usize = 11 * 12;
 
 async fn bind_manager(target: &Embedded) {
@@ -644,7 +645,7 @@ async fn a_target_that_lost_its_data_gets_all_of_it_again_as_soon_as_it_lets_us(
     let maps: Api<ConfigMap> = Api::namespaced(empty.admin(), "default");
     until(&maps, "a", "there again", |_: &ConfigMap| true).await;
     assert!(bound.elapsed() <= Duration::from_secs(16), "{:?}", bound.elapsed());
-    // The status said in between that it was not applied.
+    // The status reported in between that it was not applied.
     until(&landscape.resources(), "mr", "applied anew", |resource| {
         let status = resource.status.as_ref().unwrap();
         let applied = Condition::find(&status.conditions, "ResourcesApplied").unwrap();

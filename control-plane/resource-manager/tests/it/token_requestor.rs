@@ -136,7 +136,7 @@ async fn a_token_is_written_and_renewed_at_four_fifths_of_its_life() {
     let began = tokio::time::Instant::now();
     let second = pair.filled("csi", &first).await;
     assert!(began.elapsed() <= Duration::from_secs(60), "{:?}", began.elapsed());
-    // The one before is good until its end: whoever reads late is not locked out.
+    // The previous token is valid until it expires: a late reader is not locked out.
     assert!(pair.user(&first).await.is_some() && pair.user(&second).await.is_some());
 }
 
@@ -219,7 +219,7 @@ async fn a_service_account_goes_with_its_last_secret_unless_it_is_to_stay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_for_a_secret_of_the_target_is_kept_out_of_the_source() {
+async fn a_token_for_a_target_secret_is_not_stored_in_the_source() {
     let pair = Pair::start(None).await;
     let annotations = json!({
         "token-requestor.resources.gardener.cloud/target-secret-name": "there",
@@ -243,7 +243,7 @@ async fn a_token_for_a_secret_of_the_target_is_kept_out_of_the_source() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_classes_are_left_alone_and_a_wrong_annotation_is_told_in_an_event() {
+async fn other_classes_are_ignored_and_a_wrong_annotation_gets_an_event() {
     let pair = Pair::start(None).await;
     pair.ask("garden", "garden", json!({}), json!({})).await;
     let soon = json!({"serviceaccount.resources.gardener.cloud/token-expiration-duration": "soon"});
@@ -270,7 +270,7 @@ async fn other_classes_are_left_alone_and_a_wrong_annotation_is_told_in_an_event
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_secret_that_no_longer_asks_is_released_with_its_account() {
+async fn a_secret_without_a_request_is_released_with_its_account() {
     let pair = Pair::start(None).await;
     pair.ask("csi", "shoot", json!({}), json!({})).await;
     pair.filled("csi", "").await;

@@ -1,4 +1,4 @@
-//! The webhooks as an API server asks them, with accounts of an embedded API server.
+//! The webhooks as an API server calls them, with accounts of an embedded API server.
 
 use base_client::HttpService;
 use base64::Engine as _;

@@ -49,7 +49,7 @@ const ALL_THERE: DeletionFacts = DeletionFacts {
 };
 
 const HIBERNATE: Goal = Goal::Hibernate(HibernationFacts { api_server_runs: true });
-/// Of a shoot that sleeps already, or was created asleep.
+/// Of a shoot that is hibernated already, or was created so.
 const ASLEEP: Goal = Goal::Hibernate(HibernationFacts { api_server_runs: false });
 
 fn deletion() -> Goal {
@@ -134,7 +134,7 @@ fn goals_without_a_flow_are_refused_by_name() {
 }
 
 #[test]
-fn extensions_are_asked_to_reconcile_when_a_shoot_falls_asleep_or_wakes() {
+fn hibernation_and_waking_request_a_reconcile_of_extensions() {
     let verbs = [
         Goal::Reconcile,
         HIBERNATE,
@@ -241,18 +241,42 @@ fn every_single_step_is_used_and_every_task_is_bounded() {
         let used = flows.iter().flat_map(Flow::steps).any(|task| task.task().step == step);
         assert!(used, "{single:?} is in no flow");
     }
-    for id in ComponentId::ALL {
-        let deploys = Step::Component(*id, Verb::Deploy);
-        assert!(
-            flows[0].steps().any(|task| task.task().step == deploys),
-            "{id:?} is never deployed"
-        );
-    }
     for step in flows.iter().flat_map(Flow::steps) {
         let settings = step.settings();
         assert!(settings.timeout.is_some(), "{:?} has no time-out", step.task());
         assert!(settings.retry.is_some(), "{:?} is never tried again", step.task());
     }
+}
+
+/// ManagedResources are destroyed together by a step of their own, and no deletion has a point after the workers.
+#[test]
+fn every_subject_is_deployed_by_a_reconciliation_and_destroyed_by_a_deletion() {
+    let (reconcile, delete) = (flow(WIDEST, Goal::Reconcile), flow(WIDEST, deletion()));
+    let has = |flow: &Flow<ShootTask>, step: Step| flow.steps().any(|task| task.task().step == step);
+    let mut missing = Vec::new();
+    let mut expect = |flow: &Flow<ShootTask>, step: Step| {
+        if !has(flow, step) {
+            missing.push(step);
+        }
+    };
+    for kind in Kind::ALL.iter().copied() {
+        expect(&reconcile, Step::Kind(kind, Verb::Deploy));
+        expect(&delete, Step::Kind(kind, Verb::Destroy));
+    }
+    for id in ComponentId::ALL.iter().copied() {
+        expect(&reconcile, Step::Component(id, Verb::Deploy));
+        expect(&delete, Step::Component(id, Verb::Destroy));
+    }
+    for point in Point::ALL.iter().copied() {
+        expect(&reconcile, Step::Extensions(point, Verb::Deploy));
+        if point != Point::AfterWorkers {
+            expect(&delete, Step::Extensions(point, Verb::Destroy));
+        }
+    }
+    for managed in Managed::ALL.iter().copied() {
+        expect(&reconcile, Step::Managed(managed, Verb::Deploy));
+    }
+    assert_eq!(missing, Vec::<Step>::new());
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::{HIBERNATE, STANDARD, TWO_POOLS, WIDEST, WORKERLESS, deletion, flow};
 
 const UPSTREAM: &str = include_str!("upstream-order.txt");
 
-/// What upstream calls a task while a shoot falls asleep, where it differs.
+/// Names of upstream's tasks while a shoot hibernates, where they differ.
 const HIBERNATING: &[(&str, &str)] = &[
     (
         "Deploying extension resources after kube-apiserver",

@@ -1,6 +1,6 @@
 //! The picture of the standard Shoot's flow in the documentation, drawn from the graph itself. Tasks are put together
 //! in phases by what they are about; order, arrows between phases and which task only waits come from the flow. Guards the committed
-//! file; `cargo xtask generate` writes it anew.
+//! file; `cargo xtask generate` rewrites it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SetView {
     pub(crate) name: String,
-    /// Machines it is asked for.
+    /// Desired machines.
     pub(crate) wanted: i32,
     /// Machines it has.
     pub(crate) present: i32,
@@ -54,7 +54,7 @@ pub(crate) fn resolve(value: &IntOrString, total: i32, up: bool) -> i32 {
     }
 }
 
-/// The number each set is to be asked for: the new one and the old ones, in their order.
+/// The desired number of each set: the new one and the old ones, in their order.
 pub(crate) fn plan(replicas: i32, bounds: Bounds, new: &SetView, old: &[SetView]) -> (i32, Vec<i32>) {
     let old_wanted: i32 = old.iter().map(|set| set.wanted).sum();
     let old_present: i32 = old.iter().map(|set| set.present).sum();

@@ -13,7 +13,7 @@ use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
-/// How long draining may take unless the machine says otherwise. (machine-controller-manager waits two hours;
+/// How long draining may take unless the machine sets a time. (machine-controller-manager waits two hours;
 /// its users set minutes.)
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// The pause after a refused eviction (a disruption budget): upstream's interval.
@@ -56,7 +56,7 @@ pub(crate) async fn drain(client: &Client, node: &Node, timeout: Duration) -> Re
             if let Some(fault) = &refused {
                 tracing::debug!(node = node.name_any(), "{fault}");
             }
-            // A disruption budget tells nobody when it would allow more.
+            // A disruption budget does not announce when it would allow more.
             tokio::time::sleep(EVICTION_PAUSE).await;
         }
     };

@@ -1,4 +1,4 @@
-//! The labels, annotations and taints that a machine's template puts on its node, and takes away again when it names
+//! The labels, annotations and taints that a machine's template puts on its node, and removes again when it names
 //! them no longer. What others put there stays. Pure.
 //! Source: gardener/machine-controller-manager v0.60 pkg/util/provider/machinecontroller (syncMachineNodeTemplates).
 
@@ -12,13 +12,13 @@ use crate::names::LAST_APPLIED_ANNOTATION;
 
 type Texts = BTreeMap<String, String>;
 
-/// Makes `node` what `template` says, and lets it remember that.
+/// Applies `template` to `node`, and records that on it.
 pub(super) fn mark(node: &mut Node, template: Option<&NodeTemplateSpec>) {
     let remembered = node.annotations().get(LAST_APPLIED_ANNOTATION);
     if template.is_none() && remembered.is_none() {
         return;
     }
-    // What cannot be read any more is nothing that could be taken away.
+    // What cannot be read any more cannot be removed.
     let last: NodeTemplateSpec = remembered
         .and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or_default();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_template_no_longer_names_goes_and_what_others_put_there_stays() {
+    fn marks_removed_from_a_template_go_and_foreign_marks_stay() {
         let taint = |key: &str, value: &str| json!({"key": key, "value": value, "effect": "NoSchedule"});
         let mut node: Node = serde_json::from_value(json!({
             "metadata": {"labels": {"theirs": "1"}, "annotations": {"theirs": "1"}},

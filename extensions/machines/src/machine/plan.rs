@@ -9,12 +9,12 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition};
 
 use crate::driver::DriverState;
 
-/// How long joining may take unless the machine says otherwise (machine-controller-manager's default).
+/// How long joining may take unless the machine sets a time (machine-controller-manager's default).
 pub(crate) const CREATION_TIMEOUT: Duration = Duration::from_secs(20 * 60);
-/// How long a node may be unhealthy unless the machine says otherwise (same source).
+/// How long a node may be unhealthy unless the machine sets a time (same source).
 pub(crate) const HEALTH_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// How long a node may still be called ready when its machine is gone: longer than its Lease holds, after which
-/// the shoot's node controller says otherwise.
+/// the shoot's node controller sets another time.
 pub(crate) const GONE_TIMEOUT: Duration = Duration::from_secs(2 * 60);
 
 /// What there is to see of a machine that has been made and is not to be deleted.
@@ -24,12 +24,12 @@ pub(crate) struct View<'a> {
     pub(crate) driver: &'a Seen<DriverState>,
     pub(crate) node: &'a Seen<std::sync::Arc<Node>>,
     pub(crate) now: Timestamp,
-    /// When somebody began to look: before that nobody could tell a machine in trouble from a cluster that was down
+    /// When observation began: before that, a machine in trouble cannot be distinguished from a cluster that was down
     /// altogether, so no time runs against it.
     pub(crate) began: Timestamp,
 }
 
-/// What its status shall say, and when to look again though nothing changes.
+/// Its new status, and when to look again though nothing changes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Verdict {
     pub(crate) phase: MachinePhase,
@@ -63,7 +63,7 @@ fn has_joined(phase: Option<&MachinePhase>) -> bool {
     )
 }
 
-/// Judges a machine. `None`: too little can be seen to say anything new.
+/// Evaluates a machine. `None`: too little can be seen for a new status.
 pub(crate) fn judge(view: &View<'_>) -> Option<Verdict> {
     let (phase, since) = phase_of(view.machine);
     if phase == Some(&MachinePhase::Failed) {
@@ -199,8 +199,8 @@ fn failed(description: String) -> Verdict {
     }
 }
 
-/// What is said of a machine for which a turn has failed; none of one that is given up anyway, and of what a second try
-/// mends: a write that somebody else's has overtaken. Its phase stays, but a machine that could not be made or is to go
+/// The status of a machine for which a turn has failed; none for one that is given up anyway, and for what a second try
+/// solves: a write that conflicts with another. Its phase stays, but a machine that could not be made or is to go
 /// is called so, as by machine-controller-manager v0.60.
 pub(crate) fn failing(machine: &Machine, fault: &Fault) -> Option<Verdict> {
     let (phase, _) = phase_of(machine);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_told_by_what_it_keeps_from_happening_and_by_the_upstream_code() {
+    fn a_fault_is_reported_with_its_operation_and_upstream_code() {
         let made = |phase: Option<MachinePhase>| {
             let mut made = machine(phase, 0);
             made.spec.provider_id = Some("p".into());
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn no_time_runs_against_a_machine_while_nobody_looks() {
+    fn timeouts_of_a_machine_do_not_run_while_unobserved() {
         let unknown = machine(Some(Unknown), 100);
         check_since(
             10_000,

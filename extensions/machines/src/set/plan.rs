@@ -8,7 +8,8 @@ use kube::ResourceExt;
 use crate::machine_phase;
 use crate::names::{PRIORITY_ANNOTATION, PRIORITY_DEFAULT};
 
-/// Machines made or removed in one turn at most: a slip in a number must not empty an account (upstream's burst).
+/// Machines made or removed in one turn at most: a typing error in a number must not exhaust an account (upstream's
+/// burst).
 const BURST_MAX: usize = 100;
 
 /// What a set does next.
@@ -59,7 +60,7 @@ fn worth(machine: &Machine) -> Worth {
     )
 }
 
-/// What the set's status says of its machines. `minReadySeconds` is not waited for: a machine whose node is ready
+/// The set's status about its machines. `minReadySeconds` is not waited for: a machine whose node is ready
 /// is available, as in machine-controller-manager, which counts phases and not seconds.
 pub(crate) fn status(machines: &[Machine], generation: i64, before: Option<&MachineSetStatus>) -> MachineSetStatus {
     let staying: Vec<&Machine> = machines

@@ -1,4 +1,4 @@
-//! Answers DNS questions by UDP and TCP. It asks nobody else: what is none of its names is refused.
+//! Answers DNS questions by UDP and TCP. It queries no other server: what is none of its names is refused.
 
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -18,14 +18,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::zones::{Answer, Answered, RecordType, Value, Zones};
 
-/// A TCP client that asks nothing for this long is let go.
+/// A TCP client that sends nothing for this long is disconnected.
 const TCP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Answers waiting for a slow TCP client.
 const TCP_ANSWERS_MAX: usize = 32;
 /// How often another port is tried when UDP has one free that TCP has not.
 const BIND_ATTEMPTS_MAX: usize = 16;
 
-/// Binds `address` by UDP and TCP, tells `bound` where, and returns the future that answers until `stop`.
+/// Binds `address` by UDP and TCP, passes the address to `bound`, and returns the future that answers until `stop`.
 pub(crate) async fn serve(
     address: SocketAddr,
     zones: Zones,
@@ -37,7 +37,7 @@ pub(crate) async fn serve(
             .hint("choose another DNS address, or port 0 for a free one")
     })?;
     if let Some(bound) = bound {
-        // Whoever asked may have gone.
+        // The client may have gone.
         let _ = bound.send(address);
     }
     tracing::info!(%address, "answering DNS");
@@ -162,7 +162,7 @@ mod tests {
         message.to_vec().unwrap()
     }
 
-    fn said(bytes: &[u8]) -> String {
+    fn decoded(bytes: &[u8]) -> String {
         let message = Message::from_vec(bytes).unwrap();
         let answers: Vec<String> = message.answers.iter().map(|record| record.to_string()).collect();
         format!("{:?} {}", message.metadata.response_code, answers.join("; "))
@@ -173,7 +173,7 @@ mod tests {
         socket.send_to(&question(name, type_), address).await.unwrap();
         let mut buffer = [0; 2048];
         let length = socket.recv(&mut buffer).await.unwrap();
-        said(&buffer[..length])
+        decoded(&buffer[..length])
     }
 
     async fn by_tcp(address: SocketAddr, name: &str, type_: WireType) -> String {
@@ -183,7 +183,7 @@ mod tests {
         stream.write_all(&question).await.unwrap();
         let mut answer = vec![0; stream.read_u16().await.unwrap().into()];
         stream.read_exact(&mut answer).await.unwrap();
-        said(&answer)
+        decoded(&answer)
     }
 
     #[tokio::test]
@@ -194,8 +194,8 @@ mod tests {
         zones
             .put(Entry::new(owner, "api.x.example", RecordType::A, &values, 60).unwrap())
             .unwrap();
-        let (told, bound) = oneshot::channel();
-        let server = serve("127.0.0.1:0".parse().unwrap(), zones, Some(told), stop.clone())
+        let (reported, bound) = oneshot::channel();
+        let server = serve("127.0.0.1:0".parse().unwrap(), zones, Some(reported), stop.clone())
             .await
             .unwrap();
         let server = tokio::spawn(server);

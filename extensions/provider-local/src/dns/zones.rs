@@ -32,7 +32,7 @@ pub(crate) enum Value {
     Txt(String),
 }
 
-/// What one object says.
+/// What one object defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     owner: ObjectKey,
@@ -125,8 +125,8 @@ fn check_value(type_: RecordType, text: &str) -> Result<Value, Fault> {
 pub(crate) struct Zones(Arc<RwLock<BTreeMap<ObjectKey, Entry>>>);
 
 impl Zones {
-    /// Takes over what an object says, in place of what it said before. Refused if another object says something
-    /// of the same name and type, or if a CNAME would not be alone.
+    /// Takes over what an object defines, in place of its previous definition. Refused if another object defines
+    /// something of the same name and type, or if a CNAME would not be alone.
     pub(crate) fn put(&self, entry: Entry) -> Result<(), Fault> {
         let mut entries = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let clash = entries.values().find(|other| {
@@ -144,7 +144,7 @@ impl Zones {
         Ok(())
     }
 
-    /// Forgets what an object said.
+    /// Removes what an object defined.
     pub(crate) fn remove(&self, owner: &ObjectKey) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).remove(owner);
     }
@@ -156,8 +156,8 @@ impl Zones {
         let mut name = normal(question);
         for _ in 0..CHAIN_MAX {
             let here = at(&entries, &name);
-            let said = |entry: &&Entry| entry.type_ == type_ || entry.type_ == RecordType::Cname;
-            let Some(entry) = here.iter().copied().find(said) else {
+            let is_of_type = |entry: &&Entry| entry.type_ == type_ || entry.type_ == RecordType::Cname;
+            let Some(entry) = here.iter().copied().find(is_of_type) else {
                 return match (records.is_empty(), here.is_empty()) {
                     (false, _) => Answer::Records(records),
                     (true, false) => Answer::NoData,
@@ -179,15 +179,15 @@ impl Zones {
         Answer::Records(records)
     }
 
-    /// Whether any name here ends as `name` does in its last two labels: what else is asked is none of ours.
+    /// Whether any name here ends as `name` does in its last two labels: other queries are not ours.
     pub(crate) fn is_authority_for(&self, name: &str) -> bool {
         let domain = |name: &str| name.rsplitn(3, '.').take(2).map(str::to_owned).collect::<Vec<_>>();
-        let asked = domain(&normal(name));
+        let requested = domain(&normal(name));
         self.0
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .values()
-            .any(|entry| domain(&entry.name) == asked)
+            .any(|entry| domain(&entry.name) == requested)
     }
 }
 
@@ -242,7 +242,7 @@ mod tests {
         zones
     }
 
-    fn said(zones: &Zones, name: &str, type_: RecordType) -> String {
+    fn answer_text(zones: &Zones, name: &str, type_: RecordType) -> String {
         match zones.answer(name, type_) {
             Answer::Records(records) => {
                 let records: Vec<String> = records.iter().map(|r| format!("{} {:?}", r.name, r.value)).collect();
@@ -255,15 +255,15 @@ mod tests {
     use RecordType::{A, Aaaa, Cname, Txt};
 
     #[test]
-    fn names_are_found_whatever_their_case_and_missing_ones_are_told_from_empty_ones() {
+    fn names_match_in_any_case_and_missing_ones_differ_from_empty_ones() {
         let zones = zones(&[("api.x.example", A, &["10.0.0.1", "10.0.0.2"])]);
         assert_eq!(
-            said(&zones, "API.x.Example.", A),
+            answer_text(&zones, "API.x.Example.", A),
             "api.x.example A(10.0.0.1); api.x.example A(10.0.0.2)"
         );
-        assert_eq!(said(&zones, "api.x.example", Aaaa), "NoData");
-        assert_eq!(said(&zones, "x.example", A), "NoData");
-        assert_eq!(said(&zones, "b.x.example", A), "NoName");
+        assert_eq!(answer_text(&zones, "api.x.example", Aaaa), "NoData");
+        assert_eq!(answer_text(&zones, "x.example", A), "NoData");
+        assert_eq!(answer_text(&zones, "b.x.example", A), "NoName");
         assert!(zones.is_authority_for("other.example") == zones.is_authority_for("q.other.example"));
         assert!(zones.is_authority_for("nothere.x.example") && !zones.is_authority_for("example.org"));
     }
@@ -278,22 +278,28 @@ mod tests {
             ("out.example", Cname, &["elsewhere.org"]),
         ]);
         assert_eq!(
-            said(&names, "a.example", A),
+            answer_text(&names, "a.example", A),
             "a.example Cname(\"b.example\"); b.example A(10.0.0.1)"
         );
-        assert_eq!(said(&names, "a.example", Cname), "a.example Cname(\"b.example\")");
-        assert_eq!(said(&names, "out.example", A), "out.example Cname(\"elsewhere.org\")");
-        assert!(said(&names, "l1.example", A).starts_with("l1.example"));
+        assert_eq!(
+            answer_text(&names, "a.example", Cname),
+            "a.example Cname(\"b.example\")"
+        );
+        assert_eq!(
+            answer_text(&names, "out.example", A),
+            "out.example Cname(\"elsewhere.org\")"
+        );
+        assert!(answer_text(&names, "l1.example", A).starts_with("l1.example"));
     }
 
     #[test]
     fn a_wildcard_stands_for_names_below_it_that_nothing_hides() {
         let names = zones(&[("*.in.example", A, &["10.0.0.9"]), ("own.in.example", Txt, &["hello"])]);
-        assert_eq!(said(&names, "a.in.example", A), "a.in.example A(10.0.0.9)");
-        assert_eq!(said(&names, "b.a.in.example", A), "b.a.in.example A(10.0.0.9)");
-        assert_eq!(said(&names, "own.in.example", A), "NoData");
-        assert_eq!(said(&names, "below.own.in.example", A), "NoName");
-        assert_eq!(said(&names, "example", A), "NoData");
+        assert_eq!(answer_text(&names, "a.in.example", A), "a.in.example A(10.0.0.9)");
+        assert_eq!(answer_text(&names, "b.a.in.example", A), "b.a.in.example A(10.0.0.9)");
+        assert_eq!(answer_text(&names, "own.in.example", A), "NoData");
+        assert_eq!(answer_text(&names, "below.own.in.example", A), "NoName");
+        assert_eq!(answer_text(&names, "example", A), "NoData");
     }
 
     #[test]
@@ -301,7 +307,7 @@ mod tests {
         let zones = Zones::default();
         zones.put(entry("one", "a.example", A, &["10.0.0.1"]).unwrap()).unwrap();
         zones.put(entry("one", "a.example", A, &["10.0.0.2"]).unwrap()).unwrap();
-        assert_eq!(said(&zones, "a.example", A), "a.example A(10.0.0.2)");
+        assert_eq!(answer_text(&zones, "a.example", A), "a.example A(10.0.0.2)");
         assert!(zones.put(entry("two", "a.example", A, &["10.0.0.3"]).unwrap()).is_err());
         assert!(
             zones
@@ -310,7 +316,7 @@ mod tests {
         );
         zones.put(entry("two", "a.example", Txt, &["t"]).unwrap()).unwrap();
         zones.remove(&ObjectKey::namespaced("ns", "one"));
-        assert_eq!(said(&zones, "a.example", A), "NoData");
+        assert_eq!(answer_text(&zones, "a.example", A), "NoData");
     }
 
     #[test]

@@ -29,7 +29,7 @@ const MIN_READY_SECONDS: i32 = 500;
 /// Hexadecimal digits of a pool's hash (upstream's value).
 const HASH_LENGTH: usize = 5;
 
-/// One machine deployment, its class, and what the Worker's status tells of it.
+/// One machine deployment, its class, and what the Worker's status reports of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
     pub(crate) class: MachineClass,
@@ -157,8 +157,8 @@ fn deployment_of(
     })
 }
 
-/// How many machines: what is there within its bounds, so that an autoscaler keeps its say; none while the shoot
-/// sleeps; the minimum for a new pool and on waking up.
+/// How many machines: what is there within its bounds, so that an autoscaler's decision stays; none while the shoot
+/// is hibernated; the minimum for a new pool and on waking up.
 pub(crate) fn replicas(minimum: i32, maximum: i32, present: Option<i32>, hibernated: bool) -> i32 {
     match present {
         _ if hibernated => 0,
@@ -287,12 +287,12 @@ mod tests {
     #[test]
     fn each_zone_has_a_deployment_and_the_first_ones_the_remainder() {
         let plans = planned(pool(&["b", "a", "c"], 4, 5), &["a", "b", "c"]).unwrap();
-        let said: Vec<(String, i32, i32)> = plans
+        let message: Vec<(String, i32, i32)> = plans
             .iter()
             .map(|plan| (plan.deployment.name_any(), plan.minimum, plan.maximum))
             .collect();
         assert_eq!(
-            said,
+            message,
             [
                 ("shoot--a--b-p-z2".into(), 2, 2),
                 ("shoot--a--b-p-z1".into(), 1, 2),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_zones_machines_are_called_and_made_from_stays_when_zones_before_it_come_and_go() {
+    fn names_and_classes_of_a_zone_are_independent_of_other_zones() {
         /// Zone, deployment and class of each.
         fn placed(zones: &[&str], parts: &[&str]) -> BTreeMap<String, (String, String)> {
             let plans = planned(pool(zones, 1, 1), parts).unwrap();

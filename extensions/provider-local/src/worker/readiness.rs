@@ -71,7 +71,7 @@ fn trouble_of(machine: &Machine, class: &str) -> Option<Missing> {
     let phase = status
         .and_then(|status| status.current_status.as_ref())
         .and_then(|current| current.phase.as_ref());
-    let told = status
+    let reported = status
         .and_then(|status| status.last_operation.as_ref())
         .and_then(|last| last.description.clone());
     let name = machine.name_any();
@@ -85,7 +85,7 @@ fn trouble_of(machine: &Machine, class: &str) -> Option<Missing> {
         .and_then(|status| status.conditions.iter().find(|one| one.type_ == ACTION_REQUIRED))
         .and_then(|condition| condition.message.clone());
     (phase != Some(&MachinePhase::Running)).then(|| Missing {
-        reason: told.unwrap_or_else(|| format!("machine {name} is being made")),
+        reason: reported.unwrap_or_else(|| format!("machine {name} is being made")),
         to_do: asks.unwrap_or_default(),
     })
 }
@@ -145,9 +145,9 @@ mod tests {
                 ..Default::default()
             }),
         };
-        let said = missing(&WANTED, &[&deployment([1, 1, 0], 2)], &[&machine]);
+        let text = missing(&WANTED, &[&deployment([1, 1, 0], 2)], &[&machine]);
         assert_eq!(
-            said,
+            text,
             Some(Missing::because(
                 "Machine m has not joined: its node does not exist".into()
             ))

@@ -117,7 +117,7 @@ async fn machines_made_at_once_have_addresses_of_their_own_in_their_subnet() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_pool_marks_its_nodes_with_reaches_and_leaves_the_nodes_that_are_there() {
+async fn labels_and_taints_of_a_pool_are_added_to_and_removed_from_existing_nodes() {
     let landscape = Landscape::new().await;
     landscape.start();
     landscape.let_machines_join();
@@ -189,7 +189,7 @@ async fn what_a_pool_marks_its_nodes_with_reaches_and_leaves_the_nodes_that_are_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_says_why_its_node_cannot_have_its_labels() {
+async fn a_machine_reports_why_its_node_cannot_have_its_labels() {
     let landscape = Landscape::new().await;
     landscape.start();
     landscape.let_machines_join();
@@ -197,14 +197,14 @@ async fn a_machine_says_why_its_node_cannot_have_its_labels() {
     let mut spec = landscape.worker_spec(&infrastructure, "agent", 1);
     spec["pools"][0]["labels"]["a b"] = json!("c d");
     landscape.write::<Worker>("ape", spec).await;
-    let told = |worker: &Worker| {
+    let reported = |worker: &Worker| {
         let last = worker.status.as_ref().and_then(|status| status.last_operation.as_ref());
         last.is_some_and(|last| {
             last.description
                 .contains("cannot be brought into its cluster: patch Node")
         })
     };
-    until(&landscape.api::<Worker>(), "ape", "told", told).await;
+    until(&landscape.api::<Worker>(), "ape", "told", reported).await;
     let machines = landscape.api::<Machine>().list(&Default::default()).await.unwrap();
     let last = machines.items[0].status.clone().unwrap().last_operation.unwrap();
     assert_eq!(last.error_code.as_deref(), Some("InvalidArgument"), "{last:?}");
@@ -213,7 +213,7 @@ async fn a_machine_says_why_its_node_cannot_have_its_labels() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_says_which_machine_has_not_joined() {
+async fn a_worker_reports_which_machine_has_not_joined() {
     let landscape = Landscape::new().await;
     landscape.start();
     let infrastructure = landscape.infrastructure().await;
@@ -311,7 +311,7 @@ async fn a_replaced_node_is_cordoned_and_emptied_before_its_machine_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_extension_is_silent_when_nothing_happens_and_goes_on_after_a_restart() {
+async fn an_idle_extension_sends_no_requests_and_resumes_after_a_restart() {
     let mut landscape = Landscape::new().await;
     landscape.start();
     landscape.let_machines_join();

@@ -38,7 +38,7 @@ async fn an_infrastructure_keeps_its_network_and_its_status_to_the_byte() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_control_plane_verifies_the_infrastructure_it_is_told_of() {
+async fn a_control_plane_verifies_the_infrastructure_status_in_its_spec() {
     let landscape = Landscape::new().await;
     landscape.start();
     landscape

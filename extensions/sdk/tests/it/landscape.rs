@@ -1,4 +1,4 @@
-//! A seed with the extension kinds, one shoot's Cluster, and an actuator that does as it is told.
+//! A seed with the extension kinds, one shoot's Cluster, and an actuator that the test controls.
 
 use std::sync::{Arc, Mutex};
 
@@ -25,11 +25,11 @@ pub(crate) const PROVIDER_STATUS: &str = r#"{"id":9007199254740993,"nested":{"te
 
 type Answer = Box<dyn FnMut(&Infrastructure) -> Result<(), Fault> + Send>;
 
-/// An actuator that answers what the test wants and remembers what it was asked.
+/// An actuator that answers what the test wants and records its calls.
 #[derive(Clone)]
 pub(crate) struct Told {
     answer: Arc<Mutex<Answer>>,
-    asked: Arc<Mutex<Vec<String>>>,
+    received: Arc<Mutex<Vec<String>>>,
     patient: bool,
 }
 
@@ -37,23 +37,23 @@ impl Told {
     pub(crate) fn new(answer: impl FnMut(&Infrastructure) -> Result<(), Fault> + Send + 'static) -> Self {
         Self {
             answer: Arc::new(Mutex::new(Box::new(answer))),
-            asked: Arc::default(),
+            received: Arc::default(),
             patient: false,
         }
     }
 
-    /// Waits, when first asked, until the operation is obsolete.
+    /// Waits, at the first call, until the operation is obsolete.
     pub(crate) fn patient(mut self) -> Self {
         self.patient = true;
         self
     }
 
-    pub(crate) fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+    pub(crate) fn received(&self) -> Vec<String> {
+        self.received.lock().unwrap().clone()
     }
 
     fn note(&self, what: &str, object: &Infrastructure) -> Result<(), Fault> {
-        self.asked
+        self.received
             .lock()
             .unwrap()
             .push(format!("{what} {}", object.metadata.generation.unwrap_or_default()));
@@ -141,12 +141,12 @@ impl Seed {
     }
 
     /// Starts an extension of type `Told` with this actuator.
-    pub(crate) fn start(&self, told: &Told) -> JoinHandle<()> {
+    pub(crate) fn start(&self, reported: &Told) -> JoinHandle<()> {
         let extension = self.extension();
         let registration = Registration::of_type("Told");
         tokio::spawn(
             extension
-                .actuator::<Infrastructure>(registration, Arc::new(told.clone()))
+                .actuator::<Infrastructure>(registration, Arc::new(reported.clone()))
                 .run(),
         )
     }

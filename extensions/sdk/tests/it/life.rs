@@ -14,9 +14,9 @@ const OPERATION: &str = "gardener.cloud/operation";
 
 #[tokio::test(start_paused = true)]
 async fn an_object_is_created_reconciled_and_deleted() {
-    let (seed, told) = (Seed::new().await, Told::new(|_| Ok(())));
+    let (seed, reported) = (Seed::new().await, Told::new(|_| Ok(())));
     seed.cluster(Succeeded, json!({})).await;
-    seed.start(&told);
+    seed.start(&reported);
     seed.create("told", json!({OPERATION: "reconcile"})).await;
     let api = seed.infrastructures();
     let object = until(&api, "b", "created", |object| {
@@ -38,15 +38,15 @@ async fn an_object_is_created_reconciled_and_deleted() {
         state_of(object) == "Reconcile Succeeded 100"
     })
     .await;
-    assert_eq!(told.asked(), ["reconcile 1", "reconcile 1"]);
+    assert_eq!(reported.received(), ["reconcile 1", "reconcile 1"]);
 
     api.delete("b", &DeleteParams::default()).await.unwrap();
     until_gone(&api, "b").await;
-    assert_eq!(told.asked().last().unwrap(), "delete 2");
+    assert_eq!(reported.received().last().unwrap(), "delete 2");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_survives_the_end_of_an_extension_that_had_only_taken_it_off() {
+async fn a_request_survives_a_crash_right_after_its_annotation_is_removed() {
     let (mut seed, first, second) = (Seed::new().await, Told::new(|_| Ok(())), Told::new(|_| Ok(())));
     seed.cluster(Succeeded, json!({})).await;
     let running = seed.start(&first);
@@ -61,8 +61,8 @@ async fn a_request_survives_the_end_of_an_extension_that_had_only_taken_it_off()
 
     // As it stands between the two writes: the operation is off, the status is still the one before.
     let answered = object.status.unwrap().last_operation.unwrap().last_update_time.0;
-    let asked = answered.checked_add(Duration::from_secs(2)).unwrap();
-    seed.annotate("gardener.cloud/timestamp", Some(&asked.to_string()))
+    let received = answered.checked_add(Duration::from_secs(2)).unwrap();
+    seed.annotate("gardener.cloud/timestamp", Some(&received.to_string()))
         .await;
     seed.stop = CancellationToken::new();
     seed.start(&second);
@@ -71,7 +71,7 @@ async fn a_request_survives_the_end_of_an_extension_that_had_only_taken_it_off()
     })
     .await;
     assert_eq!(
-        (first.asked().len(), second.asked()),
+        (first.received().len(), second.received()),
         (1, vec!["reconcile 1".to_owned()])
     );
 }
@@ -79,7 +79,7 @@ async fn a_request_survives_the_end_of_an_extension_that_had_only_taken_it_off()
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_reported_with_its_code_and_forgotten_after_success() {
     let mut failures = 2;
-    let told = Told::new(move |_| {
+    let reported = Told::new(move |_| {
         failures -= 1;
         if failures < 0 {
             Ok(())
@@ -89,7 +89,7 @@ async fn a_failure_is_reported_with_its_code_and_forgotten_after_success() {
     });
     let seed = Seed::new().await;
     seed.cluster(Succeeded, json!({})).await;
-    seed.start(&told);
+    seed.start(&reported);
     seed.create("told", json!({})).await;
     let api = seed.infrastructures();
     let object = until(&api, "b", "failed", |object| state_of(object) == "Create Error 50").await;
@@ -101,15 +101,15 @@ async fn a_failure_is_reported_with_its_code_and_forgotten_after_success() {
     })
     .await;
     assert_eq!(object.status.unwrap().last_error, None);
-    assert_eq!(told.asked().len(), 3);
+    assert_eq!(reported.received().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_change_ends_a_wait_that_it_makes_pointless() {
     let seed = Seed::new().await;
-    let told = Told::new(|_| Ok(())).patient();
+    let reported = Told::new(|_| Ok(())).patient();
     seed.cluster(Succeeded, json!({})).await;
-    seed.start(&told);
+    seed.start(&reported);
     seed.create("told", json!({})).await;
     let api = seed.infrastructures();
     until(&api, "b", "begun", |object| state_of(object) == "Create Processing 1").await;
@@ -122,14 +122,14 @@ async fn a_change_ends_a_wait_that_it_makes_pointless() {
     })
     .await;
     assert_eq!(object.status.unwrap().observed_generation, Some(2));
-    assert_eq!(told.asked(), ["reconcile 1", "reconcile 2"]);
+    assert_eq!(reported.received(), ["reconcile 1", "reconcile 2"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forced_deletion_and_an_operation_there_is_not_yet_are_told_apart() {
-    let (seed, told) = (Seed::new().await, Told::new(|_| Ok(())));
+async fn a_forced_deletion_and_an_unknown_operation_are_distinguished() {
+    let (seed, reported) = (Seed::new().await, Told::new(|_| Ok(())));
     seed.cluster(Succeeded, json!({})).await;
-    seed.start(&told);
+    seed.start(&reported);
     seed.create("told", json!({})).await;
     let api = seed.infrastructures();
     until(&api, "b", "created", |object| {
@@ -150,5 +150,5 @@ async fn a_forced_deletion_and_an_operation_there_is_not_yet_are_told_apart() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     api.delete("b", &DeleteParams::default()).await.unwrap();
     until_gone(&api, "b").await;
-    assert_eq!(told.asked().last().unwrap(), "force-delete 2");
+    assert_eq!(reported.received().last().unwrap(), "force-delete 2");
 }

@@ -30,7 +30,7 @@ impl Observer<Infrastructure> for Looks {
 
 #[tokio::test(start_paused = true)]
 async fn a_condition_of_a_secondary_stays_beside_the_primarys_status() {
-    let (seed, told) = (Seed::new().await, Told::new(|_| Ok(())));
+    let (seed, reported) = (Seed::new().await, Told::new(|_| Ok(())));
     seed.cluster(Succeeded, json!({})).await;
     let extension = seed.extension();
     tokio::spawn(
@@ -38,7 +38,7 @@ async fn a_condition_of_a_secondary_stays_beside_the_primarys_status() {
             .secondary::<Infrastructure>(Registration::of_type("told"), Arc::new(Looks))
             .run(),
     );
-    seed.start(&told);
+    seed.start(&reported);
     seed.create("told", json!({})).await;
     let object = until(&seed.infrastructures(), "b", "created and looked at", |object| {
         let conditions = object

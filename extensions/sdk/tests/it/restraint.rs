@@ -13,25 +13,25 @@ const A_WHILE: Duration = Duration::from_secs(60);
 
 #[tokio::test(start_paused = true)]
 async fn objects_of_other_types_and_those_waiting_for_their_state_are_left_alone() {
-    let (seed, told) = (Seed::new().await, Told::new(|_| Ok(())));
+    let (seed, reported) = (Seed::new().await, Told::new(|_| Ok(())));
     seed.cluster(Succeeded, json!({})).await;
-    seed.start(&told);
+    seed.start(&reported);
     let made = seed.create("other", json!({})).await;
     tokio::time::sleep(A_WHILE).await;
     let now = seed.infrastructures().get("b").await.unwrap();
     assert_eq!(now.metadata.resource_version, made.metadata.resource_version);
-    assert!(told.asked().is_empty());
+    assert!(reported.received().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_waits_for_its_state_goes_on_when_told() {
-    let (seed, told) = (Seed::new().await, Told::new(|_| Ok(())));
+async fn an_object_waiting_for_its_state_resumes_on_request() {
+    let (seed, reported) = (Seed::new().await, Told::new(|_| Ok(())));
     seed.cluster(Succeeded, json!({})).await;
-    seed.start(&told);
+    seed.start(&reported);
     seed.create("told", json!({"gardener.cloud/operation": "wait-for-state"}))
         .await;
     tokio::time::sleep(A_WHILE).await;
-    assert!(told.asked().is_empty());
+    assert!(reported.received().is_empty());
     seed.annotate("gardener.cloud/operation", Some("reconcile")).await;
     until(&seed.infrastructures(), "b", "created", |object| {
         state_of(object) == "Create Succeeded 100"
@@ -41,12 +41,12 @@ async fn an_object_that_waits_for_its_state_goes_on_when_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_shoot_holds_its_objects_until_it_is_failed_no_more() {
-    let (seed, told) = (Seed::new().await, Told::new(|_| Ok(())));
+    let (seed, reported) = (Seed::new().await, Told::new(|_| Ok(())));
     seed.cluster(Failed, json!({})).await;
-    seed.start(&told);
+    seed.start(&reported);
     seed.create("told", json!({})).await;
     tokio::time::sleep(A_WHILE).await;
-    assert!(told.asked().is_empty());
+    assert!(reported.received().is_empty());
     seed.cluster(Succeeded, json!({})).await;
     until(&seed.infrastructures(), "b", "created", |object| {
         state_of(object) == "Create Succeeded 100"
@@ -56,11 +56,11 @@ async fn a_failed_shoot_holds_its_objects_until_it_is_failed_no_more() {
 
 #[tokio::test(start_paused = true)]
 async fn an_object_waits_for_its_cluster() {
-    let (seed, told) = (Seed::new().await, Told::new(|_| Ok(())));
-    seed.start(&told);
+    let (seed, reported) = (Seed::new().await, Told::new(|_| Ok(())));
+    seed.start(&reported);
     seed.create("told", json!({})).await;
     tokio::time::sleep(A_WHILE).await;
-    assert!(told.asked().is_empty());
+    assert!(reported.received().is_empty());
     seed.cluster(Succeeded, json!({})).await;
     until(&seed.infrastructures(), "b", "created", |object| {
         state_of(object) == "Create Succeeded 100"
@@ -69,10 +69,10 @@ async fn an_object_waits_for_its_cluster() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_extension_asks_for_nothing() {
-    let (seed, told) = (Seed::new().await, Told::new(|_| Ok(())));
+async fn an_idle_extension_sends_no_requests() {
+    let (seed, reported) = (Seed::new().await, Told::new(|_| Ok(())));
     seed.cluster(Succeeded, json!({})).await;
-    seed.start(&told);
+    seed.start(&reported);
     seed.create("told", json!({})).await;
     until(&seed.infrastructures(), "b", "created", |object| {
         state_of(object) == "Create Succeeded 100"

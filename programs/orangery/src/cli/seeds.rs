@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_labels_say_what_is_allowed() {
+    fn wrong_labels_are_refused_with_what_is_allowed() {
         for (text, said) in [
             ("", "local-2=env=prod,tier=a"),
             ("local-2", "local-2=env=prod,tier=a"),

@@ -87,7 +87,7 @@ fn deployment(name: &str, replicas: i32, selector: Value) -> Value {
     }})
 }
 
-/// Somebody else's keys go with the process that shares the etcd, as those of kubeadm's control planes do.
+/// Foreign keys go with the process that shares the etcd, as those of kubeadm's control planes do.
 fn copy_keys(folder: &Path, from: &str, to: &str) {
     let own = |data: &str| folder.join(data).join("apiserver-on-etcd/kubernetes");
     std::fs::create_dir_all(own(to)).unwrap();

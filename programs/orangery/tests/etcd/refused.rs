@@ -1,4 +1,4 @@
-//! What `orangery apiserver` says of an etcd that it cannot use: which flag, what is wrong, one way out.
+//! What `orangery apiserver` prints about an etcd that it cannot use: which flag, what is wrong, one way out.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,7 +23,7 @@ fn refusal(folder: &Path, arguments: &str, code: i32) -> String {
 }
 
 #[tokio::test]
-async fn an_etcd_that_cannot_be_used_is_told_by_its_flag_with_a_way_out() {
+async fn an_unusable_etcd_is_reported_by_its_flag_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |arguments: &str| refusal(folder.path(), &format!("--data-dir d --port 0 {arguments}"), 1);
     let nobody = format!("http://127.0.0.1:{}", free_port().unwrap());
@@ -97,7 +97,7 @@ async fn a_prefix_that_is_anothers_is_left_alone() {
         "{said}"
     );
     assert!(said.contains(keys) && said.contains("--etcd-prefix"), "{said}");
-    // What lies below another's prefix is not ours either, whoever wrote it.
+    // What lies below another's prefix is not ours either, whichever program wrote it.
     let below = "--etcd-prefix /registry/namespaces";
     let said = refusal(folder.path(), &format!("{flags} --data-dir b {below}"), 1);
     assert!(

@@ -1,4 +1,4 @@
-//! `orangery apiserver` and envtest's programs as processes: killed and started again, refused, asked to end.
+//! `orangery apiserver` and envtest's programs as processes: killed and started again, refused, stopped.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 #[tokio::test]
-async fn what_it_kept_outlives_a_kill_and_so_do_its_kubeconfig_and_tokens() {
+async fn objects_kubeconfig_and_tokens_survive_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = format!("--data-dir d --port {}", free_port().unwrap());
     let (first, line) = Running::apiserver(folder.path(), &arguments);

@@ -1,4 +1,4 @@
-//! `orangery chart` as a user runs it: folders, archives, values of all kinds, and what it says of charts that are none.
+//! `orangery chart` as a user runs it: folders, archives, values of all kinds, and what it prints about charts that are none.
 
 use std::fs;
 use std::path::Path;
@@ -64,7 +64,7 @@ metadata:
 ";
 const DEFINITION: &str = "---\n# Source: web/crds/things.yaml\nkind: CustomResourceDefinition\n\n";
 
-/// Words, what is said of them, and what is to be done.
+/// Arguments, the error, and the hint.
 const WRONG: [(&[&str], &str, &str); 17] = [
     (
         &["web"],
@@ -268,7 +268,7 @@ fn an_archive_is_rendered_as_its_folder() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_one_thing_to_do() {
+fn errors_are_printed_with_one_hint() {
     let folder = chart();
     let file = |name: &str, text: &str| write(&folder.path().join(name), text);
     file("empty/values.yaml", "");
@@ -344,7 +344,7 @@ fn chart_of(templates: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// What `lint` prints, what it says of itself, and how it ends.
+/// Standard output, standard error and exit code of `lint`.
 fn linted(folder: &Path, words: &[&str]) -> (String, String, Option<i32>) {
     let output = run("lint", folder, words, "");
     let [out, said] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
@@ -370,7 +370,7 @@ spec:
 ";
 
 #[test]
-fn a_chart_that_can_be_installed_is_told_in_one_line() {
+fn an_installable_chart_is_reported_in_one_line() {
     let things = "apiVersion: example.org/v1\nkind: Thing\nmetadata: {name: a, namespace: {{ .Release.Namespace }}}\nspec: {size: 3}\n";
     let infrastructure = "apiVersion: extensions.gardener.cloud/v1alpha1\nkind: Infrastructure\nmetadata: {name: a, namespace: b}\n\
                           spec: {type: x, region: {{ .Values.gardener.seed.region }}, secretRef: {name: a, namespace: b}}\n\
@@ -388,7 +388,7 @@ fn a_chart_that_can_be_installed_is_told_in_one_line() {
 }
 
 #[test]
-fn what_a_kubernetes_would_refuse_is_told_with_file_object_and_field() {
+fn refused_objects_are_reported_with_file_object_and_field() {
     let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: other}\nspec:\n  replcas: 1\n  selector: {matchLabels: {a: b}}\n\
                       \x20 template: {metadata: {labels: {a: c}}, spec: {containers: [{name: web, image: web}]}}\n";
     let thing = "apiVersion: example.org/v1\nkind: Thing\nmetadata: {name: a, namespace: other}\nspec: {size: 4}\n";
@@ -453,10 +453,10 @@ fn what_will_not_be_as_its_author_meant_it_is_a_warning() {
 }
 
 #[test]
-fn lookups_are_told_in_the_order_of_their_places_and_after_the_errors_of_their_file() {
+fn lookups_are_reported_in_order_and_after_their_files_errors() {
     let ask = |name: &str| format!("{{{{ $_ := lookup \"v1\" \"Node\" \"\" \"{name}\" }}}}");
     let helper = format!("{{{{ define \"h\" }}}}{}{{{{ end }}}}", ask("d"));
-    // The tenth line goes after the second, and what is asked for stands in no order of its words.
+    // The tenth line goes after the second, and requests are ordered by number, not as text.
     let [first, second, third] = ["c", "b", "a"].map(ask);
     let asks = format!(
         "\n{first}{second}{}{third}{{{{ include \"h\" . }}}}\nkind: A\n",

@@ -1,4 +1,4 @@
-//! `orangery chart registration` as a user runs it: manifests that the garden takes, and refusals that say what to do.
+//! `orangery chart registration` as a user runs it: manifests that the garden takes, and refusals with a hint.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What the program says when it cannot do what it is asked, word for word: what is wrong, what is allowed, one thing to
+//! Errors of the program, word for word: what is wrong, what is allowed, one thing to
 //! do; and the exit code, 2 for a wrong command line and 1 for all else.
 
 use std::io::{BufRead, BufReader};
@@ -18,7 +18,7 @@ const FIRST: &str = "hint: start `orangery up` first, or name its folder with --
 const FOLDER: &str = "hint: name a folder that you may write to with --data-dir";
 const ACCOUNT: &str = "hint: name the kubeconfig of the extension's service account with --kubeconfig";
 
-/// A kubeconfig of nobody, for a port on which nothing listens.
+/// A kubeconfig without credentials, for a port on which nothing listens.
 const NOWHERE: &str = "\
 current-context: a
 clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]
@@ -36,7 +36,7 @@ fn orangery(folder: &Path, words: &str) -> Command {
     command
 }
 
-/// The command ends with this code and says these lines, and no others but the usage.
+/// The command ends with this code and prints these lines, and no others but the usage.
 fn says(folder: &Path, words: &str, code: i32, lines: &[&str]) {
     let output = orangery(folder, words).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
@@ -53,7 +53,7 @@ fn says(folder: &Path, words: &str, code: i32, lines: &[&str]) {
 }
 
 #[test]
-fn a_wrong_command_line_is_told_with_what_is_allowed() {
+fn a_wrong_command_line_is_refused_with_what_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let port = |flag: &str, value: &str| {
         format!("error: invalid value '{value}' for '{flag}': a port is a number from 0 to 65535")
@@ -138,10 +138,10 @@ fn wrong_seeds_are_refused_with_what_is_allowed() {
     }
 }
 
-/// What is said of a file that is no YAML.
+/// The error for a file that is no YAML.
 const NOT_YAML: &str =
     "is not a kubeconfig: failed to parse kubeconfig YAML: error: line 1 column 3: unclosed bracket '{'";
-/// What is said of one that names no context.
+/// The error for one that names no context.
 const NO_CONTEXT: &str = "is not a kubeconfig: kubeconfig is incomplete: no current-context";
 
 /// A folder with files that are no kubeconfigs, and one of a landscape that has ended.
@@ -262,7 +262,7 @@ fn a_kubeconfig_of_the_provider_that_cannot_be_used_is_named_with_one_thing_to_d
 }
 
 #[test]
-fn what_a_running_landscape_holds_and_what_it_lacks_is_told() {
+fn contents_and_gaps_of_a_running_landscape_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -1,4 +1,4 @@
-//! Folders that are full, that nobody may write to, or that are somebody else's: the real binary tells what is wrong and
+//! Folders that are full, read-only, or another user's: the real binary reports what is wrong and
 //! what to do, and loses nothing that it has acknowledged.
 
 use std::collections::BTreeSet;
@@ -76,7 +76,7 @@ async fn create(secrets: &Api<Secret>, name: &str) -> Result<Secret, kube::Error
     secrets.create(&PostParams::default(), &secret).await
 }
 
-/// Stores until there is no room; gives how many were acknowledged, and what was said to the next.
+/// Stores until there is no room; returns how many were acknowledged, and the answer to the next.
 async fn fill(secrets: &Api<Secret>) -> (usize, String) {
     for number in 0..10_000 {
         if let Err(refused) = create(secrets, &format!("load-{number}")).await {
@@ -160,7 +160,7 @@ fn limited(folder: &Path, port: u16, kilobytes: u32) -> Command {
 }
 
 #[test]
-fn a_landscape_that_has_no_room_to_start_ends_in_order_and_says_so() {
+fn a_landscape_without_disk_space_ends_in_order_and_reports_it() {
     let outer = tempfile::tempdir().unwrap();
     let folder = outer.path().join("data");
     let mounted = Mounted::new(outer.path(), "size=200k");
@@ -179,7 +179,7 @@ fn a_landscape_that_has_no_room_to_start_ends_in_order_and_says_so() {
 }
 
 #[test]
-fn a_folder_on_a_read_only_file_system_is_told() {
+fn a_folder_on_a_read_only_file_system_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = match Mounted::new(folder.path(), "ro,size=1m") {
         Some(mounted) => {
@@ -187,7 +187,7 @@ fn a_folder_on_a_read_only_file_system_is_told() {
             drop(mounted);
             said(&output)
         }
-        // The kernel's own files are there everywhere, and nobody makes a folder among them.
+        // The kernel's own files are there everywhere, and no folder can be made among them.
         None => said(&run(Path::new("/proc/self/data"))),
     };
     assert!(path.starts_with("error: cannot create the data folder "), "{path}");
@@ -213,7 +213,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What a user who is not the folder's owner is told.
+/// The error for a user who is not the folder's owner.
 fn told(folder: &Path, words: &[&str]) -> String {
     // The binary may lie where others cannot look.
     let place = tempfile::tempdir().unwrap();
@@ -238,10 +238,10 @@ fn told(folder: &Path, words: &[&str]) -> String {
 }
 
 #[test]
-fn a_folder_of_another_user_is_told_with_both_users() {
+fn a_folder_of_another_user_is_refused_with_both_users() {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    // Whoever runs the tests without rights has none in the root folder.
+    // A user without rights has none in the root folder.
     let foreign = if is_root() { folder.path() } else { Path::new("/") };
     let own = if is_root() {
         NOBODY

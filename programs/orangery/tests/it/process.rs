@@ -1,4 +1,4 @@
-//! `orangery` as a process: started, asked through its kubeconfig, killed, asked to end.
+//! `orangery` as a process: started, used through its kubeconfig, killed, stopped.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -42,7 +42,7 @@ impl Running {
         found.unwrap_or_else(|| unreachable!("it ended before it said {text:?}"))
     }
 
-    /// `orangery apiserver`, ready; and what it said then.
+    /// `orangery apiserver`, ready; and its line then.
     pub(crate) fn apiserver(folder: &Path, arguments: &str) -> (Self, String) {
         Self::server(folder, &format!("apiserver {arguments}"))
     }

@@ -1,4 +1,4 @@
-//! The local provider's own chart, judged as any author's.
+//! The local provider's own chart, linted as any author's.
 
 use std::process::Command;
 

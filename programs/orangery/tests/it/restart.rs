@@ -1,5 +1,5 @@
-//! The real binary on a folder: it is killed, started again, and goes on; a folder that it cannot use it tells and leaves
-//! alone.
+//! The real binary on a folder: it is killed, started again, and goes on; a folder that it cannot use it refuses and
+//! leaves alone.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -78,7 +78,7 @@ fn container(pod: &Pod) -> (i32, bool, String) {
     (status.restart_count, status.ready, ended.unwrap_or_default())
 }
 
-/// Waits until each of the Shoot's pods that ran before runs again: started anew, once or more, for what waits too long
+/// Waits until each of the Shoot's pods that ran before runs again: restarted, once or more, for what waits too long
 /// for another on a busy machine ends and is started again.
 async fn run_again(seed: &Client, before: &[Pod]) {
     let pods: Api<Pod> = Api::namespaced(seed.clone(), TECHNICAL_ID);
@@ -128,7 +128,7 @@ async fn goes(garden: &Client, seed: &Client) {
     assert!(namespaces.get_opt(TECHNICAL_ID).await.unwrap().is_none());
 }
 
-/// The names of what is kept of volumes.
+/// The names of the volumes on disk.
 fn kept(folder: &Path) -> Vec<String> {
     let names = |part: &str| {
         let entries = std::fs::read_dir(folder.join("state/volumes").join(part))
@@ -222,7 +222,7 @@ fn refuses(folder: &Path, said: &[&str]) {
     }
 }
 
-/// Every file below a folder, but for the locks, which say who looked last.
+/// Every file below a folder, but for the locks, which name the last holder.
 fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -238,7 +238,7 @@ fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn a_folder_that_cannot_be_used_is_told_and_left_alone() {
+fn an_unusable_folder_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
     let mut up = Running::up(folder.path(), 0, &[]);
@@ -263,7 +263,7 @@ fn a_folder_that_cannot_be_used_is_told_and_left_alone() {
         &["format 7, written by orangery 9.0.0", "reads 2", "--data-dir"],
     );
     spoiled("format", &Vec::clear, &["is damaged", "--data-dir"]);
-    // In all objects, for some of those in the file are of the past and read by nobody.
+    // In all objects, for some of those in the file are obsolete and never read.
     let flipped = |bytes: &mut Vec<u8>| {
         bytes
             .iter_mut()
@@ -287,7 +287,7 @@ fn a_folder_that_cannot_be_used_is_told_and_left_alone() {
     refuses(folder.path(), &[&*keys.to_string_lossy(), "it is missing"]);
     std::fs::rename(folder.path().join("aside"), &keys).unwrap();
 
-    // Whoever runs the tests may be allowed to write everywhere; to make a folder in the place of a file nobody is.
+    // The tests may run as a user who may write everywhere; no user can make a folder in the place of a file.
     std::fs::rename(state.join("volumes"), folder.path().join("aside")).unwrap();
     std::fs::write(state.join("volumes"), "").unwrap();
     refuses(

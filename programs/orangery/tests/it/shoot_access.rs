@@ -26,7 +26,7 @@ use crate::process::{Running, client_of};
 
 /// Real time: many times what a slow machine needs.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Between two looks at events, which have names that nobody knows before.
+/// Between two looks at events, which have names that are not known before.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 const NAMESPACE: &str = "shoot--local--local";
 const MOUNTED: &str = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig";
@@ -69,7 +69,7 @@ fn write_images(folder: &Path) -> String {
     images.to_str().unwrap().to_owned()
 }
 
-/// What the pods have rights by, and a token for the Shoot as a component of an extension asks for it.
+/// What the pods have rights by, and a token for the Shoot as a component of an extension requests it.
 async fn rights(seed: &Client) {
     create::<ServiceAccount>(seed, json!({"metadata": {"name": "tool"}})).await;
     let binding = json!({
@@ -89,7 +89,7 @@ async fn rights(seed: &Client) {
     create::<Secret>(seed, token).await;
 }
 
-/// A pod that asks for the seed's API server and the name server alone.
+/// A pod that requests connections to the seed's API server and the name server alone.
 async fn pod(seed: &Client, name: &str, image: &str, argument: &str, generic: &str) {
     let projected = json!({"sources": [
         {"secret": {"name": generic, "items": [{"key": "kubeconfig", "path": "kubeconfig"}]}},

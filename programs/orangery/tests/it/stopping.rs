@@ -1,10 +1,10 @@
-//! The process ends soon after it is asked to.
+//! The process ends soon after a signal.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
 #[test]
-fn a_process_that_is_asked_to_end_as_soon_as_it_listens_ends_in_order_and_without_a_word() {
+fn a_process_stopped_as_soon_as_it_listens_ends_silently_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let mut process = Command::new(env!("CARGO_BIN_EXE_orangery"))
         .args(["up", "--port", "0", "--data-dir"])

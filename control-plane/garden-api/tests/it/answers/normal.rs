@@ -74,9 +74,9 @@ fn table(body: &Value) -> Value {
 fn resources(body: &Value) -> Value {
     let mut out = Map::new();
     for resource in body["resources"].as_array().into_iter().flatten() {
-        let mut kept = Map::new();
+        let mut retained = Map::new();
         for field in ["kind", "namespaced", "singularName", "shortNames", "categories"] {
-            kept.insert(field.to_owned(), resource[field].clone());
+            retained.insert(field.to_owned(), resource[field].clone());
         }
         let verbs: BTreeSet<&str> = resource["verbs"]
             .as_array()
@@ -84,8 +84,8 @@ fn resources(body: &Value) -> Value {
             .flatten()
             .filter_map(Value::as_str)
             .collect();
-        kept.insert("verbs".to_owned(), json!(verbs));
-        out.insert(text_at(resource, "/name").to_owned(), Value::Object(kept));
+        retained.insert("verbs".to_owned(), json!(verbs));
+        out.insert(text_at(resource, "/name").to_owned(), Value::Object(retained));
     }
     Value::Object(out)
 }
@@ -120,11 +120,12 @@ fn normal(value: &Value, user: &str, key: &str) -> Value {
     match value {
         Value::Object(fields) => {
             const DROPPED: [&str; 4] = ["uid", "resourceVersion", "managedFields", "selfLink"];
-            let kept = fields
+            let retained = fields
                 .iter()
                 .filter(|(field, _)| key != "metadata" || !DROPPED.contains(&field.as_str()));
             Value::Object(
-                kept.map(|(field, value)| (field.clone(), normal(value, user, field)))
+                retained
+                    .map(|(field, value)| (field.clone(), normal(value, user, field)))
                     .collect(),
             )
         }

@@ -105,13 +105,13 @@ pub(super) fn trouble(
     now: Timestamp,
 ) -> Option<Finding> {
     let concerned: Vec<&Report> = reports.iter().filter(|one| one.condition.type_ == type_).collect();
-    let of = |judge: &dyn Fn(&Report) -> Option<Finding>| concerned.iter().find_map(|report| judge(report));
+    let of = |evaluate: &dyn Fn(&Report) -> Option<Finding>| concerned.iter().find_map(|report| evaluate(report));
     of(&|report| failing(report, stale_after, now))
         .or_else(|| of(&|report| outdated(report, stale_after, now)))
         .or_else(|| of(&progressing))
 }
 
-/// Whether nobody knows if what it reports still holds.
+/// Whether it is unknown if what it reports still holds.
 fn is_outdated(report: &Report, stale_after: Option<Duration>, now: Timestamp) -> bool {
     let Some(threshold) = stale_after else { return false };
     match report.heartbeat {

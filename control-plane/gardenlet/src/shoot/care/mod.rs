@@ -1,8 +1,8 @@
 //! How a shoot is, beside what was done to it: its conditions and constraints. Everything is seen through mirrors; they are
 //! written when they change.
 
+mod evaluate;
 mod extensions;
-mod judge;
 mod observe;
 mod threshold;
 mod webhooks;
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::report::ShootStatusWriter;
 use crate::context::{Context, technical_id};
 use crate::extension::ObjectEvent;
-use judge::{hibernated, judge};
+use evaluate::{evaluate, hibernated};
 use threshold::Course;
 
 /// Keeps the conditions of our seed's shoots true until `stop`. `inside`: what has changed inside of them.
@@ -111,7 +111,7 @@ fn is_cared_for(shoot: &core::Shoot, seed: &str) -> bool {
 async fn reconcile(context: Arc<Context>, shoot: Arc<core::Shoot>) -> Result<Next, Fault> {
     let now = context.clock.now();
     let status = shoot.status.clone().unwrap_or_default();
-    let judged = match api_rules::is_in_hibernation(&shoot) {
+    let evaluated = match api_rules::is_in_hibernation(&shoot) {
         true => hibernated(shoot.spec.provider.workers.is_empty(), now),
         false => {
             let seen = observe::observe(&context, &shoot).await;
@@ -121,14 +121,14 @@ async fn reconcile(context: Arc<Context>, shoot: Arc<core::Shoot>) -> Result<Nex
                 last_errors: &status.last_errors,
                 now,
             };
-            judge(&seen, &course, &context.config.care)
+            evaluate(&seen, &course, &context.config.care)
         }
     };
     let put = |status: &mut core::ShootStatus| {
-        for condition in judged.conditions.iter().cloned() {
+        for condition in evaluated.conditions.iter().cloned() {
             condition.put_into(&mut status.conditions);
         }
-        for constraint in judged.constraints.iter().cloned() {
+        for constraint in evaluated.constraints.iter().cloned() {
             constraint.put_into(&mut status.constraints);
         }
     };
@@ -138,5 +138,5 @@ async fn reconcile(context: Arc<Context>, shoot: Arc<core::Shoot>) -> Result<Nex
         let writer = ShootStatusWriter::new(&context, (*shoot).clone());
         writer.update(put).await?;
     }
-    Ok(judged.look_after.map_or(Next::Change, Next::After))
+    Ok(evaluated.look_after.map_or(Next::Change, Next::After))
 }

@@ -63,7 +63,7 @@ pub(super) struct Managed {
     pub(super) trouble: Option<String>,
 }
 
-/// One with a class is applied to the seed, where the control plane runs; a label may say otherwise (gardener/gardener
+/// One with a class is applied to the seed, where the control plane runs; a label overrides it (gardener/gardener
 /// v1.150 pkg/gardenlet/controller/shoot/care/health.go).
 fn is_control_plane(resource: &ManagedResource) -> bool {
     match resource.labels().get(labels::CARE_CONDITION_TYPE) {
@@ -148,7 +148,7 @@ where
     }
 }
 
-/// After our own restart nobody has connected yet: the way in is in the shoot's namespace.
+/// After our own restart no connection exists yet: its kubeconfig is in the shoot's namespace.
 async fn open(context: &Context, shoot: &core::Shoot, namespace: &str) -> Result<InsideOne, Fault> {
     let validated = observe_surroundings(context, shoot).await?.validated;
     let api: Api<Secret> = context.in_seed(namespace);

@@ -22,7 +22,7 @@ pub(crate) struct Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Healthy,
-    /// It is on its way, and whoever reports that says how long it may take.
+    /// It is progressing, and its reporter bounds how long that may take.
     Progressing,
     Failing,
     /// It could not be seen.

@@ -16,7 +16,7 @@ const TIMEOUT_MAX: i32 = 15;
 const TIMEOUT_OF_LEASES_MAX: i32 = 3;
 /// What Gardener writes on a configuration that it has changed.
 const REMEDIATED: &str = "gardener.cloud/warning";
-/// Labels of configurations that are Gardener's own, and what they say there.
+/// Labels of configurations that are Gardener's own, with their values.
 const OWN: [(&str, &str); 2] = [
     ("app", "gardener-resource-manager"),
     (api_meta::labels::RESOURCES_MANAGED_BY, "gardener"),

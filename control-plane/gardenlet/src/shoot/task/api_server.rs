@@ -14,7 +14,7 @@ use super::secrets::ShootSecrets;
 use super::shoot_access::own_client;
 use crate::config::Addressing;
 
-/// Pause between questions whether the API server is ready, once its pod says so: nothing can be watched before.
+/// Pause between requests to `/readyz`, once the pod is ready: nothing can be watched before.
 const READYZ_PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Applies the Service, which the API server's component has early.
@@ -27,19 +27,19 @@ pub(crate) async fn deploy_service(op: &Operation) -> Result<(), Fault> {
 
 /// Waits until it has an address.
 pub(crate) async fn wait_service(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    let judge = |service: Option<&Service>| {
+    let check = |service: Option<&Service>| {
         let address = service.and_then(|service| service.spec.as_ref()?.cluster_ip.clone());
         match address.filter(|address| !address.is_empty()) {
             Some(_) => Judgement::Done(()),
             None => Judgement::NotYet("it has no address yet".to_owned()),
         }
     };
-    base_client::wait_until(&op.here::<Service>(), API_SERVER, left(until), judge)
+    base_client::wait_until(&op.here::<Service>(), API_SERVER, left(until), check)
         .await
         .map_err(Fault::from)
 }
 
-/// Tells the owner where the API server is.
+/// Reports the addresses of the API server in the status.
 pub(crate) async fn ensure_advertised_addresses(op: &Operation) -> Result<(), Fault> {
     let port = match &op.context.config.addressing {
         Addressing::PerService => None,

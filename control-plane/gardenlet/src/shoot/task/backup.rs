@@ -14,7 +14,7 @@ use super::super::operation::{Operation, left};
 use crate::context::MANAGER;
 use crate::extension::{fault_of_report, object_name};
 
-/// Asks for a place for the shoot's backups.
+/// Requests the shoot's BackupEntry.
 pub(crate) async fn deploy_entry(op: &Operation) -> Result<(), Fault> {
     let shoot = &op.shoot;
     let entry = BackupEntry {
@@ -41,14 +41,14 @@ pub(crate) async fn wait_entry(op: &Operation, until: Option<Instant>) -> Result
     let key = ObjectKey::namespaced(&op.shoot.garden_namespace, op.shoot.backup_entry());
     let object = object_name::<BackupEntry>(&key);
     let subject = Subject::Object(object.clone());
-    // The last error of whoever works on the entry, while that may pass.
+    // The last error of the entry's controller, while it may pass.
     let standing: Mutex<Option<Fault>> = Mutex::default();
     let stand = |fault: Option<Fault>| *standing.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     let not_yet = |why: &str| {
         op.waiting.note(&subject, why);
         Judgement::NotYet(why.to_owned())
     };
-    let judge = |entry: Option<&BackupEntry>| {
+    let check = |entry: Option<&BackupEntry>| {
         stand(None);
         let Some(entry) = entry else {
             return not_yet("it is not visible yet");
@@ -75,7 +75,7 @@ pub(crate) async fn wait_entry(op: &Operation, until: Option<Instant>) -> Result
         not_yet
     };
     let entries = &op.context.garden_caches.backup_entries;
-    let waited = entries.wait_until(&key, left(until), judge).await;
+    let waited = entries.wait_until(&key, left(until), check).await;
     op.waiting.over(&subject);
     let standing = standing.lock().unwrap_or_else(PoisonError::into_inner).take();
     waited.map_err(|waited| late(waited, object, standing))
@@ -99,7 +99,7 @@ fn error_of(entry: &BackupEntry) -> Option<Problem> {
     }))
 }
 
-/// What ended the wait. The hint of whoever works on the entry is the better one, and the only one.
+/// What ended the wait. The hint of the entry's controller is the better one, and the only one.
 fn late(waited: Waited, object: ObjectName, standing: Option<Fault>) -> Fault {
     let is_late = matches!(waited, Waited::TimedOut { .. });
     let fault = Fault::from(waited).about(object);
@@ -116,15 +116,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_that_keeps_failing_is_told_with_one_hint_which_is_its_own() {
-        let told = |standing: Option<Fault>| {
+    fn a_failing_entry_is_reported_with_its_own_hint_alone() {
+        let reported = |standing: Option<Fault>| {
             let (what, after, reason) = ("BackupEntry n/e", Duration::from_secs(9), "bucket b is gone");
             let (what, reason) = (what.to_owned(), reason.to_owned());
             let object = ObjectName::new("BackupEntry", Some("n"), "e");
             late(Waited::TimedOut { what, after, reason }, object, standing).told()
         };
-        let text = told(Some(Fault::dependency("bucket b is gone").hint("make it anew")));
+        let text = reported(Some(Fault::dependency("bucket b is gone").hint("make it anew")));
         assert!(text.ends_with("bucket b is gone (to do: make it anew)"), "{text}");
-        assert_eq!(told(None).matches("(to do: ").count(), 1);
+        assert_eq!(reported(None).matches("(to do: ").count(), 1);
     }
 }

@@ -22,7 +22,7 @@ use draining::{Draining, Metadata};
 const NO_CLEANUP: &str = "shoot.gardener.cloud/no-cleanup";
 /// Namespaces that every cluster has; they are emptied, not deleted.
 const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
-/// Of webhooks: nobody but the API server works with them.
+/// Of webhooks: only the API server uses them.
 const WEBHOOKS_GRACE: Grace = Grace {
     annotation: "shoot.gardener.cloud/cleanup-webhooks-finalize-grace-period-seconds",
     default_seconds: 300,
@@ -72,14 +72,15 @@ const WEBHOOKS: [(&str, &str, &str, &str); 2] = [
 /// and defaults are upstream's.
 #[derive(Clone, Copy)]
 struct Grace {
-    /// By which the shoot's owner says otherwise.
+    /// By which the shoot's owner sets another time.
     annotation: &'static str,
     default_seconds: u32,
 }
 
 impl Grace {
     /// # Errors
-    /// A dependency fault where the annotation says no number: nothing is removed by a guess, and it goes on once mended.
+    /// A dependency fault where the annotation is not a number: nothing is removed on a guess, and it goes on once
+    /// corrected.
     fn seconds(self, shoot: &ObjectMeta) -> Result<u32, Fault> {
         let Some(value) = annotation(shoot, self.annotation) else {
             return Ok(self.default_seconds);

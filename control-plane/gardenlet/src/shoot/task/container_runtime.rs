@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::super::given::Requests;
 use super::super::operation::{Operation, left};
 use super::single;
-use crate::extension::{ask, delete_confirmed, wait_deleted, wait_ready};
+use crate::extension::{delete_confirmed, wait_deleted, wait_ready, write_request};
 
 /// Where extensions find the binaries of runtimes on a machine.
 const BINARY_PATH: &str = "/var/bin/containerruntimes";
@@ -59,7 +59,7 @@ fn desired(op: &Operation) -> Vec<ContainerRuntime> {
 pub(crate) async fn deploy(op: &Operation) -> Result<Requests, Fault> {
     let (api, mut requests) = (op.here::<ContainerRuntime>(), Requests::new());
     for desired in desired(op) {
-        requests.extend(single::requested(&ask(&op.context, &api, desired).await?));
+        requests.extend(single::requested(&write_request(&op.context, &api, desired).await?));
     }
     Ok(requests)
 }
@@ -67,9 +67,9 @@ pub(crate) async fn deploy(op: &Operation) -> Result<Requests, Fault> {
 /// Waits for all of them.
 pub(crate) async fn wait(op: &Operation, requests: &Requests, until: Option<Instant>) -> Result<(), Fault> {
     let cache = op.context.seed_caches.of::<ContainerRuntime>();
-    let waits = requests.iter().map(|(name, asked)| async move {
+    let waits = requests.iter().map(|(name, request)| async move {
         let key = op.key(name);
-        wait_ready(cache, &key, Some(asked), left(until), &op.waiting).await
+        wait_ready(cache, &key, Some(request), left(until), &op.waiting).await
     });
     try_join_all(waits).await.map(drop)
 }

@@ -13,10 +13,10 @@ use tokio::time::Instant;
 
 use super::super::operation::{Operation, left};
 use super::super::validated::Domain;
-use super::infrastructure::asked_for;
+use super::infrastructure::is_requested;
 use super::namespace::copy_secret;
 use crate::config::Addressing;
-use crate::extension::{Asked, ask, delete_confirmed, needs_operation, wait_deleted, wait_ready};
+use crate::extension::{Request, delete_confirmed, needs_operation, wait_deleted, wait_ready, write_request};
 
 /// Purpose of the record below the landscape's domain; part of its name.
 pub(crate) const INTERNAL: &str = "internal";
@@ -58,7 +58,7 @@ pub(crate) async fn deploy_external(op: &Operation, until: Option<Instant>) -> R
 /// One of the two records.
 struct Record {
     purpose: &'static str,
-    /// The task annotation that asks for it once more.
+    /// The task annotation that requests it again.
     task: &'static str,
     domain: Domain,
     credentials: Option<Secret>,
@@ -123,18 +123,18 @@ async fn deploy(op: &Operation, record: Record, until: Option<Instant>) -> Resul
         delete_confirmed(&op.context, &api, other.metadata.name.as_deref().unwrap_or_default()).await?;
         wait_deleted(&api, &op.key(&name), left(until), &op.waiting).await?;
     }
-    let asks = asked_for(&op.status.known().metadata, task);
+    let asks = is_requested(&op.status.known().metadata, task);
     let settled = present
         .filter(|present| present.spec == desired.spec && !needs_operation(present))
         .filter(|_| !asks);
-    let asked = match settled {
+    let requested = match settled {
         Some(_) => None,
-        None => Asked::of(&ask(&op.context, &api, desired).await?),
+        None => Request::of(&write_request(&op.context, &api, desired).await?),
     };
     wait_ready(
         op.context.seed_caches.of::<DNSRecord>(),
         &op.key(&name),
-        asked.as_ref(),
+        requested.as_ref(),
         left(until),
         &op.waiting,
     )

@@ -13,7 +13,7 @@ use super::super::given::Requests;
 use super::super::operation::{Operation, left};
 use super::super::required::{RECONCILE_TIMEOUT_DEFAULT, ShootExtension};
 use super::single;
-use crate::extension::{ask, delete_confirmed, wait_deleted, wait_ready};
+use crate::extension::{delete_confirmed, wait_deleted, wait_ready, write_request};
 use crate::outcome::all;
 
 /// The point of a registration's life cycle that is meant.
@@ -56,7 +56,7 @@ pub(crate) async fn deploy(op: &Operation, point: Point) -> Result<Requests, Fau
             },
             status: None,
         };
-        async move { Ok(single::requested(&ask(&op.context, api, desired).await?)) }
+        async move { Ok(single::requested(&write_request(&op.context, api, desired).await?)) }
     };
     Ok(all(at(op, point).map(one)).await?.into_iter().flatten().collect())
 }
@@ -84,7 +84,7 @@ pub(crate) async fn wait(
     all(at(op, point).map(one)).await.map(drop)
 }
 
-/// Asks for the deletion of those that the shoot no longer has.
+/// Requests the deletion of those that the shoot no longer has.
 pub(crate) async fn delete_stale(op: &Operation) -> Result<(), Fault> {
     delete(op, stale(op).await?).await
 }
@@ -122,8 +122,8 @@ async fn wait_gone(op: &Operation, names: Vec<String>, until: Option<Instant>) -
     all(names.into_iter().map(one)).await.map(drop)
 }
 
-/// Those that a deletion takes away at a point. After the workers there is none: `AfterWorker` counts as before the API
-/// server there.
+/// Those that a deletion of the shoot deletes at a point. After the workers there is none: `AfterWorker` counts as
+/// before the API server there.
 fn deleted_at(op: &Operation, point: Point) -> Vec<String> {
     let matches = |extension: &&ShootExtension| match point {
         Point::BeforeApiServer => !extension.deleted_after_api_server(),

@@ -1,4 +1,4 @@
-//! A control plane that falls asleep (gardener/gardener v1.150 `pkg/gardenlet/operation/botanist/controlplane.go`,
+//! Hibernation of a control plane (gardener/gardener v1.150 `pkg/gardenlet/operation/botanist/controlplane.go`,
 //! `HibernateControlPlane`): first the cluster is seen to be empty of machines, then its components are scaled to zero,
 //! those first that work by the API server, then that one, then its store. Data and volumes stay.
 
@@ -21,7 +21,7 @@ const RESTARTED: &str = "maintenance.gardener.cloud/restart=true";
 
 /// Scales everything to zero. `shoot`: a client of its API server, if that runs.
 pub(crate) async fn control_plane(op: &Operation, shoot: Option<&Client>, until: Option<Instant>) -> Result<(), Fault> {
-    // Tried again after it went, it is not there to be asked: it went because the cluster was empty.
+    // On a retry the API server may be gone already: it was scaled down because the cluster was empty.
     if let Some(shoot) = shoot
         && !op.shoot.workerless
         && api_server_runs(&op.context, op.namespace()).await?
@@ -34,7 +34,7 @@ pub(crate) async fn control_plane(op: &Operation, shoot: Option<&Client>, until:
     Ok(())
 }
 
-/// The order in which components go to sleep.
+/// The order in which components are scaled to zero.
 fn order() -> impl Iterator<Item = ComponentId> {
     let rank = |id: ComponentId| match component(id).place() {
         Place::Machines => 0,

@@ -12,9 +12,10 @@ use super::super::given::Requests;
 use super::super::operation::Operation;
 use super::secrets::{ShootSecrets, ssh_public_key};
 use super::single;
-use crate::extension::ask_unless_done;
+use crate::extension::write_request_unless_done;
 
-/// Asks for the infrastructure, if anything about it has changed, failed or was asked for (contract E.3).
+/// Requests the infrastructure, if anything about it has changed or failed, or if the owner requested it (contract
+/// E.3).
 pub(crate) async fn deploy(op: &Operation, secrets: &ShootSecrets) -> Result<Requests, Fault> {
     let desired = Infrastructure {
         metadata: ObjectMeta {
@@ -33,9 +34,9 @@ pub(crate) async fn deploy(op: &Operation, secrets: &ShootSecrets) -> Result<Req
         status: None,
     };
     let shoot = op.status.known().metadata;
-    let asked_for = asked_for(&shoot, annotations::task::DEPLOY_INFRASTRUCTURE);
-    let same = |present: &Infrastructure, desired: &Infrastructure| !asked_for && present.spec == desired.spec;
-    let object = ask_unless_done(&op.context, &op.here(), desired, same).await?;
+    let is_requested = is_requested(&shoot, annotations::task::DEPLOY_INFRASTRUCTURE);
+    let same = |present: &Infrastructure, desired: &Infrastructure| !is_requested && present.spec == desired.spec;
+    let object = write_request_unless_done(&op.context, &op.here(), desired, same).await?;
     Ok(single::requested(&object).into_iter().collect())
 }
 
@@ -47,8 +48,8 @@ pub(crate) fn cloud_credentials(op: &Operation) -> api_meta::SecretReference {
     }
 }
 
-/// Whether the shoot's owner asked for this task.
-pub(crate) fn asked_for(shoot: &ObjectMeta, task: &str) -> bool {
+/// Whether the shoot's owner requested this task.
+pub(crate) fn is_requested(shoot: &ObjectMeta, task: &str) -> bool {
     let tasks = shoot
         .annotations
         .as_ref()
@@ -84,7 +85,7 @@ pub(crate) async fn reported(op: &Operation) -> Result<Option<RawJson>, Fault> {
     Ok(found.and_then(|infrastructure| infrastructure.status?.provider_status))
 }
 
-/// Writes down the networks that hold. Those of nodes that the infrastructure names count more than what the spec says.
+/// Writes down the networks that hold. Networks of nodes that the infrastructure reports override the spec.
 pub(crate) async fn record_networks(op: &Operation, answer: Answer, nodes: Vec<String>) -> Result<(), Fault> {
     let status = answer.status;
     let networking = status.networking.unwrap_or_default();
@@ -100,9 +101,9 @@ pub(crate) async fn record_networks(op: &Operation, answer: Answer, nodes: Vec<S
         .await?;
     if let Some(first) = nodes.first() {
         let before = op.status.known();
-        // Once only: the field cannot be changed afterwards, and the status says what holds.
+        // Once only: the field is immutable afterwards, and the status has the networks that hold.
         let after = op.status.settle_nodes(first).await?;
-        // Our own addition is part of what is being done. If somebody else has written in between, theirs is not.
+        // Our own addition is part of what is being done. If another client has written in between, its change is not.
         let next = before.metadata.generation.map(|generation| generation + 1);
         if before.status.observed_generation == before.metadata.generation && after.metadata.generation == next {
             op.status.update(|status| status.observed_generation = next).await?;

@@ -32,7 +32,7 @@ use tokio::time::Instant;
 
 use container_runtime::Which;
 pub(crate) use control_plane_readiness::{deployment_not_rolled_out, set_not_rolled_out};
-pub(crate) use infrastructure::asked_for;
+pub(crate) use infrastructure::is_requested;
 
 use super::given::Given;
 use super::managed;

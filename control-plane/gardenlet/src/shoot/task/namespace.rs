@@ -132,7 +132,7 @@ fn zones(spec: &core::ShootSpec, offered: &[String], chosen: &str, random: u64) 
     all
 }
 
-/// Gives the cluster its identity, once.
+/// Returns the cluster its identity, once.
 pub(crate) async fn ensure_cluster_identity(op: &Operation) -> Result<(), Fault> {
     let identity = op.shoot.cluster_identity(&op.context.config.garden_identity);
     let set = |status: &mut core::ShootStatus| {
@@ -175,9 +175,9 @@ fn of_copy(op: &Operation, name: &str, labels: BTreeMap<String, String>) -> Obje
     }
 }
 
-/// Copies what `spec.resources` refers to, as `ref-<name>`, and takes away copies of what it refers to no longer.
+/// Copies what `spec.resources` refers to, as `ref-<name>`, and deletes copies of what it no longer refers to.
 pub(crate) async fn deploy_referenced_resources(op: &Operation) -> Result<(), Fault> {
-    // What was copied before serves a cluster that goes: nobody can change its references any more.
+    // What was copied before serves a cluster that is being deleted: its references cannot be changed any more.
     let going = op.status.known().metadata.deletion_timestamp.is_some();
     let mark = || BTreeMap::from([(REFERENCED.0.to_owned(), REFERENCED.1.to_owned())]);
     let mut wanted = BTreeSet::new();
@@ -272,7 +272,7 @@ async fn delete_copies_of<K: Copied>(op: &Operation, wanted: &BTreeSet<(String, 
     Ok(())
 }
 
-/// Asks for the deletion of the namespace.
+/// Requests the deletion of the namespace.
 pub(crate) async fn delete(op: &Operation) -> Result<(), Fault> {
     delete_object(&Api::<Namespace>::all(op.context.seed.clone()), op.namespace()).await
 }

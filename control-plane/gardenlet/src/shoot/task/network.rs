@@ -8,7 +8,7 @@ use super::super::given::Requests;
 use super::super::operation::Operation;
 use super::single;
 
-/// Asks for it.
+/// Requests it.
 pub(crate) async fn deploy(op: &Operation) -> Result<Requests, Fault> {
     let networking = op.shoot.spec.networking.clone().unwrap_or_default();
     let desired = Network {

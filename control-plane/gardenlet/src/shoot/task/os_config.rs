@@ -19,7 +19,7 @@ use super::super::given::Requests;
 use super::super::operation::{Operation, left};
 use super::secrets::ShootSecrets;
 use super::single;
-use crate::extension::{ask, delete_confirmed, wait_deleted, wait_ready};
+use crate::extension::{delete_confirmed, wait_deleted, wait_ready, write_request};
 use crate::outcome::all;
 
 /// How what nodes of a worker pool are to be is called.
@@ -122,7 +122,7 @@ pub(crate) async fn deploy(
                 },
                 status: None,
             };
-            requests.extend(single::requested(&ask(&op.context, &api, desired).await?));
+            requests.extend(single::requested(&write_request(&op.context, &api, desired).await?));
         }
         pools.push(PoolKey {
             name: worker.name.clone(),
@@ -175,7 +175,7 @@ async fn ready(
     .await
 }
 
-/// Asks for the deletion of configurations of pools as they no longer are.
+/// Requests the deletion of configurations of pools as they no longer are.
 pub(crate) async fn delete_stale(op: &Operation, keys: &[PoolKey]) -> Result<(), Fault> {
     delete(op, stale(op, keys).await?).await
 }
@@ -212,7 +212,7 @@ pub(crate) async fn wait_stale(op: &Operation, keys: &[PoolKey], until: Option<I
     wait_gone(op, stale(op, keys).await?, until).await
 }
 
-/// Asks for the deletion of all configurations.
+/// Requests the deletion of all configurations.
 pub(crate) async fn delete_all(op: &Operation) -> Result<(), Fault> {
     delete(op, present(op).await?).await
 }

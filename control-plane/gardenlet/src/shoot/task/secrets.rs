@@ -1,4 +1,4 @@
-//! Authorities, certificates and keys of a shoot: made once, kept in its namespace, renewed in time.
+//! Authorities, certificates and keys of a shoot: made once, stored in its namespace, renewed in time.
 
 mod generic_kubeconfig;
 mod published;

@@ -21,7 +21,7 @@ pub(crate) async fn deploy(op: &Operation, secrets: &ShootSecrets) -> Result<(),
 }
 
 /// Makes sure that we and the resource manager may work in the shoot. Only if we may not look is the short-lived
-/// identity used that may give rights away; after that nobody is `system:masters`.
+/// identity used that may give rights away; after that no client is `system:masters`.
 async fn deploy_bindings(op: &Operation, secrets: &ShootSecrets) -> Result<(), Fault> {
     let bindings: Vec<ClusterRoleBinding> = access_bindings()
         .into_iter()
@@ -60,7 +60,7 @@ pub(crate) fn own_client(op: &Operation, secrets: &ShootSecrets) -> Result<kube:
     op.context.connector.client(&kubeconfig)
 }
 
-/// Connects, and asks once whether it works.
+/// Connects, and sends one request to check the connection.
 pub(crate) async fn connect(op: &Operation, secrets: &ShootSecrets) -> Result<kube::Client, Fault> {
     let client = own_client(op, secrets)?;
     let version = client.apiserver_version().await;

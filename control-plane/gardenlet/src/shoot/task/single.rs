@@ -7,23 +7,23 @@ use tokio::time::Instant;
 
 use super::super::given::Requests;
 use super::super::operation::{Operation, left};
-use crate::extension::{Asked, Kind, ask, delete_confirmed, wait_deleted, wait_ready};
+use crate::extension::{Kind, Request, delete_confirmed, wait_deleted, wait_ready, write_request};
 
-/// Requests what `desired` says; what was requested, by name.
+/// Requests `desired`; returns the request by name.
 pub(super) async fn request<K>(op: &Operation, desired: K) -> Result<Requests, Fault>
 where
     K: Kind + Resource<Scope = NamespaceResourceScope>,
 {
-    let written = ask(&op.context, &op.here::<K>(), desired).await?;
+    let written = write_request(&op.context, &op.here::<K>(), desired).await?;
     Ok(requested(&written).into_iter().collect())
 }
 
 /// The request on an object as it was written or found, by its name.
-pub(super) fn requested<K: Kind>(object: &K) -> Option<(String, Asked)> {
-    Some((object.name_any(), Asked::of(object)?))
+pub(super) fn requested<K: Kind>(object: &K) -> Option<(String, Request)> {
+    Some((object.name_any(), Request::of(object)?))
 }
 
-/// Waits until its extension has done what was requested; gives the object then.
+/// Waits until its extension has done what was requested; returns the object then.
 pub(super) async fn wait<K: Kind>(op: &Operation, requests: &Requests, until: Option<Instant>) -> Result<K, Fault> {
     let name = &op.shoot.name;
     wait_ready(
@@ -36,7 +36,7 @@ pub(super) async fn wait<K: Kind>(op: &Operation, requests: &Requests, until: Op
     .await
 }
 
-/// Asks for its deletion.
+/// Requests its deletion.
 pub(super) async fn destroy<K>(op: &Operation) -> Result<(), Fault>
 where
     K: Kind + Resource<Scope = NamespaceResourceScope>,

@@ -16,7 +16,7 @@ use super::single;
 use crate::extension::wait_ready_until;
 use pool::{Surroundings, pool_of};
 
-/// Asks for the machines of all pools, with the infrastructure's answer byte for byte.
+/// Requests the machines of all pools, with the infrastructure's status byte for byte.
 pub(crate) async fn deploy(
     op: &Operation,
     secrets: &ShootSecrets,
@@ -57,14 +57,14 @@ pub(crate) async fn deploy(
     single::request(op, desired).await
 }
 
-/// Waits until the extension has said which machine deployments there are; the machines themselves may take longer.
+/// Waits until the extension has reported the machine deployments; the machines themselves may take longer.
 pub(crate) async fn wait_machine_deployments(
     op: &Operation,
     requests: &Requests,
     until: Option<Instant>,
 ) -> Result<(), Fault> {
-    let asked = requests.get(&op.shoot.name);
-    let since = asked.and_then(|asked| asked.stamp.parse::<jiff::Timestamp>().ok());
+    let requested = requests.get(&op.shoot.name);
+    let since = requested.and_then(|requested| requested.stamp.parse::<jiff::Timestamp>().ok());
     let enough = |worker: &Worker| {
         let status = worker.status.as_ref();
         let at = status.and_then(|status| status.machine_deployments_last_update_time.as_ref());
@@ -73,7 +73,14 @@ pub(crate) async fn wait_machine_deployments(
             .is_some_and(|(at, since)| at.0.as_second() >= since.as_second())
     };
     let cache = op.context.seed_caches.of::<Worker>();
-    wait_ready_until(cache, &op.key(&op.shoot.name), asked, left(until), &op.waiting, enough)
-        .await
-        .map(drop)
+    wait_ready_until(
+        cache,
+        &op.key(&op.shoot.name),
+        requested,
+        left(until),
+        &op.waiting,
+        enough,
+    )
+    .await
+    .map(drop)
 }

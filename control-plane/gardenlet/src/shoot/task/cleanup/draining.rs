@@ -51,7 +51,7 @@ impl Draining<'_> {
     /// Deletes all objects of `kinds`, in their order, and waits until none is left.
     ///
     /// # Errors
-    /// A dependency fault that names what is left when the time is up; what the API server says.
+    /// A dependency fault that names what is left when the time is up; what the API server returns.
     pub(super) async fn drain(&self, kinds: &[ApiResource], which: Which<'_>) -> Result<(), Fault> {
         for round in 0.. {
             // Twice at least: what still ran may have created objects of a kind that was empty before.

@@ -158,7 +158,7 @@ pub(crate) fn original(
             NODE_AGENT_UNIT,
             &[NODE_AGENT_CONFIG_PATH],
         ),
-        // A kubelet of another version is started anew, as for a new program.
+        // A kubelet of another version is restarted, as for a new program.
         unit(
             "kubelet.service",
             KUBELET_UNIT,
@@ -185,7 +185,7 @@ fn authorities(secrets: &ShootSecrets) -> Result<String, Fault> {
         .map_err(|error| Fault::bug(error).hint("look at the Secret of the authority ca"))
 }
 
-/// The container runtime a pool asks for.
+/// The container runtime of a pool.
 pub(crate) fn cri(worker: &ShootWorker) -> Option<CRIConfig> {
     let cri = worker.cri.as_ref()?;
     Some(CRIConfig {

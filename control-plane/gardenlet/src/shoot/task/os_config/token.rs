@@ -1,4 +1,4 @@
-//! The bootstrap token of a worker pool: a Secret in the shoot that lets machines ask for a node's certificate, and
+//! The bootstrap token of a worker pool: a Secret in the shoot that lets machines request a node's certificate, and
 //! nothing else. One per pool; its life is prolonged by each reconcile, and it dies with the pool's last one.
 
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::context::MANAGER;
 
 /// Long enough for machines to be replaced between two reconciles, with a day of our own absence.
 const VALIDITY: Duration = Duration::from_secs(24 * 3600);
-/// Not written anew while it is valid for longer than this.
+/// Not rewritten while it is valid for longer than this.
 const RENEW_BELOW: Duration = Duration::from_secs(12 * 3600);
 
 /// The pool's token, made or prolonged as needed.

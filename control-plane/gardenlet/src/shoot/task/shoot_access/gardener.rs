@@ -27,7 +27,7 @@ const MANAGED_RESOURCE: &str = "shoot-core-gardeneraccess";
 /// Where their service accounts live in the shoot.
 const SERVICE_ACCOUNT_NAMESPACE: &str = "kube-system";
 
-/// Writes both, and asks for their rights.
+/// Writes both, and the rights they need.
 pub(super) async fn deploy(op: &Operation, secrets: &ShootSecrets) -> Result<(), Fault> {
     let authority = secrets.get(CA)?;
     deploy_secret(op, EXTERNAL, op.external_kubeconfig(authority, Credential::Anonymous)?).await?;

@@ -1,4 +1,4 @@
-//! What the owner of a Shoot is told while nothing is done for it: by its status, and by events.
+//! What status and events of a Shoot report while no operation runs for it.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ async fn a_generation_that_fails_before_it_begins_has_been_observed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_the_deletion_of_an_ignored_shoot_is_told_what_it_waits_for() {
+async fn an_event_reports_why_an_ignored_shoots_deletion_waits() {
     let world = World::start().await;
     world.create_shoot(&shoot()).await;
     let shoots = world.shoots();
@@ -59,7 +59,7 @@ async fn who_waits_for_the_deletion_of_an_ignored_shoot_is_told_what_it_waits_fo
     shoots.delete("b", &DeleteParams::default()).await.unwrap();
     let stop = CancellationToken::new();
     let events: Cache<Event> = Cache::start(world.garden_namespace(), watcher::Config::default(), stop.clone());
-    let told = |events: &Cache<Event>| {
+    let reported = |events: &Cache<Event>| {
         let all = events.list();
         match all
             .iter()
@@ -69,10 +69,13 @@ async fn who_waits_for_the_deletion_of_an_ignored_shoot_is_told_what_it_waits_fo
             None => Judgement::NotYet("no event".to_owned()),
         }
     };
-    let told = events.wait_for("event", Duration::from_secs(60), told).await.unwrap();
+    let reported = events
+        .wait_for("event", Duration::from_secs(60), reported)
+        .await
+        .unwrap();
     stop.cancel();
     assert_eq!(
-        told,
+        reported,
         "deletion waits: annotation shoot.gardener.cloud/ignore=true; remove it to go on"
     );
     let operation = |shoot: &core::Shoot| shoot.status.as_ref().and_then(|status| status.last_operation.clone());
@@ -91,7 +94,7 @@ async fn who_waits_for_the_deletion_of_an_ignored_shoot_is_told_what_it_waits_fo
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_tells_when_it_is_tried_again_and_it_is() {
+async fn an_error_names_the_next_try_and_is_retried_then() {
     let world = World::start().await;
     world
         .extensions
@@ -122,12 +125,12 @@ async fn an_error_tells_when_it_is_tried_again_and_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn webhook_that_refuses_a_write_in_the_seed_is_named_with_configuration_service_and_installation() {
+async fn a_refusing_webhook_of_the_seed_is_named_with_its_installation() {
     let world = World::start().await;
     world.guard_infrastructures().await;
     world.create_shoot(&shoot()).await;
     let is_told = |shoot: &core::Shoot| errors(shoot).contains("guard.moon.example");
-    let told = errors(&until(&world.shoots(), "b", "told", is_told).await);
+    let reported = errors(&until(&world.shoots(), "b", "told", is_told).await);
     for part in [
         "webhook guard.moon.example of MutatingWebhookConfiguration guard",
         "served by Service extension-moon-abcde/guard",
@@ -135,6 +138,6 @@ async fn webhook_that_refuses_a_write_in_the_seed_is_named_with_configuration_se
         "service \"guard\" not found",
         "(to do: let a pod behind Service extension-moon-abcde/guard become ready",
     ] {
-        assert!(told.contains(part), "{part:?} is missing in {told}");
+        assert!(reported.contains(part), "{part:?} is missing in {reported}");
     }
 }

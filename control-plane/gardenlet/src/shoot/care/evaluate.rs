@@ -12,18 +12,18 @@ use super::threshold::{Course, Finding, Verdict};
 use crate::config::CareSettings;
 
 /// How a shoot is, and how long until that may be otherwise although nothing changes.
-pub(super) struct Judged {
+pub(super) struct Evaluation {
     pub(super) conditions: Vec<Condition>,
     pub(super) constraints: Vec<Condition>,
     pub(super) look_after: Option<Duration>,
 }
 
 /// Pause before what could not be seen is looked at again: a restarted API server is back by then, and a shoot that
-/// stays out of reach costs little.
+/// stays out of reach needs few requests.
 pub(super) const UNSEEN_PAUSE: Duration = Duration::from_secs(30);
 
 /// The conditions of a cluster that is to run.
-pub(super) fn judge(seen: &Seen, course: &Course<'_>, settings: &CareSettings) -> Judged {
+pub(super) fn evaluate(seen: &Seen, course: &Course<'_>, settings: &CareSettings) -> Evaluation {
     use conditions::shoot as type_;
     let found = [
         (type_::API_SERVER_AVAILABLE, Some(api_server(seen))),
@@ -38,25 +38,25 @@ pub(super) fn judge(seen: &Seen, course: &Course<'_>, settings: &CareSettings) -
     };
     let webhooks = constraint(seen);
     let constraint = |type_| course.condition(type_, webhooks.clone(), None);
-    let mut judged = Judged {
+    let mut evaluated = Evaluation {
         conditions: found.into_iter().filter_map(condition).collect(),
         constraints: CONSTRAINTS.map(constraint).into(),
         look_after: None,
     };
-    let all = || judged.conditions.iter().chain(&judged.constraints);
+    let all = || evaluated.conditions.iter().chain(&evaluated.constraints);
     let unseen = all()
         .any(|one| one.status == ConditionStatus::Unknown)
         .then_some(UNSEEN_PAUSE);
     let ripe = all().filter_map(|one| course.ripe_after(one, settings.threshold(&one.type_)));
     // Nothing calls when a heartbeat ends.
     let silent = settings.stale_after.filter(|_| !seen.reports.is_empty());
-    judged.look_after = ripe.chain(unseen).chain(silent).min();
-    judged
+    evaluated.look_after = ripe.chain(unseen).chain(silent).min();
+    evaluated
 }
 
-/// The conditions of a cluster that sleeps, or is on its way there or back: nothing of it is checked, and nothing is wrong
+/// The conditions of a cluster that is hibernated, hibernating or waking up: nothing of it is checked, and all are True
 /// (gardener/gardener v1.150 pkg/gardenlet/controller/shoot/care/health.go `shootHibernatedConditions`).
-pub(super) fn hibernated(workerless: bool, now: Timestamp) -> Judged {
+pub(super) fn hibernated(workerless: bool, now: Timestamp) -> Evaluation {
     let every_node = (!workerless).then_some(conditions::shoot::EVERY_NODE_READY);
     let types = [
         conditions::shoot::API_SERVER_AVAILABLE,
@@ -71,14 +71,14 @@ pub(super) fn hibernated(workerless: bool, now: Timestamp) -> Judged {
         let message = "Shoot cluster has been hibernated.";
         Condition::new(type_, ConditionStatus::True, "ConstraintNotChecked", message, now)
     };
-    Judged {
+    Evaluation {
         conditions: types.into_iter().chain(every_node).map(not_checked).collect(),
         constraints: CONSTRAINTS.map(constraint).into(),
         look_after: None,
     }
 }
 
-/// The constraints that are judged here, both by the webhooks in the shoot.
+/// The constraints that are evaluated here, both by the webhooks in the shoot.
 const CONSTRAINTS: [&str; 2] = [
     conditions::shoot::HIBERNATION_POSSIBLE,
     conditions::shoot::MAINTENANCE_PRECONDITIONS_SATISFIED,
@@ -241,7 +241,7 @@ mod tests {
     }
 
     /// Long after a reconciliation that succeeded, with nothing known before.
-    fn judged(seen: &Seen) -> Judged {
+    fn evaluated(seen: &Seen) -> Evaluation {
         let last = LastOperation {
             state: LastOperationState::Succeeded,
             ..LastOperation::default()
@@ -252,11 +252,11 @@ mod tests {
             last_errors: &[],
             now: Timestamp::from_second(1_000_000).unwrap(),
         };
-        judge(seen, &course, &CareSettings::default())
+        evaluate(seen, &course, &CareSettings::default())
     }
 
     fn statuses(seen: &Seen) -> Vec<String> {
-        let all = judged(seen).conditions;
+        let all = evaluated(seen).conditions;
         all.iter().map(|one| format!("{}={}", one.type_, one.status)).collect()
     }
 
@@ -287,7 +287,7 @@ mod tests {
                 .iter()
                 .all(|one| one.reason == "ConditionNotChecked" && one.status == ConditionStatus::True)
         );
-        assert_eq!(types(&asleep), types(&judged(&healthy()).conditions));
+        assert_eq!(types(&asleep), types(&evaluated(&healthy()).conditions));
         assert_eq!(hibernated(true, Timestamp::UNIX_EPOCH).conditions.len(), 3);
     }
 
@@ -303,7 +303,7 @@ mod tests {
         };
         seen.resources = vec![managed("system", false), managed("controllers", true)];
         seen.inside.nodes = Some(Ok(vec![("n".into(), false), ("m".into(), true)]));
-        let all = judged(&seen).conditions;
+        let all = evaluated(&seen).conditions;
         assert_eq!(
             all.iter().map(|one| one.message.as_str()).collect::<Vec<_>>(),
             [
@@ -318,16 +318,20 @@ mod tests {
             statuses(&seen).contains(&"EveryNodeReady=Unknown".to_owned()),
             "unseen is not unready"
         );
-        assert_eq!(judged(&seen).look_after, Some(UNSEEN_PAUSE), "nothing else would call");
+        assert_eq!(
+            evaluated(&seen).look_after,
+            Some(UNSEEN_PAUSE),
+            "nothing else would call"
+        );
         seen.inside.nodes = Some(Ok(Vec::new()));
-        assert_eq!(judged(&seen).look_after, None);
+        assert_eq!(evaluated(&seen).look_after, None);
         assert!(statuses(&seen).contains(&"EveryNodeReady=False".to_owned()));
     }
 
     #[test]
     fn constraints_follow_the_webhooks_of_a_shoot_whose_api_server_runs() {
         let constraints = |seen: &Seen| {
-            let all = judged(seen).constraints;
+            let all = evaluated(seen).constraints;
             let [one, other] = all.as_slice() else {
                 panic!("{all:?}")
             };
@@ -359,7 +363,7 @@ mod tests {
             constraints(&seen),
             of(ConditionStatus::Unknown, "ConditionCheckError", &[])
         );
-        assert_eq!(judged(&seen).look_after, Some(UNSEEN_PAUSE));
+        assert_eq!(evaluated(&seen).look_after, Some(UNSEEN_PAUSE));
         seen.workloads.remove(API_SERVER);
         assert_eq!(
             constraints(&seen),
@@ -380,7 +384,7 @@ mod tests {
             report("SystemComponentsHealthy", ConditionStatus::False),
             report("ObservabilityComponentsHealthy", ConditionStatus::True),
         ];
-        let all = judged(&seen);
+        let all = evaluated(&seen);
         assert_eq!(
             all.conditions
                 .iter()
@@ -389,10 +393,10 @@ mod tests {
             ["True", "True", "True", "False", "True"]
         );
         let system = &all.conditions[3];
-        let said = "Network extension (a/b) reports failing health check: no route";
+        let text = "Network extension (a/b) reports failing health check: no route";
         assert_eq!(
             (system.reason.as_str(), system.message.as_str()),
-            ("NetworkUnhealthyReport", said)
+            ("NetworkUnhealthyReport", text)
         );
         assert_eq!(
             all.look_after,
@@ -404,7 +408,7 @@ mod tests {
             is_control_plane: false,
             trouble: Some("x".into()),
         }];
-        let system = judged(&seen).conditions.remove(3);
-        assert_eq!(system.message, format!("ManagedResource system: x; {said}"));
+        let system = evaluated(&seen).conditions.remove(3);
+        assert_eq!(system.message, format!("ManagedResource system: x; {text}"));
     }
 }
