@@ -7,8 +7,9 @@ use components_hosted::{ComponentId, Place, component};
 
 use crate::draft::{Draft, sync_point};
 use crate::facts::{Goal, ShootFacts};
+use crate::single::Single;
 use crate::slots::ShootFlowError;
-use crate::step::{Kind, Point, ShootTask, Single, deployed, destroyed, gone, ready};
+use crate::step::{Kind, Point, ShootTask, deployed, destroyed, gone, ready};
 use crate::times::{CLEAN_TIMEOUT, CLOUD_TIMEOUT, DNS_TIMEOUT, EXTENSION_TIMEOUT, ROLLOUT_TIMEOUT};
 
 const READY_FOR_CLEANUP: &str = "syncPointReadyForCleanup";

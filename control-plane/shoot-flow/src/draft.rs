@@ -6,9 +6,10 @@ use std::time::Duration;
 use base_flow::{After, Flow, FlowBuilder, GroupBuilder, StepBuilder};
 
 use crate::facts::{Goal, ShootFacts};
+use crate::single::Single;
 use crate::skips;
 use crate::slots::{ShootFlowError, check_slots};
-use crate::step::{ShootTask, Single, Step, Subject, Verb, Way};
+use crate::step::{ShootTask, Step, Subject, Verb, Way};
 use crate::times::{CONNECT_TIMEOUT, WRITE_BACKOFF, WRITE_TIMEOUT};
 
 /// What a step may wait for.

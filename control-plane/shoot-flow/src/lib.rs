@@ -5,7 +5,8 @@
 //! names reach users in progress texts and in `status.lastErrors[].taskID`.
 //!
 //! To add a hosted component, add it to the table of `components-hosted`: its tasks follow. To add another task, add a
-//! variant to [`Single`] (or [`Kind`], [`Managed`]), follow the compiler, and add its line to `reconcile` or `delete`.
+//! row to `single` (or a variant to [`Kind`], [`Managed`]), follow the compiler, and add its line to `reconcile` or
+//! `delete`.
 //!
 //! Not in the flows yet, because the components do not exist yet: monitoring, logging, VPN, Istio and SNI, dependency
 //! watchdog, vertical pod autoscaler, cluster autoscaler, CoreDNS, kube-proxy and the other system components inside
@@ -18,14 +19,16 @@ mod draft;
 mod facts;
 mod names;
 mod reconcile;
+mod single;
 mod skips;
 mod slots;
 mod step;
 mod times;
 
 pub use facts::{DeletionFacts, ExtensionTimeouts, ExtensionVerb, Goal, HibernationFacts, ShootFacts};
+pub use single::Single;
 pub use slots::{Need, NotGiven, ShootFlowError, Slot, check_slots};
-pub use step::{Kind, Managed, Point, ShootTask, Single, Step, Verb, Way};
+pub use step::{Kind, Managed, Point, ShootTask, Step, Verb, Way};
 
 use base_flow::Flow;
 

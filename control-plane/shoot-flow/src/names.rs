@@ -4,7 +4,8 @@
 
 use components_hosted::{ComponentId, component};
 
-use crate::step::{Kind, Managed, Point, Single, Step, Verb, Way};
+use crate::single::{Single, Title};
+use crate::step::{Kind, Managed, Point, Step, Verb, Way};
 
 /// The text of a step on the way to a goal.
 pub(crate) fn name_of(way: Way, step: Step) -> &'static str {
@@ -192,44 +193,9 @@ fn of_managed(managed: Managed) -> Titles {
 }
 
 fn of_single(way: Way, single: Single) -> &'static str {
-    let deletes = way == Way::Delete;
-    match single {
-        Single::DeployNamespace if deletes => "Deploying Shoot namespace in Seed",
-        Single::DeployNamespace => "Deploying control plane namespace",
-        Single::EnsureClusterIdentity => "Ensuring Shoot cluster identity",
-        Single::DeployCloudProviderSecret => "Deploying cloud provider account secret",
-        Single::InitializeSecrets => "Initializing secrets management",
-        Single::DeployReferencedResources => "Deploying referenced resources",
-        Single::DeployApiServerService => of_api_server_service(way, Verb::Deploy),
-        Single::WaitApiServerService => of_api_server_service(way, Verb::Wait),
-        Single::EnsureAdvertisedAddresses => "Ensuring advertised addresses for the Shoot",
-        Single::DeployBackupEntry => "Deploying BackupEntry for ETCD data",
-        Single::WaitBackupEntry => "Waiting until the BackupEntry for ETCD data has been reconciled",
-        Single::DeployShootAccess => "Deploying Gardener shoot access resources",
-        Single::InitializeShootConnection => "Initializing connection to Shoot",
-        Single::DeleteStaleOsConfigs => "Delete stale OperatingSystemConfig resources",
-        Single::WaitStaleOsConfigs => "Waiting until stale OperatingSystemConfig resources are deleted",
-        Single::WaitMachineDeployments => {
-            "Waiting until worker resource status is updated with latest machine deployments"
-        }
-        Single::DeleteStaleExtensions => "Deleting stale extension resources",
-        Single::WaitStaleExtensions if deletes => "Waiting until all stale extension resources have been deleted",
-        Single::WaitStaleExtensions => "Waiting until stale extension resources are deleted",
-        Single::DeleteStaleContainerRuntimes => "Deleting stale container runtime resources",
-        Single::WaitStaleContainerRuntimes => "Waiting until stale container runtime resources are deleted",
-        Single::RestartControlPlanePods => "Restarting control plane pods",
-        Single::ScaleDownMachineControllers => "Scaling down machine-controller-manager",
-        Single::HibernateControlPlane => "Hibernating control plane",
-        Single::CleanWebhooks => "Cleaning up webhooks",
-        Single::CleanExtendedApis => "Cleaning extended API groups",
-        Single::CleanKubernetesResources => "Cleaning Kubernetes resources",
-        Single::DeleteManagedResources => "Deleting managed resources",
-        Single::WaitManagedResourcesDeleted => "Waiting until managed resources have been deleted",
-        Single::WaitShootManagedResourcesDeleted => "Waiting until shoot managed resources have been deleted",
-        Single::WaitAllExtensionsDeleted => "Waiting until all extension resources have been deleted",
-        Single::DestroyApiServerService => of_api_server_service(way, Verb::Destroy),
-        Single::DeleteReferencedResources => "Deleting referenced resources",
-        Single::DeleteNamespace => "Deleting shoot namespace in Seed",
-        Single::WaitNamespaceDeleted => "Waiting until shoot namespace in Seed has been deleted",
+    match single.row().title {
+        Title::Deletion { deletion, .. } if way == Way::Delete => deletion,
+        Title::Same(title) | Title::Deletion { otherwise: title, .. } => title,
+        Title::EarlyService(verb) => of_api_server_service(way, verb),
     }
 }

@@ -7,8 +7,9 @@ use components_hosted::{ComponentId, Place, component};
 
 use crate::draft::{Before, Draft, group};
 use crate::facts::{Goal, ShootFacts};
+use crate::single::Single;
 use crate::slots::ShootFlowError;
-use crate::step::{Kind, Managed, Point, ShootTask, Single, deployed, ready};
+use crate::step::{Kind, Managed, Point, ShootTask, deployed, ready};
 use crate::times::{CLOUD_TIMEOUT, DNS_TIMEOUT, EXTENSION_TIMEOUT, HIBERNATE_TIMEOUT, ROLLOUT_TIMEOUT};
 
 const NAMESPACES: &str = "namespaces";

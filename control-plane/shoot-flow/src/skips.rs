@@ -3,7 +3,8 @@
 use components_hosted::{ComponentId, HostedCluster, Place, component};
 
 use crate::facts::{DeletionFacts, Goal, HibernationFacts, ShootFacts};
-use crate::step::{Kind, Managed, Point, Single, Step, Verb};
+use crate::single::Only;
+use crate::step::{Kind, Managed, Point, Step, Verb};
 
 const WORKERLESS: &str = "workerless";
 const NO_CREDENTIALS: &str = "no credentials";
@@ -52,16 +53,11 @@ pub(crate) fn reason(facts: &ShootFacts, goal: &Goal, step: Step) -> Option<&'st
 }
 
 fn reason_of_facts(facts: &ShootFacts, step: Step) -> Option<&'static str> {
+    let is_only = |only: Only| matches!(step, Step::Single(single) if single.is_only(only));
     let found = [
         (facts.workerless && needs_workers(step), WORKERLESS),
-        (
-            !facts.has_credentials && step == Single::DeployCloudProviderSecret.into(),
-            NO_CREDENTIALS,
-        ),
-        (
-            !facts.has_backup && matches!(step, Step::Single(Single::DeployBackupEntry | Single::WaitBackupEntry)),
-            NO_BACKUP,
-        ),
+        (!facts.has_credentials && is_only(Only::Credentials), NO_CREDENTIALS),
+        (!facts.has_backup && is_only(Only::Backup), NO_BACKUP),
         (
             !facts.has_internal_domain && step == Step::Kind(Kind::InternalDnsRecord, Verb::Deploy),
             NO_INTERNAL_DOMAIN,
@@ -70,10 +66,7 @@ fn reason_of_facts(facts: &ShootFacts, step: Step) -> Option<&'static str> {
             !facts.has_external_domain && step == Step::Kind(Kind::ExternalDnsRecord, Verb::Deploy),
             NO_EXTERNAL_DOMAIN,
         ),
-        (
-            !facts.restart_requested && step == Single::RestartControlPlanePods.into(),
-            NOT_REQUESTED,
-        ),
+        (!facts.restart_requested && is_only(Only::Restart), NOT_REQUESTED),
     ];
     found.into_iter().find_map(|(holds, reason)| holds.then_some(reason))
 }
@@ -101,16 +94,7 @@ fn needs_workers(step: Step) -> bool {
         Step::Component(id, _) => is_for_workers(id),
         Step::Extensions(point, _) => point == Point::AfterWorkers,
         Step::Managed(managed, _) => managed == Managed::NodeAgent,
-        Step::Single(single) => matches!(
-            single,
-            Single::DeployCloudProviderSecret
-                | Single::DeleteStaleOsConfigs
-                | Single::WaitStaleOsConfigs
-                | Single::WaitMachineDeployments
-                | Single::DeleteStaleContainerRuntimes
-                | Single::WaitStaleContainerRuntimes
-                | Single::ScaleDownMachineControllers
-        ),
+        Step::Single(single) => single.is_only(Only::Workers),
     }
 }
 
@@ -121,13 +105,7 @@ fn waits_for_readiness(step: Step) -> bool {
         Step::Kind(kind, Verb::Wait) => !matches!(kind, Kind::Infrastructure | Kind::OperatingSystemConfig),
         Step::Component(id, Verb::Wait) => is_base(id),
         Step::Extensions(_, Verb::Wait) | Step::Managed(_, Verb::Wait) => true,
-        Step::Single(single) => matches!(
-            single,
-            Single::WaitBackupEntry
-                | Single::WaitStaleOsConfigs
-                | Single::WaitStaleExtensions
-                | Single::WaitStaleContainerRuntimes
-        ),
+        Step::Single(single) => single.is_only(Only::Readiness),
         Step::Kind(..) | Step::Component(..) | Step::Extensions(..) | Step::Managed(..) => false,
     }
 }
@@ -139,15 +117,7 @@ fn is_for_awake(step: Step) -> bool {
         Step::Component(id, Verb::Wait) => is_base(id),
         Step::Managed(Managed::ShootNamespaces, verb) => verb == Verb::Wait,
         Step::Managed(..) => true,
-        Step::Single(single) => matches!(
-            single,
-            Single::WaitApiServerService
-                | Single::WaitMachineDeployments
-                | Single::WaitStaleOsConfigs
-                | Single::WaitStaleExtensions
-                | Single::WaitStaleContainerRuntimes
-                | Single::RestartControlPlanePods
-        ),
+        Step::Single(single) => single.is_only(Only::Awake),
         Step::Kind(..) | Step::Component(..) | Step::Extensions(..) => false,
     }
 }
@@ -156,36 +126,23 @@ fn is_for_awake(step: Step) -> bool {
 fn needs_api_server(step: Step) -> bool {
     match step {
         Step::Kind(kind, _) => matches!(kind, Kind::OperatingSystemConfig | Kind::Worker),
-        Step::Single(single) => matches!(
-            single,
-            Single::DeployShootAccess
-                | Single::InitializeShootConnection
-                | Single::DeleteStaleOsConfigs
-                | Single::WaitMachineDeployments
-        ),
+        Step::Single(single) => single.is_only(Only::ApiServer),
         Step::Component(..) | Step::Extensions(..) | Step::Managed(..) => false,
     }
 }
 
 /// What only a hibernating cluster gets. A deletion removes DNS records in any case.
 fn is_for_asleep(step: Step) -> bool {
-    matches!(
-        step,
-        Step::Single(Single::HibernateControlPlane | Single::ScaleDownMachineControllers)
-            | Step::Kind(Kind::InternalDnsRecord | Kind::ExternalDnsRecord, Verb::Destroy)
-    )
+    match step {
+        Step::Single(single) => single.is_only(Only::Asleep),
+        Step::Kind(Kind::InternalDnsRecord | Kind::ExternalDnsRecord, verb) => verb == Verb::Destroy,
+        Step::Kind(..) | Step::Component(..) | Step::Extensions(..) | Step::Managed(..) => false,
+    }
 }
 
 fn needs_namespace(step: Step) -> bool {
     match step {
-        Step::Single(single) => matches!(
-            single,
-            Single::DeployNamespace
-                | Single::DeployCloudProviderSecret
-                | Single::InitializeSecrets
-                | Single::EnsureAdvertisedAddresses
-                | Single::DeployReferencedResources
-        ),
+        Step::Single(single) => single.is_only(Only::Namespace),
         Step::Kind(Kind::InternalDnsRecord | Kind::ExternalDnsRecord, verb) => verb == Verb::Destroy,
         Step::Component(id, verb) => (id, verb) == (ComponentId::MachineControllerManager, Verb::Deploy),
         Step::Kind(..) | Step::Extensions(..) | Step::Managed(..) => false,
@@ -195,16 +152,7 @@ fn needs_namespace(step: Step) -> bool {
 /// What is done in the shoot before it goes, or for that.
 fn needs_cleanup(step: Step) -> bool {
     match step {
-        Step::Single(single) => matches!(
-            single,
-            Single::DeployApiServerService
-                | Single::WaitApiServerService
-                | Single::DeployShootAccess
-                | Single::InitializeShootConnection
-                | Single::CleanWebhooks
-                | Single::CleanExtendedApis
-                | Single::CleanKubernetesResources
-        ),
+        Step::Single(single) => single.is_only(Only::Cleanup),
         Step::Kind(Kind::InternalDnsRecord | Kind::ControlPlane, verb) => matches!(verb, Verb::Deploy | Verb::Wait),
         // The rights in the shoot of those that delete machines could neither be given nor ever be taken back, and the nodes
         // went before the API.

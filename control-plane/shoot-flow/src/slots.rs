@@ -6,7 +6,7 @@ use std::fmt;
 use base_flow::{Flow, FlowError};
 use components_hosted::ComponentId;
 
-use crate::step::{Kind, Managed, Point, ShootTask, Single, Step, Verb, Way};
+use crate::step::{Kind, Managed, Point, ShootTask, Step, Verb, Way};
 
 /// A place for one result. Exactly one step gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +58,7 @@ impl ShootTask {
     pub fn needs(self) -> Vec<Need> {
         use Need::{May, Must};
         match self.step {
-            Step::Single(single) => needs_of(single),
+            Step::Single(single) => single.row().needs.to_vec(),
             Step::Kind(kind, Verb::Deploy) => match kind {
                 Kind::Infrastructure => vec![Must(Slot::Secrets)],
                 Kind::InternalDnsRecord | Kind::ExternalDnsRecord | Kind::Network | Kind::ContainerRuntime => {
@@ -97,9 +97,7 @@ impl ShootTask {
     #[must_use]
     pub fn gives(self) -> Vec<Slot> {
         match self.step {
-            Step::Single(Single::InitializeSecrets) => vec![Slot::Secrets],
-            Step::Single(Single::InitializeShootConnection) => vec![Slot::Connection],
-            Step::Single(_) => Vec::new(),
+            Step::Single(single) => single.row().gives.to_vec(),
             Step::Kind(Kind::OperatingSystemConfig, Verb::Deploy) => {
                 vec![Slot::PoolKeys, Slot::Request(Kind::OperatingSystemConfig)]
             }
@@ -115,43 +113,6 @@ impl ShootTask {
             | Step::Extensions(_, Verb::Wait | Verb::Destroy | Verb::WaitDestroyed)
             | Step::Managed(_, Verb::Wait | Verb::Destroy | Verb::WaitDestroyed) => Vec::new(),
         }
-    }
-}
-
-fn needs_of(single: Single) -> Vec<Need> {
-    use Need::{May, Must};
-    match single {
-        Single::DeployShootAccess | Single::InitializeShootConnection => vec![Must(Slot::Secrets)],
-        Single::DeleteStaleOsConfigs | Single::WaitStaleOsConfigs => vec![Must(Slot::PoolKeys)],
-        Single::WaitMachineDeployments => vec![Must(Slot::Request(Kind::Worker))],
-        Single::HibernateControlPlane => vec![May(Slot::Connection)],
-        Single::CleanWebhooks | Single::CleanExtendedApis | Single::CleanKubernetesResources => {
-            vec![Must(Slot::Connection)]
-        }
-        Single::DeployNamespace
-        | Single::EnsureClusterIdentity
-        | Single::DeployCloudProviderSecret
-        | Single::InitializeSecrets
-        | Single::DeployReferencedResources
-        | Single::DeployApiServerService
-        | Single::WaitApiServerService
-        | Single::EnsureAdvertisedAddresses
-        | Single::DeployBackupEntry
-        | Single::WaitBackupEntry
-        | Single::DeleteStaleExtensions
-        | Single::WaitStaleExtensions
-        | Single::DeleteStaleContainerRuntimes
-        | Single::WaitStaleContainerRuntimes
-        | Single::RestartControlPlanePods
-        | Single::ScaleDownMachineControllers
-        | Single::DeleteManagedResources
-        | Single::WaitManagedResourcesDeleted
-        | Single::WaitShootManagedResourcesDeleted
-        | Single::WaitAllExtensionsDeleted
-        | Single::DestroyApiServerService
-        | Single::DeleteReferencedResources
-        | Single::DeleteNamespace
-        | Single::WaitNamespaceDeleted => Vec::new(),
     }
 }
 

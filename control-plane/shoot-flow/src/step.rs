@@ -5,6 +5,7 @@ use base_flow::Name;
 use components_hosted::ComponentId;
 
 use crate::names::name_of;
+use crate::single::Single;
 
 /// A closed enum that knows all its values.
 macro_rules! closed {
@@ -21,6 +22,7 @@ macro_rules! closed {
         }
     };
 }
+pub(crate) use closed;
 
 closed! {
     /// What is done to something that a flow deploys and destroys.
@@ -83,78 +85,6 @@ closed! {
         ClusterIdentity,
         /// What node agents read.
         NodeAgent,
-    }
-}
-
-closed! {
-    /// The steps that are about nothing that comes and goes as a whole.
-    Single {
-        /// Write the shoot's namespace in the seed.
-        DeployNamespace,
-        /// Give the cluster its identity, once.
-        EnsureClusterIdentity,
-        /// Copy the credentials for the cloud.
-        DeployCloudProviderSecret,
-        /// Make authorities, certificates and keys.
-        InitializeSecrets,
-        /// Copy what `spec.resources` refers to.
-        DeployReferencedResources,
-        /// Write the Service of the API server.
-        DeployApiServerService,
-        /// Wait until it has an address.
-        WaitApiServerService,
-        /// Report where the API server is.
-        EnsureAdvertisedAddresses,
-        /// Write the BackupEntry in the garden.
-        DeployBackupEntry,
-        /// Wait until it is ready.
-        WaitBackupEntry,
-        /// Write what grants rights in the shoot to its components and to extensions.
-        DeployShootAccess,
-        /// Connect to the shoot's API server.
-        InitializeShootConnection,
-        /// Delete the OperatingSystemConfigs of pools as they no longer are.
-        DeleteStaleOsConfigs,
-        /// Wait until they are gone.
-        WaitStaleOsConfigs,
-        /// Wait until the extension has reported the machine deployments.
-        WaitMachineDeployments,
-        /// Delete the Extensions that the shoot no longer has.
-        DeleteStaleExtensions,
-        /// Wait until they are gone.
-        WaitStaleExtensions,
-        /// Delete the ContainerRuntimes that no pool has any more.
-        DeleteStaleContainerRuntimes,
-        /// Wait until they are gone.
-        WaitStaleContainerRuntimes,
-        /// Delete the pods of the control plane, as the owner requested.
-        RestartControlPlanePods,
-        /// Scale the machine controllers to zero.
-        ScaleDownMachineControllers,
-        /// Scale the control plane to zero, etcd last.
-        HibernateControlPlane,
-        /// Delete users' webhooks from the shoot.
-        CleanWebhooks,
-        /// Delete custom resources and their definitions from the shoot.
-        CleanExtendedApis,
-        /// Delete everything else of users from the shoot.
-        CleanKubernetesResources,
-        /// Delete our own ManagedResources.
-        DeleteManagedResources,
-        /// Wait until they are gone.
-        WaitManagedResourcesDeleted,
-        /// Wait until every ManagedResource for the shoot is gone.
-        WaitShootManagedResourcesDeleted,
-        /// Wait until no Extension is left at all.
-        WaitAllExtensionsDeleted,
-        /// Delete the Service of the API server.
-        DestroyApiServerService,
-        /// Delete the copies of what `spec.resources` refers to.
-        DeleteReferencedResources,
-        /// Delete the shoot's namespace in the seed.
-        DeleteNamespace,
-        /// Wait until it is gone.
-        WaitNamespaceDeleted,
     }
 }
 
