@@ -15,6 +15,7 @@ use std::time::Duration;
 use api_meta::{Fault, LastOperationState, SecretReference, names};
 use base_client::{apply, delete, get};
 use base_controller::{Cache, Change, ObjectKey};
+use control_plane_shoot_flow::ExtensionVerb;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
@@ -66,7 +67,8 @@ async fn bring_about<K: Kind>(
     desired: K,
     same: fn(&K, &K) -> bool,
 ) -> Result<K, Fault> {
-    let object = write_request_unless_done(context, &Api::all(context.seed.clone()), desired, same).await?;
+    let api = Api::all(context.seed.clone());
+    let object = write_request_unless_done(context, &api, ExtensionVerb::Reconcile, desired, same).await?;
     let requested = Request::of(&object);
     wait_ready(
         cache,

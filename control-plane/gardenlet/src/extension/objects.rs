@@ -9,6 +9,7 @@ use api_meta::{ErrorCode, Fault, FaultClass, LastOperation, ObjectName, Subject,
 use base_client::{Judgement, Waited, apply, delete, fault_of, get, is_missing, wait_until};
 use base_controller::{Cache, ObjectKey};
 use control_plane_readiness::{Deletion, Readiness, deletion, readiness, reported};
+use control_plane_shoot_flow::ExtensionVerb;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
@@ -48,12 +49,15 @@ pub(crate) fn needs_operation<K: Kind>(object: &K) -> bool {
 }
 
 /// Writes the request "reconcile this, now" onto an object.
-fn stamp<K: Kind>(context: &Context, object: &mut K) {
+fn stamp<K: Kind>(context: &Context, verb: ExtensionVerb, object: &mut K) {
     let notes = object.annotations_mut();
-    notes.insert(
-        annotations::OPERATION.to_owned(),
-        annotations::operation::RECONCILE.to_owned(),
-    );
+    let operation = match verb {
+        ExtensionVerb::Restore => annotations::operation::RESTORE,
+        ExtensionVerb::Migrate => annotations::operation::MIGRATE,
+        // What a deletion deploys has to be as its spec says before it goes.
+        ExtensionVerb::Reconcile | ExtensionVerb::Delete => annotations::operation::RECONCILE,
+    };
+    notes.insert(annotations::OPERATION.to_owned(), operation.to_owned());
     notes.insert(annotations::TIMESTAMP.to_owned(), context.next_stamp().to_string());
 }
 
@@ -61,8 +65,13 @@ fn stamp<K: Kind>(context: &Context, object: &mut K) {
 ///
 /// # Errors
 /// What the API server returns.
-pub(crate) async fn write_request<K: Kind>(context: &Context, api: &Api<K>, mut desired: K) -> Result<K, Fault> {
-    stamp(context, &mut desired);
+pub(crate) async fn write_request<K: Kind>(
+    context: &Context,
+    api: &Api<K>,
+    verb: ExtensionVerb,
+    mut desired: K,
+) -> Result<K, Fault> {
+    stamp(context, verb, &mut desired);
     apply(api, &desired, MANAGER).await
 }
 
@@ -74,13 +83,14 @@ pub(crate) async fn write_request<K: Kind>(context: &Context, api: &Api<K>, mut 
 pub(crate) async fn write_request_unless_done<K: Kind>(
     context: &Context,
     api: &Api<K>,
+    verb: ExtensionVerb,
     desired: K,
     same: impl Fn(&K, &K) -> bool,
 ) -> Result<K, Fault> {
     let present = get(api, &desired.name_any()).await?;
     match present.filter(|present| same(present, &desired) && !needs_operation(present)) {
         Some(present) => Ok(present),
-        None => write_request(context, api, desired).await,
+        None => write_request(context, api, verb, desired).await,
     }
 }
 

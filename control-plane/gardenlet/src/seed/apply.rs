@@ -7,6 +7,7 @@ use api_extensions::Extension;
 use api_meta::{Fault, labels, names};
 use base_client::{apply as apply_object, create_or_get};
 use components_seed::ResourceManagerObjects;
+use control_plane_shoot_flow::ExtensionVerb;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, Client, ResourceExt};
@@ -55,7 +56,7 @@ pub(crate) async fn apply(context: &Context, plan: &Plan) -> Result<(), Fault> {
     }
     let extensions = context.in_seed::<Extension>(names::GARDEN_NAMESPACE);
     for wanted in &plan.extensions.request {
-        write_request(context, &extensions, wanted.clone()).await?;
+        write_request(context, &extensions, ExtensionVerb::Reconcile, wanted.clone()).await?;
     }
     delete_extensions(context, &plan.extensions.delete).await
 }

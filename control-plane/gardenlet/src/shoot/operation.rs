@@ -10,7 +10,7 @@ use base_client::{Judgement, Waited};
 use base_controller::{Cache, ObjectKey};
 use base_secrets::{Credential, KubeconfigSpec, Managed, kubeconfig};
 use components_hosted::{HostedCluster, Power};
-use control_plane_shoot_flow::Goal;
+use control_plane_shoot_flow::{ExtensionVerb, Goal};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Secret;
 use kube::config::Kubeconfig;
@@ -24,7 +24,7 @@ use super::report::ShootStatusWriter;
 use super::validated::ValidatedShoot;
 use crate::config::Addressing;
 use crate::context::Context;
-use crate::extension::{Waiting, object_name};
+use crate::extension::{Kind, Waiting, object_name, write_request};
 
 /// One operation while it runs.
 pub(crate) struct Operation {
@@ -40,6 +40,8 @@ pub(crate) struct Operation {
     pub waiting: Waiting,
     /// Which of its components are to run.
     pub power: Power,
+    /// What extension objects are asked for.
+    pub verb: ExtensionVerb,
     /// What tasks leave for later ones.
     pub slots: Slots,
 }
@@ -61,7 +63,7 @@ impl Operation {
         context: Arc<Context>,
         observed: Observed,
         status: ShootStatusWriter,
-        power: Power,
+        goal: &Goal,
         nodes: Vec<String>,
     ) -> Self {
         let waiting = Waiting::new(context.clock.clone());
@@ -81,9 +83,18 @@ impl Operation {
             },
             status,
             waiting,
-            power,
+            power: power(goal),
+            verb: goal.way().verb(),
             slots: Slots::new(nodes),
         }
+    }
+
+    /// Requests `desired` of its extension.
+    ///
+    /// # Errors
+    /// What the API server returns.
+    pub(crate) async fn request<K: Kind>(&self, api: &Api<K>, desired: K) -> Result<K, Fault> {
+        write_request(&self.context, api, self.verb, desired).await
     }
 
     /// The Shoot as extensions are to see it: what is being worked on, with how it stands.
@@ -180,7 +191,7 @@ impl Operation {
 
 /// Which components are to run on the way to a goal.
 #[must_use]
-pub(crate) fn power(goal: &Goal) -> Power {
+fn power(goal: &Goal) -> Power {
     match goal {
         Goal::Hibernate(there) if there.api_server_runs => Power::Hibernating,
         Goal::Hibernate(_) => Power::Hibernated,

@@ -18,7 +18,7 @@ use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use super::observe::{Observed, facts, goal, observe_surroundings};
-use super::operation::{Operation, power};
+use super::operation::Operation;
 use super::plan::{Decision, OnHold, decide};
 use super::report::{
     Failure, ShootStatusWriter, cleaned, failed, failed_with, is_for_good, started, succeeded, summary, taken_up,
@@ -233,7 +233,7 @@ async fn work(
     status.report(|state, report| cleaned(state, report, &passed)).await?;
     let flow = shoot_flow(&facts(&observed, &shoot), &goal)
         .map_err(|error| Fault::bug(error).hint("report it: a flow of ours is wrong"))?;
-    let operation = Operation::new(context.clone(), observed, status, power(&goal), known_nodes(&shoot));
+    let operation = Operation::new(context.clone(), observed, status, &goal, known_nodes(&shoot));
     let outcome = apply::run_flow(&operation, &flow, failed_before, interrupted).await;
     Box::pin(conclude(&turn, &operation, &shoot, type_, outcome)).await
 }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::super::given::Requests;
 use super::super::operation::{Operation, left};
 use super::single;
-use crate::extension::{delete_confirmed, wait_deleted, wait_ready, write_request};
+use crate::extension::{delete_confirmed, wait_deleted, wait_ready};
 
 /// Where extensions find the binaries of runtimes on a machine.
 const BINARY_PATH: &str = "/var/bin/containerruntimes";
@@ -59,7 +59,7 @@ fn desired(op: &Operation) -> Vec<ContainerRuntime> {
 pub(crate) async fn deploy(op: &Operation) -> Result<Requests, Fault> {
     let (api, mut requests) = (op.here::<ContainerRuntime>(), Requests::new());
     for desired in desired(op) {
-        requests.extend(single::requested(&write_request(&op.context, &api, desired).await?));
+        requests.extend(single::requested(&op.request(&api, desired).await?));
     }
     Ok(requests)
 }

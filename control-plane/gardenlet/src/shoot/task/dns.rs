@@ -16,7 +16,7 @@ use super::super::validated::Domain;
 use super::infrastructure::is_requested;
 use super::namespace::copy_secret;
 use crate::config::Addressing;
-use crate::extension::{Request, delete_confirmed, needs_operation, wait_deleted, wait_ready, write_request};
+use crate::extension::{Request, delete_confirmed, needs_operation, wait_deleted, wait_ready};
 
 /// Purpose of the record below the landscape's domain; part of its name.
 pub(crate) const INTERNAL: &str = "internal";
@@ -129,7 +129,7 @@ async fn deploy(op: &Operation, record: Record, until: Option<Instant>) -> Resul
         .filter(|_| !asks);
     let requested = match settled {
         Some(_) => None,
-        None => Request::of(&write_request(&op.context, &api, desired).await?),
+        None => Request::of(&op.request(&api, desired).await?),
     };
     wait_ready(
         op.context.seed_caches.of::<DNSRecord>(),

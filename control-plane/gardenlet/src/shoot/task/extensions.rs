@@ -13,7 +13,7 @@ use super::super::given::Requests;
 use super::super::operation::{Operation, left};
 use super::super::required::{RECONCILE_TIMEOUT_DEFAULT, ShootExtension};
 use super::single;
-use crate::extension::{delete_confirmed, wait_deleted, wait_ready, write_request};
+use crate::extension::{delete_confirmed, wait_deleted, wait_ready};
 use crate::outcome::all;
 
 /// The point of a registration's life cycle that is meant.
@@ -56,7 +56,7 @@ pub(crate) async fn deploy(op: &Operation, point: Point) -> Result<Requests, Fau
             },
             status: None,
         };
-        async move { Ok(single::requested(&write_request(&op.context, api, desired).await?)) }
+        async move { Ok(single::requested(&op.request(api, desired).await?)) }
     };
     Ok(all(at(op, point).map(one)).await?.into_iter().flatten().collect())
 }

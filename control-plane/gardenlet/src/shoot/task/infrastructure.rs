@@ -36,7 +36,7 @@ pub(crate) async fn deploy(op: &Operation, secrets: &ShootSecrets) -> Result<Req
     let shoot = op.status.known().metadata;
     let is_requested = is_requested(&shoot, annotations::task::DEPLOY_INFRASTRUCTURE);
     let same = |present: &Infrastructure, desired: &Infrastructure| !is_requested && present.spec == desired.spec;
-    let object = write_request_unless_done(&op.context, &op.here(), desired, same).await?;
+    let object = write_request_unless_done(&op.context, &op.here(), op.verb, desired, same).await?;
     Ok(single::requested(&object).into_iter().collect())
 }
 

@@ -19,7 +19,7 @@ use super::super::given::Requests;
 use super::super::operation::{Operation, left};
 use super::secrets::ShootSecrets;
 use super::single;
-use crate::extension::{delete_confirmed, wait_deleted, wait_ready, write_request};
+use crate::extension::{delete_confirmed, wait_deleted, wait_ready};
 use crate::outcome::all;
 
 /// How what nodes of a worker pool are to be is called.
@@ -122,7 +122,7 @@ pub(crate) async fn deploy(
                 },
                 status: None,
             };
-            requests.extend(single::requested(&write_request(&op.context, &api, desired).await?));
+            requests.extend(single::requested(&op.request(&api, desired).await?));
         }
         pools.push(PoolKey {
             name: worker.name.clone(),

@@ -7,14 +7,14 @@ use tokio::time::Instant;
 
 use super::super::given::Requests;
 use super::super::operation::{Operation, left};
-use crate::extension::{Kind, Request, delete_confirmed, wait_deleted, wait_ready, write_request};
+use crate::extension::{Kind, Request, delete_confirmed, wait_deleted, wait_ready};
 
 /// Requests `desired`; returns the request by name.
 pub(super) async fn request<K>(op: &Operation, desired: K) -> Result<Requests, Fault>
 where
     K: Kind + Resource<Scope = NamespaceResourceScope>,
 {
-    let written = write_request(&op.context, &op.here::<K>(), desired).await?;
+    let written = op.request(&op.here::<K>(), desired).await?;
     Ok(requested(&written).into_iter().collect())
 }
 
