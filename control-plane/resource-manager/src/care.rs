@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::Context;
-use crate::health::Judged;
+use crate::health::HasHealth;
 use crate::naming::{
     MANAGED_BY, MANAGED_BY_GARDENER, ORIGIN, group_of, is_true, listed, resource_of_origin, shown, wish,
 };
@@ -115,17 +115,17 @@ impl Targets {
     }
 
     /// The health of an applied object; `None` for kinds without health.
-    fn judge(&self, reference: &ObjectReference) -> Option<Verdict> {
+    fn evaluate(&self, reference: &ObjectReference) -> Option<Verdict> {
         let mut verdict = match (group_of(reference).as_str(), reference.kind.as_deref()?) {
-            ("apps", "Deployment") => judge(&self.deployments, reference),
-            ("apps", "StatefulSet") => judge(&self.stateful_sets, reference),
-            ("apps", "DaemonSet") => judge(&self.daemon_sets, reference),
-            ("apps", "ReplicaSet") => judge(&self.replica_sets, reference),
-            ("batch", "Job") => judge(&self.jobs, reference),
-            ("", "ReplicationController") => judge(&self.controllers, reference),
-            ("", "Pod") => judge(&self.pods, reference),
-            ("", "Service") => judge(&self.services, reference),
-            ("apiextensions.k8s.io", "CustomResourceDefinition") => judge(&self.definitions, reference),
+            ("apps", "Deployment") => evaluate(&self.deployments, reference),
+            ("apps", "StatefulSet") => evaluate(&self.stateful_sets, reference),
+            ("apps", "DaemonSet") => evaluate(&self.daemon_sets, reference),
+            ("apps", "ReplicaSet") => evaluate(&self.replica_sets, reference),
+            ("batch", "Job") => evaluate(&self.jobs, reference),
+            ("", "ReplicationController") => evaluate(&self.controllers, reference),
+            ("", "Pod") => evaluate(&self.pods, reference),
+            ("", "Service") => evaluate(&self.services, reference),
+            ("apiextensions.k8s.io", "CustomResourceDefinition") => evaluate(&self.definitions, reference),
             _ => return None,
         };
         for text in [&mut verdict.unhealthy, &mut verdict.rolling_out].into_iter().flatten() {
@@ -225,9 +225,9 @@ struct Verdict {
     rolling_out: Option<String>,
 }
 
-fn judge<K>(cache: &Cache<K>, reference: &ObjectReference) -> Verdict
+fn evaluate<K>(cache: &Cache<K>, reference: &ObjectReference) -> Verdict
 where
-    K: Judged + Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    K: HasHealth + Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     let key = ObjectKey {
         namespace: reference.namespace.clone(),
@@ -267,7 +267,7 @@ pub(crate) async fn care(resource: &ManagedResource, context: &Context) -> Resul
         .unwrap_or_default();
     let verdicts: Vec<(ObjectReference, Verdict)> = references
         .into_iter()
-        .filter_map(|reference| context.targets.judge(&reference).map(|verdict| (reference, verdict)))
+        .filter_map(|reference| context.targets.evaluate(&reference).map(|verdict| (reference, verdict)))
         .collect();
     let mut after = resource.clone();
     report(&mut Report::of(&mut after, context.clock.now()), &verdicts);
@@ -322,10 +322,10 @@ fn report(report: &mut Report<'_>, verdicts: &[(ObjectReference, Verdict)]) {
 }
 
 /// The reason of the first and the texts of the first few; nothing when there is nothing to report.
-fn summary(told: impl Iterator<Item = (String, String)>) -> Option<(String, String)> {
-    let mut told = told.peekable();
-    let reason = told.peek()?.0.clone();
-    Some((reason, listed(told.map(|(_, text)| text), "; ")))
+fn summary(reported: impl Iterator<Item = (String, String)>) -> Option<(String, String)> {
+    let mut reported = reported.peekable();
+    let reason = reported.peek()?.0.clone();
+    Some((reason, listed(reported.map(|(_, text)| text), "; ")))
 }
 
 #[cfg(test)]
@@ -362,7 +362,7 @@ mod tests {
         ];
         let mut resource = ManagedResource::default();
         report(&mut Report::of(&mut resource, jiff::Timestamp::UNIX_EPOCH), &verdicts);
-        let told: BTreeMap<String, String> = resource
+        let reported: BTreeMap<String, String> = resource
             .status
             .unwrap()
             .conditions
@@ -375,11 +375,11 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told["ResourcesHealthy"],
+            reported["ResourcesHealthy"],
             "False StatefulSetMissing StatefulSet \"n/gone\" is missing; Deployment \"n/bad\" is unhealthy: why"
         );
         assert_eq!(
-            told["ResourcesProgressing"],
+            reported["ResourcesProgressing"],
             "True DeploymentProgressing Deployment \"n/bad\" is progressing: 1 of 2"
         );
     }

@@ -435,9 +435,15 @@ mod tests {
             assert_eq!(decode(&[&secret]).unwrap_err().to_string(), wanted);
         }
         let broken = "apiVersion: v1\nkind: Secret\npassword: hunter2\nother: [oops\n";
-        let told = decode(&[&secret(&[("x", broken)])]).unwrap_err().to_string();
-        assert!(told.starts_with("secret \"s\", key \"x\": not YAML: line "), "{told}");
-        assert!(!told.contains("hunter2") && told.lines().count() == 1, "{told}");
+        let reported = decode(&[&secret(&[("x", broken)])]).unwrap_err().to_string();
+        assert!(
+            reported.starts_with("secret \"s\", key \"x\": not YAML: line "),
+            "{reported}"
+        );
+        assert!(
+            !reported.contains("hunter2") && reported.lines().count() == 1,
+            "{reported}"
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 /// A kind whose health can be evaluated.
-pub(crate) trait Judged {
+pub(crate) trait HasHealth {
     /// Why it does not run well.
     fn unhealthy(&self) -> Option<String>;
 
@@ -28,7 +28,7 @@ type Told<'a> = (&'a str, &'a str, Option<&'a str>, Option<&'a str>);
 
 /// Why the condition is not as wanted. A missing one is only as wanted when it may be missing.
 fn not_as_wanted(conditions: &[Told<'_>], type_: &str, wanted: &str, may_be_missing: bool) -> Option<String> {
-    let Some((_, status, reason, message)) = conditions.iter().find(|told| told.0 == type_) else {
+    let Some((_, status, reason, message)) = conditions.iter().find(|reported| reported.0 == type_) else {
         return (!may_be_missing).then(|| format!("condition \"{type_}\" is missing"));
     };
     let (reason, message) = (reason.unwrap_or_default(), message.unwrap_or_default());
@@ -37,7 +37,7 @@ fn not_as_wanted(conditions: &[Told<'_>], type_: &str, wanted: &str, may_be_miss
     })
 }
 
-macro_rules! told {
+macro_rules! reported {
     ($status:expr) => {
         $status
             .into_iter()
@@ -54,17 +54,17 @@ macro_rules! told {
     };
 }
 
-impl Judged for Deployment {
+impl HasHealth for Deployment {
     fn unhealthy(&self) -> Option<String> {
         let status = self.status.as_ref();
-        let told = told!(status);
+        let reported = reported!(status);
         outdated(
             status.and_then(|status| status.observed_generation),
             self.metadata.generation,
         )
-        .or_else(|| not_as_wanted(&told, "Available", "True", false))
-        .or_else(|| not_as_wanted(&told, "Progressing", "True", true))
-        .or_else(|| not_as_wanted(&told, "ReplicaFailure", "False", true))
+        .or_else(|| not_as_wanted(&reported, "Available", "True", false))
+        .or_else(|| not_as_wanted(&reported, "Progressing", "True", true))
+        .or_else(|| not_as_wanted(&reported, "ReplicaFailure", "False", true))
     }
 
     fn rolling_out(&self) -> Option<String> {
@@ -75,18 +75,18 @@ impl Judged for Deployment {
         let surplus = status.replicas.unwrap_or(0) - updated;
         // One that allows all its pods to be missing is available without any: only this condition shows that none
         // runs. It is absent where there is no deadline.
-        let told = told!(self.status.as_ref());
-        let not_over = told.iter().find(|(type_, status, reason, _)| {
+        let reported = reported!(self.status.as_ref());
+        let not_over = reported.iter().find(|(type_, status, reason, _)| {
             *type_ == "Progressing" && (*status, *reason) != ("True", Some("NewReplicaSetAvailable"))
         });
         outdated
             .or_else(|| (updated < wanted).then(|| format!("{updated} of {wanted} replica(s) have been updated")))
             .or_else(|| (surplus > 0).then(|| format!("{surplus} old replica(s) are pending termination")))
-            .or_else(|| not_over.map(|told| told.3.unwrap_or_default().to_owned()))
+            .or_else(|| not_over.map(|reported| reported.3.unwrap_or_default().to_owned()))
     }
 }
 
-impl Judged for StatefulSet {
+impl HasHealth for StatefulSet {
     fn unhealthy(&self) -> Option<String> {
         let status = self.status.clone().unwrap_or_default();
         let wanted = self.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
@@ -104,7 +104,7 @@ impl Judged for StatefulSet {
     }
 }
 
-impl Judged for DaemonSet {
+impl HasHealth for DaemonSet {
     fn unhealthy(&self) -> Option<String> {
         let status = self.status.clone().unwrap_or_default();
         let (desired, current) = (status.desired_number_scheduled, status.current_number_scheduled);
@@ -152,23 +152,23 @@ fn unavailable_max(set: &DaemonSet, desired: i32) -> i32 {
     }
 }
 
-impl Judged for Job {
+impl HasHealth for Job {
     fn unhealthy(&self) -> Option<String> {
-        let told = told!(self.status.as_ref());
-        not_as_wanted(&told, "Failed", "False", true)
+        let reported = reported!(self.status.as_ref());
+        not_as_wanted(&reported, "Failed", "False", true)
     }
 }
 
-impl Judged for CustomResourceDefinition {
+impl HasHealth for CustomResourceDefinition {
     fn unhealthy(&self) -> Option<String> {
-        let told = told!(self.status.as_ref());
-        not_as_wanted(&told, "NamesAccepted", "True", false)
-            .or_else(|| not_as_wanted(&told, "Established", "True", false))
-            .or_else(|| not_as_wanted(&told, "Terminating", "False", true))
+        let reported = reported!(self.status.as_ref());
+        not_as_wanted(&reported, "NamesAccepted", "True", false)
+            .or_else(|| not_as_wanted(&reported, "Established", "True", false))
+            .or_else(|| not_as_wanted(&reported, "Terminating", "False", true))
     }
 }
 
-impl Judged for ReplicaSet {
+impl HasHealth for ReplicaSet {
     fn unhealthy(&self) -> Option<String> {
         let status = self.status.clone().unwrap_or_default();
         let wanted = self.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
@@ -177,7 +177,7 @@ impl Judged for ReplicaSet {
     }
 }
 
-impl Judged for ReplicationController {
+impl HasHealth for ReplicationController {
     fn unhealthy(&self) -> Option<String> {
         let status = self.status.clone().unwrap_or_default();
         let wanted = self.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
@@ -190,7 +190,7 @@ fn too_few(ready: i32, wanted: i32) -> Option<String> {
     (ready < wanted).then(|| format!("not enough ready replicas ({ready}/{wanted})"))
 }
 
-impl Judged for Pod {
+impl HasHealth for Pod {
     fn unhealthy(&self) -> Option<String> {
         let phase = self
             .status
@@ -202,7 +202,7 @@ impl Judged for Pod {
     }
 }
 
-impl Judged for Service {
+impl HasHealth for Service {
     fn unhealthy(&self) -> Option<String> {
         let is_balanced = self.spec.as_ref().and_then(|spec| spec.type_.as_deref()) == Some("LoadBalancer");
         let balancer = self.status.as_ref().and_then(|status| status.load_balancer.as_ref());
@@ -218,7 +218,7 @@ mod tests {
 
     use super::*;
 
-    fn judged<K: Judged + DeserializeOwned>(object: Value) -> (String, String) {
+    fn evaluated<K: HasHealth + DeserializeOwned>(object: Value) -> (String, String) {
         let object: K = serde_json::from_value(object).unwrap();
         (
             object.unhealthy().unwrap_or_default(),
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn a_deployment_is_healthy_when_available_and_rolled_out_when_only_new_pods_are_left() {
         let deployment = |status: Value| {
-            judged::<Deployment>(
+            evaluated::<Deployment>(
                 json!({"metadata": {"generation": 2}, "spec": {"replicas": 2, "selector": {}, "template": {}}, "status": status}),
             )
         };
@@ -281,14 +281,14 @@ mod tests {
 
     #[test]
     fn health_of_pods_and_services_follows_phase_and_address() {
-        let pod = |phase: &str| judged::<Pod>(json!({"status": {"phase": phase}})).0;
+        let pod = |phase: &str| evaluated::<Pod>(json!({"status": {"phase": phase}})).0;
         assert_eq!((pod("Running"), pod("Succeeded")), (String::new(), String::new()));
         assert_eq!(
             pod("Failed"),
             "pod is in phase \"Failed\" (expected Running or Succeeded)"
         );
         let service = |type_: &str, ingress: Value| {
-            judged::<Service>(json!({"spec": {"type": type_}, "status": {"loadBalancer": {"ingress": ingress}}})).0
+            evaluated::<Service>(json!({"spec": {"type": type_}, "status": {"loadBalancer": {"ingress": ingress}}})).0
         };
         assert_eq!(
             service("LoadBalancer", json!([])),
@@ -299,9 +299,12 @@ mod tests {
             ""
         );
         let set = json!({"metadata": {"generation": 1}, "spec": {"replicas": 2, "selector": {}}, "status": {"observedGeneration": 1, "replicas": 2, "readyReplicas": 1}});
-        assert_eq!(judged::<ReplicaSet>(set.clone()).0, "not enough ready replicas (1/2)");
         assert_eq!(
-            judged::<ReplicationController>(set).0,
+            evaluated::<ReplicaSet>(set.clone()).0,
+            "not enough ready replicas (1/2)"
+        );
+        assert_eq!(
+            evaluated::<ReplicationController>(set).0,
             "not enough ready replicas (1/2)"
         );
     }
@@ -310,11 +313,11 @@ mod tests {
     fn sets_jobs_and_definitions_have_health_rules_of_their_own() {
         let spec = json!({"selector": {}, "template": {}, "serviceName": "s"});
         assert_eq!(
-            judged::<StatefulSet>(json!({"spec": spec, "status": {"replicas": 1}})),
+            evaluated::<StatefulSet>(json!({"spec": spec, "status": {"replicas": 1}})),
             of("not enough ready replicas (0/1)", "0 of 1 replica(s) have been updated")
         );
         let set = |spec: Value, missing: i32, updated: i32| {
-            judged::<DaemonSet>(json!({"spec": spec, "status": {"desiredNumberScheduled": 10, "currentNumberScheduled": 10, "numberMisscheduled": 0, "numberReady": 0, "numberUnavailable": missing, "updatedNumberScheduled": updated}})).0
+            evaluated::<DaemonSet>(json!({"spec": spec, "status": {"desiredNumberScheduled": 10, "currentNumberScheduled": 10, "numberMisscheduled": 0, "numberReady": 0, "numberUnavailable": missing, "updatedNumberScheduled": updated}})).0
         };
         let rolling = |rolling: Value| json!({"selector": {}, "template": {}, "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling}});
         let (one, percent) = (
@@ -340,8 +343,9 @@ mod tests {
         ] {
             assert!(set(strict, 1, 9).contains("max unavailable: 0"));
         }
-        let job =
-            |conditions: Value| judged::<Job>(json!({"spec": {"template": {}}, "status": {"conditions": conditions}}));
+        let job = |conditions: Value| {
+            evaluated::<Job>(json!({"spec": {"template": {}}, "status": {"conditions": conditions}}))
+        };
         assert_eq!(job(json!([])), of("", ""), "as upstream, it has no roll-out");
         assert_eq!(
             job(json!([{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "m"}])).0,
@@ -350,7 +354,7 @@ mod tests {
         assert_eq!(job(json!([{"type": "Complete", "status": "True"}])), of("", ""));
         let definition = json!({"spec": {"group": "g", "names": {"kind": "K", "plural": "ks"}, "scope": "Cluster", "versions": []}, "status": {"conditions": [{"type": "NamesAccepted", "status": "True"}]}});
         assert_eq!(
-            judged::<CustomResourceDefinition>(definition).0,
+            evaluated::<CustomResourceDefinition>(definition).0,
             "condition \"Established\" is missing"
         );
     }

@@ -78,11 +78,11 @@ pub(crate) fn same_kind(one: (&str, &str), other: (&str, &str), equivalences: &[
     };
     let built_in =
         one.1 == other.1 && of_kind(one.1).is_some_and(|groups| groups.contains(&one.0) && groups.contains(&other.0));
-    let asked = equivalences.iter().any(|set| {
+    let requested = equivalences.iter().any(|set| {
         let holds = |(group, kind): (&str, &str)| set.iter().any(|member| member.group == group && member.kind == kind);
         holds(one) && holds(other)
     });
-    one == other || built_in || asked
+    one == other || built_in || requested
 }
 
 /// Where a kind stands: what others live in, are typed by, run as or read comes first; what intercepts requests last.
@@ -230,7 +230,10 @@ mod tests {
             }
         );
         object.value["metadata"]["annotations"] = json!({"resources.gardener.cloud/ignore": "true"});
-        let kept = plan(vec![object], &before, &[]);
-        assert_eq!((kept.apply.len(), kept.release.len(), kept.delete.len()), (1, 0, 0));
+        let retained = plan(vec![object], &before, &[]);
+        assert_eq!(
+            (retained.apply.len(), retained.release.len(), retained.delete.len()),
+            (1, 0, 0)
+        );
     }
 }

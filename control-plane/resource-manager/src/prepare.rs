@@ -82,9 +82,9 @@ fn drop_overridden(container: &mut Value) {
 /// them with `force`, and references of the garbage collector always, as a stale one retains what is unused.
 pub(crate) fn surplus(live: Option<&BTreeMap<String, String>>, wanted: &Value, force: bool) -> Vec<String> {
     let goes = |key: &&String| {
-        let asked = wanted.get(key.as_str()).is_some();
+        let requested = wanted.get(key.as_str()).is_some();
         let forced = force && !SERVERS_ANNOTATIONS.iter().any(|own| key.starts_with(own));
-        !asked && (forced || key.starts_with(REFERENCE_PREFIX))
+        !requested && (forced || key.starts_with(REFERENCE_PREFIX))
     };
     live.into_iter()
         .flat_map(BTreeMap::keys)
@@ -219,7 +219,7 @@ mod tests {
             surplus(Some(&live), &wanted, true),
             ["reference.resources.gardener.cloud/secret-1", "theirs"]
         );
-        let asked = json!({"reference.resources.gardener.cloud/secret-1": "s"});
-        assert!(surplus(Some(&live), &asked, false).is_empty() && surplus(None, &wanted, true).is_empty());
+        let requested = json!({"reference.resources.gardener.cloud/secret-1": "s"});
+        assert!(surplus(Some(&live), &requested, false).is_empty() && surplus(None, &wanted, true).is_empty());
     }
 }

@@ -36,13 +36,13 @@ pub(crate) async fn serve(
 
 /// Where it is, how to use it, how long it is there.
 fn ready(path: &Path, url: &str, place: &Place<'_>) -> String {
-    let kept = match (place.memory, place.etcd.servers.is_empty()) {
+    let retained = match (place.memory, place.etcd.servers.is_empty()) {
         (true, _) => "in memory alone",
         (false, true) => "kept",
         (false, false) => "kept in etcd",
     };
     format!(
-        "ready: {url}, {kept}; export KUBECONFIG={}; Ctrl-C ends it",
+        "ready: {url}, {retained}; export KUBECONFIG={}; Ctrl-C ends it",
         folder::absolute(path).display()
     )
 }

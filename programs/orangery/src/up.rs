@@ -59,18 +59,18 @@ pub(crate) async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, con
 
 /// The landscape of these arguments. Without a count of seeds, it has as many as the state in the folder.
 fn settings(arguments: &cli::Up, folder: &Path) -> Result<Settings, Fault> {
-    let kept = match arguments.memory {
+    let retained = match arguments.memory {
         true => 0,
         false => u8::try_from(State::seeds_in(folder)).unwrap_or(SEEDS_MAX),
     };
-    let count = arguments.seeds.unwrap_or(kept.clamp(1, SEEDS_MAX));
+    let count = arguments.seeds.unwrap_or(retained.clamp(1, SEEDS_MAX));
     let mut settings = Settings::real(arguments.data_dir.clone(), arguments.port).with_seeds(count);
     settings.images = arguments.images.as_deref().map(ImageFile::read).transpose()?;
     for cli::SeedLabels { seed: name, labels } in &arguments.seed_labels {
         let there: Vec<String> = settings.seeds.iter().map(|seed| seed.name.clone()).collect();
         let Some(seed) = settings.seeds.iter_mut().find(|seed| seed.name == *name) else {
-            let said = format!("--seed-labels names seed {name:?}; the seeds are {}", there.join(", "));
-            return Err(Fault::user(said).hint("name one of them, or ask for more with --seeds"));
+            let message = format!("--seed-labels names seed {name:?}; the seeds are {}", there.join(", "));
+            return Err(Fault::user(message).hint("name one of them, or ask for more with --seeds"));
         };
         for (key, value) in labels {
             if seed.labels.insert(key.clone(), value.clone()).is_some() {
@@ -107,7 +107,7 @@ async fn run_on(
     shown
 }
 
-/// Writes the kubeconfigs; gives a client for the garden.
+/// Writes the kubeconfigs; returns a client for the garden.
 fn hand_out(arguments: &cli::Up, landscape: &Landscape) -> Result<Client, Fault> {
     let garden = landscape.garden_kubeconfig()?;
     kubeconfig::write(&kubeconfig::path(&arguments.data_dir, "garden"), &garden)?;
@@ -120,7 +120,7 @@ fn hand_out(arguments: &cli::Up, landscape: &Landscape) -> Result<Client, Fault>
     landscape.connector().client(&garden)
 }
 
-/// Shows the landscape as it comes up; gives what became of it and of the example, neither of which ends it.
+/// Shows the landscape as it comes up; returns what became of it and of the example, neither of which ends it.
 async fn show(
     arguments: &cli::Up,
     settings: &Settings,

@@ -18,7 +18,7 @@ use crate::kubeconfig;
 /// The exit code when something blocks the Shoot, or its state is unknown.
 pub const EXIT_BLOCKED: u8 = 3;
 
-/// Runs the command; gives the exit code.
+/// Runs the command; returns the exit code.
 ///
 /// # Errors
 /// A Shoot that does not exist, a garden that does not answer: each error has a hint.

@@ -26,7 +26,7 @@ fn orangery(helm: &Helm, words: &[&str], input: &str) -> Output {
     fed(command.env_clear().env("HOME", helm.home()).envs(variables), input).unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -55,7 +55,11 @@ fn a_chart_of_a_registry_renders_as_helm_renders_it() {
         let words = [words, &access].concat();
         let helms = helm.prints(&[vec!["template"], words.clone()].concat()).unwrap();
         let ours = orangery(&helm, &words, "");
-        assert_eq!((ours.status.code(), said(&ours).as_str()), (Some(0), ""), "{words:?}");
+        assert_eq!(
+            (ours.status.code(), printed(&ours).as_str()),
+            (Some(0), ""),
+            "{words:?}"
+        );
         assert_eq!(String::from_utf8_lossy(&ours.stdout), helms, "{words:?}");
     }
     for words in [
@@ -75,9 +79,9 @@ fn a_chart_of_a_registry_renders_as_helm_renders_it() {
             (ours.status.code(), ours.stdout.len()),
             (Some(1), 0),
             "{words:?}: {}",
-            said(&ours)
+            printed(&ours)
         );
-        assert!(said(&ours).contains("\nhint: "), "{words:?}: {}", said(&ours));
+        assert!(printed(&ours).contains("\nhint: "), "{words:?}: {}", printed(&ours));
     }
 }
 
@@ -102,7 +106,7 @@ fn a_tag_that_is_no_version_is_taken_where_helm_refuses_it() {
         (latest.status.code(), &latest.stdout),
         (Some(0), &first.stdout),
         "{}",
-        said(&latest)
+        printed(&latest)
     );
 }
 
@@ -123,27 +127,27 @@ fn credentials_come_from_flags_from_standard_input_and_from_what_helm_has_stored
 
     let anonymous = of(&[], "");
     assert!(
-        said(&anonymous).contains("refuses access (HTTP 401) to anonymous"),
+        printed(&anonymous).contains("refuses access (HTTP 401) to anonymous"),
         "{}",
-        said(&anonymous)
+        printed(&anonymous)
     );
     assert!(
-        said(&anonymous).contains("hint: give --username and --password-stdin"),
+        printed(&anonymous).contains("hint: give --username and --password-stdin"),
         "{}",
-        said(&anonymous)
+        printed(&anonymous)
     );
     let wrong = of(&["--username", Registry::USER, "--password-stdin"], "wr0ng\n");
     assert!(
-        said(&wrong).contains("the user \"puller\" of the command line"),
+        printed(&wrong).contains("the user \"puller\" of the command line"),
         "{}",
-        said(&wrong)
+        printed(&wrong)
     );
-    assert!(!said(&wrong).contains("wr0ng"), "{}", said(&wrong));
+    assert!(!printed(&wrong).contains("wr0ng"), "{}", printed(&wrong));
     let typed = of(
         &["--username", Registry::USER, "--password-stdin"],
         &format!("{}\n", Registry::PASSWORD),
     );
-    assert_eq!(typed.status.code(), Some(0), "{}", said(&typed));
+    assert_eq!(typed.status.code(), Some(0), "{}", printed(&typed));
 
     let access = Helm::access(&registry);
     let access = access.iter().map(String::as_str);
@@ -159,21 +163,21 @@ fn credentials_come_from_flags_from_standard_input_and_from_what_helm_has_stored
         (stored.status.code(), &stored.stdout),
         (Some(0), &typed.stdout),
         "{}",
-        said(&stored)
+        printed(&stored)
     );
 
     let strange = orangery(&helm, &[&chart], "");
     assert!(
-        said(&strange).contains("hint: name the certificate of its authority with --ca-file"),
+        printed(&strange).contains("hint: name the certificate of its authority with --ca-file"),
         "{}",
-        said(&strange)
+        printed(&strange)
     );
     let blind = orangery(&helm, &[&chart, "--insecure-skip-tls-verify"], "");
-    assert_eq!(blind.stdout, typed.stdout, "{}", said(&blind));
+    assert_eq!(blind.stdout, typed.stdout, "{}", printed(&blind));
 
     registry.kill();
-    let kept = orangery(&helm, &[&format!("{chart}@{digest}")], "");
-    assert_eq!(kept.stdout, typed.stdout, "{}", said(&kept));
+    let retained = orangery(&helm, &[&format!("{chart}@{digest}")], "");
+    assert_eq!(retained.stdout, typed.stdout, "{}", printed(&retained));
 }
 
 fn words<'a>(chart: &'a str, access: &'a [String]) -> Vec<&'a str> {
@@ -194,24 +198,24 @@ fn a_registry_that_only_a_proxy_can_reach_is_reached_through_it_as_helm_reaches_
     let helms = helm.prints(&[&["template"], words.as_slice()].concat()).unwrap();
     let before = asked();
     let ours = orangery(&helm, &words, "");
-    assert_eq!((ours.status.code(), said(&ours).as_str()), (Some(0), ""));
+    assert_eq!((ours.status.code(), printed(&ours).as_str()), (Some(0), ""));
     assert_eq!(String::from_utf8_lossy(&ours.stdout), helms);
     assert!(before > 0 && asked() > before, "both ask it: {:?}", proxy.asked());
 
     let helm = helm.with_variables(vec![("https_proxy", proxy.host())]);
-    let nobody = said(&orangery(&helm, &words, ""));
+    let none = printed(&orangery(&helm, &words, ""));
     let refused = format!("the proxy {} refuses to connect to it (HTTP 407)", proxy.host());
-    assert!(nobody.contains(&refused), "{nobody}");
-    assert!(nobody.contains("\nhint: name it with user and password"), "{nobody}");
+    assert!(none.contains(&refused), "{none}");
+    assert!(none.contains("\nhint: name it with user and password"), "{none}");
     let helm = helm.with_variables(vec![("HTTPS_PROXY", "socks5://127.0.0.1".to_owned())]);
-    let wrong = said(&orangery(&helm, &words, ""));
+    let wrong = printed(&orangery(&helm, &words, ""));
     let why = "HTTPS_PROXY names no proxy that is used here: it has the scheme \"socks5\"";
     assert!(wrong.contains(why), "{wrong}");
     assert!(wrong.contains("\nhint: correct the variable, or unset it"), "{wrong}");
     let before = asked();
     let directly = ("NO_PROXY", ".example".to_owned());
     let helm = helm.with_variables(vec![("HTTPS_PROXY", proxy.url()), directly]);
-    let unknown = said(&orangery(&helm, &words, ""));
+    let unknown = printed(&orangery(&helm, &words, ""));
     assert!(unknown.contains("unreachable: ") && asked() == before, "{unknown}");
 }
 
@@ -224,11 +228,11 @@ fn a_registry_that_wants_certificates_is_shown_one_as_helm_shows_it() {
     let words = words(&chart, &access);
     let helms = helm.prints(&[&["template"], words.as_slice()].concat()).unwrap();
     let ours = orangery(&helm, &words, "");
-    assert_eq!((ours.status.code(), said(&ours).as_str()), (Some(0), ""));
+    assert_eq!((ours.status.code(), printed(&ours).as_str()), (Some(0), ""));
     assert_eq!(String::from_utf8_lossy(&ours.stdout), helms);
 
     let authority = registry.authority_file().display().to_string();
-    let without = said(&orangery(&helm, &[&chart, "--ca-file", &authority], ""));
+    let without = printed(&orangery(&helm, &[&chart, "--ca-file", &authority], ""));
     assert!(
         without.contains("the host wants a client certificate that it trusts (CertificateRequired)"),
         "{without}"
@@ -237,7 +241,7 @@ fn a_registry_that_wants_certificates_is_shown_one_as_helm_shows_it() {
         without.contains("\nhint: name files in PEM with --cert-file and --key-file"),
         "{without}"
     );
-    let swapped = said(&orangery(
+    let swapped = printed(&orangery(
         &helm,
         &[&chart, "--cert-file", &authority, "--key-file", &authority],
         "",
@@ -282,7 +286,7 @@ fn credentials_of_a_helper_are_requested_as_helm_does() {
 
     let helms = helm.prints(&[&["template"], words.as_slice()].concat()).unwrap();
     let ours = orangery(&helm, &words, "");
-    assert_eq!((ours.status.code(), said(&ours).as_str()), (Some(0), ""));
+    assert_eq!((ours.status.code(), printed(&ours).as_str()), (Some(0), ""));
     assert_eq!(String::from_utf8_lossy(&ours.stdout), helms);
 
     for (config_text, why) in [
@@ -296,7 +300,7 @@ fn credentials_of_a_helper_are_requested_as_helm_does() {
         ),
     ] {
         write(&config, &config_text);
-        let refused = said(&orangery(&helm, &words, ""));
+        let refused = printed(&orangery(&helm, &words, ""));
         assert!(
             refused.contains(why) && refused.contains("\nhint: try the helper by itself"),
             "{refused}"
@@ -304,7 +308,7 @@ fn credentials_of_a_helper_are_requested_as_helm_does() {
     }
     write(&program, &keeper.replace("PASSWORD", "wr0ng"));
     write(&config, r#"{"credsStore":"keeper"}"#);
-    let refused = said(&orangery(&helm, &words, ""));
+    let refused = printed(&orangery(&helm, &words, ""));
     assert!(
         refused.contains("to the user \"puller\" of docker-credential-keeper, which"),
         "{refused}"
@@ -319,11 +323,11 @@ fn credentials_of_a_helper_are_requested_as_helm_does() {
         ),
     ] {
         write(&program, &format!("#!/bin/sh\n{script}\n"));
-        let refused = said(&orangery(&helm, &words, ""));
+        let refused = printed(&orangery(&helm, &words, ""));
         assert!(refused.contains(wanted) && !refused.contains("hush"), "{refused}");
     }
     // A program of the current folder is no credential helper.
     let helm = helm.with_variables(vec![("PATH", ".:bin:/usr/bin:/bin".to_owned())]);
-    let refused = said(&orangery(&helm, &words, ""));
+    let refused = printed(&orangery(&helm, &words, ""));
     assert!(refused.contains("which is not in PATH"), "{refused}");
 }

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_add_is_no_drift_and_what_they_take_or_delete_is() {
+    fn foreign_additions_are_no_drift_and_changes_and_deletions_are() {
         let mut marks = known();
         assert_eq!(marks.seen(key(), mark("2", "f:key", "theirs")), None);
         assert_eq!(marks.seen(key(), mark("3", "f:other", "theirs")), call());
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_is_seen_before_its_answer_is_our_own_and_what_follows_it_is_not() {
+    fn our_write_is_recognised_before_its_answer_and_later_ones_are_foreign() {
         for later in [None, Some(mark("3", "f:other", "")), Some(mark("3", "f:new", "theirs"))] {
             let mut marks = known();
             marks.begin(key());

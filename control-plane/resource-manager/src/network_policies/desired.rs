@@ -189,8 +189,8 @@ impl Maker<'_> {
         for namespace in around.namespaces {
             let long = self.label_key(&label, namespace);
             let key = shortened(&long);
-            let asked = around.label_keys.get(namespace).is_some_and(|keys| keys.contains(&key));
-            if !asked {
+            let requested = around.label_keys.get(namespace).is_some_and(|keys| keys.contains(&key));
+            if !requested {
                 continue;
             }
             let near = *namespace == self.namespace;

@@ -51,7 +51,7 @@ struct Context {
     ingress_controller: Option<IngressController>,
     events: Recorder,
     caches: Caches,
-    asked: Arc<Asked>,
+    requested: Arc<Requested>,
 }
 
 #[derive(Clone)]
@@ -85,7 +85,7 @@ pub(crate) async fn run(client: Client, options: NetworkPolicies, clock: Clock, 
         client,
         handled,
         ingress_controller: options.ingress_controller,
-        asked: Arc::default(),
+        requested: Arc::default(),
         caches: caches.clone(),
     });
     let making = making(&context);
@@ -171,7 +171,7 @@ impl Caches {
 /// The controller that makes policies.
 fn making(context: &Arc<Context>) -> Controller<Service> {
     let caches = &context.caches;
-    let (of_namespaces, of_pods, asked) = (caches.clone(), caches.clone(), context.asked.clone());
+    let (of_namespaces, of_pods, requested) = (caches.clone(), caches.clone(), context.requested.clone());
     let controller = Controller::new("networkpolicy", caches.services.clone())
         .when(|old, new| old.is_none_or(|old| differs(old, new)))
         .watches(&caches.policies, |change| {
@@ -193,7 +193,7 @@ fn making(context: &Arc<Context>) -> Controller<Service> {
         })
         .watches(&caches.pods, move |change| {
             let namespace = change.object.namespace().unwrap_or_default();
-            match asked.take(change) {
+            match requested.take(change) {
                 true => of_pods.concerned_now(&namespace),
                 false => Vec::new(),
             }
@@ -375,9 +375,9 @@ fn keys_of(pod: &PartialObjectMeta<Pod>) -> BTreeSet<String> {
 /// How many pods of each namespace carry which of those keys, so that only the first and the last one of a key call for
 /// the Services.
 #[derive(Default)]
-struct Asked(Mutex<BTreeMap<(String, String), usize>>);
+struct Requested(Mutex<BTreeMap<(String, String), usize>>);
 
-impl Asked {
+impl Requested {
     /// Takes a change of a pod; true when its namespace has a key more, or less, than before.
     fn take(&self, change: &Change<PartialObjectMeta<Pod>>) -> bool {
         let namespace = change.object.namespace().unwrap_or_default();

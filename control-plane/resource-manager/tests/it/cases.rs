@@ -143,8 +143,8 @@ pub(crate) fn cases(text: &str) -> Vec<Case> {
 pub(crate) async fn run_case(case: &Case, ground: &Ground) -> Result<(), String> {
     let mut secrets = 0;
     for (index, step) in case.steps.iter().enumerate() {
-        let told = |error: String| format!("step {}: {error}", index + 1);
-        take(step, ground, &mut secrets).await.map_err(told)?;
+        let reported = |error: String| format!("step {}: {error}", index + 1);
+        take(step, ground, &mut secrets).await.map_err(reported)?;
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ async fn settle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_others_delete_or_change_comes_back_whatever_its_kind_and_what_they_add_stays() {
+async fn foreign_deletions_and_changes_are_reverted_and_additions_stay() {
     let landscape = Landscape::start().await;
     let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "admins"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}, "subjects": []});

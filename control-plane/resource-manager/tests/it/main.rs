@@ -341,16 +341,16 @@ async fn objects_to_keep_stay_and_those_in_mode_ignore_are_released() {
         object["metadata"]["annotations"] = json!({annotation: value});
         object
     };
-    let kept = annotated("kept", "resources.gardener.cloud/keep-object", "true");
+    let retained = annotated("kept", "resources.gardener.cloud/keep-object", "true");
     landscape
-        .write(&[kept.clone(), map("released", "1"), map("gone", "1")])
+        .write(&[retained.clone(), map("released", "1"), map("gone", "1")])
         .await;
     landscape.manage(|_| {}).await;
     landscape
         .until("ResourcesApplied", ConditionStatus::True, "ApplySucceeded")
         .await;
     let released = annotated("released", "resources.gardener.cloud/mode", "Ignore");
-    landscape.write(&[kept, released, map("gone", "1")]).await;
+    landscape.write(&[retained, released, map("gone", "1")]).await;
     let two = |resource: &ManagedResource| {
         resource
             .status
@@ -609,7 +609,7 @@ async fn bind_manager(target: &Embedded) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_target_that_lost_its_data_gets_all_of_it_again_as_soon_as_it_lets_us() {
+async fn a_target_that_lost_its_data_gets_all_objects_again() {
     let full = embedded_with("target", Vec::new(), |builder| builder).await;
     let empty = embedded_with("target", Vec::new(), |builder| builder.entropy(Entropy::seeded(2))).await;
     bind_manager(&full).await;

@@ -163,7 +163,7 @@ async fn a_kubeconfig_gets_token_and_authorities() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_or_changed_service_account_is_mended_and_gets_a_new_token() {
+async fn a_deleted_or_changed_service_account_is_restored_with_a_new_token() {
     let pair = Pair::start(None).await;
     let labels = json!({"serviceaccount.resources.gardener.cloud/labels": r#"{"a":"b"}"#});
     pair.ask("csi", "shoot", labels, json!({})).await;
@@ -252,12 +252,12 @@ async fn other_classes_are_ignored_and_a_wrong_annotation_gets_an_event() {
     pair.filled("right", "").await;
     let events: Api<Event> = Api::default_namespaced(pair.source.admin());
     let about = "involvedObject.name=shoot-access-wrong";
-    let told = events
+    let reported = events
         .list(&kube::api::ListParams::default().fields(about))
         .await
         .unwrap()
         .items;
-    let message = told[0].message.clone().unwrap();
+    let message = reported[0].message.clone().unwrap();
     assert!(
         message.contains("is no duration such as 12h: correct the named annotation"),
         "{message}"

@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn wrong_labels_are_refused_with_what_is_allowed() {
-        for (text, said) in [
+        for (text, message) in [
             ("", "local-2=env=prod,tier=a"),
             ("local-2", "local-2=env=prod,tier=a"),
             ("local-2=env", "local-2=env=prod,tier=a"),
@@ -104,7 +104,7 @@ mod tests {
             ("local=env=a,env=b", "label env is given twice"),
         ] {
             let error = labels(text).unwrap_err();
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(message), "{text}: {error}");
         }
         assert!(labels(&format!("local=env={}", "a".repeat(64))).is_err());
         assert!(labels(&format!("local=env={}", "a".repeat(63))).is_ok());

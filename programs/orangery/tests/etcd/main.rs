@@ -186,7 +186,7 @@ async fn two_processes_are_one_kubernetes_and_one_is_left_when_the_other_is_kill
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_in_etcd_outlives_the_process_and_requests_come_back_with_etcd() {
+async fn objects_in_etcd_survive_the_process_and_requests_resume_with_etcd() {
     let (folder, mut etcd) = (tempfile::tempdir().unwrap(), etcd());
     let flags = format!("--etcd-servers {} --etcd-prefix /k8s --port 0 --data-dir d", etcd.url());
     let first = Running::start(folder.path(), &flags);

@@ -17,40 +17,46 @@ fn refusal(folder: &Path, arguments: &str, code: i32) -> String {
         .env_remove("RUST_LOG")
         .output()
         .unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(code), "{said}");
-    said
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{message}");
+    message
 }
 
 #[tokio::test]
 async fn an_unusable_etcd_is_reported_by_its_flag_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |arguments: &str| refusal(folder.path(), &format!("--data-dir d --port 0 {arguments}"), 1);
-    let nobody = format!("http://127.0.0.1:{}", free_port().unwrap());
-    let said = refused(&format!("--etcd-servers {nobody}"));
-    assert!(said.starts_with(&format!("error: --etcd-servers {nobody}: ")), "{said}");
+    let none = format!("http://127.0.0.1:{}", free_port().unwrap());
+    let message = refused(&format!("--etcd-servers {none}"));
     assert!(
-        said.contains("etcd cannot be reached") && said.contains("hint: start etcd, or name"),
-        "{said}"
+        message.starts_with(&format!("error: --etcd-servers {none}: ")),
+        "{message}"
     );
-    let said = refused("--etcd-servers localhost:2379");
-    assert!(said.contains("localhost:2379") && said.contains("http"), "{said}");
-    let said = refused("--etcd-servers https://127.0.0.1:1 --etcd-cafile none.pem");
     assert!(
-        said.starts_with("error: cannot read none.pem of --etcd-cafile: ") && said.contains("hint: "),
-        "{said}"
+        message.contains("etcd cannot be reached") && message.contains("hint: start etcd, or name"),
+        "{message}"
     );
-    let said = refused("--etcd-servers https://127.0.0.1:1");
-    assert!(said.contains("--etcd-cafile"), "{said}");
-    for (wrong, told) in [
+    let message = refused("--etcd-servers localhost:2379");
+    assert!(
+        message.contains("localhost:2379") && message.contains("http"),
+        "{message}"
+    );
+    let message = refused("--etcd-servers https://127.0.0.1:1 --etcd-cafile none.pem");
+    assert!(
+        message.starts_with("error: cannot read none.pem of --etcd-cafile: ") && message.contains("hint: "),
+        "{message}"
+    );
+    let message = refused("--etcd-servers https://127.0.0.1:1");
+    assert!(message.contains("--etcd-cafile"), "{message}");
+    for (wrong, reported) in [
         ("--etcd-servers http://a --memory", "--memory"),
         ("--etcd-cafile x", "--etcd-servers"),
         ("--etcd-servers http://a --etcd-keyfile x", "--etcd-certfile"),
         ("--leader-elect=false", "--etcd-servers"),
         ("--node --node-name A", "a node's name"),
     ] {
-        let said = refusal(folder.path(), wrong, 2);
-        assert!(said.contains(told), "{wrong}: {said}");
+        let message = refusal(folder.path(), wrong, 2);
+        assert!(message.contains(reported), "{wrong}: {message}");
     }
 }
 
@@ -69,15 +75,15 @@ async fn an_etcd_behind_tls_is_used_with_the_right_files_alone() {
         std::fs::write(folder.path().join(file), text).unwrap();
     }
     let flags = format!("--data-dir d --port 0 --etcd-servers {}", etcd.url());
-    let said = refusal(folder.path(), &format!("{flags} --etcd-cafile other.pem"), 1);
+    let message = refusal(folder.path(), &format!("{flags} --etcd-cafile other.pem"), 1);
     assert!(
-        said.contains("hint: name the PEM file of the authority") && said.contains("--etcd-cafile"),
-        "{said}"
+        message.contains("hint: name the PEM file of the authority") && message.contains("--etcd-cafile"),
+        "{message}"
     );
-    let said = refusal(folder.path(), &format!("{flags} --etcd-cafile ca.pem"), 1);
+    let message = refusal(folder.path(), &format!("{flags} --etcd-cafile ca.pem"), 1);
     assert!(
-        said.contains("if it asks its clients for a certificate, name one with --etcd-certfile"),
-        "{said}"
+        message.contains("if it asks its clients for a certificate, name one with --etcd-certfile"),
+        "{message}"
     );
     let all = "--etcd-cafile ca.pem --etcd-certfile client.pem --etcd-keyfile key.pem";
     let running = Running::start(folder.path(), &format!("{flags} {all}"));
@@ -89,20 +95,20 @@ async fn a_prefix_that_is_anothers_is_left_alone() {
     let (folder, etcd) = (tempfile::tempdir().unwrap(), etcd());
     let flags = format!("--port 0 --etcd-servers {}", etcd.url());
     drop(Running::start(folder.path(), &format!("{flags} --data-dir a")));
-    let said = refusal(folder.path(), &format!("{flags} --data-dir b"), 1);
+    let message = refusal(folder.path(), &format!("{flags} --data-dir b"), 1);
     let keys = "b/apiserver-on-etcd/kubernetes/keys";
     assert!(
-        said.contains("--etcd-prefix /registry of http://127.0.0.1:")
-            && said.contains("holds the Kubernetes of other keys"),
-        "{said}"
+        message.contains("--etcd-prefix /registry of http://127.0.0.1:")
+            && message.contains("holds the Kubernetes of other keys"),
+        "{message}"
     );
-    assert!(said.contains(keys) && said.contains("--etcd-prefix"), "{said}");
+    assert!(message.contains(keys) && message.contains("--etcd-prefix"), "{message}");
     // What lies below another's prefix is not ours either, whichever program wrote it.
     let below = "--etcd-prefix /registry/namespaces";
-    let said = refusal(folder.path(), &format!("{flags} --data-dir b {below}"), 1);
+    let message = refusal(folder.path(), &format!("{flags} --data-dir b {below}"), 1);
     assert!(
-        said.contains("holds /registry/namespaces/default, which is not of `orangery apiserver`"),
-        "{said}"
+        message.contains("holds /registry/namespaces/default, which is not of `orangery apiserver`"),
+        "{message}"
     );
     drop(Running::start(
         folder.path(),

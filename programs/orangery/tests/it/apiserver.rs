@@ -79,39 +79,42 @@ fn a_folder_or_port_that_is_not_free_is_named_with_a_way_out() {
     let folder = tempfile::tempdir().unwrap();
     let (running, line) = Running::apiserver(folder.path(), "--data-dir d --port 0");
     let port = line.split([':', ',']).nth(3).unwrap();
-    let said = refusal(folder.path(), &format!("apiserver --data-dir other --port {port}"));
+    let message = refusal(folder.path(), &format!("apiserver --data-dir other --port {port}"));
     assert!(
-        said.starts_with(&format!("error: cannot listen on 127.0.0.1:{port}: ")) && said.contains("--port"),
-        "{said}"
+        message.starts_with(&format!("error: cannot listen on 127.0.0.1:{port}: ")) && message.contains("--port"),
+        "{message}"
     );
     assert!(!folder.path().join("other").exists());
     let other = "hint: end that one, or name another folder with --data-dir";
-    let said = refusal(folder.path(), "apiserver --data-dir d --port 0");
+    let message = refusal(folder.path(), "apiserver --data-dir d --port 0");
     assert_eq!(
-        said.trim(),
+        message.trim(),
         format!("error: the data folder d is in use by another `orangery apiserver`\n{other}")
     );
     running.stop();
 
     let another = "hint: name another folder with --data-dir";
-    let said = refusal(folder.path(), "up --data-dir d --port 0");
+    let message = refusal(folder.path(), "up --data-dir d --port 0");
     assert_eq!(
-        said.trim(),
+        message.trim(),
         format!("error: the data folder d holds the Kubernetes of an `orangery apiserver`\n{another}")
     );
     std::fs::create_dir_all(folder.path().join("l/state")).unwrap();
     std::fs::write(folder.path().join("l/state/format"), "{}").unwrap();
-    let said = refusal(folder.path(), "apiserver --data-dir l --port 0");
+    let message = refusal(folder.path(), "apiserver --data-dir l --port 0");
     assert_eq!(
-        said.trim(),
+        message.trim(),
         format!("error: the data folder l holds a landscape of `orangery up`\n{another}")
     );
     std::fs::write(folder.path().join("file"), "").unwrap();
-    let said = refusal(folder.path(), "apiserver --data-dir file --port 0");
-    assert!(said.contains("file is a file") && said.contains("--data-dir"), "{said}");
+    let message = refusal(folder.path(), "apiserver --data-dir file --port 0");
+    assert!(
+        message.contains("file is a file") && message.contains("--data-dir"),
+        "{message}"
+    );
     std::fs::write(folder.path().join("d/apiserver/kubernetes/keys"), "{").unwrap();
-    let said = refusal(folder.path(), "apiserver --data-dir d --port 0");
-    assert!(said.contains("kubernetes/keys is damaged"), "{said}");
+    let message = refusal(folder.path(), "apiserver --data-dir d --port 0");
+    assert!(message.contains("kubernetes/keys is damaged"), "{message}");
 }
 
 /// What envtest leaves in its folder of certificates; here one authority is all of them.

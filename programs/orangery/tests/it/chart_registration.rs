@@ -86,14 +86,14 @@ fn what_the_garden_would_refuse_is_refused() {
         ),
         (&[], "--resource"),
     ] {
-        let said = refused(&registration(folder.path(), arguments));
-        assert!(said.contains(why), "{arguments:?}: {said}");
+        let message = refused(&registration(folder.path(), arguments));
+        assert!(message.contains(why), "{arguments:?}: {message}");
     }
-    let said = refused(&registration(
+    let message = refused(&registration(
         &folder.path().join("none"),
         &["--resource", "Extension/a"],
     ));
-    assert!(said.contains("cannot read the chart"), "{said}");
+    assert!(message.contains("cannot read the chart"), "{message}");
 }
 
 #[test]
@@ -108,6 +108,6 @@ fn a_chart_that_no_object_can_hold_is_sent_to_a_registry() {
         })
         .collect();
     fs::write(folder.path().join("noise"), noise).unwrap();
-    let said = refused(&registration(folder.path(), &["--resource", "Extension/a"]));
-    assert!(said.contains("helm push"), "{said}");
+    let message = refused(&registration(folder.path(), &["--resource", "Extension/a"]));
+    assert!(message.contains("helm push"), "{message}");
 }

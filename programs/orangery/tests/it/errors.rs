@@ -163,7 +163,7 @@ fn with_files() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_file_or_folder_that_cannot_be_used_is_named_with_one_thing_to_do() {
+fn an_unusable_file_or_folder_is_named_with_a_hint() {
     let folder = with_files();
     for (words, error, hint) in [
         (
@@ -228,7 +228,7 @@ fn a_file_or_folder_that_cannot_be_used_is_named_with_one_thing_to_do() {
 }
 
 #[test]
-fn a_kubeconfig_of_the_provider_that_cannot_be_used_is_named_with_one_thing_to_do() {
+fn an_unusable_kubeconfig_of_the_provider_is_named_with_a_hint() {
     let folder = with_files();
     for (words, error, hint) in [
         (

@@ -146,15 +146,18 @@ async fn admission_plugins_are_switched_by_name() {
         .args(["garden", "--memory", "--disable-admission-plugins=ShootDns"])
         .output()
         .unwrap();
-    let said = String::from_utf8(unknown.stderr).unwrap();
-    assert_eq!(unknown.status.code(), Some(2), "{said}");
+    let message = String::from_utf8(unknown.stderr).unwrap();
+    assert_eq!(unknown.status.code(), Some(2), "{message}");
     assert!(
-        said.contains("no admission plug-in is called \"ShootDns\" (did you mean ShootDNS?); there are"),
-        "{said}"
+        message.contains("no admission plug-in is called \"ShootDns\" (did you mean ShootDNS?); there are"),
+        "{message}"
     );
     let flags = "--enable-admission-plugins=ShootDNS --disable-admission-plugins=ShootDNS";
-    let said = refusal(folder.path(), &format!("garden --memory {flags}"));
-    assert!(said.contains("ShootDNS cannot be both switched on and off"), "{said}");
+    let message = refusal(folder.path(), &format!("garden --memory {flags}"));
+    assert!(
+        message.contains("ShootDNS cannot be both switched on and off"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -176,13 +179,13 @@ fn the_guide_lists_every_admission_plugin() {
 fn the_folder_of_another_command_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (running, _) = Running::garden(folder.path(), "--data-dir d --port 0");
-    let said = refusal(folder.path(), "garden --data-dir d --port 0");
-    assert!(said.contains("in use by another `orangery garden`"), "{said}");
+    let message = refusal(folder.path(), "garden --data-dir d --port 0");
+    assert!(message.contains("in use by another `orangery garden`"), "{message}");
     running.stop();
     for command in ["up", "apiserver"] {
-        let said = refusal(folder.path(), &format!("{command} --data-dir d --port 0"));
+        let message = refusal(folder.path(), &format!("{command} --data-dir d --port 0"));
         assert_eq!(
-            said.trim(),
+            message.trim(),
             "error: the data folder d holds the garden of an `orangery garden`\n\
              hint: name another folder with --data-dir"
         );

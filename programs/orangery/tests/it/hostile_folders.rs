@@ -124,14 +124,14 @@ async fn without_space_nothing_acknowledged_is_lost_and_it_goes_on_once_there_is
     // So that the process never waits for a reader.
     let logs = BufReader::new(up.0.stderr.take().unwrap()).lines();
     let reading = std::thread::spawn(move || logs.count());
-    let (acknowledged, said) = fill(&secrets).await;
+    let (acknowledged, printed) = fill(&secrets).await;
     assert!(acknowledged > 0, "there was no room at all");
     let store = folder.join("state/garden/store/store.redb");
     for part in [&*store.to_string_lossy(), "nothing that was stored is lost"] {
-        assert!(said.contains(part), "{said}");
+        assert!(printed.contains(part), "{printed}");
     }
     if mounted.is_some() {
-        assert!(said.contains("free space"), "{said}");
+        assert!(printed.contains("free space"), "{printed}");
         let made = mount(&["-o", ENOUGH], outer.path());
         assert!(made.status.success(), "{made:?}");
         goes_on(&secrets).await;
@@ -169,12 +169,12 @@ fn a_landscape_without_disk_space_ends_in_order_and_reports_it() {
     } else {
         (limited(&folder, 0, 4).output().unwrap(), "File too large")
     };
-    let said = said(&output);
-    assert!(said.contains(why), "{said}");
-    assert!(said.contains("free space on its disk and try again"), "{said}");
+    let printed = printed(&output);
+    assert!(printed.contains(why), "{printed}");
+    assert!(printed.contains("free space on its disk and try again"), "{printed}");
     // Parts that are stopped in order do not lose the servers under their feet.
     for word in ["connection refused", "worker closed", "panicked"] {
-        assert!(!said.contains(word), "{said}");
+        assert!(!printed.contains(word), "{printed}");
     }
 }
 
@@ -185,10 +185,10 @@ fn a_folder_on_a_read_only_file_system_is_refused() {
         Some(mounted) => {
             let output = run(&folder.path().join("data"));
             drop(mounted);
-            said(&output)
+            printed(&output)
         }
         // The kernel's own files are there everywhere, and no folder can be made among them.
-        None => said(&run(Path::new("/proc/self/data"))),
+        None => printed(&run(Path::new("/proc/self/data"))),
     };
     assert!(path.starts_with("error: cannot create the data folder "), "{path}");
     assert!(
@@ -209,12 +209,12 @@ fn run(folder: &Path) -> Output {
     output
 }
 
-fn said(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// The error for a user who is not the folder's owner.
-fn told(folder: &Path, words: &[&str]) -> String {
+fn refusal(folder: &Path, words: &[&str]) -> String {
     // The binary may lie where others cannot look.
     let place = tempfile::tempdir().unwrap();
     let binary = place.path().join("orangery");
@@ -234,7 +234,7 @@ fn told(folder: &Path, words: &[&str]) -> String {
     }
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    said(&output)
+    printed(&output)
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn a_folder_of_another_user_is_refused_with_both_users() {
         "; {} belongs to user 0, and this process is of user {own}\n",
         foreign.display()
     );
-    let text = told(foreign, &["up", "--port", "0"]);
+    let text = refusal(foreign, &["up", "--port", "0"]);
     assert_eq!(
         text,
         format!(
@@ -267,7 +267,7 @@ fn a_folder_of_another_user_is_refused_with_both_users() {
         let path = kubeconfig::path(folder.path(), "garden");
         for words in [["kubeconfig", "garden"], ["why", "garden-local/local"]] {
             assert_eq!(
-                told(folder.path(), &words),
+                refusal(folder.path(), &words),
                 format!(
                     "error: cannot read the kubeconfig {path}: Permission denied (os error 13); \
                      {path} belongs to user 0, and this process is of user {NOBODY}\n\
@@ -294,7 +294,7 @@ fn a_port_in_use_leaves_nothing_behind_and_a_folder_in_use_is_named_first() {
             .output()
             .unwrap();
         assert_eq!(output.status.code(), Some(1));
-        said(&output)
+        printed(&output)
     };
     let text = up(&fresh);
     assert!(
@@ -326,9 +326,9 @@ fn a_wish_to_end_that_arrives_twice_at_once_is_one_wish() {
         ["-TERM".to_owned(), id.to_string()],
         ["-INT".to_owned(), format!("-{id}")],
     ] {
-        let asked = Command::new("kill").arg(&words[0]).arg("--").arg(&words[1]).status();
-        assert!(asked.unwrap().success());
+        let requested = Command::new("kill").arg(&words[0]).arg("--").arg(&words[1]).status();
+        assert!(requested.unwrap().success());
     }
     let output = process.wait_with_output().unwrap();
-    assert_eq!((output.status.code(), &*said(&output)), (Some(0), ""));
+    assert_eq!((output.status.code(), &*printed(&output)), (Some(0), ""));
 }

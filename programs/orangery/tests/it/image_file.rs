@@ -77,14 +77,14 @@ fn an_image_file_that_is_wrong_is_refused_before_anything_starts() {
     let folder = tempfile::tempdir().unwrap();
     let images = folder.path().join("images.yaml");
     fs::write(&images, "images: [{image: acme/*, comand: [./app]}]").unwrap();
-    let said = std::process::Command::new(env!("CARGO_BIN_EXE_orangery"))
+    let message = std::process::Command::new(env!("CARGO_BIN_EXE_orangery"))
         .args(["up", "--port", "0", "--memory", "--images"])
         .arg(&images)
         .arg("--data-dir")
         .arg(folder.path().join("data"))
         .output()
         .unwrap();
-    let error = String::from_utf8(said.stderr).unwrap();
+    let error = String::from_utf8(message.stderr).unwrap();
     let expected = "images[0] has a field \"comand\"; known are image, command, args, env, workingDir";
-    assert!(!said.status.success() && error.contains(expected), "{error}");
+    assert!(!message.status.success() && error.contains(expected), "{error}");
 }

@@ -70,8 +70,8 @@ impl Running {
     }
 
     pub(crate) fn stop(mut self) {
-        let asked = Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status();
-        assert!(asked.unwrap().success());
+        let requested = Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status();
+        assert!(requested.unwrap().success());
         assert!(self.0.wait().unwrap().success());
     }
 }

@@ -26,21 +26,21 @@ const TECHNICAL_ID: &str = "shoot--local--local";
 
 /// Writes a kubeconfig for the Shoot, as its user does.
 fn shoot_kubeconfig(folder: &Path) -> PathBuf {
-    let said = Command::new(env!("CARGO_BIN_EXE_orangery"))
+    let report = Command::new(env!("CARGO_BIN_EXE_orangery"))
         .args(["kubeconfig", "shoot", &format!("{NAMESPACE}/{NAME}"), "--data-dir"])
         .arg(folder)
         .output()
         .unwrap();
-    assert!(said.status.success(), "{said:?}");
+    assert!(report.status.success(), "{report:?}");
     let path = folder.join("shoot.kubeconfig");
-    std::fs::write(&path, said.stdout).unwrap();
+    std::fs::write(&path, report.stdout).unwrap();
     path
 }
 
 /// Waits until the Shoot's last operation has succeeded for its newest generation and all its conditions are well.
 async fn healthy(garden: &Client) {
     let shoots: Api<Shoot> = Api::namespaced(garden.clone(), NAMESPACE);
-    let judged = wait_until(&shoots, NAME, PATIENCE, |shoot| {
+    let checked = wait_until(&shoots, NAME, PATIENCE, |shoot| {
         let Some((shoot, status)) = shoot.and_then(|shoot| Some((shoot, shoot.status.as_ref()?))) else {
             return Judgement::NotYet("it is not there, or has no status".to_owned());
         };
@@ -63,7 +63,7 @@ async fn healthy(garden: &Client) {
             ))
         }
     });
-    judged.await.unwrap_or_else(|why| unreachable!("{why}"));
+    checked.await.unwrap_or_else(|why| unreachable!("{why}"));
 }
 
 /// How often a pod's container was started again, whether it is ready, how it ended last.
@@ -129,7 +129,7 @@ async fn goes(garden: &Client, seed: &Client) {
 }
 
 /// The names of the volumes on disk.
-fn kept(folder: &Path) -> Vec<String> {
+fn stored(folder: &Path) -> Vec<String> {
     let names = |part: &str| {
         let entries = std::fs::read_dir(folder.join("state/volumes").join(part))
             .into_iter()
@@ -157,7 +157,7 @@ async fn a_shoot_outlives_kill_9_and_a_stop_with_the_kubeconfigs_of_its_users() 
     maps.create(&PostParams::default(), &map).await.unwrap();
     let mut before = pods(&seed).await;
     let machines_before = machines(&seed).await;
-    assert_eq!((machines_before.len(), kept(folder.path()).len()), (1, 2));
+    assert_eq!((machines_before.len(), stored(folder.path()).len()), (1, 2));
 
     up.kill();
     for killed in [true, false] {
@@ -176,7 +176,7 @@ async fn a_shoot_outlives_kill_9_and_a_stop_with_the_kubeconfigs_of_its_users() 
             up.stop();
         } else {
             goes(&garden, &seed).await;
-            assert_eq!(kept(folder.path()), Vec::<String>::new());
+            assert_eq!(stored(folder.path()), Vec::<String>::new());
             up.stop();
         }
     }
@@ -203,12 +203,12 @@ async fn a_shoot_that_is_being_made_goes_on_after_kill_9() {
     healthy(&garden).await;
     assert_eq!(machines(&seed).await.len(), 1);
     goes(&garden, &seed).await;
-    assert_eq!(kept(folder.path()), Vec::<String>::new());
+    assert_eq!(stored(folder.path()), Vec::<String>::new());
     up.stop();
 }
 
 /// Runs `up`, which must end by itself with this error.
-fn refuses(folder: &Path, said: &[&str]) {
+fn refuses(folder: &Path, report: &[&str]) {
     let output = Command::new(env!("CARGO_BIN_EXE_orangery"))
         .args(["up", "--port", "0"])
         .arg("--data-dir")
@@ -217,7 +217,7 @@ fn refuses(folder: &Path, said: &[&str]) {
         .unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
-    for part in said.iter().chain(&["error: ", "hint: "]) {
+    for part in report.iter().chain(&["error: ", "hint: "]) {
         assert!(text.contains(part), "{part:?} is not in {text}");
     }
 }
@@ -245,14 +245,14 @@ fn an_unusable_folder_is_refused_and_left_alone() {
     up.until("ready");
     up.stop();
     // Whole again after each of them.
-    let spoiled = |file: &str, spoil: &dyn Fn(&mut Vec<u8>), said: &[&str]| {
+    let spoiled = |file: &str, spoil: &dyn Fn(&mut Vec<u8>), report: &[&str]| {
         let path = state.join(file);
         let whole = std::fs::read(&path).unwrap();
         let mut bytes = whole.clone();
         spoil(&mut bytes);
         std::fs::write(&path, &bytes).unwrap();
         let name = path.to_string_lossy().into_owned();
-        refuses(folder.path(), &[said, &[&name]].concat());
+        refuses(folder.path(), &[report, &[&name]].concat());
         assert!(std::fs::read(&path).unwrap() == bytes, "{name} was changed");
         std::fs::write(&path, &whole).unwrap();
     };

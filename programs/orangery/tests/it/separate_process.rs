@@ -129,9 +129,9 @@ async fn create(garden: &Client, name: &str) {
     apply_all(garden, vec![shoot]).await.unwrap();
 }
 
-async fn wait<T>(garden: &Client, name: &str, judge: impl Fn(&Shoot) -> Option<T>) -> T {
+async fn wait<T>(garden: &Client, name: &str, check: impl Fn(&Shoot) -> Option<T>) -> T {
     let shoots: Api<Shoot> = Api::namespaced(garden.clone(), NAMESPACE);
-    wait_until(&shoots, name, PATIENCE, |shoot| match shoot.and_then(&judge) {
+    wait_until(&shoots, name, PATIENCE, |shoot| match shoot.and_then(&check) {
         Some(found) => Judgement::Done(found),
         None => Judgement::NotYet(format!("{:#?}", shoot.and_then(|shoot| shoot.status.as_ref()))),
     })

@@ -19,9 +19,9 @@ fn a_process_stopped_as_soon_as_it_listens_ends_silently_in_order() {
         .read_line(&mut first)
         .unwrap();
     assert!(first.starts_with("garden and seed listen at"), "{first}");
-    let asked = Command::new("kill").args(["-TERM", &process.id().to_string()]).status();
-    assert!(asked.unwrap().success());
-    let mut said = String::new();
-    process.stderr.as_mut().unwrap().read_to_string(&mut said).unwrap();
-    assert_eq!((process.wait().unwrap().code(), said.as_str()), (Some(0), ""));
+    let requested = Command::new("kill").args(["-TERM", &process.id().to_string()]).status();
+    assert!(requested.unwrap().success());
+    let mut message = String::new();
+    process.stderr.as_mut().unwrap().read_to_string(&mut message).unwrap();
+    assert_eq!((process.wait().unwrap().code(), message.as_str()), (Some(0), ""));
 }
