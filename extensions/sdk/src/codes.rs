@@ -38,10 +38,10 @@ impl CodeTable {
 
     /// Adds the codes found in the fault's whole text, and takes over the class of the first one found: who can
     /// act on the provider's error can act on the fault.
-    pub fn classify(&self, fault: Fault) -> Fault {
+    pub fn classify(&self, mut fault: Fault) -> Fault {
         let codes = self.codes_of(&fault.chain());
-        let class = codes.first().map_or(fault.class, ErrorCode::class);
-        Fault { class, ..fault }.codes(codes)
+        fault.class = codes.first().map_or(fault.class, ErrorCode::class);
+        fault.codes(codes)
     }
 }
 

@@ -24,7 +24,6 @@ use cluster_apiserver::{ApiServer, AuditLog};
 use cluster_front::Front;
 use kube::config::Kubeconfig;
 use landscape_data_folder::server_state::bind;
-use tokio_util::sync::CancellationToken;
 
 pub use api::Api;
 use parts::Parts;

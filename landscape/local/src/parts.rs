@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -40,10 +40,15 @@ impl Parts {
         parts.states().insert(name.clone(), State::Running);
         self.tasks.spawn(async move {
             loop {
-                // Started inside of it: what is called before the first await may panic too.
-                let ended = AssertUnwindSafe(async { start(parts.stop.clone()).await })
-                    .catch_unwind()
-                    .await;
+                // What an ended start has left running ends with it.
+                let until = parts.stop.child_token().drop_guard();
+                // It may also panic before there is a future.
+                let started = panic::catch_unwind(AssertUnwindSafe(|| start(until.token().clone())));
+                let ended = match started {
+                    Ok(running) => AssertUnwindSafe(running).catch_unwind().await,
+                    Err(panic) => Err(panic),
+                };
+                drop(until);
                 if parts.stop.is_cancelled() {
                     tracing::debug!(part = name, "ended");
                     break;

@@ -111,7 +111,7 @@ fn start_cluster(around: &Surroundings<'_>) -> Result<(), Fault> {
         garden: _,
         api,
         audits,
-        parts,
+        parts: _,
     } = *around;
     let (clock, entropy) = (&settings.clock, &settings.entropy);
     let client = |user: &str| -> Result<Client, Fault> { front.client(&api.kubeconfig(user, &[])?) };
@@ -175,7 +175,6 @@ fn start_gardenlet(around: &Surroundings<'_>) -> Result<(), Fault> {
         front,
         garden,
         api,
-        parts,
         ..
     } = *around;
     let object: Seed = serde_json::from_value(bootstrap::seed_object(seed))
