@@ -8,7 +8,7 @@ use base_flow::Flow;
 use components_hosted::ComponentId;
 use control_plane_shoot_flow::{
     DeletionFacts, ExtensionTimeouts, ExtensionVerb, Goal, HibernationFacts, Kind, Managed, Point, ShootFacts,
-    ShootFlowError, ShootTask, Single, Step, Verb, Way, shoot_flow,
+    ShootFlowError, ShootTask, Single, Slot, Step, Verb, Way, shoot_flow,
 };
 
 const STANDARD: ShootFacts = ShootFacts {
@@ -185,7 +185,7 @@ const INDEPENDENT: &[(Step, Step)] = &[
     ),
     (
         Step::Kind(Kind::Infrastructure, Verb::Wait),
-        Step::Component(ComponentId::Etcd, Verb::Deploy),
+        Step::Component(ComponentId::EtcdMain, Verb::Deploy),
     ),
     (
         Step::Kind(Kind::Infrastructure, Verb::Wait),
@@ -242,10 +242,13 @@ fn every_single_step_is_used_and_every_task_is_bounded() {
         assert!(used, "{single:?} is in no flow");
     }
     for id in ComponentId::ALL {
-        let deploys = Step::Component(*id, Verb::Deploy);
-        assert!(
-            flows[0].steps().any(|task| task.task().step == deploys),
-            "{id:?} is never deployed"
+        let written = Slot::Written(*id);
+        let deploys = flows[0].steps().filter(|task| task.task().gives().contains(&written));
+        let steps: Vec<Step> = deploys.map(|task| task.task().step).collect();
+        assert_eq!(
+            steps,
+            [Step::Component(id.leader(), Verb::Deploy)],
+            "one step deploys {id:?}"
         );
     }
     for step in flows.iter().flat_map(Flow::steps) {
