@@ -153,7 +153,8 @@ async fn custom_resources_stay_in_the_main_store() {
     let (server, main, events) = apart().await;
     let client = server.admin();
     assert_eq!(post(&client, CRDS, &definition()).await.0, 201);
-    let thing = json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"type": "local"}});
+    let thing =
+        json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"type": "local"}});
     let (code, made) = post(&client, THINGS, &thing).await;
     assert_eq!(code, 201, "{made}");
     assert_eq!(stored(&main, "example.org/things").await, ["a"]);

@@ -22,6 +22,8 @@ const OVERRIDES: &str = "etcd-servers-overrides";
 pub(super) struct Etcds {
     main: Arc<EtcdClient>,
     overrides: Vec<(Override, Arc<EtcdClient>)>,
+    /// Each of these once, by address.
+    clients: BTreeMap<String, Arc<EtcdClient>>,
 }
 
 /// A resource with an etcd of its own.
@@ -41,17 +43,21 @@ impl Etcds {
         let address = servers.split(',').next().unwrap_or(servers);
         let wanted = overrides(flags.get(OVERRIDES).unwrap_or_default())?;
         let main = dial(address, context).await?;
-        let mut dialled = BTreeMap::from([(address.to_owned(), Arc::clone(&main))]);
+        let mut clients = BTreeMap::from([(address.to_owned(), Arc::clone(&main))]);
         let mut overrides = Vec::new();
         for one in wanted {
-            let client = match dialled.get(&one.address) {
+            let client = match clients.get(&one.address) {
                 Some(client) => Arc::clone(client),
                 None => dial(&one.address, context).await?,
             };
-            dialled.insert(one.address.clone(), Arc::clone(&client));
+            clients.insert(one.address.clone(), Arc::clone(&client));
             overrides.push((one, client));
         }
-        Ok(Self { main, overrides })
+        Ok(Self {
+            main,
+            overrides,
+            clients,
+        })
     }
 
     /// Gives a server its stores.
@@ -64,14 +70,12 @@ impl Etcds {
 
     /// Dials those again that have lost their connection. No request may come that would: Events are rare in a quiet cluster.
     pub(super) async fn reopen(&self) {
-        let all = self.overrides.iter().map(|(_, etcd)| etcd).chain([&self.main]);
-        join_all(all.map(|etcd| etcd.reopen())).await;
+        join_all(self.clients.values().map(|etcd| etcd.reopen())).await;
     }
 
     /// Follows whether they are connected.
     pub(super) fn connections(&self) -> Connections {
-        let all = self.overrides.iter().map(|(_, etcd)| etcd).chain([&self.main]);
-        Connections(all.map(|etcd| etcd.connected_changes()).collect())
+        Connections(self.clients.values().map(|etcd| etcd.connected_changes()).collect())
     }
 }
 
@@ -87,10 +91,7 @@ impl Connections {
 
     /// Waits until one has changed since [`Connections::all_open`].
     pub(super) async fn changed(&mut self) {
-        select_all(self.0.iter_mut().map(|one| Box::pin(one.changed())))
-            .await
-            .0
-            .ok();
+        let (_changed, ..) = select_all(self.0.iter_mut().map(|one| Box::pin(one.changed()))).await;
     }
 }
 
