@@ -11,7 +11,7 @@ use cluster_access::{
     Attributes, Authenticator, Authorizer, Change, Decision, Impersonation, IssuerDocuments, Live, Lookup,
     ServiceAccountTokens, group,
 };
-use cluster_store::{Key, Object, Store};
+use cluster_store::{Key, Object};
 use http::StatusCode;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
@@ -23,6 +23,7 @@ use crate::delegation::Delegation;
 use crate::query::Query;
 use crate::server::Inner;
 use crate::status::Status;
+use crate::stores::Stores;
 use crate::{PeerCertificates, User, nodes};
 
 /// The prefix of RBAC objects in the store.
@@ -89,7 +90,7 @@ impl Access {
         delegation: Option<kube::Client>,
         clock: &Clock,
         entropy: &Entropy,
-        store: Arc<dyn Store>,
+        store: Arc<Stores>,
     ) -> Result<Self, Status> {
         let Authorities {
             client_authorities,
@@ -258,7 +259,7 @@ pub(crate) async fn check_create(context: &Context) -> Result<(), Status> {
 }
 
 /// What authentication looks up.
-struct StoreLookup(Arc<dyn Store>);
+struct StoreLookup(Arc<Stores>);
 
 impl StoreLookup {
     async fn object(&self, resource: &str, namespace: &str, name: &str) -> Result<Option<Arc<Object>>, String> {

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use cluster_schema::{FieldError, Schema, builtin};
-use cluster_store::Revision;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::connect::Connect;
+use crate::forms::Since;
 use crate::kind::{Call, Guard, Kind, Review, SelectableField, spec_differs};
 use crate::registry::{Registry, Role, Served};
 use crate::relay::Proxied;
@@ -155,13 +155,23 @@ const FIELDS: [(&str, &[&str]); 9] = [
 /// Endpoints).
 const ENDPOINTS_WARNING: &str = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 
-/// Puts all built-in kinds into the registry, each with what guards it. `since`: what the store has of them in their
+/// Puts all built-in kinds into the registry, each with what guards it. `since`: what their stores have of them in their
 /// present form.
-pub(crate) fn register(registry: &Registry, guards: &[Arc<dyn Guard>], since: Revision) {
+pub(crate) fn register(registry: &Registry, guards: &[Arc<dyn Guard>], since: &Since) {
     let view = events::view(&fields_of("events"));
     let made = builtin::kinds().iter().filter_map(|table| make(table, guards));
-    let made = made.chain([view]).map(|served| Arc::new(served.since(since)));
+    let made = made.chain([view]).map(|served| {
+        let since = since.of(&served.store_name);
+        Arc::new(served.since(since))
+    });
     registry.put_all(made);
+}
+
+/// Whether objects of a resource are stored under its own name, and not as those of another group.
+pub(crate) fn is_stored(group: &str, resource: &str) -> bool {
+    builtin::kinds()
+        .iter()
+        .any(|table| (table.group.as_str(), table.resource.as_str()) == (group, resource))
 }
 
 fn make(table: &'static builtin::BuiltinKind, guards: &[Arc<dyn Guard>]) -> Option<Served> {

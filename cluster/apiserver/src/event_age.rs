@@ -4,7 +4,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use cluster_store::{Object, Page, Range, StoreError};
+use cluster_store::{Object, Page, Range, Store, StoreError};
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -43,10 +43,18 @@ async fn sweep_once(server: &Weak<Inner>) -> Option<Duration> {
     Some(pause)
 }
 
-/// Deletes old Events; returns the pause before the next sweep.
+/// Deletes old Events; returns the pause before the next sweep. Those that lie in the main store from a time when Events had
+/// none of their own are read by nobody any more, and end like all others.
 async fn sweep(server: &Inner) -> Result<Duration, StoreError> {
-    let events = server.store.list(&Range::all("events"), Page::default()).await?;
-    let now = server.clock.now();
+    let mut next = AGE_MAX;
+    for store in server.store.with_former("events") {
+        next = next.min(sweep_store(&**store, server.clock.now()).await?);
+    }
+    Ok(next)
+}
+
+async fn sweep_store(store: &dyn Store, now: Timestamp) -> Result<Duration, StoreError> {
+    let events = store.list(&Range::all("events"), Page::default()).await?;
     let mut next = AGE_MAX;
     let mut swept = 0;
     for entry in events.entries {
@@ -59,7 +67,7 @@ async fn sweep(server: &Inner) -> Result<Duration, StoreError> {
             None if swept == SWEPT_AT_ONCE_MAX => return Ok(PAUSE_BETWEEN),
             None => {
                 swept += 1;
-                match server.store.delete(&entry.key, entry.revision).await {
+                match store.delete(&entry.key, entry.revision).await {
                     // It is gone, or has just been seen again.
                     Ok(_) | Err(StoreError::Missing { .. } | StoreError::Conflict { .. }) => {}
                     Err(error) => return Err(error),

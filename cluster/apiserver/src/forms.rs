@@ -2,8 +2,12 @@
 //! shortest form, empty fields as Go prints them. What is older is brought into it whenever it is read; nothing is rewritten
 //! for its own sake, so that a start costs no more with many objects than with few.
 
+use std::collections::BTreeMap;
+
 use cluster_store::{Entry, Key, Object, Revision, Store, StoreError};
 use serde_json::{Value, json};
+
+use crate::stores::Stores;
 
 /// Raised whenever an object as it was stored would be refused, or would count as changed, when it comes back.
 const FORM: u64 = 2;
@@ -11,8 +15,32 @@ const FORM: u64 = 2;
 const PLACE: &str = "orangery.dev/forms";
 const NAME: &str = "builtin";
 
-/// The revision from which on everything has the form. The first server of a version over a store sets it.
-pub(crate) async fn since(store: &dyn Store) -> Result<Revision, StoreError> {
+/// The revisions from which on everything has the form, of each store.
+#[derive(Default)]
+pub(crate) struct Since {
+    main: Revision,
+    apart: BTreeMap<String, Revision>,
+}
+
+impl Since {
+    /// The revision of a resource's store.
+    pub(crate) fn of(&self, resource: &str) -> Revision {
+        self.apart.get(resource).copied().unwrap_or(self.main)
+    }
+}
+
+/// What the first server of a version over each store has set.
+pub(crate) async fn since(stores: &Stores) -> Result<Since, StoreError> {
+    let mut apart = BTreeMap::new();
+    for (resource, store) in stores.apart() {
+        apart.insert(resource.to_owned(), marked(&**store).await?);
+    }
+    let main = marked(&**stores.main()).await?;
+    Ok(Since { main, apart })
+}
+
+/// The revision from which on everything in a store has the form. The first server of a version over it sets it.
+async fn marked(store: &dyn Store) -> Result<Revision, StoreError> {
     let key = Key::new(PLACE, None, NAME);
     loop {
         let written = match store.get(&key).await? {

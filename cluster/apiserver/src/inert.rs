@@ -90,7 +90,7 @@ mod tests {
     /// those that are not in the tables.
     fn unserved() -> BTreeMap<&'static str, Vec<&'static str>> {
         let registry = crate::registry::Registry::default();
-        crate::builtin::register(&registry, &[], cluster_store::Revision(0));
+        crate::builtin::register(&registry, &[], &crate::forms::Since::default());
         let mut groups = BTreeMap::from([
             (
                 "flowcontrol.apiserver.k8s.io",

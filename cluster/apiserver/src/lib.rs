@@ -81,6 +81,7 @@ mod server;
 mod services;
 mod signing_requests;
 mod status;
+mod stores;
 mod strategies;
 mod tables;
 mod tokens;

@@ -124,7 +124,8 @@ fn take(listing: Listing, filter: &Filter, wanted: usize, entries: &mut Vec<Entr
 }
 
 pub(crate) async fn not_older_than(context: &Context, revision: u64) -> Result<(), Status> {
-    let current = context.server.store.revision().await.map_err(store_status)?;
+    let resource = &context.served.store_name;
+    let current = context.server.store.revision(resource).await.map_err(store_status)?;
     if revision > current.0 {
         Err(too_large_version(revision, current.0))
     } else {

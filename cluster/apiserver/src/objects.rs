@@ -65,7 +65,7 @@ impl Reader {
     }
 }
 
-fn store_name(group: &str, resource: &str) -> String {
+pub(crate) fn store_name(group: &str, resource: &str) -> String {
     if group.is_empty() {
         resource.to_owned()
     } else {

@@ -130,7 +130,7 @@ async fn find_account(context: &Context, namespace: &str, name: &str) -> Result<
         namespace: key.namespace.clone(),
         name: Some(key.name.clone()),
     };
-    let from = store.revision().await.map_err(store_status)?;
+    let from = store.revision(&range.resource).await.map_err(store_status)?;
     let mut changes = store.watch(&range, from).await.map_err(store_status)?;
     // It may have come between the two.
     let found = store.get(&key).await.map_err(store_status)?;

@@ -1,5 +1,6 @@
 //! The server as a value: built, served, shut down. What a request goes through is in `pipeline`.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -28,14 +29,15 @@ use crate::fairness::Fairness;
 use crate::health::Readiness;
 use crate::kind::Kind;
 use crate::kubelets::{KubeletClient, Kubelets};
-use crate::measured::{Measured, StoreFigures};
+use crate::measured::StoreFigures;
 use crate::metrics::Metrics;
-use crate::objects::Extracts;
+use crate::objects::{Extracts, store_name};
 use crate::protection::Protection;
 use crate::registry::{Registry, Role, Served};
 use crate::relay::{Carried, PodPort, Pods};
 use crate::services::Addresses;
 use crate::status::Status;
+use crate::stores::Stores;
 use crate::{bootstrap, builtin, event_age, forms, others, pipeline};
 
 /// The Kubernetes version reported when the builder is not told another.
@@ -49,7 +51,7 @@ pub struct ApiServer(Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) name: String,
     pub(crate) git_version: String,
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Arc<Stores>,
     pub(crate) registry: Registry,
     pub(crate) clock: Clock,
     pub(crate) entropy: Entropy,
@@ -89,6 +91,7 @@ pub struct Builder {
     name: String,
     git_version: String,
     store: Option<Arc<dyn Store>>,
+    apart: BTreeMap<String, Arc<dyn Store>>,
     kinds: Vec<Arc<dyn Kind>>,
     builtin: bool,
     clock: Clock,
@@ -133,6 +136,7 @@ impl ApiServer {
             name: name.into(),
             git_version: DEFAULT_GIT_VERSION.to_owned(),
             store: None,
+            apart: BTreeMap::new(),
             kinds: Vec::new(),
             builtin: true,
             clock: Clock::real(),
@@ -228,6 +232,16 @@ impl Builder {
     #[must_use]
     pub fn shared_store(mut self, store: Arc<dyn Store>) -> Self {
         self.store = Some(store);
+        self
+    }
+
+    /// Keeps objects of a built-in resource in a store of its own; custom resources stay where all else is. Objects that the
+    /// main store has of it are not seen any more. (`--etcd-servers-overrides`)
+    #[must_use]
+    pub fn store_of(mut self, group: &str, resource: &str, store: Arc<dyn Store>) -> Self {
+        if builtin::is_stored(group, resource) {
+            self.apart.insert(store_name(group, resource), store);
+        }
         self
     }
 
@@ -380,12 +394,12 @@ impl Builder {
             .store
             .ok_or_else(|| Status::internal("an API server needs a store"))?;
         let store_figures = Arc::new(StoreFigures::default());
-        let store: Arc<dyn Store> = Arc::new(Measured::new(store, store_figures.clone()));
+        let store = Arc::new(Stores::new(store, self.apart, &store_figures));
         let registry = Registry::default();
         if self.builtin {
             let guards: Vec<_> = self.kinds.iter().flat_map(|kind| kind.guards()).collect();
-            let since = forms::since(&*store).await.map_err(store_status)?;
-            builtin::register(&registry, &guards, since);
+            let since = forms::since(&store).await.map_err(store_status)?;
+            builtin::register(&registry, &guards, &since);
         }
         for kind in self.kinds {
             registry.put(Arc::new(Served::new(kind, Role::Ordinary)));

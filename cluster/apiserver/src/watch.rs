@@ -136,7 +136,10 @@ async fn begin(context: &Context, options: &ListOptions, filter: &Filter) -> Res
     if options.send_initial_events != Some(true) {
         let from = match options.version {
             ReadVersion::NotOlderThan(revision) | ReadVersion::Exact(revision) => Revision(revision),
-            _ => context.server.store.revision().await.map_err(store_status)?,
+            _ => {
+                let resource = &context.served.store_name;
+                context.server.store.revision(resource).await.map_err(store_status)?
+            }
         };
         return Ok((Vec::new(), from));
     }
@@ -377,7 +380,7 @@ impl Watcher {
 
     /// Tells the client how far the store has come. Changes up to there that are ready go first.
     async fn progress(&mut self) {
-        let Ok(revision) = self.server.store.revision().await else {
+        let Ok(revision) = self.server.store.revision(&self.served.store_name).await else {
             return;
         };
         // Writes are visible to a watch as soon as they are to `revision`, so that nothing at or before it can

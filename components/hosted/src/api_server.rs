@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Service;
 use serde_json::{Value, json};
 
 use crate::component::{Component, HostedCluster, Image, Issued, MissingSecret, Place, Titles, titles};
-use crate::etcd::{CLIENT_PORT, ETCD_CLIENT_SERVICE};
+use crate::etcd::{CLIENT_PORT, Etcd};
 use crate::mount::Mounts;
 use crate::object::{
     HostedObject, Labels, from_scrape_targets, https_probe, namespaces_with, open_ports, to_service, typed,
@@ -155,7 +155,8 @@ pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Dep
         network::TO_PRIVATE_NETWORKS,
         &webhooks,
         &extensions,
-        &to_service(ETCD_CLIENT_SERVICE, CLIENT_PORT),
+        &to_service(Etcd::Main.client_service(), CLIENT_PORT),
+        &to_service(Etcd::Events.client_service(), CLIENT_PORT),
     ]);
     Ok(typed(json!({
         "metadata": {"name": API_SERVER, "namespace": cluster.namespace, "labels": LABELS.with_webhooks()},
@@ -247,7 +248,8 @@ fn args(cluster: &HostedCluster) -> Vec<String> {
         "--etcd-cafile=/srv/kubernetes/etcd/ca/bundle.crt".to_owned(),
         "--etcd-certfile=/srv/kubernetes/etcd/client/tls.crt".to_owned(),
         "--etcd-keyfile=/srv/kubernetes/etcd/client/tls.key".to_owned(),
-        format!("--etcd-servers=https://{ETCD_CLIENT_SERVICE}.{namespace}.svc:{CLIENT_PORT}"),
+        format!("--etcd-servers={}", Etcd::Main.url(namespace)),
+        format!("--etcd-servers-overrides={}", overrides(namespace)),
         "--event-ttl=1h".to_owned(),
         format!("--external-hostname={api_host}"),
         "--profiling=false".to_owned(),
@@ -266,6 +268,12 @@ fn args(cluster: &HostedCluster) -> Vec<String> {
         "--tls-cert-file=/srv/kubernetes/apiserver/tls.crt".to_owned(),
         "--tls-private-key-file=/srv/kubernetes/apiserver/tls.key".to_owned(),
     ]
+}
+
+/// Events have a store of their own, under both names by which they are known.
+fn overrides(namespace: &str) -> String {
+    let store = Etcd::Events.url(namespace);
+    format!("/events#{store},events.k8s.io/events#{store}")
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::object::{HostedObject, ObjectKind, Reference};
 use crate::secrets::{self, CA_CLIENT};
 use crate::shoot::Object;
 use crate::shoot_access_secret_name;
+use crate::table::ComponentId;
 
 /// One component of a shoot's control plane in its seed.
 pub trait Component: Sync {
@@ -20,6 +21,12 @@ pub trait Component: Sync {
 
     /// What users read about it: names of tasks.
     fn titles(&self) -> Titles;
+
+    /// The component whose steps deploy, await and destroy it too, at the same time; it has no steps of its own then, and
+    /// shares the other's place and titles.
+    fn joins(&self) -> Option<ComponentId> {
+        None
+    }
 
     /// Its image.
     fn image(&self) -> Image;
@@ -116,10 +123,19 @@ pub struct HostedCluster {
     pub api_host: String,
     /// DNS names of the API server's certificate beyond those of its Services.
     pub server_names: Vec<String>,
-    /// Size of etcd's volume, as a Kubernetes quantity.
-    pub etcd_storage: String,
+    /// Sizes of etcd's volumes.
+    pub etcd_storage: EtcdStorage,
     /// Whether its nodes are open to SSH.
     pub ssh_access: bool,
+}
+
+/// Sizes of etcd's volumes, as Kubernetes quantities. A volume that is there keeps the size it was made with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EtcdStorage {
+    /// Of the store of everything but Events.
+    pub main: String,
+    /// Of the store of Events.
+    pub events: String,
 }
 
 /// What has been made for one deployment of a component.
@@ -251,9 +267,9 @@ impl Workload {
 /// Where a flow deploys a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The store: before everything, and waited for.
+    /// The stores: before everything, and waited for.
     Etcd,
-    /// The API server: when the store serves, and waited for.
+    /// The API server: when the stores serve, and waited for.
     ApiServer,
     /// The resource manager: when the API server serves, and waited for.
     ResourceManager,

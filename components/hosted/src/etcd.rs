@@ -1,4 +1,7 @@
-//! The store behind a shoot's API server: one member, one volume. Names as etcd-druid v0.30 gives them.
+//! The stores behind a shoot's API server, each of one member with one volume: one of Events, one of all else. Events come in
+//! numbers, are worth little and are not backed up; apart, they cannot fill the store that a cluster cannot do without. Names
+//! as etcd-druid v0.30 gives them; what differs between the two as in gardener/gardener v1.150
+//! `pkg/gardenlet/operation/botanist/etcd.go` and `pkg/component/etcd/etcd`.
 
 use std::net::IpAddr;
 
@@ -8,39 +11,99 @@ use api_meta::names;
 use base_secrets::Wanted;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Service;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::component::{Component, HostedCluster, Image, Issued, MissingSecret, Place, Titles, Workload, titles};
 use crate::mount::Mounts;
 use crate::object::{HostedObject, Labels, from_scrape_targets, namespaces_with, open_ports, typed};
 use crate::secrets::{CA_ETCD, server, service_names};
+use crate::table::ComponentId;
 
-/// Name of the StatefulSet; its volume claim is `etcd-main-etcd-main-0`.
-pub const ETCD: &str = "etcd-main";
-/// Name of the Service that clients use.
-pub const ETCD_CLIENT_SERVICE: &str = "etcd-main-client";
-const PEER_SERVICE: &str = "etcd-main-peer";
-/// Port of that Service.
+/// Port of the Services that clients use.
 pub(crate) const CLIENT_PORT: u16 = 2379;
 const PEER_PORT: u16 = 2380;
 /// Port of the backup and restore program beside etcd.
 const BACKUP_PORT: u16 = 8080;
 
-const LABELS: Labels = Labels {
-    app: "etcd-statefulset",
-    role: Some("main"),
-    name: ETCD,
-};
+/// A store. Both have one authority, and one client certificate opens both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Etcd {
+    /// Of everything but Events.
+    Main,
+    /// Of Events.
+    Events,
+}
 
-/// etcd's certificate.
-pub(crate) const SERVER: &str = "etcd-server";
+impl Etcd {
+    /// Name of the StatefulSet, and of its volume: the claim is `etcd-main-etcd-main-0`.
+    const fn called(self) -> &'static str {
+        match self {
+            Self::Main => "etcd-main",
+            Self::Events => "etcd-events",
+        }
+    }
 
-/// The store.
-pub(crate) struct Etcd;
+    const fn role(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::Events => "events",
+        }
+    }
+
+    /// Name of the Service that clients use.
+    pub(crate) const fn client_service(self) -> &'static str {
+        match self {
+            Self::Main => "etcd-main-client",
+            Self::Events => "etcd-events-client",
+        }
+    }
+
+    const fn peer_service(self) -> &'static str {
+        match self {
+            Self::Main => "etcd-main-peer",
+            Self::Events => "etcd-events-peer",
+        }
+    }
+
+    /// Under which name its certificate is wanted.
+    pub(crate) const fn certificate(self) -> &'static str {
+        match self {
+            Self::Main => "etcd-server",
+            Self::Events => "etcd-server-events",
+        }
+    }
+
+    /// Where clients in the seed reach it.
+    pub(crate) fn url(self, namespace: &str) -> String {
+        format!("https://{}.{namespace}.svc:{CLIENT_PORT}", self.client_service())
+    }
+
+    fn storage(self, cluster: &HostedCluster) -> &str {
+        match self {
+            Self::Main => &cluster.etcd_storage.main,
+            Self::Events => &cluster.etcd_storage.events,
+        }
+    }
+
+    fn requests(self) -> Value {
+        match self {
+            Self::Main => json!({"cpu": "50m", "memory": "200Mi"}),
+            Self::Events => json!({"cpu": "30m", "memory": "150M"}),
+        }
+    }
+
+    fn labels(self) -> Labels {
+        Labels {
+            app: "etcd-statefulset",
+            role: Some(self.role()),
+            name: self.called(),
+        }
+    }
+}
 
 impl Component for Etcd {
     fn name(&self) -> &'static str {
-        ETCD
+        self.called()
     }
 
     fn titles(&self) -> Titles {
@@ -51,6 +114,10 @@ impl Component for Etcd {
             wait_destroyed: "Waiting until main and event etcd have been destroyed",
             ..titles!("main and events etcd", "etcd-main")
         }
+    }
+
+    fn joins(&self) -> Option<ComponentId> {
+        (*self == Self::Events).then_some(ComponentId::EtcdMain)
     }
 
     fn image(&self) -> Image {
@@ -66,27 +133,28 @@ impl Component for Etcd {
     }
 
     fn secrets(&self, cluster: &HostedCluster) -> Vec<Wanted> {
-        let mut dns_names: Vec<String> = service_names(ETCD_CLIENT_SERVICE, &cluster.namespace).into();
-        dns_names.push(format!("*.{PEER_SERVICE}.{}.svc", cluster.namespace));
+        let mut dns_names: Vec<String> = service_names(self.client_service(), &cluster.namespace).into();
+        dns_names.push(format!("*.{}.{}.svc", self.peer_service(), cluster.namespace));
         dns_names.push("localhost".to_owned());
-        let spec = server(ETCD, dns_names, vec![IpAddr::from([127, 0, 0, 1])]);
-        vec![Wanted::certificate(SERVER, CA_ETCD, spec)]
+        let spec = server(self.called(), dns_names, vec![IpAddr::from([127, 0, 0, 1])]);
+        vec![Wanted::certificate(self.certificate(), CA_ETCD, spec)]
     }
 
     fn objects(&self, cluster: &HostedCluster, issued: &Issued) -> Result<Vec<HostedObject>, MissingSecret> {
         Ok(vec![
-            client_service(&cluster.namespace).into(),
-            peer_service(&cluster.namespace).into(),
-            stateful_set(cluster, issued)?.into(),
+            client_service(*self, &cluster.namespace).into(),
+            peer_service(*self, &cluster.namespace).into(),
+            stateful_set(*self, cluster, issued)?.into(),
         ])
     }
 }
 
 /// For clients.
-pub(crate) fn client_service(namespace: &str) -> Service {
+fn client_service(etcd: Etcd, namespace: &str) -> Service {
+    let labels = etcd.labels();
     typed(json!({
         "metadata": {
-            "name": ETCD_CLIENT_SERVICE, "namespace": namespace, "labels": LABELS.all(),
+            "name": etcd.client_service(), "namespace": namespace, "labels": labels.all(),
             "annotations": {
                 from_scrape_targets(): open_ports(&[CLIENT_PORT, BACKUP_PORT]),
                 annotations::NAMESPACE_SELECTORS:
@@ -96,92 +164,105 @@ pub(crate) fn client_service(namespace: &str) -> Service {
         },
         "spec": {
             "type": "ClusterIP",
-            "selector": LABELS.selector(),
+            "selector": labels.selector(),
             "ports": [{"name": "client", "port": CLIENT_PORT, "targetPort": CLIENT_PORT, "protocol": "TCP"}],
         },
     }))
 }
 
 /// For members among each other; headless.
-pub(crate) fn peer_service(namespace: &str) -> Service {
+fn peer_service(etcd: Etcd, namespace: &str) -> Service {
+    let labels = etcd.labels();
     typed(json!({
-        "metadata": {"name": PEER_SERVICE, "namespace": namespace, "labels": LABELS.all()},
+        "metadata": {"name": etcd.peer_service(), "namespace": namespace, "labels": labels.all()},
         "spec": {
             "type": "ClusterIP",
             "clusterIP": "None",
             // Members must find each other before they are ready.
             "publishNotReadyAddresses": true,
-            "selector": LABELS.selector(),
+            "selector": labels.selector(),
             "ports": [{"name": "peer", "port": PEER_PORT, "targetPort": PEER_PORT, "protocol": "TCP"}],
         },
     }))
 }
 
 /// The member.
-pub(crate) fn stateful_set(cluster: &HostedCluster, issued: &Issued) -> Result<StatefulSet, MissingSecret> {
+fn stateful_set(etcd: Etcd, cluster: &HostedCluster, issued: &Issued) -> Result<StatefulSet, MissingSecret> {
+    let (name, labels) = (etcd.called(), etcd.labels());
     let mounts = Mounts(vec![
         ("etcd-ca", issued.bundle(CA_ETCD)?, "/var/etcd/ssl/ca"),
-        ("etcd-server-tls", issued.secret(SERVER)?, "/var/etcd/ssl/server"),
+        (
+            "etcd-server-tls",
+            issued.secret(etcd.certificate())?,
+            "/var/etcd/ssl/server",
+        ),
     ]);
-    let mut volume_mounts = mounts.volume_mounts();
-    volume_mounts.push(json!({"name": ETCD, "mountPath": "/var/etcd/data"}));
-    let pods = LABELS.of_pods(&[
+    let pods = labels.of_pods(&[
         network::TO_DNS,
         network::TO_PUBLIC_NETWORKS,
         network::TO_PRIVATE_NETWORKS,
         network::TO_RUNTIME_API_SERVER,
     ]);
     Ok(typed(json!({
-        "metadata": {"name": ETCD, "namespace": cluster.namespace, "labels": LABELS.all()},
+        "metadata": {"name": name, "namespace": cluster.namespace, "labels": labels.all()},
         "spec": {
             "replicas": issued.replicas,
-            "serviceName": PEER_SERVICE,
+            "serviceName": etcd.peer_service(),
             "podManagementPolicy": "Parallel",
             "updateStrategy": {"type": "RollingUpdate"},
-            "selector": {"matchLabels": LABELS.selector()},
+            "selector": {"matchLabels": labels.selector()},
             "template": {
                 "metadata": {"labels": pods, "annotations": mounts.annotations()},
                 "spec": {
                     "automountServiceAccountToken": false,
                     "priorityClassName": "gardener-system-500",
                     "terminationGracePeriodSeconds": 30,
-                    "containers": [{
-                        "name": "etcd",
-                        "image": issued.image,
-                        "imagePullPolicy": "IfNotPresent",
-                        "command": ["etcd"],
-                        "args": arguments(&cluster.namespace),
-                        "ports": [
-                            {"name": "client", "containerPort": CLIENT_PORT, "protocol": "TCP"},
-                            {"name": "peer", "containerPort": PEER_PORT, "protocol": "TCP"},
-                        ],
-                        "readinessProbe": {
-                            "httpGet": {"path": "/health", "port": 2381, "scheme": "HTTP"},
-                            "initialDelaySeconds": 5,
-                            "periodSeconds": 5,
-                            "failureThreshold": 5,
-                        },
-                        "resources": {"requests": {"cpu": "50m", "memory": "200Mi"}},
-                        "volumeMounts": volume_mounts,
-                    }],
+                    "containers": [container(etcd, cluster, issued, &mounts)],
                     "volumes": mounts.volumes(),
                 },
             },
             "volumeClaimTemplates": [{
-                "metadata": {"name": ETCD},
-                "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": cluster.etcd_storage}}},
+                "metadata": {"name": name},
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "resources": {"requests": {"storage": etcd.storage(cluster)}},
+                },
             }],
         },
     })))
 }
 
+fn container(etcd: Etcd, cluster: &HostedCluster, issued: &Issued, mounts: &Mounts<'_>) -> Value {
+    let mut volume_mounts = mounts.volume_mounts();
+    volume_mounts.push(json!({"name": etcd.called(), "mountPath": "/var/etcd/data"}));
+    json!({
+        "name": "etcd",
+        "image": issued.image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["etcd"],
+        "args": arguments(etcd, &cluster.namespace),
+        "ports": [
+            {"name": "client", "containerPort": CLIENT_PORT, "protocol": "TCP"},
+            {"name": "peer", "containerPort": PEER_PORT, "protocol": "TCP"},
+        ],
+        "readinessProbe": {
+            "httpGet": {"path": "/health", "port": 2381, "scheme": "HTTP"},
+            "initialDelaySeconds": 5,
+            "periodSeconds": 5,
+            "failureThreshold": 5,
+        },
+        "resources": {"requests": etcd.requests()},
+        "volumeMounts": volume_mounts,
+    })
+}
+
 /// What etcd is started with.
-fn arguments(namespace: &str) -> Vec<String> {
+fn arguments(etcd: Etcd, namespace: &str) -> Vec<String> {
     vec![
-        "--name=etcd-main-0".to_owned(),
+        format!("--name={}-0", etcd.called()),
         "--data-dir=/var/etcd/data/new.etcd".to_owned(),
         format!("--listen-client-urls=https://0.0.0.0:{CLIENT_PORT}"),
-        format!("--advertise-client-urls=https://{ETCD_CLIENT_SERVICE}.{namespace}.svc:{CLIENT_PORT}"),
+        format!("--advertise-client-urls={}", etcd.url(namespace)),
         "--listen-metrics-urls=http://0.0.0.0:2381".to_owned(),
         "--client-cert-auth=true".to_owned(),
         "--trusted-ca-file=/var/etcd/ssl/ca/bundle.crt".to_owned(),

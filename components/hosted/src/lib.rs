@@ -21,11 +21,10 @@ mod table;
 
 pub use api_server::API_SERVER;
 pub use component::{
-    Component, HostedCluster, Image, Issued, MissingSecret, Place, Power, ScaleFacts, ShootClient, Titles, Workload,
-    build,
+    Component, EtcdStorage, HostedCluster, Image, Issued, MissingSecret, Place, Power, ScaleFacts, ShootClient, Titles,
+    Workload, build,
 };
 pub use controller_manager::CONTROLLER_MANAGER;
-pub use etcd::{ETCD, ETCD_CLIENT_SERVICE};
 pub use inventory::{INVENTORY, inventory, obsolete, removal};
 pub use mount::Mounted;
 pub use object::{HostedObject, ObjectKind, Reference};

@@ -6,9 +6,10 @@ use std::time::Duration;
 use api_meta::names;
 use base_secrets::{CertificateSpec, Wanted};
 
+use crate::api_server;
 use crate::component::HostedCluster;
+use crate::etcd::Etcd;
 use crate::table::{ComponentId, existing};
-use crate::{api_server, etcd};
 
 /// Signs the API server's certificate.
 pub const CA: &str = "ca";
@@ -41,7 +42,7 @@ const GENERATED_FIRST: [&str; 16] = [
     CA_FRONT_PROXY,
     SERVICE_ACCOUNT_KEY,
     api_server::SERVER,
-    etcd::SERVER,
+    Etcd::Main.certificate(),
     api_server::ETCD_CLIENT,
     api_server::AGGREGATOR,
     GARDENLET,

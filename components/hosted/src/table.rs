@@ -27,10 +27,10 @@ macro_rules! components {
     };
 }
 
-// One line per component but machine-controller-manager, whose image no catalogue has a body for yet: its pods would stay
-// pending and the shoot unhealthy. In the order in which tasks and troubles are shown.
+// One line per component, in the order in which tasks and troubles are shown.
 components! {
-    Etcd: crate::etcd::Etcd,
+    EtcdMain: crate::etcd::Etcd::Main,
+    EtcdEvents: crate::etcd::Etcd::Events,
     ApiServer: crate::api_server::ApiServer,
     ControllerManager: crate::controller_manager::ControllerManager,
     Scheduler: crate::scheduler::Scheduler,
@@ -43,6 +43,22 @@ impl ComponentId {
     #[must_use]
     pub fn component(self) -> &'static dyn Component {
         component(self)
+    }
+
+    /// The components that flows have steps for: each but those that join another.
+    pub fn with_steps() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(|id| id.component().joins().is_none())
+    }
+
+    /// The component whose steps handle it: itself, or the one that it joins.
+    #[must_use]
+    pub fn leader(self) -> Self {
+        self.component().joins().unwrap_or(self)
+    }
+
+    /// The components that a step of this one handles: itself and those that join it, in the order of the table.
+    pub fn members(self) -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(move |id| id.leader() == self)
     }
 }
 

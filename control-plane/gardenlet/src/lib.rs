@@ -24,7 +24,10 @@ use base_controller::Recorder;
 use futures::FutureExt;
 use tokio_util::sync::CancellationToken;
 
-pub use config::{Addressing, CareSettings, Config, ETCD_STORAGE, GardenAccess, Images, SHOOTS_MAX, SYNC_PERIOD};
+pub use config::{
+    Addressing, CareSettings, Config, ETCD_EVENTS_STORAGE, ETCD_MAIN_STORAGE, GardenAccess, Images, SHOOTS_MAX,
+    SYNC_PERIOD,
+};
 pub use context::Clients;
 pub use seed::kinds_of_seed;
 

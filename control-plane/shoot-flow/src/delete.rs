@@ -49,14 +49,14 @@ fn foundation(flow: &mut Draft<'_>) {
 }
 
 fn bring_up(flow: &mut Draft<'_>) {
-    flow.deploy(ComponentId::Etcd)
+    flow.deploy(ComponentId::EtcdMain)
         .after([Single::InitializeSecrets, Single::DeployCloudProviderSecret]);
-    flow.ready(ComponentId::Etcd, ROLLOUT_TIMEOUT)
-        .after([deployed(ComponentId::Etcd)]);
+    flow.ready(ComponentId::EtcdMain, ROLLOUT_TIMEOUT)
+        .after([deployed(ComponentId::EtcdMain)]);
     flow.deploy(ComponentId::ApiServer).after([
         Single::InitializeSecrets.into(),
-        deployed(ComponentId::Etcd),
-        ready(ComponentId::Etcd),
+        deployed(ComponentId::EtcdMain),
+        ready(ComponentId::EtcdMain),
         Single::WaitApiServerService.into(),
     ]);
     flow.ready(ComponentId::ApiServer, ROLLOUT_TIMEOUT)
@@ -203,7 +203,7 @@ fn control_plane(flow: &mut Draft<'_>) {
         .after([gone(ComponentId::ApiServer)]);
     // Upstream leaves these to the namespace, which ends them all the same; here each component is deleted as it was
     // brought, so that one that outlives the namespace's end cannot be forgotten.
-    for id in ComponentId::ALL.iter().copied() {
+    for id in ComponentId::with_steps() {
         if matches!(component(id).place(), Place::ControlPlane { .. }) {
             flow.destroy(id).after([gone(ComponentId::ApiServer)]);
         }
@@ -232,14 +232,15 @@ fn rest(flow: &mut Draft<'_>) {
         .after([sync_point(CONTROL_PLANE_DOWN)]);
     flow.write(Single::DeleteReferencedResources)
         .after([sync_point(CONTROL_PLANE_DOWN)]);
-    flow.destroy(ComponentId::Etcd).after([sync_point(CONTROL_PLANE_DOWN)]);
-    flow.gone(ComponentId::Etcd, ROLLOUT_TIMEOUT)
-        .after([sync_point(CONTROL_PLANE_DOWN), destroyed(ComponentId::Etcd).into()]);
+    flow.destroy(ComponentId::EtcdMain)
+        .after([sync_point(CONTROL_PLANE_DOWN)]);
+    flow.gone(ComponentId::EtcdMain, ROLLOUT_TIMEOUT)
+        .after([sync_point(CONTROL_PLANE_DOWN), destroyed(ComponentId::EtcdMain).into()]);
     flow.write(Single::DeleteNamespace).after([
         sync_point(CONTROL_PLANE_DOWN),
         destroyed(Kind::InternalDnsRecord).into(),
         Single::DeleteReferencedResources.into(),
-        gone(ComponentId::Etcd).into(),
+        gone(ComponentId::EtcdMain).into(),
     ]);
     flow.wait(Single::WaitNamespaceDeleted, CLEAN_TIMEOUT)
         .after([Single::DeleteNamespace]);

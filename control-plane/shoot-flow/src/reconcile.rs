@@ -148,10 +148,10 @@ fn etcd(flow: &mut Draft<'_>) {
     flow.write(Single::DeployBackupEntry).after([group(NAMESPACES)]);
     flow.wait(Single::WaitBackupEntry, CLOUD_TIMEOUT)
         .after([Single::DeployBackupEntry]);
-    flow.deploy(ComponentId::Etcd).in_group(ETCD);
-    flow.ready(ComponentId::Etcd, ROLLOUT_TIMEOUT)
+    flow.deploy(ComponentId::EtcdMain).in_group(ETCD);
+    flow.ready(ComponentId::EtcdMain, ROLLOUT_TIMEOUT)
         .in_group(ETCD)
-        .after([deployed(ComponentId::Etcd)]);
+        .after([deployed(ComponentId::EtcdMain)]);
 }
 
 /// The extensions that an API server finds when it comes up. A hibernating cluster has them handled once it is gone.
@@ -200,7 +200,7 @@ fn control_plane(flow: &mut Draft<'_>) {
     flow.ready(Managed::ShootNamespaces, EXTENSION_TIMEOUT)
         .in_group(SHOOT_NAMESPACES)
         .after([deployed(Managed::ShootNamespaces)]);
-    for id in ComponentId::ALL.iter().copied() {
+    for id in ComponentId::with_steps() {
         let Place::ControlPlane {
             waits,
             needs_cloud_credentials,
@@ -256,7 +256,7 @@ fn nodes_setup(flow: &mut Draft<'_>) {
 }
 
 fn workers(flow: &mut Draft<'_>) {
-    for id in ComponentId::ALL.iter().copied() {
+    for id in ComponentId::with_steps() {
         if component(id).place() == Place::Machines {
             flow.deploy(id).in_group(MACHINE_CONTROLLERS);
         }

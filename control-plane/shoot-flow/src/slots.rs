@@ -76,11 +76,12 @@ impl ShootTask {
             // Written and waited for in one task.
             Step::Kind(Kind::InternalDnsRecord | Kind::ExternalDnsRecord, Verb::Wait) => Vec::new(),
             Step::Kind(kind, Verb::Wait) => vec![Must(Slot::Request(kind))],
-            Step::Component(ComponentId::ApiServer, Verb::Wait) => {
-                vec![Must(Slot::Secrets), Must(Slot::Written(ComponentId::ApiServer))]
-            }
             Step::Component(_, Verb::Deploy) => vec![Must(Slot::Secrets)],
-            Step::Component(id, Verb::Wait) => vec![Must(Slot::Written(id))],
+            Step::Component(id, Verb::Wait) => {
+                let written = id.members().map(|one| Must(Slot::Written(one)));
+                let connects = (id == ComponentId::ApiServer).then_some(Must(Slot::Secrets));
+                connects.into_iter().chain(written).collect()
+            }
             Step::Extensions(point, Verb::Wait) => vec![Must(Slot::Requests(point))],
             Step::Managed(Managed::ShootSystem, Verb::Deploy) => vec![May(Slot::Nodes)],
             Step::Managed(Managed::NodeAgent, Verb::Deploy) => vec![Must(Slot::Pools)],
@@ -105,7 +106,7 @@ impl ShootTask {
             Step::Kind(kind, Verb::Deploy) => vec![Slot::Request(kind)],
             Step::Kind(Kind::Infrastructure, Verb::Wait) => vec![Slot::Infrastructure, Slot::Nodes],
             Step::Kind(Kind::OperatingSystemConfig, Verb::Wait) => vec![Slot::Pools],
-            Step::Component(id, Verb::Deploy) => vec![Slot::Written(id)],
+            Step::Component(id, Verb::Deploy) => id.members().map(Slot::Written).collect(),
             Step::Extensions(point, Verb::Deploy) => vec![Slot::Requests(point)],
             Step::Managed(managed, Verb::Deploy) => vec![Slot::Applied(managed)],
             Step::Kind(_, Verb::Wait | Verb::Destroy | Verb::WaitDestroyed)

@@ -2,12 +2,18 @@
 //! repeats no write.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use cluster_node::{Endpoint, PodNetwork};
 use cluster_store::{Changes, Entry, Key, Listing, Object, Page, Range, Revision, Store, StoreError};
 use futures::StreamExt;
 use tokio::sync::watch;
+
+/// How long one attempt to reopen a connection waits for the etcd to come.
+const REOPEN_WITHIN: Duration = Duration::from_secs(60);
+/// The pause between two attempts.
+const REOPEN_PAUSE: Duration = Duration::from_secs(1);
 
 /// The store behind an address.
 pub(crate) struct EtcdClient {
@@ -59,6 +65,17 @@ impl EtcdClient {
     /// Whether a connection is open, and when that changes.
     pub(crate) fn connected_changes(&self) -> watch::Receiver<bool> {
         self.connection.open.subscribe()
+    }
+
+    /// Dials until a connection is open, for whoever must know that it is although nobody calls.
+    pub(crate) async fn reopen(&self) {
+        while !*self.connection.open.borrow() {
+            match self.network.dial_when_ready(&self.address, REOPEN_WITHIN).await {
+                Ok(Endpoint::Store(store)) => self.connection.set(store),
+                // What is dialled by an address refuses at once.
+                Ok(Endpoint::Http(_) | Endpoint::Bytes(_)) | Err(_) => tokio::time::sleep(REOPEN_PAUSE).await,
+            }
+        }
     }
 
     async fn connected(&self) -> Result<Arc<dyn Store>, StoreError> {

@@ -1,5 +1,7 @@
-//! The image `kube-apiserver`: an API server over the etcd of `--etcd-servers`, reachable under the names of its serving
-//! certificate for as long as its container runs.
+//! The image `kube-apiserver`: an API server over the etcds of `--etcd-servers` and `--etcd-servers-overrides`, reachable
+//! under the names of its serving certificate for as long as its container runs.
+
+mod etcds;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,11 +11,11 @@ use base_secrets::{Certificate, PrivateKey, PublicKey};
 use cluster_apiserver::{ApiServer, Authorities, TokenAuthority};
 use cluster_front::RegisteredServer;
 use cluster_node::{ContainerContext, Endpoint, Exit, image_tag};
-use cluster_store::Store;
 use ipnet::IpNet;
 
+use etcds::Etcds;
+
 use super::Host;
-use super::etcd_client::EtcdClient;
 use super::flags::{Flags, Library, Program};
 
 /// Its flags, and those that have an effect here.
@@ -27,6 +29,7 @@ pub(crate) const PROGRAM: Program = Program {
         "client-ca-file",
         "enable-bootstrap-token-auth",
         "etcd-servers",
+        "etcd-servers-overrides",
         "external-hostname",
         "secure-port",
         "service-account-issuer",
@@ -66,8 +69,6 @@ pub(crate) const PROGRAM: Program = Program {
         "tracing-config-file",
     ],
 };
-/// kube-apiserver's own patience with an etcd that does not answer (storage factory start-up, v1.35).
-const ETCD_WITHIN: Duration = Duration::from_secs(20);
 /// How long requests that are under way may take after the server was asked to stop.
 const DRAIN: Duration = Duration::from_secs(5);
 const DEFAULT_PORT: u16 = 6443;
@@ -83,9 +84,9 @@ pub async fn kube_apiserver(host: Arc<Host>, context: ContainerContext) -> Exit 
 async fn serve(host: &Host, context: &ContainerContext) -> Result<(), Exit> {
     let flags = PROGRAM.flags(context)?;
     let settings = Settings::read(&flags, context)?;
-    let etcd = connect(&flags, context).await?;
+    let etcds = Etcds::connect(&flags, context).await?;
     let port = flags.parsed("secure-port")?.unwrap_or(DEFAULT_PORT);
-    let server = build(host, &settings, context, etcd.clone(), port).await?;
+    let server = build(host, &settings, context, &etcds, port).await?;
     let _power = Power(server.clone());
     if let Some(started) = &host.api_server_started {
         started(&server);
@@ -100,16 +101,15 @@ async fn serve(host: &Host, context: &ContainerContext) -> Result<(), Exit> {
         .register(names, registered.map_err(|error| Exit::failed_by(&error))?)
         .map_err(|error| Exit::failed_by(&error))?;
 
-    let mut connected = etcd.connected_changes();
+    let mut connections = etcds.connections();
     loop {
-        context
-            .ready
-            .set(*connected.borrow_and_update() && server.readiness().is_ready());
+        let all_open = connections.all_open();
+        context.ready.set(all_open && server.readiness().is_ready());
         tokio::select! {
             biased;
             () = context.stop.cancelled() => break,
-            // The sender lives in `etcd`, which lives here.
-            _ = connected.changed() => {}
+            () = connections.changed() => {}
+            () = etcds.reopen(), if !all_open => {}
         }
     }
     context.ready.set(false);
@@ -195,29 +195,17 @@ impl Settings {
     }
 }
 
-/// Dials the first address of `--etcd-servers`, waiting for it as kube-apiserver does.
-async fn connect(flags: &Flags, context: &ContainerContext) -> Result<Arc<EtcdClient>, Exit> {
-    let servers = flags.required("etcd-servers")?;
-    let address = servers.split(',').next().unwrap_or(servers).to_owned();
-    let refused = |why: String| Exit::failed(format!("kube-apiserver: etcd {address}: {why}"));
-    match context.network.dial_when_ready(&address, ETCD_WITHIN).await {
-        Ok(Endpoint::Store(store)) => Ok(Arc::new(EtcdClient::new(context.network.clone(), address, store))),
-        Ok(Endpoint::Http(_) | Endpoint::Bytes(_)) => Err(refused("no etcd listens there".to_owned())),
-        Err(error) => Err(refused(Exit::failed_by(&error).message)),
-    }
-}
-
 async fn build(
     host: &Host,
     settings: &Settings,
     context: &ContainerContext,
-    etcd: Arc<dyn Store>,
+    etcds: &Etcds,
     port: u16,
 ) -> Result<ApiServer, Exit> {
     let namespace = context.pod.metadata.namespace.clone().unwrap_or_default();
     let version = context.container.image.as_deref().and_then(image_tag);
-    let mut builder = ApiServer::builder(namespace)
-        .shared_store(etcd)
+    let mut builder = etcds
+        .store(ApiServer::builder(namespace))
         .clock(context.clock.clone())
         .entropy(context.entropy.clone())
         .authorities(settings.authorities.clone())

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use base_secrets::BootstrapToken;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolumeClaim, Pod, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Node, PersistentVolumeClaim, Pod, Secret};
+use k8s_openapi::api::events::v1 as events_v1;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
@@ -38,43 +39,96 @@ async fn a_control_plane_is_refused_when_scaled_away_and_keeps_its_data_with_its
     maps.get("kept").await.unwrap();
 
     landscape.scale::<Deployment>("kube-apiserver", 0).await;
-    landscape.scale::<StatefulSet>("etcd-main", 0).await;
-    until(&landscape.api(), "etcd-main-0", |pod: Option<&Pod>| {
-        pod.is_none().then_some(())
-    })
-    .await;
-    let claims: Api<PersistentVolumeClaim> = landscape.api();
-    claims
-        .delete("etcd-main-etcd-main-0", &DeleteParams::default())
-        .await
-        .unwrap();
-    until(
-        &claims,
-        "etcd-main-etcd-main-0",
-        |claim: Option<&PersistentVolumeClaim>| claim.is_none().then_some(()),
-    )
-    .await;
-    landscape.scale::<StatefulSet>("etcd-main", 1).await;
+    empty(&landscape, "etcd-main").await;
     landscape.scale::<Deployment>("kube-apiserver", 1).await;
     landscape.available("kube-apiserver", 1).await;
     assert!(maps.get_opt("kept").await.unwrap().is_none());
 }
 
+/// Starts an etcd on a new volume.
+async fn empty(landscape: &Landscape, etcd: &str) {
+    landscape.scale::<StatefulSet>(etcd, 0).await;
+    until(&landscape.api(), &format!("{etcd}-0"), |pod: Option<&Pod>| {
+        pod.is_none().then_some(())
+    })
+    .await;
+    let (claims, claim): (Api<PersistentVolumeClaim>, _) = (landscape.api(), format!("{etcd}-{etcd}-0"));
+    claims.delete(&claim, &DeleteParams::default()).await.unwrap();
+    until(&claims, &claim, |claim: Option<&PersistentVolumeClaim>| {
+        claim.is_none().then_some(())
+    })
+    .await;
+    landscape.scale::<StatefulSet>(etcd, 1).await;
+}
+
+fn event(name: &str) -> Event {
+    let about = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "kept", "namespace": "default"});
+    let event = json!({"metadata": {"name": name}, "involvedObject": about, "reason": "Tested", "type": "Normal"});
+    serde_json::from_value(event).unwrap()
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_control_plane_is_unready_without_its_etcd_and_recovers_with_it() {
+async fn events_are_lost_with_the_volume_of_their_etcd_and_nothing_else_is() {
+    let landscape = Landscape::start().await;
+    landscape.control_plane().await;
+    let admin = landscape.admin();
+    let maps: Api<ConfigMap> = Api::namespaced(admin.clone(), "default");
+    let events: Api<Event> = Api::namespaced(admin.clone(), "default");
+    let renamed: Api<events_v1::Event> = Api::namespaced(admin, "default");
+    maps.create(&PostParams::default(), &config_map("kept")).await.unwrap();
+    events.create(&PostParams::default(), &event("lost")).await.unwrap();
+    assert_eq!(renamed.get("lost").await.unwrap().reason.as_deref(), Some("Tested"));
+
+    empty(&landscape, "etcd-events").await;
+    until(&landscape.api(), "etcd-events", |set: Option<&StatefulSet>| {
+        (set?.status.as_ref()?.ready_replicas == Some(1)).then_some(())
+    })
+    .await;
+    // A connection that nobody uses breaks unseen: the first request may still meet the old one.
+    events.get_opt("lost").await.ok();
+    landscape.available("kube-apiserver", 1).await;
+    maps.get("kept").await.unwrap();
+    assert!(events.get_opt("lost").await.unwrap().is_none());
+    assert!(renamed.get_opt("lost").await.unwrap().is_none());
+
+    // And the other way round: what is lost with the main store is no Event.
+    events.create(&PostParams::default(), &event("stays")).await.unwrap();
+    landscape.scale::<Deployment>("kube-apiserver", 0).await;
+    landscape.available("kube-apiserver", 0).await;
+    empty(&landscape, "etcd-main").await;
+    landscape.scale::<Deployment>("kube-apiserver", 1).await;
+    landscape.available("kube-apiserver", 1).await;
+    assert!(maps.get_opt("kept").await.unwrap().is_none());
+    events.get("stays").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_control_plane_is_unready_without_one_of_its_etcds_and_recovers_with_it() {
     let landscape = Landscape::start().await;
     landscape.control_plane().await;
     let maps: Api<ConfigMap> = Api::namespaced(landscape.admin(), "default");
+    let events: Api<Event> = Api::namespaced(landscape.admin(), "default");
     maps.create(&PostParams::default(), &config_map("kept")).await.unwrap();
-    landscape.scale::<StatefulSet>("etcd-main", 0).await;
-    until(&landscape.api(), "kube-apiserver", |deployment: Option<&Deployment>| {
-        (deployment?.status.as_ref()?.ready_replicas.unwrap_or(0) == 0).then_some(())
-    })
-    .await;
-    assert!(maps.get("kept").await.is_err());
-    landscape.scale::<StatefulSet>("etcd-main", 1).await;
-    landscape.available("kube-apiserver", 1).await;
-    maps.get("kept").await.unwrap();
+    events.create(&PostParams::default(), &event("kept")).await.unwrap();
+    for (etcd, maps_fail, events_fail) in [("etcd-main", true, false), ("etcd-events", false, true)] {
+        landscape.scale::<StatefulSet>(etcd, 0).await;
+        // A connection that nobody uses breaks unseen.
+        until(&landscape.api(), &format!("{etcd}-0"), |pod: Option<&Pod>| {
+            pod.is_none().then_some(())
+        })
+        .await;
+        assert_eq!(maps.get("kept").await.is_err(), maps_fail, "{etcd}");
+        assert_eq!(events.get("kept").await.is_err(), events_fail, "{etcd}");
+        until(&landscape.api(), "kube-apiserver", |deployment: Option<&Deployment>| {
+            (deployment?.status.as_ref()?.ready_replicas.unwrap_or(0) == 0).then_some(())
+        })
+        .await;
+        // Nobody asks for anything meanwhile.
+        landscape.scale::<StatefulSet>(etcd, 1).await;
+        landscape.available("kube-apiserver", 1).await;
+        maps.get("kept").await.unwrap();
+        events.get("kept").await.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]

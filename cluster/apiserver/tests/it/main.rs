@@ -27,5 +27,6 @@ mod protobuf;
 mod server;
 mod services;
 mod shapes;
+mod stores;
 mod turns;
 mod watching;

@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 use base_secrets::{Content, Wanted};
 use components_hosted::secrets::{cluster_secrets, wanted_secrets};
 use components_hosted::{
-    Component, ComponentId, HostedCluster, HostedObject, INVENTORY, Image, Issued, Mounted, ObjectKind, Place, Power,
-    Reference, ScaleFacts, Workload, build, existing, inventory, obsolete, removal, shoot_access_secret_name,
+    Component, ComponentId, EtcdStorage, HostedCluster, HostedObject, INVENTORY, Image, Issued, Mounted, ObjectKind,
+    Place, Power, Reference, ScaleFacts, Workload, build, existing, inventory, obsolete, removal,
+    shoot_access_secret_name,
 };
 use serde_json::Value;
 
@@ -29,7 +30,10 @@ fn cluster() -> HostedCluster {
         node_mask_size: Some(24),
         api_host: "api.moon.dev.internal.example".into(),
         server_names: vec!["api.moon.dev.internal.example".into(), "api.moon.example".into()],
-        etcd_storage: "10Gi".into(),
+        etcd_storage: EtcdStorage {
+            main: "10Gi".into(),
+            events: "4Gi".into(),
+        },
         ssh_access: true,
     }
 }
@@ -400,7 +404,7 @@ fn content(content: &Content) -> String {
 #[test]
 fn users_read_about_components_as_listed() {
     let mut text = String::new();
-    for component in all() {
+    for component in ComponentId::with_steps().map(ComponentId::component) {
         let titles = component.titles();
         let early = component.early_objects(&cluster());
         assert_eq!(titles.early.is_some(), !early.is_empty(), "{}", component.name());
@@ -464,7 +468,7 @@ fn an_object_that_is_no_longer_made_is_obsolete() {
 
 #[test]
 fn an_inventory_that_cannot_be_read_deletes_nothing() {
-    let wanted = built(ComponentId::Etcd.component(), &cluster(), Power::Awake);
+    let wanted = built(ComponentId::EtcdMain.component(), &cluster(), Power::Awake);
     for list in [
         "",
         ",",
@@ -490,7 +494,7 @@ fn removal_deletes_unlisted_objects_first_and_early_ones_never() {
     };
     let present = listing("Service/old,Service/etcd-main-client");
     assert_eq!(
-        of(ComponentId::Etcd, Some(&present)),
+        of(ComponentId::EtcdMain, Some(&present)),
         [
             "Service/old",
             "StatefulSet/etcd-main",

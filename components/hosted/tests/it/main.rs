@@ -2,6 +2,7 @@
 
 mod hosted;
 mod shoot;
+mod steps;
 
 use std::path::PathBuf;
 

@@ -196,7 +196,7 @@ fn tasks_of(kind: &str, name: &str) -> Vec<&'static str> {
         ("Deployment" | "StatefulSet", name) => {
             let named = ComponentId::ALL.iter().filter(|id| id.component().name() == name);
             let waits = named
-                .flat_map(|id| verbs.map(|verb| Step::Component(*id, verb)))
+                .flat_map(|id| verbs.map(|verb| Step::Component(id.leader(), verb)))
                 .collect();
             // Scaled to zero one after the other by this one.
             [waits, single(Single::HibernateControlPlane)].concat()
@@ -372,4 +372,16 @@ fn of_operation(facts: &Facts) -> Option<Blocker> {
         command: is_given_up(facts).then(|| retry(facts)),
         ..Blocker::new(cause, gardenlet(facts))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_etcds_are_waited_for_by_the_same_tasks() {
+        let tasks = tasks_of("StatefulSet", "etcd-events");
+        assert_eq!(tasks, tasks_of("StatefulSet", "etcd-main"));
+        assert!(tasks.contains(&"Waiting until main and event ETCDs have been reconciled"));
+    }
 }

@@ -3,7 +3,7 @@
 
 use api_core::v1beta1 as core;
 use api_meta::{ErrorCode, Fault, names};
-use components_hosted::HostedCluster;
+use components_hosted::{EtcdStorage, HostedCluster};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::required::ShootExtension;
@@ -147,9 +147,9 @@ impl ValidatedShoot {
         !self.workerless && access.is_none_or(|access| access.enabled)
     }
 
-    /// The same for hosted components, which know nothing else of it. `etcd_storage`: size of etcd's volume.
+    /// The same for hosted components, which know nothing else of it. `etcd_storage`: sizes of etcd's volumes.
     #[must_use]
-    pub(crate) fn hosted(&self, etcd_storage: &str) -> HostedCluster {
+    pub(crate) fn hosted(&self, etcd_storage: &EtcdStorage) -> HostedCluster {
         let controller_manager = self.spec.kubernetes.kube_controller_manager.as_ref();
         let node_mask_size = controller_manager.and_then(|own| own.node_cidr_mask_size);
         let domains = [&self.internal_domain, &self.external_domain];

@@ -8,7 +8,7 @@ use base_flow::Flow;
 use components_hosted::ComponentId;
 use control_plane_shoot_flow::{
     DeletionFacts, ExtensionTimeouts, ExtensionVerb, Goal, HibernationFacts, Kind, Managed, Point, ShootFacts,
-    ShootFlowError, ShootTask, Single, Step, Verb, Way, shoot_flow,
+    ShootFlowError, ShootTask, Single, Slot, Step, Verb, Way, shoot_flow,
 };
 
 const STANDARD: ShootFacts = ShootFacts {
@@ -185,7 +185,7 @@ const INDEPENDENT: &[(Step, Step)] = &[
     ),
     (
         Step::Kind(Kind::Infrastructure, Verb::Wait),
-        Step::Component(ComponentId::Etcd, Verb::Deploy),
+        Step::Component(ComponentId::EtcdMain, Verb::Deploy),
     ),
     (
         Step::Kind(Kind::Infrastructure, Verb::Wait),
@@ -241,6 +241,16 @@ fn every_single_step_is_used_and_every_task_is_bounded() {
         let used = flows.iter().flat_map(Flow::steps).any(|task| task.task().step == step);
         assert!(used, "{single:?} is in no flow");
     }
+    for id in ComponentId::ALL {
+        let written = Slot::Written(*id);
+        let deploys = flows[0].steps().filter(|task| task.task().gives().contains(&written));
+        let steps: Vec<Step> = deploys.map(|task| task.task().step).collect();
+        assert_eq!(
+            steps,
+            [Step::Component(id.leader(), Verb::Deploy)],
+            "one step deploys {id:?}"
+        );
+    }
     for step in flows.iter().flat_map(Flow::steps) {
         let settings = step.settings();
         assert!(settings.timeout.is_some(), "{:?} has no time-out", step.task());
@@ -263,7 +273,7 @@ fn every_subject_is_deployed_by_a_reconciliation_and_destroyed_by_a_deletion() {
         expect(&reconcile, Step::Kind(kind, Verb::Deploy));
         expect(&delete, Step::Kind(kind, Verb::Destroy));
     }
-    for id in ComponentId::ALL.iter().copied() {
+    for id in ComponentId::with_steps() {
         expect(&reconcile, Step::Component(id, Verb::Deploy));
         expect(&delete, Step::Component(id, Verb::Destroy));
     }

@@ -11,7 +11,7 @@ use cluster_front::Front;
 use cluster_node::NodeOptions;
 use cluster_store::MemoryStore;
 use components_hosted::secrets::{CA, CA_CLIENT, CA_ETCD, CA_FRONT_PROXY, CA_KUBELET, SERVICE_ACCOUNT_KEY};
-use components_hosted::{ComponentId, HostedCluster, HostedObject, Image, Issued, Mounted, build};
+use components_hosted::{ComponentId, EtcdStorage, HostedCluster, HostedObject, Image, Issued, Mounted, build};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Pod, Secret};
@@ -28,6 +28,14 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::{Host, catalogue};
 
+/// Those that run without what a gardenlet adds.
+const COMPONENTS: [ComponentId; 5] = [
+    ComponentId::EtcdMain,
+    ComponentId::EtcdEvents,
+    ComponentId::ApiServer,
+    ComponentId::ControllerManager,
+    ComponentId::Scheduler,
+];
 const NAMESPACE: &str = "cp";
 const SERVER: &str = "api.cp.internal";
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -211,9 +219,6 @@ impl Landscape {
             issued.secrets.insert(authority.to_owned(), client_authority.clone());
         }
         issued.secrets.insert(SERVICE_ACCOUNT_KEY.to_owned(), signing);
-        for certificate in ["etcd-server", "etcd-client", "kube-apiserver", "kube-aggregator"] {
-            issued.secrets.insert(certificate.to_owned(), tls.clone());
-        }
         let cluster = HostedCluster {
             namespace: NAMESPACE.to_owned(),
             version: "1.34.2".to_owned(),
@@ -221,19 +226,20 @@ impl Landscape {
             services: vec!["10.0.0.0/16".to_owned()],
             node_mask_size: Some(24),
             api_host: SERVER.to_owned(),
-            etcd_storage: "1Gi".to_owned(),
+            etcd_storage: EtcdStorage {
+                main: "1Gi".to_owned(),
+                events: "1Gi".to_owned(),
+            },
             ..HostedCluster::default()
         };
+        for certificate in COMPONENTS.iter().flat_map(|id| id.component().secrets(&cluster)) {
+            issued.secrets.insert(certificate.name, tls.clone());
+        }
         self.components(&cluster, issued).await;
     }
 
     async fn components(&self, cluster: &HostedCluster, mut issued: Issued) {
-        for id in [
-            ComponentId::Etcd,
-            ComponentId::ApiServer,
-            ComponentId::ControllerManager,
-            ComponentId::Scheduler,
-        ] {
+        for id in COMPONENTS {
             let component = id.component();
             issued.kubeconfig = match component.client() {
                 Some(_) => Some(self.kubeconfig_secret(component.name()).await),

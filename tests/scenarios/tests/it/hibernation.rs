@@ -84,12 +84,20 @@ async fn a_shoot_keeps_its_data_in_hibernation_and_nothing_of_it_runs() {
         .await
         .unwrap();
     let claims = Api::<PersistentVolumeClaim>::namespaced(scene.world.seed.clone(), TECHNICAL_ID);
-    let before = claims.list(&ListParams::default()).await.unwrap().items.len();
+    let volumes = async || {
+        let all = claims.list(&ListParams::default()).await.unwrap().items;
+        all.into_iter()
+            .map(|claim| (claim.name_any(), claim.spec.unwrap().volume_name))
+            .collect::<Vec<_>>()
+    };
+    let before = volumes().await;
+    let names: Vec<&str> = before.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["etcd-events-etcd-events-0", "etcd-main-etcd-main-0"]);
 
     wish(&scene, true).await;
     let asleep = scene.succeeded().await;
     assert_asleep(&scene, &asleep).await;
-    assert_eq!(claims.list(&ListParams::default()).await.unwrap().items.len(), before);
+    assert_eq!(volumes().await, before);
     let conditions = asleep.status.unwrap().conditions;
     assert!(
         conditions.iter().all(|one| one.status.to_string() == "True"),

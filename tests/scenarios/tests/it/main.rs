@@ -8,6 +8,7 @@ mod charts;
 mod control_plane_webhook;
 mod domains;
 mod drift;
+mod etcd_events;
 mod examples;
 mod extension_hints;
 mod failing_together;

@@ -371,6 +371,7 @@ async fn settled(world: &World) {
         "deny-all",
         "allow-to-dns",
         "ingress-to-kube-apiserver-tcp-443",
+        "ingress-to-etcd-events-client-tcp-2379",
         "ingress-to-etcd-main-client-tcp-2379",
     ] {
         wait(&policies, name, |policy| policy.map(drop)).await;

@@ -60,10 +60,17 @@ pub(crate) async fn deploy(op: &Operation, secrets: &ShootSecrets, id: Component
         Some(client) => Some(deploy_kubeconfig(op, secrets, component.name(), &client).await?),
         None => None,
     };
-    let present = present(op, component).await?;
+    let present = self::present(op, component).await?;
     let facts = ScaleFacts {
         power: op.power,
-        present: present.as_ref().map(|present| present.replicas),
+        present: match &present {
+            Some(present) => Some(present.replicas),
+            // It is new in a shoot that is there, and runs as what it works beside.
+            None if id.leader() != id => self::present(op, id.leader().component())
+                .await?
+                .map(|one| one.replicas),
+            None => None,
+        },
         highly_available: false,
         migrating: false,
     };

@@ -1,6 +1,6 @@
 //! Hibernation of a control plane (gardener/gardener v1.150 `pkg/gardenlet/operation/botanist/controlplane.go`,
 //! `HibernateControlPlane`): first the cluster is seen to be empty of machines, then its components are scaled to zero,
-//! those first that work by the API server, then that one, then its store. Data and volumes stay.
+//! those first that work by the API server, then that one, then its stores. Data and volumes stay.
 
 use api_meta::{Fault, Subject};
 use base_client::{delete, list, wait_until_none};
@@ -90,10 +90,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn etcd_goes_to_sleep_last_and_the_api_server_before_it() {
+    fn both_etcds_go_to_sleep_last_and_the_api_server_before_them() {
         let all: Vec<ComponentId> = order().collect();
-        assert_eq!(all.last(), Some(&ComponentId::Etcd));
-        assert_eq!(all[all.len() - 2], ComponentId::ApiServer);
+        let last = [ComponentId::ApiServer, ComponentId::EtcdMain, ComponentId::EtcdEvents];
+        assert!(all.ends_with(&last), "{all:?}");
         assert_eq!(all.len(), ComponentId::ALL.len(), "nothing stays awake");
     }
 }

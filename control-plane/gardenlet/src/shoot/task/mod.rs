@@ -27,7 +27,7 @@ use base_flow_run::TaskContext;
 use components_hosted::ComponentId;
 use control_plane_shoot_flow::{Kind, Managed, Point, ShootTask, Single, Step, Verb, Way};
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, join_all};
 use tokio::time::Instant;
 
 use container_runtime::Which;
@@ -203,17 +203,33 @@ async fn execute_component(
     until: Option<Instant>,
 ) -> Result<(), Fault> {
     match verb {
-        Verb::Deploy => given.give_written(id, component::deploy(op, &given.secrets()?, id).await?),
+        Verb::Deploy => {
+            let secrets = given.secrets()?;
+            let deploy = async |one| given.give_written(one, component::deploy(op, &secrets, one).await?);
+            of_members(id, deploy).await
+        }
         Verb::Wait => {
-            component::wait(op, id, given.written(id)?, until).await?;
+            of_members(id, async |one| {
+                component::wait(op, one, given.written(one)?, until).await
+            })
+            .await?;
             match id {
                 ComponentId::ApiServer => api_server::wait_ready(op, &given.secrets()?, until).await,
                 _ => Ok(()),
             }
         }
-        Verb::Destroy => component::destroy(op, id).await,
-        Verb::WaitDestroyed => component::wait_destroyed(op, id, until).await,
+        Verb::Destroy => of_members(id, async |one| component::destroy(op, one).await).await,
+        Verb::WaitDestroyed => of_members(id, async |one| component::wait_destroyed(op, one, until).await).await,
     }
+}
+
+/// Works on all components that a step handles, at the same time: none is held back by another that fails. The error is that
+/// of the first in the order of the table.
+async fn of_members<F>(id: ComponentId, work: impl Fn(ComponentId) -> F) -> Result<(), Fault>
+where
+    F: Future<Output = Result<(), Fault>>,
+{
+    join_all(id.members().map(work)).await.into_iter().collect()
 }
 
 async fn execute_extensions(
