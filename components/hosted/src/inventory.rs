@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::component::{Component, HostedCluster, Issued, MissingSecret, build};
-use crate::object::{HostedObject, Reference};
+use crate::object::{HostedObject, MANAGED_BY, MANAGER, NAME, Reference};
 
 /// The annotation: `KIND/NAME` of every other object of the component, separated by commas, in the order of application.
 /// Ours. A component that is its workload alone has none.
@@ -49,9 +49,30 @@ pub fn obsolete(present: Option<&Annotations>, wanted: &[HostedObject]) -> Vec<R
         .collect()
 }
 
-/// What goes with a component, in the order of deletion: first what only its `present` workload's annotations list, so that
-/// no interruption leaves it unlisted, then the workload, then its other objects, the last applied first. Early objects are
-/// not among them: a later step deletes those.
+/// Whether an object with these labels was made for the component. What an annotation lists and has not these labels is
+/// somebody else's, whatever the annotation says: those who may change the workload, as webhooks of extensions may, could
+/// otherwise have any object of the namespace deleted.
+#[must_use]
+pub fn bears_labels_of(component: &dyn Component, labels: Option<&BTreeMap<String, String>>) -> bool {
+    let has = |key: &str, value: &str| {
+        labels
+            .and_then(|labels| labels.get(key))
+            .is_some_and(|label| label == value)
+    };
+    has(NAME, component.name()) && has(MANAGED_BY, MANAGER)
+}
+
+/// What goes with a component, in the order of deletion. Early objects are not among it: a later step deletes those.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// What only the present workload's annotations list: first, so that no interruption leaves it unlisted. To be deleted
+    /// only where [`bears_labels_of`] finds it to be the component's.
+    pub listed: Vec<Reference>,
+    /// The workload, then its other objects, the last applied first.
+    pub built: Vec<Reference>,
+}
+
+/// What goes with a component whose `present` workload has these annotations.
 ///
 /// # Errors
 /// When the component mounts a Secret that no table names; the tests hold that none does.
@@ -59,11 +80,12 @@ pub fn removal(
     component: &dyn Component,
     cluster: &HostedCluster,
     present: Option<&Annotations>,
-) -> Result<Vec<Reference>, MissingSecret> {
+) -> Result<Removal, MissingSecret> {
     let wanted = build(component, cluster, &Issued::imagined(component, cluster))?;
-    let mut all = obsolete(present, &wanted);
-    all.extend(wanted.iter().rev().map(HostedObject::reference));
-    Ok(all)
+    Ok(Removal {
+        listed: obsolete(present, &wanted),
+        built: wanted.iter().rev().map(HostedObject::reference).collect(),
+    })
 }
 
 /// Writes the annotation onto `workload`, with the references of everything else.

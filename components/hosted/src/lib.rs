@@ -25,7 +25,7 @@ pub use component::{
     Workload, build,
 };
 pub use controller_manager::CONTROLLER_MANAGER;
-pub use inventory::{INVENTORY, inventory, obsolete, removal};
+pub use inventory::{INVENTORY, Removal, bears_labels_of, inventory, obsolete, removal};
 pub use mount::Mounted;
 pub use object::{HostedObject, ObjectKind, Reference};
 pub use resource_manager::RESOURCE_MANAGER;

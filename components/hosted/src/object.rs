@@ -150,6 +150,13 @@ pub(crate) struct Labels {
     pub(crate) name: &'static str,
 }
 
+/// Label: the component that an object belongs to.
+pub(crate) const NAME: &str = "app.kubernetes.io/name";
+/// Label: who made an object.
+pub(crate) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// Who made the objects of components.
+pub(crate) const MANAGER: &str = "gardenlet";
+
 impl Labels {
     /// What selectors match: never changes once deployed.
     pub(crate) fn selector(&self) -> Value {
@@ -166,9 +173,9 @@ impl Labels {
             _ => Map::new(),
         };
         labels.insert("gardener.cloud/role".into(), "controlplane".into());
-        labels.insert("app.kubernetes.io/name".into(), self.name.into());
+        labels.insert(NAME.into(), self.name.into());
         labels.insert("app.kubernetes.io/part-of".into(), "shoot-control-plane".into());
-        labels.insert("app.kubernetes.io/managed-by".into(), "gardenlet".into());
+        labels.insert(MANAGED_BY.into(), MANAGER.into());
         Value::Object(labels)
     }
 

@@ -7,8 +7,8 @@ use base_secrets::{Content, Wanted};
 use components_hosted::secrets::{cluster_secrets, wanted_secrets};
 use components_hosted::{
     Component, ComponentId, EtcdStorage, HostedCluster, HostedObject, INVENTORY, Image, Issued, Mounted, ObjectKind,
-    Place, Power, Reference, ScaleFacts, Workload, build, existing, inventory, obsolete, removal,
-    shoot_access_secret_name,
+    Place, Power, Reference, Removal, ScaleFacts, Workload, bears_labels_of, build, existing, inventory, obsolete,
+    removal, shoot_access_secret_name,
 };
 use serde_json::Value;
 
@@ -256,17 +256,16 @@ fn every_component_consists_of_objects_of_its_namespace_its_workload_last() {
         assert_eq!(references.len(), all.len(), "{}: one object twice", component.name());
         for object in &all {
             let metadata = object.metadata();
-            let name = metadata
-                .labels
-                .as_ref()
-                .and_then(|labels| labels.get("app.kubernetes.io/name"));
             assert_eq!(metadata.namespace.as_deref(), Some("shoot--dev--moon"));
-            assert_eq!(
-                name.map(String::as_str),
-                Some(component.name()),
-                "{}",
-                object.reference()
-            );
+            for id in ComponentId::ALL {
+                let bears = bears_labels_of(id.component(), metadata.labels.as_ref());
+                assert_eq!(
+                    bears,
+                    id.component().name() == component.name(),
+                    "{}",
+                    object.reference()
+                );
+            }
         }
         let listed: BTreeSet<Reference> = inventory(objects[objects.len() - 1].metadata().annotations.as_ref())
             .into_iter()
@@ -489,8 +488,8 @@ fn an_inventory_that_cannot_be_read_deletes_nothing() {
 #[test]
 fn removal_deletes_unlisted_objects_first_and_early_ones_never() {
     let of = |id: ComponentId, present: Option<&BTreeMap<String, String>>| -> Vec<String> {
-        let all = removal(id.component(), &cluster(), present).unwrap();
-        all.iter().map(ToString::to_string).collect()
+        let Removal { listed, built } = removal(id.component(), &cluster(), present).unwrap();
+        listed.iter().chain(&built).map(ToString::to_string).collect()
     };
     let present = listing("Service/old,Service/etcd-main-client");
     assert_eq!(

@@ -1,11 +1,12 @@
-//! What is deleted inside a Shoot that belongs to the landscape comes back.
+//! What is deleted of a Shoot that belongs to the landscape comes back, and what is somebody else's stays.
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
-use tests_scenarios::wait;
+use tests_scenarios::{TECHNICAL_ID, merge, wait};
 
 use crate::scene::Scene;
 
@@ -43,5 +44,44 @@ async fn the_owners_access_and_the_shoots_information_come_back_when_they_are_de
     })
     .await;
     assert!(back.is_some() && told.is_some());
+    scene.end().await;
+}
+
+/// The list of what a component consists of stands on its Deployment, which webhooks of extensions may change.
+#[tokio::test(start_paused = true)]
+async fn of_what_a_component_is_said_to_consist_of_only_its_own_is_deleted() {
+    const INVENTORY: &str = "hosted.orangery.dev/inventory";
+    let scene = Scene::start().await;
+    scene.created(|_| {}).await;
+    let accounts: Api<ServiceAccount> = Api::namespaced(scene.world.seed.clone(), TECHNICAL_ID);
+    let account = |name: &str, component: &str| {
+        serde_json::from_value(json!({"metadata": {"name": name, "labels": {
+            "app.kubernetes.io/name": component, "app.kubernetes.io/managed-by": "gardenlet",
+        }}}))
+        .unwrap()
+    };
+    for (name, component) in [
+        ("of-an-older-version", "kube-scheduler"),
+        ("of-an-extension", "my-extension"),
+    ] {
+        let account: ServiceAccount = account(name, component);
+        accounts.create(&PostParams::default(), &account).await.unwrap();
+    }
+    let deployments: Api<Deployment> = Api::namespaced(scene.world.seed.clone(), TECHNICAL_ID);
+    let before = deployments.get("kube-scheduler").await.unwrap();
+    let listed = before.annotations().get(INVENTORY).cloned().unwrap_or_default();
+    let more = format!("ServiceAccount/of-an-older-version,ServiceAccount/of-an-extension,{listed}");
+    let more = more.trim_end_matches(',');
+    let patch = json!({"metadata": {"annotations": {INVENTORY: more}}});
+    merge(&deployments, "kube-scheduler", &patch).await;
+
+    let reconcile = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
+    scene.change(reconcile).await;
+    wait(&accounts, "of-an-older-version", |account| {
+        account.is_none().then_some(())
+    })
+    .await;
+    scene.succeeded().await;
+    assert!(accounts.get("of-an-extension").await.is_ok());
     scene.end().await;
 }

@@ -2,20 +2,22 @@
 //! an earlier version of it stands in `components-hosted`.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 use api_meta::Fault;
 use base_client::{apply, delete, delete_and_wait, fault_of, get, is_missing, list};
 use base_controller::Cache;
 use components_hosted::{
-    Component, ComponentId, HostedObject, Image, Issued, ObjectKind, Power, Reference, ScaleFacts, Workload, build,
-    component, obsolete, removal, shoot_access_secret_name,
+    Component, ComponentId, HostedObject, Image, Issued, ObjectKind, Power, Reference, Removal, ScaleFacts, Workload,
+    bears_labels_of, build, component, obsolete, removal, shoot_access_secret_name,
 };
 use control_plane_readiness::{Replicated, not_at_zero, not_rolled_out};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret, Service, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
-use kube::ResourceExt;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -84,7 +86,7 @@ pub(crate) async fn deploy(op: &Operation, secrets: &ShootSecrets, id: Component
     }
     // Before the workload is written: it lists what there was, and would no longer if we were killed in between.
     for reference in obsolete(present.as_ref().map(|present| &present.annotations), &objects) {
-        delete_object(op, &reference).await?;
+        delete_listed(op, component, &reference).await?;
     }
     apply_object(op, workload).await
 }
@@ -145,6 +147,42 @@ pub(crate) async fn delete_object(op: &Operation, reference: &Reference) -> Resu
     }
 }
 
+/// Requests the deletion of an object that only an annotation on a component's workload names, if it was made for that
+/// component.
+async fn delete_listed(op: &Operation, component: &dyn Component, reference: &Reference) -> Result<(), Fault> {
+    let name = &reference.name;
+    match reference.kind {
+        ObjectKind::Deployment => delete_own(&op.here::<Deployment>(), name, component).await,
+        ObjectKind::StatefulSet => delete_own(&op.here::<StatefulSet>(), name, component).await,
+        ObjectKind::Service => delete_own(&op.here::<Service>(), name, component).await,
+        ObjectKind::ServiceAccount => delete_own(&op.here::<ServiceAccount>(), name, component).await,
+        ObjectKind::Role => delete_own(&op.here::<Role>(), name, component).await,
+        ObjectKind::RoleBinding => delete_own(&op.here::<RoleBinding>(), name, component).await,
+    }
+}
+
+async fn delete_own<K>(api: &Api<K>, name: &str, component: &dyn Component) -> Result<(), Fault>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    let Some(present) = get(api, name).await? else {
+        return Ok(());
+    };
+    if !bears_labels_of(component, present.meta().labels.as_ref()) {
+        let (kind, component) = (K::kind(&()), component.name());
+        tracing::warn!("{kind} {name} is listed as a part of {component}, but was not made for it: it stays");
+        return Ok(());
+    }
+    let as_read = DeleteParams::default().preconditions(Preconditions {
+        uid: present.meta().uid.clone(),
+        resource_version: None,
+    });
+    match api.delete(name, &as_read).await {
+        Err(error) if !is_missing(&error) => Err(fault_of(error, &format!("delete {} {name}", K::kind(&())))),
+        _ => Ok(()),
+    }
+}
+
 /// Waits until a component runs as it was written in this generation of its workload.
 pub(crate) async fn wait(op: &Operation, id: ComponentId, written: i64, until: Option<Instant>) -> Result<(), Fault> {
     match component(id).workload() {
@@ -174,8 +212,12 @@ pub(crate) async fn destroy(op: &Operation, id: ComponentId) -> Result<(), Fault
         Workload::Deployment => annotations::<Deployment>(op, name).await?,
         Workload::StatefulSet => annotations::<StatefulSet>(op, name).await?,
     };
-    let all = removal(component, &op.hosted_cluster(), present.as_ref());
-    for reference in all.map_err(|missing| Fault::bug(missing).hint("report it"))? {
+    let removal = removal(component, &op.hosted_cluster(), present.as_ref());
+    let Removal { listed, built } = removal.map_err(|missing| Fault::bug(missing).hint("report it"))?;
+    for reference in listed {
+        delete_listed(op, component, &reference).await?;
+    }
+    for reference in built {
         delete_object(op, &reference).await?;
     }
     if component.client().is_some() {
