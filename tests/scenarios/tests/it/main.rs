@@ -16,6 +16,7 @@ mod hibernation;
 mod installations;
 mod isolation;
 mod isolation_across;
+mod joining;
 mod kubectl;
 mod kubectl_apply;
 mod kubectl_versions;
