@@ -21,6 +21,7 @@ mod kubectl;
 mod kubectl_apply;
 mod kubectl_versions;
 mod network_policies;
+mod networks;
 mod people;
 mod real;
 mod scene;
