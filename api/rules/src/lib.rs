@@ -43,6 +43,7 @@ mod shoot_kubernetes_defaults;
 mod shoot_maintenance;
 mod shoot_networks;
 mod shoot_ranges;
+mod shoot_runtimes;
 mod shoot_scaling;
 mod shoot_scaling_defaults;
 mod shoot_settle;

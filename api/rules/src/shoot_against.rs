@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use crate::capabilities::runs_on;
 use crate::shoot_defaults::image_classification;
+use crate::shoot_runtimes::validate_runtimes;
 use crate::shoot_workers::pools_by_name;
 use crate::{FieldError, Path, versions};
 
@@ -150,6 +151,7 @@ fn validate_pool(
     if before.is_none_or(|before| before.machine.image != pool.machine.image) {
         validate_image(errors, &path.child("machine.image"), pool, profile, now);
     }
+    validate_runtimes(errors, path, pool, before, profile);
     let zones_before: BTreeSet<&String> = before.iter().flat_map(|before| &before.zones).collect();
     let zones = region.iter().flat_map(|region| &region.zones);
     let zones: Vec<&str> = zones.map(|zone| zone.name.as_str()).collect();

@@ -8,11 +8,14 @@ use api_core::v1beta1::ControllerInstallation;
 use api_extensions as ext;
 use api_meta::Fault;
 use async_trait::async_trait;
+use base_client::Connector;
 use base_clock::{Clock, Entropy};
 use extensions_sdk::{Actuator, Context, Extension, ExtensionObject, Outcome, Registration};
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Patch, PatchParams};
+use kube::config::Kubeconfig;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Resource, ResourceExt};
 use serde_json::{Value, json};
@@ -22,6 +25,8 @@ use crate::World;
 
 /// The type of its Network.
 pub const MOON: &str = "moon";
+/// The type of its ContainerRuntime.
+pub const CRATER: &str = "crater";
 
 /// How it answers.
 #[derive(Clone)]
@@ -45,26 +50,41 @@ pub struct Moon {
     behaviour: Arc<Mutex<Behaviour>>,
     asked: Arc<Mutex<Vec<Asked>>>,
     found: Arc<Mutex<Vec<Found>>>,
+    connector: Option<Arc<dyn Connector>>,
     stop: CancellationToken,
 }
 
-/// Which type was reconciled, and whether the Shoot's API server had a pod that was available then.
-pub type Found = (String, bool);
+/// What an Extension found when it was handled.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// "reconcile" or "delete".
+    pub what: &'static str,
+    /// Its type.
+    pub type_: String,
+    /// Whether the Shoot's API server had a pod that was available.
+    pub available: bool,
+    /// Whether the Shoot's API server answered a request, by the kubeconfig that extensions are given.
+    pub answers: bool,
+}
 
 impl Moon {
-    /// Registers it for Network/moon and for Extensions of these types with their `lifecycle`, and runs it. It reports
-    /// its own installation as done, as whoever installs it would.
+    /// Registers it for Network/moon, ContainerRuntime/crater and Extensions of these types with their `lifecycle`, and runs
+    /// it. It reports its own installation as done, as whoever installs it would.
     pub async fn rise(world: &World, clock: &Clock, extensions: &[(&str, Value)]) -> Self {
         let moon = Self {
             behaviour: Arc::new(Mutex::new(Behaviour::Works)),
             asked: Arc::default(),
             found: Arc::default(),
+            connector: Some(world.landscape.connector()),
             stop: CancellationToken::new(),
         };
         let resources: Vec<Value> = extensions
             .iter()
             .map(|(type_, lifecycle)| json!({"kind": "Extension", "type": type_, "lifecycle": lifecycle}))
-            .chain([json!({"kind": "Network", "type": MOON})])
+            .chain([
+                json!({"kind": "Network", "type": MOON}),
+                json!({"kind": "ContainerRuntime", "type": CRATER}),
+            ])
             .collect();
         let objects = vec![
             json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerDeployment",
@@ -82,7 +102,8 @@ impl Moon {
             Entropy::seeded(7),
             moon.stop.clone(),
         )
-        .actuator::<ext::Network>(Registration::of_type(MOON), Arc::new(moon.clone()));
+        .actuator::<ext::Network>(Registration::of_type(MOON), Arc::new(moon.clone()))
+        .actuator::<ext::ContainerRuntime>(Registration::of_type(CRATER), Arc::new(moon.clone()));
         for (type_, _) in extensions {
             let registration = Registration::of_type(*type_).finalizer_suffix(*type_);
             extension = extension.actuator::<ext::Extension>(registration, Arc::new(moon.clone()));
@@ -99,6 +120,7 @@ impl Moon {
             behaviour: Arc::new(Mutex::new(takes.map_or(Behaviour::Works, Behaviour::Takes))),
             asked: Arc::default(),
             found: Arc::default(),
+            connector: None,
             stop: CancellationToken::new(),
         };
         let entropy = Entropy::seeded(7);
@@ -124,7 +146,7 @@ impl Moon {
         self.asked.lock().unwrap().clone()
     }
 
-    /// The reconciliations of its Extensions, in order, with what they found.
+    /// What its Extensions found, in the order in which they were handled.
     #[must_use]
     pub fn found(&self) -> Vec<Found> {
         self.found.lock().unwrap().clone()
@@ -135,13 +157,30 @@ impl Moon {
         self.stop.cancel();
     }
 
+    /// Whether the Shoot's API server answers, whatever it says. Without a kubeconfig it does not.
+    async fn is_answered(&self, seed: &kube::Client, namespace: &str) -> bool {
+        let secrets: Api<Secret> = Api::namespaced(seed.clone(), namespace);
+        let secret = secrets.get_opt("gardener-internal").await.ok().flatten();
+        let kubeconfig = secret.and_then(|secret| secret.data?.remove("kubeconfig"));
+        let kubeconfig = kubeconfig.and_then(|data| Kubeconfig::from_yaml(&String::from_utf8(data.0).ok()?).ok());
+        let client = kubeconfig
+            .zip(self.connector.as_ref())
+            .and_then(|(kubeconfig, connector)| connector.client(&kubeconfig).ok());
+        match client {
+            Some(client) => matches!(client.apiserver_version().await, Ok(_) | Err(kube::Error::Api(_))),
+            None => false,
+        }
+    }
+
     async fn answer<K: ExtensionObject>(&self, what: &'static str, context: &Context, object: &K) -> Result<(), Fault> {
         let namespace = Resource::meta(object).namespace.clone().unwrap_or_default();
-        if what == "reconcile" && object.type_() != MOON {
-            let deployments = Api::<Deployment>::namespaced(context.client.clone(), &namespace);
-            let api_server = deployments.get_opt("kube-apiserver").await.ok().flatten();
-            let available = api_server.and_then(|found| found.status?.available_replicas);
-            let found = (object.type_().to_owned(), available.unwrap_or_default() > 0);
+        if K::ROW == ext::ExtensionKind::Extension {
+            let found = Found {
+                what,
+                type_: object.type_().to_owned(),
+                available: is_available(&context.client, &namespace).await,
+                answers: self.is_answered(&context.client, &namespace).await,
+            };
             self.found.lock().unwrap().push(found);
         }
         let asked = (what, namespace, object.type_().to_owned());
@@ -157,6 +196,14 @@ impl Moon {
             }
         }
     }
+}
+
+/// Whether a pod of the Shoot's API server is available.
+async fn is_available(seed: &kube::Client, namespace: &str) -> bool {
+    let deployments = Api::<Deployment>::namespaced(seed.clone(), namespace);
+    let api_server = deployments.get_opt("kube-apiserver").await.ok().flatten();
+    let available = api_server.and_then(|found| found.status?.available_replicas);
+    available.unwrap_or_default() > 0
 }
 
 #[async_trait]

@@ -191,7 +191,8 @@ mod tests {
             "kubernetes": {"versions": [{"version": "1.34.9", "classification": "supported"},
                 {"version": "1.35.1", "classification": "supported"}, {"version": "1.35.2", "classification": "preview"}]},
             "machineTypes": [{"name": "small", "cpu": "1", "memory": "1Gi", "gpu": "0"}],
-            "machineImages": [{"name": "linux", "versions": [{"version": "1.0.0", "architectures": ["amd64"]}]}]}});
+            "machineImages": [{"name": "linux", "versions": [
+                {"version": "1.0.0", "architectures": ["amd64"], "cri": [{"name": "containerd"}]}]}]}});
         let seed = json!({"metadata": {"name": "seed"}, "spec": {"networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16"},
             "provider": {"type": "prov", "region": "r"}, "dns": {}}});
         Fixture::default()

@@ -86,7 +86,7 @@ pub(crate) fn kind(settings: &GardenSettings) -> Arc<dyn Kind> {
             Arc::new(ExtensionTypes),
             Arc::new(References::SHOOT),
             Arc::new(MarkSelfHosted),
-            Arc::new(NotYet),
+            Arc::new(NotYet::ALL),
             Arc::new(quota::Quotas),
             Arc::new(domains::Domains::new(&settings.plugins)),
             Arc::new(DeletionConfirmation),

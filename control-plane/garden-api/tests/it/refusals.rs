@@ -86,7 +86,9 @@ async fn garden() -> Garden {
     let garden = Garden::with_landscape().await;
     let regions = json!({"spec": {
         "regions": [{"name": "r", "zones": [{"name": "r-a"}, {"name": "r-b"}]}, {"name": "bare"}],
-        "volumeTypes": [{"name": "ssd", "class": "fast"}]}});
+        "volumeTypes": [{"name": "ssd", "class": "fast"}],
+        "machineImages": [{"name": "linux", "versions": [{"version": "1.0.0", "architectures": ["amd64"],
+            "cri": [{"name": "containerd", "containerRuntimes": [{"type": "kata"}]}]}]}]}});
     garden.ok(Method::PATCH, PROFILE, &regions).await;
     let mut stored = shoot("s");
     stored["spec"]["networking"]["pods"] = json!("10.100.0.0/16");
@@ -317,6 +319,30 @@ fn pools_and_types() -> Vec<Row> {
             "volume",
             json!({"type": "tape", "size": "10Gi"}),
             &["spec.provider.workers[0].volume.type", "\"tape\"", "\"ssd\""],
+        ),
+    ]
+}
+
+/// The landscape's machine image offers `kata`, which nobody has registered.
+fn container_runtimes() -> Vec<Row> {
+    const TYPE: &str = "spec.provider.workers[0].cri.containerRuntimes[0].type";
+    let runtime = |type_: &str| json!({"name": "containerd", "containerRuntimes": [{"type": type_}]});
+    vec![
+        pool(
+            "a container runtime that the machine image does not have",
+            "cri",
+            runtime("runq"),
+            &[TYPE, "\"runq\"", "machine image \"linux\" 1.0.0", "\"kata\""],
+        ),
+        pool(
+            "a container runtime without a registration",
+            "cri",
+            runtime("kata"),
+            &[
+                TYPE,
+                "\"kata\"",
+                "create a ControllerRegistration for ContainerRuntime/kata",
+            ],
         ),
     ]
 }
@@ -653,6 +679,7 @@ async fn every_refusal_names_the_field_its_value_what_is_allowed_and_what_to_do(
             "What the landscape has for pools and types",
             pools_and_types()
                 .into_iter()
+                .chain(container_runtimes())
                 .chain(references_and_operations())
                 .collect(),
         ),

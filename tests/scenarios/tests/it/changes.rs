@@ -290,7 +290,7 @@ async fn an_extension_of_after_the_workers_holds_back_nothing_but_itself() {
 
 impl Scene {
     /// Ends the scene and takes moon's registration away again, which is nothing of the Shoot's.
-    async fn end_with_moon(&self) {
+    pub(crate) async fn end_with_moon(&self) {
         use api_core::v1beta1::{ControllerDeployment, ControllerInstallation, ControllerRegistration};
         self.ask_deletion().await;
         wait(&self.world.shoots(tests_scenarios::NAMESPACE), NAME, |shoot| {

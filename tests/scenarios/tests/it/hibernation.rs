@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolumeClaim, Pod};
 use kube::api::{ListParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
-use tests_scenarios::moon::Moon;
+use tests_scenarios::moon::{Found, Moon};
 use tests_scenarios::{NAME, NAMESPACE, TECHNICAL_ID, wait};
 
 use crate::scene::Scene;
@@ -186,55 +186,92 @@ async fn a_shoot_follows_the_last_wish_while_it_falls_asleep_or_wakes() {
     scene.end().await;
 }
 
-const POINTS: [(&str, &str); 3] = [
-    ("moon-first", "BeforeKubeAPIServer"),
-    ("moon-then", "AfterKubeAPIServer"),
-    ("moon-last", "AfterWorker"),
+/// Types with their points of reconciliation and of deletion.
+const POINTS: [(&str, &str, Option<&str>); 3] = [
+    ("moon-first", "BeforeKubeAPIServer", Some("AfterKubeAPIServer")),
+    ("moon-then", "AfterKubeAPIServer", Some("BeforeKubeAPIServer")),
+    ("moon-last", "AfterWorker", None),
 ];
+
+fn points() -> Vec<(&'static str, Value)> {
+    let point = |(type_, reconcile, delete): &(&'static str, &str, Option<&str>)| {
+        (*type_, json!({"reconcile": reconcile, "delete": delete}))
+    };
+    POINTS.iter().map(point).collect()
+}
 
 /// "During shoot hibernation the opposite rule is applied" (seed document on registrations).
 #[tokio::test(start_paused = true)]
 async fn extensions_find_the_api_server_as_their_point_promises() {
     let scene = Scene::start().await;
-    let types: Vec<(&str, Value)> = POINTS
-        .iter()
-        .map(|(type_, point)| (*type_, json!({"reconcile": point})))
-        .collect();
-    let moon = Moon::rise(&scene.world, &scene.clock, &types).await;
-    let all: Vec<Value> = POINTS.iter().map(|(type_, _)| json!({"type": type_})).collect();
+    let moon = Moon::rise(&scene.world, &scene.clock, &points()).await;
+    let all: Vec<Value> = POINTS.iter().map(|(type_, ..)| json!({"type": type_})).collect();
     scene.created(|shoot| shoot["spec"]["extensions"] = json!(all)).await;
-    let mut seen = moon.found();
-    assert_eq!(
-        seen.drain(..)
-            .map(|(type_, up)| format!("{type_} {up}"))
-            .collect::<Vec<_>>(),
-        ["moon-first false", "moon-then true", "moon-last true"],
-        "created"
-    );
-    let asked = seen.len() + 3;
+    let mut seen = 0;
+    let awake = [
+        "reconcile moon-first false",
+        "reconcile moon-then true",
+        "reconcile moon-last true",
+    ];
+    assert_eq!(found_since(&moon, &mut seen), awake, "created");
     wish(&scene, true).await;
     scene.succeeded().await;
-    let asleep: Vec<String> = moon
-        .found()
-        .into_iter()
-        .skip(asked)
-        .map(|(type_, up)| format!("{type_} {up}"))
-        .collect();
+    let asleep = found_since(&moon, &mut seen);
     let place = |text: &str| asleep.iter().position(|one| one == text);
     assert_eq!(asleep.len(), 3, "{asleep:?}");
     assert!(
-        place("moon-then true").is_some() && place("moon-first false") == Some(2),
+        place("reconcile moon-then true").is_some() && place("reconcile moon-first false") == Some(2),
         "{asleep:?}"
     );
     wish(&scene, false).await;
     scene.succeeded().await;
-    let awake: Vec<String> = moon
-        .found()
-        .into_iter()
-        .skip(asked + 3)
-        .map(|(type_, up)| format!("{type_} {up}"))
-        .collect();
-    assert_eq!(awake, ["moon-first false", "moon-then true", "moon-last true"], "woken");
+    assert_eq!(found_since(&moon, &mut seen), awake, "woken");
+    deleted(&scene).await;
+    assert_deletions(&found_since(&moon, &mut seen));
+}
+
+/// The API server of a hibernated Shoot runs once more for its deletion.
+#[tokio::test(start_paused = true)]
+async fn extensions_of_a_hibernated_shoot_are_deleted_as_their_point_promises() {
+    let scene = Scene::start().await;
+    let moon = Moon::rise(&scene.world, &scene.clock, &points()).await;
+    let all: Vec<Value> = POINTS.iter().map(|(type_, ..)| json!({"type": type_})).collect();
+    scene.created(|shoot| shoot["spec"]["extensions"] = json!(all)).await;
+    wish(&scene, true).await;
+    scene.succeeded().await;
+    let mut seen = 0;
+    found_since(&moon, &mut seen);
+    deleted(&scene).await;
+    assert_deletions(&found_since(&moon, &mut seen));
+}
+
+/// "delete: BeforeKubeAPIServer means that the extension resource will be deleted before the kube-apiserver is destroyed
+/// [...]. This is the default behaviour if this value is not specified" (seed document on registrations).
+fn assert_deletions(found: &[String]) {
+    let mut before = found[..2].to_vec();
+    before.sort();
+    assert_eq!(before, ["delete moon-last true", "delete moon-then true"], "{found:?}");
+    assert_eq!(found[2..], ["delete moon-first false"], "{found:?}");
+}
+
+/// Deletes the Shoot and waits until it is gone. Moon stays.
+async fn deleted(scene: &Scene) {
+    scene.ask_deletion().await;
+    wait(&scene.world.shoots(NAMESPACE), NAME, |shoot| {
+        shoot.is_none().then_some(())
+    })
+    .await;
+}
+
+/// What moon's Extensions found since `seen` of them: what was asked for, of which type, and whether the API server answered.
+fn found_since(moon: &Moon, seen: &mut usize) -> Vec<String> {
+    let found = moon.found().split_off(*seen);
+    *seen += found.len();
+    let line = |one: Found| {
+        assert_eq!(one.answers, one.available, "{one:?}");
+        format!("{} {} {}", one.what, one.type_, one.answers)
+    };
+    found.into_iter().map(line).collect()
 }
 
 #[tokio::test(start_paused = true)]

@@ -114,7 +114,7 @@ pub(crate) async fn deploy(
                 spec: OperatingSystemConfigSpec {
                     type_: image.name,
                     provider_config: image.provider_config,
-                    cri_config: content::cri(worker),
+                    cri_config: content::cri(worker, &purpose),
                     purpose,
                     units,
                     files,

@@ -1,9 +1,9 @@
 //! Files and units of nodes. Pure but for what the operation already holds.
 
-use api_core::v1beta1::Worker as ShootWorker;
+use api_core::v1beta1::{CRIName, Worker as ShootWorker};
 use api_extensions::{
-    CRIConfig, CgroupDriverName, File, FileContent, FileContentInline, OperatingSystemConfig,
-    OperatingSystemConfigStatus, Unit, UnitCommand,
+    CRIConfig, CgroupDriverName, ContainerdConfig, File, FileContent, FileContentInline, OperatingSystemConfig,
+    OperatingSystemConfigPurpose, OperatingSystemConfigStatus, Unit, UnitCommand,
 };
 use api_meta::Fault;
 use base_secrets::BootstrapToken;
@@ -18,6 +18,9 @@ use super::super::secrets::{CA, CA_CLIENT, ShootSecrets};
 use crate::config::Addressing;
 
 type Content = (Vec<File>, Vec<Unit>);
+
+/// The image of the container that holds a pod's namespaces (gardener/gardener v1.150 `imagevector/containers.yaml`).
+const PAUSE_IMAGE: &str = "registry.k8s.io/pause:3.10";
 
 fn file(path: &str, permissions: u32, text: &str) -> File {
     File {
@@ -185,13 +188,19 @@ fn authorities(secrets: &ShootSecrets) -> Result<String, Fault> {
         .map_err(|error| Fault::bug(error).hint("look at the Secret of the authority ca"))
 }
 
-/// The container runtime of a pool.
-pub(crate) fn cri(worker: &ShootWorker) -> Option<CRIConfig> {
-    let cri = worker.cri.as_ref()?;
+/// The container runtime interface of a pool. Only a machine that has its node agent is given settings of containerd
+/// (gardener/gardener v1.150 `pkg/component/extensions/operatingsystemconfig`). Further runtimes are not named here: their
+/// extensions find the machines by the labels of the pool's nodes.
+pub(crate) fn cri(worker: &ShootWorker, purpose: &OperatingSystemConfigPurpose) -> Option<CRIConfig> {
+    let name = worker.cri.as_ref()?.name.clone();
+    let configures = name == CRIName::Containerd && *purpose == OperatingSystemConfigPurpose::Reconcile;
     Some(CRIConfig {
-        name: cri.name.clone(),
-        cgroup_driver: Some(CgroupDriverName::Systemd),
-        containerd: None,
+        name,
+        cgroup_driver: configures.then_some(CgroupDriverName::Systemd),
+        containerd: configures.then(|| ContainerdConfig {
+            sandbox_image: PAUSE_IMAGE.to_owned(),
+            ..ContainerdConfig::default()
+        }),
     })
 }
 
@@ -217,6 +226,23 @@ pub(crate) fn for_node_agent(config: &OperatingSystemConfig) -> Result<String, F
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn containerd_is_set_up_once_a_machine_has_its_node_agent() {
+        let pool = json!({"cri": {"name": "containerd", "containerRuntimes": [{"type": "gvisor"}]}});
+        let pool: ShootWorker = serde_json::from_value(pool).unwrap();
+        let made = |purpose| serde_json::to_value(cri(&pool, &purpose)).unwrap();
+        assert_eq!(
+            made(OperatingSystemConfigPurpose::Provision),
+            json!({"name": "containerd"})
+        );
+        assert_eq!(
+            made(OperatingSystemConfigPurpose::Reconcile),
+            json!({"name": "containerd", "cgroupDriver": "systemd", "containerd": {"sandboxImage": "registry.k8s.io/pause:3.10"}})
+        );
+        let without = ShootWorker::default();
+        assert_eq!(cri(&without, &OperatingSystemConfigPurpose::Reconcile), None);
+    }
 
     #[test]
     fn dns_has_the_tenth_address() {
