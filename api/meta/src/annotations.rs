@@ -71,8 +71,9 @@ pub const INSTALLATION_REPLACES: &str = "installation.orangery.dev/replaces-gene
 /// subresource `status`, so that both are of one moment, and a change of them calls for no reconcile.
 pub const STATUS_PREFIX: &str = "status.orangery.dev/";
 /// On Shoots, BackupEntries and BackupBuckets: what the last operation runs, waits for and has failed at, as JSON: see
-/// [`crate::OperationReport`]. gardenlet writes it and never reads more from it than what it has written about the same
-/// operation; readers explain a Shoot by it. Nothing is decided by it, so that a person who writes it misleads only readers
+/// [`crate::OperationReport`]. On a Shoot without seed the scheduler writes it; on a ControllerInstallation it is about the
+/// conditions Valid and Installed ([`crate::conditions::installation::REPORTED`]). gardenlet never reads more from it than what
+/// it has written about the same operation; readers explain a Shoot by it. Nothing is decided by it, so that a person who writes it misleads only readers
 /// of their own Shoot, until gardenlet's next write.
 pub const OPERATION_REPORT: &str = "status.orangery.dev/operation-report";
 /// Who created the object.

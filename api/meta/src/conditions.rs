@@ -14,6 +14,9 @@ pub mod installation {
     /// Extension objects need it.
     pub const REQUIRED: &str = "Required";
 
+    /// The conditions that the report beside them is about.
+    pub const REPORTED: [&str; 2] = [VALID, INSTALLED];
+
     /// Reason of Valid=True.
     pub const REGISTRATION_VALID: &str = "RegistrationValid";
     /// Reason of Installed=True.
@@ -26,6 +29,12 @@ pub mod installation {
     pub const DELETION_PENDING: &str = "DeletionPending";
     /// Reason of Installed=False: what was installed cannot be deleted.
     pub const DELETION_FAILED: &str = "DeletionFailed";
+
+    /// Whether a reason of Installed is about a deletion.
+    pub fn is_deletion(reason: &str) -> bool {
+        [DELETION_PENDING, DELETION_FAILED].contains(&reason)
+    }
+
     /// Reason of Valid=False: there is no such ControllerRegistration.
     pub const REGISTRATION_NOT_FOUND: &str = "RegistrationNotFound";
     /// Reason of Valid=False: the ControllerDeployment that it was installed from is gone. Ours; Gardener's gardenlet only
@@ -63,6 +72,8 @@ pub mod installation {
 pub const ACTION_REQUIRED: &str = "ActionRequired";
 /// Reason of ActionRequired=True.
 pub const ERROR_REPORTED: &str = "ErrorReported";
+/// Reason of ActionRequired=True of a Machine: its cluster refuses the bootstrap token that it was born with.
+pub const BOOTSTRAP_TOKEN_REFUSED: &str = "BootstrapTokenRefused";
 
 /// Of Seeds.
 pub mod seed {
@@ -108,6 +119,16 @@ pub mod managed_resource {
     pub const RESOURCES_HEALTHY: &str = "ResourcesHealthy";
     /// Something applied is being rolled out.
     pub const RESOURCES_PROGRESSING: &str = "ResourcesProgressing";
+
+    /// Reason: what was applied is being deleted.
+    pub const DELETION_PENDING: &str = "DeletionPending";
+    /// Reason: what was applied cannot be deleted.
+    pub const DELETION_FAILED: &str = "DeletionFailed";
+
+    /// Whether a reason of ResourcesApplied is about a deletion.
+    pub fn is_deletion(reason: &str) -> bool {
+        [DELETION_PENDING, DELETION_FAILED].contains(&reason)
+    }
 }
 
 /// Reasons shared by many.

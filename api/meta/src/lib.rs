@@ -5,6 +5,7 @@
 mod duration;
 mod fault;
 mod kind;
+mod object_name;
 mod operation_report;
 mod raw;
 mod references;
@@ -13,6 +14,7 @@ mod scope;
 mod seen;
 mod status;
 mod string_enum;
+mod unscheduled;
 mod webhook;
 
 pub mod annotations;
@@ -26,7 +28,8 @@ pub mod schema;
 pub use duration::{GoDuration, ParseGoDurationError};
 pub use fault::{Classified, ErrorCode, Fault, FaultClass, with_hint, without_hint};
 pub use kind::{Blank, Kind, go_number, null_if_empty, or_empty};
-pub use operation_report::{ObjectName, OperationReport, Problem, Subject, Wait};
+pub use object_name::ObjectName;
+pub use operation_report::{OperationReport, Problem, Subject, Wait};
 pub use raw::RawJson;
 pub use references::{
     CrossVersionObjectReference, LocalObjectReference, NamedResourceReference, ObjectReference, SecretReference,
@@ -35,6 +38,7 @@ pub use retry::Retry;
 pub use scope::{ByScope, ObjectScope};
 pub use seen::Seen;
 pub use status::{Condition, ConditionStatus, LastError, LastOperation, LastOperationState, LastOperationType};
+pub use unscheduled::{SeedMismatch, SelectorOwner, UnfitFor, UnfitSeeds, Unscheduled};
 pub use webhook::WebhookFailure;
 
 /// What the exported macros name; not for direct use.

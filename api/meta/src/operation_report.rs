@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::annotations::OPERATION_REPORT;
 use crate::fault::with_hint;
-use crate::{ErrorCode, Fault, FaultClass, LastOperation, Retry, WebhookFailure};
+use crate::{Condition, ErrorCode, Fault, FaultClass, LastOperation, ObjectName, Retry, Unscheduled, WebhookFailure};
 
 /// The form of the annotation's value. A reader of another form ignores it.
 const FORM: u32 = 1;
@@ -41,6 +41,9 @@ pub struct OperationReport {
     /// When a failure is tried again by itself; nothing while it runs, and when it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_try: Option<Retry>,
+    /// Why there is no seed to work on; of a Shoot that waits for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unscheduled: Option<Unscheduled>,
 }
 
 /// One thing that a task waits for.
@@ -81,39 +84,6 @@ impl fmt::Display for Subject {
 impl Wait {
     fn sentence(&self) -> String {
         format!("{}: {}", self.subject, self.reason)
-    }
-}
-
-/// Which object it is. Prints as `Kind namespace/name`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ObjectName {
-    /// Its kind.
-    pub kind: String,
-    /// Its namespace; nothing for kinds without.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
-    /// Its name.
-    pub name: String,
-}
-
-impl ObjectName {
-    /// Of these parts.
-    pub fn new(kind: impl Into<String>, namespace: Option<&str>, name: impl Into<String>) -> Self {
-        Self {
-            kind: kind.into(),
-            namespace: namespace.map(str::to_owned),
-            name: name.into(),
-        }
-    }
-}
-
-impl fmt::Display for ObjectName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.namespace {
-            Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
-            None => write!(f, "{} {}", self.kind, self.name),
-        }
     }
 }
 
@@ -168,13 +138,32 @@ impl Problem {
 struct Stamped {
     form: u32,
     generation: Option<i64>,
-    /// Seconds since 1970 of `lastOperation.lastUpdateTime`, which has no fractions on the wire.
+    /// Seconds since 1970 of `lastOperation.lastUpdateTime`, or of the newest condition, which have no fractions on the wire.
     updated: Option<i64>,
     report: OperationReport,
 }
 
-fn second_of(last: Option<&LastOperation>) -> Option<i64> {
-    last.map(|last| last.last_update_time.0.as_second())
+/// Which status a report is about.
+#[derive(Clone, Copy)]
+struct Stamp {
+    generation: Option<i64>,
+    updated: Option<i64>,
+}
+
+impl Stamp {
+    fn of_operation(generation: Option<i64>, last: Option<&LastOperation>) -> Self {
+        let updated = last.map(|last| last.last_update_time.0.as_second());
+        Self { generation, updated }
+    }
+
+    fn of_conditions(conditions: &[Condition], types: &[&str]) -> Self {
+        let found = types.iter().filter_map(|type_| Condition::find(conditions, type_));
+        let updated = found.map(|condition| condition.last_update_time.0.as_second()).max();
+        Self {
+            generation: None,
+            updated,
+        }
+    }
 }
 
 type Annotations = BTreeMap<String, String>;
@@ -186,22 +175,49 @@ impl OperationReport {
         generation: Option<i64>,
         last: Option<&LastOperation>,
     ) -> Option<Self> {
+        Self::read(annotations, Stamp::of_operation(generation, last))
+    }
+
+    /// The same of an object that has no operation: the report about its conditions of these types as they are.
+    pub fn about_conditions(
+        annotations: Option<&Annotations>,
+        conditions: &[Condition],
+        types: &[&str],
+    ) -> Option<Self> {
+        Self::read(annotations, Stamp::of_conditions(conditions, types))
+    }
+
+    fn read(annotations: Option<&Annotations>, stamp: Stamp) -> Option<Self> {
         let value = annotations?.get(OPERATION_REPORT)?;
         if value.len() > BYTES_MAX {
             return None;
         }
         let stamped: Stamped = serde_json::from_str(value).ok()?;
-        let is_current = (stamped.form, stamped.generation, stamped.updated) == (FORM, generation, second_of(last));
+        let is_current = (stamped.form, stamped.generation, stamped.updated) == (FORM, stamp.generation, stamp.updated);
         is_current.then_some(stamped.report)
     }
 
     /// Writes the report into an object's annotations, as one about the status with this observed generation and last
     /// operation. An empty one is taken away.
     pub fn put(self, annotations: &mut Option<Annotations>, generation: Option<i64>, last: Option<&LastOperation>) {
+        self.write(annotations, Stamp::of_operation(generation, last));
+    }
+
+    /// The same as a report about an object's conditions of these types.
+    pub fn put_beside_conditions(
+        self,
+        annotations: &mut Option<Annotations>,
+        conditions: &[Condition],
+        types: &[&str],
+    ) {
+        self.write(annotations, Stamp::of_conditions(conditions, types));
+    }
+
+    fn write(self, annotations: &mut Option<Annotations>, stamp: Stamp) {
         let stamped = Stamped {
             form: FORM,
-            generation,
-            updated: second_of(last),
+            generation: stamp.generation,
+            updated: stamp.updated,
             report: self.limited(),
         };
         let value = (stamped.report != Self::default())
@@ -286,8 +302,13 @@ fn whole_second(at: Timestamp) -> Timestamp {
 }
 
 fn cut(text: &mut String) {
-    if text.len() > TEXT_BYTES_MAX {
-        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX - CUT.len()));
+    cut_to(text, TEXT_BYTES_MAX);
+}
+
+/// Cuts a text to at most `bytes_max` bytes, at a letter.
+pub(crate) fn cut_to(text: &mut String, bytes_max: usize) {
+    if text.len() > bytes_max {
+        text.truncate(text.floor_char_boundary(bytes_max.saturating_sub(CUT.len())));
         text.push_str(CUT);
     }
 }
@@ -343,6 +364,7 @@ mod tests {
                 at: at("2026-01-01T00:00:05Z"),
                 class: FaultClass::Transient,
             }),
+            unscheduled: Some(Unscheduled::Missing(ObjectName::new("CloudProfile", None, "p"))),
         }
     }
 
@@ -365,6 +387,25 @@ mod tests {
         OperationReport::default().put(&mut annotations, Some(3), None);
         assert_eq!(annotations, Some(Annotations::new()));
         assert_eq!(written(OperationReport::default()), None);
+    }
+
+    #[test]
+    fn a_report_beside_conditions_holds_until_one_of_them_is_written_again() {
+        let condition =
+            |type_: &str, updated: &str| Condition::new(type_, crate::ConditionStatus::False, "R", "m", at(updated));
+        let mut conditions = vec![
+            condition("Valid", "2026-01-01T00:00:01.5Z"),
+            condition("Installed", "2026-01-01T00:00:03.5Z"),
+        ];
+        let types = ["Valid", "Installed"];
+        let mut annotations = None;
+        report().put_beside_conditions(&mut annotations, &conditions, &types);
+        let read =
+            |conditions: &[Condition]| OperationReport::about_conditions(annotations.as_ref(), conditions, &types);
+        conditions.push(condition("Required", "2026-01-01T00:00:09Z"));
+        assert_eq!(read(&conditions), Some(report()), "another writer's condition");
+        conditions[0] = condition("Valid", "2026-01-01T00:00:04Z");
+        assert_eq!(read(&conditions), None);
     }
 
     #[test]

@@ -39,16 +39,33 @@ fn says_namespace_goes(status: &Status) -> bool {
 struct CallFailed {
     doing: String,
     said: String,
+    answered: bool,
 }
+
+/// Whether a call has failed because nothing answered it.
+pub fn is_unanswered(fault: &Fault) -> bool {
+    let failed = fault.source.downcast_ref::<CallFailed>();
+    failed.is_some_and(|failed| !failed.answered)
+}
+
+/// The reason that kube-client 5.0 (src/client/mod.rs) gives an answer that is no Status; the message is the whole answer.
+const NO_STATUS: &str = "Failed to parse error data";
 
 /// The fault of a failed call while `doing` something, such as `"create secret ca"`, with the webhook that stands behind it.
 pub fn fault_of(error: Error, doing: &str) -> Fault {
     let (class, hint) = judge(&error);
+    let answered = matches!(&error, Error::Api(_));
     let webhook = match &error {
         Error::Api(status) => WebhookFailure::in_message(&status.message),
         _ => None,
     };
     let said = match &error {
+        Error::Api(status) if status.reason == NO_STATUS => {
+            format!(
+                "the answer has status {} and is none of a Kubernetes API server",
+                status.code
+            )
+        }
         Error::Api(status) if !status.message.is_empty() => status.message.clone(),
         Error::Api(status) => format!("{} ({})", status.reason, status.code),
         Error::Service(cause) if cause.is::<Elapsed>() => format!("no answer within {ANSWER_TIMEOUT:?}"),
@@ -61,6 +78,7 @@ pub fn fault_of(error: Error, doing: &str) -> Fault {
         CallFailed {
             doing: doing.to_owned(),
             said,
+            answered,
         },
     )
     .hint(hint)
@@ -77,6 +95,10 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
 
 fn judge(error: &Error) -> (FaultClass, &'static str) {
     match error {
+        Error::Api(status) if status.reason == NO_STATUS => (
+            FaultClass::Dependency,
+            "look at what listens there: something else than the API server, or a proxy before it",
+        ),
         Error::Api(status) => match status.code {
             401 => (
                 FaultClass::Access,

@@ -29,9 +29,11 @@ pub async fn get<K>(api: &Api<K>, name: &str) -> Result<Option<K>, Fault>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
-    api.get_opt(name)
-        .await
-        .map_err(|error| fault_of(error, &format!("read {} {name}", K::kind(&()))))
+    api.get_opt(name).await.map_err(|error| {
+        let namespace = api.namespace().map(|namespace| format!("{namespace}/"));
+        let title = format!("{} {}{name}", K::kind(&()), namespace.unwrap_or_default());
+        fault_of(error, &format!("read {title}"))
+    })
 }
 
 /// Reads an object once more, after somebody else has written it. `None` when it is gone, also when another one has

@@ -19,8 +19,8 @@ use crate::unversioned;
 /// Strict errors and type errors shown in one text; more help nobody.
 pub(crate) const SHOWN_MAX: usize = 10;
 
-/// How a schema says that a number has too many bits for its field.
-const OVERFLOW: &str = "must be of type int32";
+/// What a number should have been that has too many bits for its field.
+const OVERFLOWN: &str = "int32";
 
 /// How much of a body that cannot be read is shown.
 const SUMMARY_BYTES: usize = 30;
@@ -467,7 +467,7 @@ fn wrong_types(
     let errors = schema.validate(object, None);
     let wrong = errors
         .iter()
-        .filter(|error| error.kind == FieldErrorKind::TypeInvalid || error.detail.ends_with(OVERFLOW));
+        .filter(|error| error.kind == FieldErrorKind::TypeInvalid || error.wanted.as_deref() == Some(OVERFLOWN));
     let wrong: Vec<String> = wrong
         .take(SHOWN_MAX)
         .map(|error| {
@@ -476,12 +476,7 @@ fn wrong_types(
             }
             // The value itself may be a secret.
             let found = error.value.as_ref().and_then(Value::as_str).unwrap_or("value");
-            let wanted = error
-                .detail
-                .rsplit_once("must be of type ")
-                .map_or(&*error.detail, |(_, wanted)| wanted);
-            let wanted = wanted.split(": ").next().unwrap_or_default();
-            tell(&error.path, found, wanted)
+            tell(&error.path, found, error.wanted.as_ref().unwrap_or(&error.detail))
         })
         .collect();
     (!wrong.is_empty()).then(|| wrong.join(", "))

@@ -83,6 +83,8 @@ pub struct FieldError {
     pub value: Option<Value>,
     /// What is allowed, or why; may be empty.
     pub detail: String,
+    /// The type or format that the value should have had, where that is what is wrong.
+    pub wanted: Option<String>,
     /// How the value is shown where it is not as JSON has it.
     pub(crate) shown: Option<String>,
 }
@@ -95,8 +97,16 @@ impl FieldError {
             kind,
             value,
             detail: detail.into(),
+            wanted: None,
             shown: None,
         }
+    }
+
+    /// Sets the type or format that the value should have had.
+    #[must_use]
+    pub(crate) fn wanting(mut self, type_: &str) -> Self {
+        self.wanted = Some(type_.to_owned());
+        self
     }
 
     /// Shows the value as this text, where it is not shown as JSON has it.

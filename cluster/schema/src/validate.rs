@@ -10,6 +10,9 @@ use crate::error::ROOT_SHOWN;
 use crate::tree::{Bounds, Kind, List, ListType, Node, Scalar, Schema};
 use crate::{ERRORS_MAX, FieldError, FieldErrorKind, FieldPath, format, go_text, parts};
 
+/// The format of numbers with 32 bits.
+const INT32: &str = "int32";
+
 /// What came of judging a value.
 #[derive(Debug, Default)]
 pub struct Verdict {
@@ -219,7 +222,7 @@ impl Walk {
             _ => "",
         };
         let detail = format!("{} in body must be of type {format}: {found:?}", path.in_words());
-        self.push(FieldError::type_invalid(path, found, detail));
+        self.push(FieldError::type_invalid(path, found, detail).wanting(format));
         false
     }
 
@@ -278,7 +281,7 @@ impl Walk {
                 true => FieldError::type_invalid(path, text, detail),
                 false => FieldError::invalid(path, text, detail),
             };
-            self.push(error);
+            self.push(error.wanting(format));
         }
     }
 
@@ -308,8 +311,9 @@ impl Walk {
                 refuse(format!("should be a multiple of {step}"));
             }
         }
-        if bounds.format.as_deref() == Some("int32") && i32::try_from(value.as_i64().unwrap_or(i64::MAX)).is_err() {
-            refuse("must be of type int32".to_owned());
+        if bounds.format.as_deref() == Some(INT32) && i32::try_from(value.as_i64().unwrap_or(i64::MAX)).is_err() {
+            let detail = format!("{} in body must be of type int32", path.in_words());
+            self.push(FieldError::invalid(path, value.clone(), detail).wanting(INT32));
         }
     }
 
@@ -465,5 +469,5 @@ fn type_error(wanted: &str, value: &Value, path: &FieldPath<'_>) -> FieldError {
         Value::Object(_) => "object",
     };
     let detail = format!("{} in body must be of type {wanted}: \"{found}\"", path.in_words());
-    FieldError::type_invalid(path, found, detail)
+    FieldError::type_invalid(path, found, detail).wanting(wanted)
 }

@@ -3,8 +3,8 @@
 
 use api_core::v1beta1::ControllerInstallation;
 use api_meta::conditions::installation::{
-    HEALTHY, INSTALLATION_FAILED, INSTALLATION_PENDING, INSTALLATION_SUCCESSFUL, INSTALLED, PROGRESSING,
-    REGISTRATION_VALID, VALID,
+    DELETION_FAILED, DELETION_PENDING, HEALTHY, INSTALLATION_FAILED, INSTALLATION_PENDING, INSTALLATION_SUCCESSFUL,
+    INSTALLED, PROGRESSING, REGISTRATION_VALID, VALID,
 };
 use api_meta::{Condition, ConditionStatus, Fault, RawJson};
 use base_client::patch_status_if_changed;
@@ -21,9 +21,6 @@ use crate::standing::{Standing, standing};
 
 /// Reason of Valid=False: gardenlet's word for a deployment that cannot be understood.
 const DEPLOYMENT_INVALID: &str = "ChartInformationInvalid";
-/// Reasons of Installed=False while it goes.
-const DELETION_PENDING: &str = "DeletionPending";
-const DELETION_FAILED: &str = "DeletionFailed";
 /// Reasons of Healthy and Progressing: gardenlet's words for the same of its charts.
 const IS_HEALTHY: &str = "ControllerHealthy";
 const IS_NOT_HEALTHY: &str = "ControllerNotHealthy";

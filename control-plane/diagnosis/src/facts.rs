@@ -7,6 +7,8 @@ use api_meta::{Condition, ObjectName, OperationReport, Seen, WebhookFailure};
 use control_plane_readiness::{Reported, Webhook};
 use jiff::Timestamp;
 
+use crate::plan::Located;
+
 /// Everything that `why` looks at.
 #[derive(Clone, Debug)]
 pub struct Facts {
@@ -18,8 +20,6 @@ pub struct Facts {
     pub seed: Seen<Seed>,
     /// When the seed's gardenlet has renewed its lease last.
     pub gardenlet: Seen<Timestamp>,
-    /// The names of all Seeds.
-    pub seeds: Seen<Vec<String>>,
     /// All registrations.
     pub registrations: Seen<Vec<ControllerRegistration>>,
     /// All installations.
@@ -29,15 +29,24 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// `namespace/name`.
+    /// The Shoot as an object of the garden.
     #[must_use]
-    pub fn title(&self) -> String {
+    pub fn itself(&self) -> ObjectName {
         let metadata = &self.shoot.metadata;
-        let part = |text: &Option<String>| text.clone().unwrap_or_default();
-        format!("{}/{}", part(&metadata.namespace), part(&metadata.name))
+        ObjectName::new(
+            "Shoot",
+            metadata.namespace.as_deref(),
+            metadata.name.clone().unwrap_or_default(),
+        )
     }
 
-    /// What gardenlet has reported of the last operation as data; nothing where there is no report about the status as it is.
+    /// An object of the seed it is on.
+    #[must_use]
+    pub fn in_its_seed(&self, object: ObjectName) -> Located {
+        Located::in_seed(object, self.seed_name().unwrap_or_default())
+    }
+
+    /// What gardenlet, or while there is no seed the scheduler, has reported of the last operation as data; nothing where there is no report about the status as it is.
     #[must_use]
     pub fn report(&self) -> Option<OperationReport> {
         let status = self.shoot.status.as_ref()?;
@@ -138,12 +147,10 @@ pub struct Installed {
 }
 
 /// An extension object.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ExtensionFact {
-    /// Its kind.
-    pub kind: String,
-    /// `namespace/name`, or its name alone.
-    pub name: String,
+    /// Which one.
+    pub id: ObjectName,
     /// What it says of itself.
     pub reported: Reported,
     /// When its deletion was asked for.
@@ -156,23 +163,11 @@ pub struct ExtensionFact {
     pub labels: BTreeMap<String, String>,
 }
 
-impl ExtensionFact {
-    /// As gardenlet names it in errors.
-    #[must_use]
-    pub fn title(&self) -> String {
-        format!("{} {}", self.kind, self.name)
-    }
-}
-
 /// A Deployment or StatefulSet with its pods.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Workload {
-    /// Its kind.
-    pub kind: String,
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
+    /// Which one.
+    pub object: ObjectName,
     /// How many pods it wants.
     pub wanted: i32,
     /// Why it does not run as it should.
@@ -182,10 +177,10 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// As gardenlet names it in errors.
+    /// One of its pods.
     #[must_use]
-    pub fn title(&self) -> String {
-        format!("{} {}/{}", self.kind, self.namespace, self.name)
+    pub fn pod(&self, pod: &PodFact) -> ObjectName {
+        ObjectName::new("Pod", self.object.namespace.as_deref(), &pod.name)
     }
 }
 
@@ -201,10 +196,10 @@ pub struct PodFact {
 }
 
 /// A ManagedResource that is not as it should be.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Resource {
-    /// `namespace/name`.
-    pub name: String,
+    /// Which one.
+    pub object: ObjectName,
     /// For whom it is applied: nothing means the Shoot.
     pub class: Option<String>,
     /// What is wrong.
@@ -218,12 +213,14 @@ pub struct Resource {
 }
 
 /// A machine that has not joined.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Machine {
-    /// Its name.
-    pub name: String,
+    /// Which one.
+    pub object: ObjectName,
     /// What is said of it.
     pub told: String,
+    /// Whether its cluster has refused its bootstrap token.
+    pub is_refused: bool,
     /// When that was said.
     pub since: Option<Timestamp>,
 }

@@ -42,25 +42,14 @@ pub async fn observe(access: &Access, namespace: &str, name: &str, now: Timestam
     };
     let status = shoot.status.clone().unwrap_or_default();
     let seed_name = status.seed_name.or(shoot.spec.seed_name.clone());
-    let all_seeds: Api<Seed> = Api::all(garden.clone());
     let (registrations, installations): (Api<ControllerRegistration>, Api<ControllerInstallation>) =
         (Api::all(garden.clone()), Api::all(garden.clone()));
-    let (seeds, registrations, installations, gardenlet) = futures::join!(
-        list(&all_seeds, ""),
+    let (seed, registrations, installations, gardenlet) = futures::join!(
+        seed_named(garden, seed_name.as_deref()),
         list(&registrations, ""),
         list(&installations, ""),
         renewed(garden, names::SEED_LEASE_NAMESPACE, seed_name.as_deref()),
     );
-    let seeds = seen(seeds);
-    let seed = match (&seeds, &seed_name) {
-        (_, None) => Seen::Absent,
-        (Seen::Present(seeds), Some(name)) => match seeds.iter().find(|seed| seed.name_any() == *name) {
-            Some(seed) => Seen::Present(seed.clone()),
-            None => Seen::Absent,
-        },
-        (Seen::Unknown(why), Some(_)) => Seen::Unknown(why.clone()),
-        (Seen::Absent, Some(_)) => Seen::Absent,
-    };
     let installations = seen(installations);
     let in_seed = match (seed_name.as_deref().map(&access.seeds), status.technical_id.as_str()) {
         (None, _) | (_, "") => Seen::Absent,
@@ -82,7 +71,6 @@ pub async fn observe(access: &Access, namespace: &str, name: &str, now: Timestam
         shoot,
         seed,
         gardenlet,
-        seeds: seeds.map(|seeds| seeds.iter().map(ResourceExt::name_any).collect()),
         registrations: seen(registrations),
         installations,
         in_seed,
@@ -113,10 +101,7 @@ pub async fn observe_installation(access: &Access, name: &str, now: Timestamp) -
         Some(name) => base_client::observe(&Api::<ControllerDeployment>::all(garden.clone()), &name).await,
         None => Seen::Absent,
     };
-    let seed = match named(installation.spec.seed_ref.as_ref()) {
-        Some(name) => base_client::observe(&Api::<Seed>::all(garden.clone()), &name).await,
-        None => Seen::Absent,
-    };
+    let seed = seed_named(garden, named(installation.spec.seed_ref.as_ref()).as_deref()).await;
     let seed_name = seed.present().map(ResourceExt::name_any).unwrap_or_default();
     let in_seed = match (access.seeds)(&seed_name) {
         Err(why) => Seen::Unknown(why),
@@ -133,6 +118,13 @@ pub async fn observe_installation(access: &Access, name: &str, now: Timestamp) -
         deployment,
         in_seed,
     })
+}
+
+async fn seed_named(garden: &Client, name: Option<&str>) -> Seen<Seed> {
+    match name {
+        Some(name) => base_client::observe(&Api::all(garden.clone()), name).await,
+        None => Seen::Absent,
+    }
 }
 
 fn late<T>() -> Seen<T> {

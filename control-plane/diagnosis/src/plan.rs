@@ -5,6 +5,7 @@ mod extension;
 mod garden;
 pub mod installation;
 mod reported;
+mod scheduling;
 mod seed_side;
 mod webhook;
 
@@ -14,9 +15,9 @@ mod tests;
 use std::fmt;
 
 use api_core::v1beta1::ShootStatus;
-use api_meta::{ConditionStatus, ErrorCode, LastOperationState, Retry, Seen};
+use api_meta::{ConditionStatus, ErrorCode, LastOperationState, ObjectName, Retry, Seen};
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::facts::{Facts, conditions};
 
@@ -45,16 +46,22 @@ pub struct Answer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum About {
-    /// A Shoot, as `namespace/name`.
-    Shoot(String),
+    /// A Shoot; in JSON `namespace/name`.
+    #[serde(serialize_with = "without_kind")]
+    Shoot(ObjectName),
     /// A ControllerInstallation.
     ControllerInstallation(String),
+}
+
+fn without_kind<S: Serializer>(object: &ObjectName, serializer: S) -> Result<S::Ok, S::Error> {
+    let namespace = object.namespace.as_deref().unwrap_or_default();
+    serializer.collect_str(&format_args!("{namespace}/{}", object.name))
 }
 
 impl fmt::Display for About {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Shoot(name) => write!(f, "Shoot {name}"),
+            Self::Shoot(shoot) => shoot.fmt(f),
             Self::ControllerInstallation(name) => write!(f, "ControllerInstallation {name}"),
         }
     }
@@ -104,7 +111,7 @@ pub struct Blocker {
     /// The flow's tasks that wait for it, where that is known.
     pub tasks: Vec<String>,
     /// The objects concerned.
-    pub objects: Vec<String>,
+    pub objects: Vec<Located>,
     /// Who is expected to act.
     pub who: String,
     /// Who can act on the error: `user`, `quota`, `access`, `dependency`, `transient`, where that is known.
@@ -119,6 +126,56 @@ pub struct Blocker {
     pub to_do: String,
     /// What is typed after that.
     pub command: Option<String>,
+}
+
+/// An object and where it is. Prints as `Kind namespace/name`, in a seed with that seed's name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Located {
+    /// The object.
+    #[serde(flatten)]
+    pub object: ObjectName,
+    /// The cluster that has it.
+    #[serde(flatten)]
+    pub cluster: Cluster,
+}
+
+/// Which cluster; in JSON `cluster`, and in `seed` the name of a seed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(tag = "cluster", content = "seed", rename_all = "camelCase")]
+pub enum Cluster {
+    /// The garden.
+    Garden,
+    /// The seed of this name.
+    Seed(String),
+}
+
+impl Located {
+    /// An object of the garden.
+    #[must_use]
+    pub fn in_garden(object: ObjectName) -> Self {
+        let cluster = Cluster::Garden;
+        Self { object, cluster }
+    }
+
+    /// An object of the seed of this name.
+    #[must_use]
+    pub fn in_seed(object: ObjectName, seed: &str) -> Self {
+        let cluster = Cluster::Seed(seed.to_owned());
+        Self { object, cluster }
+    }
+
+    fn of_garden(kind: &str, name: &str) -> Self {
+        Self::in_garden(ObjectName::new(kind, None, name))
+    }
+}
+
+impl fmt::Display for Located {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cluster {
+            Cluster::Garden => self.object.fmt(f),
+            Cluster::Seed(seed) => write!(f, "{} in seed {seed}", self.object),
+        }
+    }
 }
 
 /// Kinds of trouble, the nearest to the root first.
@@ -189,7 +246,7 @@ pub fn plan(facts: &Facts) -> Answer {
     let unknown = unknown(facts);
     let state = state(facts, &blockers, &unknown);
     Answer {
-        about: About::Shoot(facts.title()),
+        about: About::Shoot(facts.itself()),
         state,
         since: since(facts, state),
         seen: facts.now,

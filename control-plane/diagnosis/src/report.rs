@@ -148,7 +148,8 @@ fn add(lines: &mut Vec<String>, number: usize, blocker: &Blocker, now: Timestamp
         .chain(blocker.codes.iter().map(ToString::to_string))
         .collect::<Vec<_>>()
         .join(", ");
-    field("object", &blocker.objects, false);
+    let objects: Vec<String> = blocker.objects.iter().map(ToString::to_string).collect();
+    field("object", &objects, false);
     field("task", &blocker.tasks, false);
     field("who", &one(&blocker.who), false);
     field("details", &blocker.details, false);
@@ -241,8 +242,10 @@ fn pieces(word: &str, width: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use api_meta::ObjectName;
+
     use super::*;
-    use crate::plan::{About, Cause, OperationView};
+    use crate::plan::{About, Cause, Located, OperationView};
 
     fn at(text: &str) -> Timestamp {
         text.parse().unwrap()
@@ -250,7 +253,7 @@ mod tests {
 
     fn answer(state: State, blockers: Vec<Blocker>) -> Answer {
         Answer {
-            about: About::Shoot("garden-local/stuck".to_owned()),
+            about: About::Shoot(ObjectName::new("Shoot", Some("garden-local"), "stuck")),
             state,
             since: Some(at("2026-01-01T00:00:00.25Z")),
             seen: at("2026-01-01T00:03:20Z"),
@@ -272,7 +275,10 @@ mod tests {
             says: "extension \"local\" has not picked up the operation \"reconcile\" yet".to_owned(),
             details: vec!["Deployment extension-provider-local-abcde/provider-local wants 0 pods".to_owned()],
             tasks: vec!["Waiting until Shoot infrastructure has been reconciled".to_owned()],
-            objects: vec!["Infrastructure shoot--local--stuck/stuck".to_owned()],
+            objects: vec![Located::in_seed(
+                ObjectName::new("Infrastructure", Some("shoot--local--stuck"), "stuck"),
+                "local",
+            )],
             who: "extension \"local\", registration provider-local".to_owned(),
             class: Some("dependency"),
             codes: Vec::new(),
@@ -301,7 +307,7 @@ Shoot garden-local/stuck is blocked: Create Processing at 24 %, tried since
 2026-01-01T00:00:00Z (3 min ago)
 
  1  extension \"local\" has not picked up the operation \"reconcile\" yet
-    object    Infrastructure shoot--local--stuck/stuck
+    object    Infrastructure shoot--local--stuck/stuck in seed local
     task      Waiting until Shoot infrastructure has been reconciled
     who       extension \"local\", registration provider-local
     details   Deployment extension-provider-local-abcde/provider-local wants 0

@@ -1,5 +1,6 @@
 //! Joining a cluster: a bootstrap token in, a node's own certificate out. It never approves or signs anything.
 
+use std::error::Error;
 use std::time::Duration;
 
 use api_meta::{Fault, FaultClass};
@@ -45,6 +46,13 @@ pub enum JoinError {
 }
 
 impl JoinError {
+    /// Whether a fault is that the bootstrap token was refused, whatever it was wrapped in.
+    pub fn is_token_refused(fault: &Fault) -> bool {
+        let first: &(dyn Error + 'static) = fault.source.as_ref();
+        std::iter::successors(Some(first), |error| error.source())
+            .any(|error| matches!(error.downcast_ref(), Some(Self::TokenRefused { .. })))
+    }
+
     /// A failure of the bootstrap identity: distinguished from others when it is about access.
     pub(crate) fn with_token(config: &AgentConfig, fault: Fault) -> Fault {
         if fault.class != FaultClass::Access {

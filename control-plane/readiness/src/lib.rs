@@ -12,7 +12,7 @@ mod webhook;
 mod workload;
 
 pub use extension::{Deletion, Readiness, Reported, ReportedError, deletion, readiness, reported};
-pub use installation::not_served;
+pub use installation::{NotServed, Stage, not_served};
 pub use resource::{not_applied, unhealthy};
 pub use webhook::{Webhook, webhook_of, webhooks, with_webhook};
 pub use workload::{Replicated, deployment_not_rolled_out, not_at_zero, not_rolled_out, set_not_rolled_out};

@@ -11,13 +11,13 @@ use crate::Context;
 
 /// Reasons of ResourcesApplied (gardener/gardener v1.150 pkg/apis/resources/v1alpha1/types.go).
 pub(crate) mod reason {
+    pub(crate) use api_meta::conditions::managed_resource::{DELETION_FAILED, DELETION_PENDING};
+
     pub(crate) const APPLY_SUCCEEDED: &str = "ApplySucceeded";
     pub(crate) const APPLY_FAILED: &str = "ApplyFailed";
     pub(crate) const APPLY_PROGRESSING: &str = "ApplyProgressing";
     pub(crate) const DECODING_FAILED: &str = "DecodingFailed";
     pub(crate) const CANNOT_READ_SECRET: &str = "CannotReadSecret";
-    pub(crate) const DELETION_FAILED: &str = "DeletionFailed";
-    pub(crate) const DELETION_PENDING: &str = "DeletionPending";
     pub(crate) const RELEASE_FAILED: &str = "ReleaseOfOrphanedResourcesFailed";
     pub(crate) const IGNORED: &str = "ManagedResourceIgnored";
     pub(crate) const CHECKS_PENDING: &str = "ChecksPending";

@@ -1,7 +1,7 @@
 //! Binds the shoot through its subresource `binding`. It writes nothing else.
 
 use api_core::v1beta1::Shoot;
-use api_meta::Fault;
+use api_meta::{Fault, Unscheduled};
 use base_client::fault_of;
 use kube::api::PostParams;
 use kube::{Api, ResourceExt};
@@ -17,8 +17,8 @@ pub(crate) enum Done {
     Waiting(String),
     /// The shoot now has this seed.
     Bound(String),
-    /// No seed fits; the text says why.
-    Rejected(String),
+    /// No seed fits, and why.
+    Rejected(Unscheduled),
 }
 
 pub(crate) async fn apply(shoot: &Shoot, decision: Decision, context: &Context) -> Result<Done, Fault> {

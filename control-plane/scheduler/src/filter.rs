@@ -1,10 +1,10 @@
-//! Whether one seed fits one shoot, and if not, why. Pure; each rule is a sentence about the seed.
+//! Whether one seed fits one shoot, and if not, why. Pure.
 
 use std::collections::BTreeMap;
 
 use api_core::v1beta1::{CloudProfileSpec, ExposureClass, FailureToleranceType, Seed, SeedSelector, Shoot, Toleration};
 use api_meta::conditions::seed as conditions;
-use api_meta::{Condition, ConditionStatus};
+use api_meta::{Condition, ConditionStatus, SeedMismatch, SelectorOwner};
 use api_rules::{default_shoot_networks, is_workerless, overlaps, validate_node_ranges};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Selector, SelectorExt};
@@ -21,7 +21,7 @@ pub(crate) fn rejection(
     profile: &CloudProfileSpec,
     exposure_class: Option<&ExposureClass>,
     shoots_there: usize,
-) -> Option<String> {
+) -> Option<SeedMismatch> {
     unready(seed)
         .or_else(|| unselected(shoot, seed, profile, exposure_class))
         .or_else(|| untolerated(shoot, seed))
@@ -30,9 +30,9 @@ pub(crate) fn rejection(
         .or_else(|| unsuitable(shoot, seed, shoots_there))
 }
 
-fn unready(seed: &Seed) -> Option<String> {
+fn unready(seed: &Seed) -> Option<SeedMismatch> {
     if seed.metadata.deletion_timestamp.is_some() {
-        return Some("is being deleted".to_owned());
+        return Some(SeedMismatch::Deleting);
     }
     let scheduling = seed
         .spec
@@ -40,23 +40,25 @@ fn unready(seed: &Seed) -> Option<String> {
         .as_ref()
         .and_then(|settings| settings.scheduling.as_ref());
     if scheduling.is_some_and(|scheduling| !scheduling.visible) {
-        return Some("is not visible to the scheduler".to_owned());
+        return Some(SeedMismatch::Invisible);
     }
     let known = seed.status.as_ref().map_or(&[][..], |status| &status.conditions);
     let mut needed = vec![conditions::GARDENLET_READY];
     if seed.spec.backup.is_some() {
         needed.push(conditions::BACKUP_BUCKETS_READY);
     }
-    needed
-        .into_iter()
-        .find_map(|type_| match Condition::find(known, type_) {
-            Some(condition) if condition.status == ConditionStatus::True => None,
-            Some(condition) => Some(format!(
-                "has condition {type_}={}: {}",
-                condition.status, condition.message
-            )),
-            None => Some(format!("does not report condition {type_} yet")),
-        })
+    needed.into_iter().find_map(|type_| {
+        let condition = type_.to_owned();
+        match Condition::find(known, type_) {
+            Some(found) if found.status == ConditionStatus::True => None,
+            Some(found) => Some(SeedMismatch::ConditionNotTrue {
+                condition,
+                status: found.status.clone(),
+                message: found.message.clone(),
+            }),
+            None => Some(SeedMismatch::ConditionMissing { condition }),
+        }
+    })
 }
 
 fn unselected(
@@ -64,7 +66,7 @@ fn unselected(
     seed: &Seed,
     profile: &CloudProfileSpec,
     exposure_class: Option<&ExposureClass>,
-) -> Option<String> {
+) -> Option<SeedMismatch> {
     let type_ = &seed.spec.provider.type_;
     let allowed = profile
         .seed_selector
@@ -76,37 +78,32 @@ fn unselected(
         allowed.iter().any(|allowed| allowed == "*" || allowed == type_)
     };
     if !fits {
-        let (ours, allowed) = (&shoot.spec.provider.type_, allowed.join(", "));
-        return Some(if allowed.is_empty() {
-            format!(
-                "has provider type {type_:?}, not {ours:?}; for seeds of other types set seedSelector.providerTypes of the cloud profile, [\"*\"] allows all"
-            )
-        } else {
-            format!(
-                "has provider type {type_:?}, but seedSelector.providerTypes of the cloud profile allows only {allowed}; add {type_:?} or \"*\""
-            )
+        return Some(SeedMismatch::ProviderType {
+            seed: type_.clone(),
+            shoot: shoot.spec.provider.type_.clone(),
+            allowed: allowed.to_vec(),
         });
     }
     let scheduling = exposure_class.and_then(|class| class.scheduling.as_ref());
     let selectors = [
-        ("the cloud profile", profile.seed_selector.as_ref()),
-        ("the shoot", shoot.spec.seed_selector.as_ref()),
+        (SelectorOwner::CloudProfile, profile.seed_selector.as_ref()),
+        (SelectorOwner::Shoot, shoot.spec.seed_selector.as_ref()),
         (
-            "the exposure class",
+            SelectorOwner::ExposureClass,
             scheduling.and_then(|scheduling| scheduling.seed_selector.as_ref()),
         ),
     ];
     let labels = seed.metadata.labels.clone().unwrap_or_default();
-    selectors.into_iter().find_map(|(whose, selector)| {
-        let selector = selector?;
-        match selects(selector, &labels) {
+    selectors
+        .into_iter()
+        .find_map(|(of, selector)| match selects(selector?, &labels) {
             Ok(true) => None,
-            Ok(false) => Some(format!("does not match the seed selector of {whose}")),
-            Err(error) => Some(format!(
-                "cannot be matched: the seed selector of {whose} is invalid: {error}"
-            )),
-        }
-    })
+            Ok(false) => Some(SeedMismatch::Selector { of }),
+            Err(error) => Some(SeedMismatch::SelectorInvalid {
+                of,
+                error: error.to_string(),
+            }),
+        })
 }
 
 fn selects(
@@ -120,7 +117,7 @@ fn selects(
     Ok(Selector::try_from(selector)?.matches(labels))
 }
 
-fn untolerated(shoot: &Shoot, seed: &Seed) -> Option<String> {
+fn untolerated(shoot: &Shoot, seed: &Seed) -> Option<SeedMismatch> {
     let tolerates = |key: &str, value: Option<&str>| {
         shoot.spec.tolerations.iter().any(
             |Toleration {
@@ -133,10 +130,10 @@ fn untolerated(shoot: &Shoot, seed: &Seed) -> Option<String> {
         .taints
         .iter()
         .find(|taint| !tolerates(&taint.key, taint.value.as_deref()))
-        .map(|taint| format!("has taint {:?}, which the shoot does not tolerate", taint.key))
+        .map(|taint| SeedMismatch::Taint { key: taint.key.clone() })
 }
 
-fn overlapping(shoot: &Shoot, seed: &Seed) -> Option<String> {
+fn overlapping(shoot: &Shoot, seed: &Seed) -> Option<SeedMismatch> {
     let shoot = completed(shoot, seed);
     let workerless = is_workerless(&shoot);
     let networking = shoot.spec.networking.unwrap_or_default();
@@ -156,9 +153,12 @@ fn overlapping(shoot: &Shoot, seed: &Seed) -> Option<String> {
             if let (Some(network), Some(other)) = (network, other)
                 && overlaps(network, other)
             {
-                return Some(format!(
-                    "has network {theirs} {other}, which overlaps with the shoot's {ours} {network}"
-                ));
+                return Some(SeedMismatch::NetworkOverlap {
+                    seed: theirs.to_owned(),
+                    seed_range: other.to_owned(),
+                    shoot: ours.to_owned(),
+                    shoot_range: network.to_owned(),
+                });
             }
         }
     }
@@ -173,16 +173,18 @@ fn completed(shoot: &Shoot, seed: &Seed) -> Shoot {
 }
 
 /// The pod network that the seed would give to the shoot has no room for its nodes.
-fn too_small(shoot: &Shoot, seed: &Seed) -> Option<String> {
+fn too_small(shoot: &Shoot, seed: &Seed) -> Option<SeedMismatch> {
     let left_out = |shoot: &Shoot| shoot.spec.networking.as_ref().is_none_or(|all| all.pods.is_none());
     let completed = completed(shoot, seed);
     (left_out(shoot) && !left_out(&completed))
         .then(|| validate_node_ranges(&completed).into_iter().next())
         .flatten()
-        .map(|error| format!("gives a pod network that is too small (networks.shootDefaults.pods): {error}"))
+        .map(|error| SeedMismatch::PodNetworkTooSmall {
+            error: error.to_string(),
+        })
 }
 
-fn unsuitable(shoot: &Shoot, seed: &Seed, shoots_there: usize) -> Option<String> {
+fn unsuitable(shoot: &Shoot, seed: &Seed, shoots_there: usize) -> Option<SeedMismatch> {
     let tolerance = shoot
         .spec
         .control_plane
@@ -190,9 +192,9 @@ fn unsuitable(shoot: &Shoot, seed: &Seed, shoots_there: usize) -> Option<String>
         .and_then(|control_plane| control_plane.high_availability.as_ref());
     let zonal = tolerance.is_some_and(|ha| ha.failure_tolerance.type_ == FailureToleranceType::Zone);
     if zonal && seed.spec.provider.zones.len() < ZONES_FOR_ZONE_TOLERANCE {
-        return Some(format!(
-            "has fewer than {ZONES_FOR_ZONE_TOLERANCE} zones, which failure tolerance zone needs"
-        ));
+        return Some(SeedMismatch::TooFewZones {
+            needed: ZONES_FOR_ZONE_TOLERANCE,
+        });
     }
     let missing = shoot.spec.access_restrictions.iter().find(|wanted| {
         !seed
@@ -202,10 +204,15 @@ fn unsuitable(shoot: &Shoot, seed: &Seed, shoots_there: usize) -> Option<String>
             .any(|offered| offered.name == wanted.name)
     });
     if let Some(missing) = missing {
-        return Some(format!("does not support access restriction {:?}", missing.name));
+        return Some(SeedMismatch::AccessRestriction {
+            name: missing.name.clone(),
+        });
     }
     let room = seed.status.as_ref().and_then(|status| status.allocatable.get(SHOOTS));
     let room = room.and_then(|room| room.0.parse::<usize>().ok());
     room.filter(|room| shoots_there >= *room)
-        .map(|room| format!("is full: {shoots_there} of {room} shoots"))
+        .map(|room| SeedMismatch::Full {
+            shoots: shoots_there,
+            room,
+        })
 }

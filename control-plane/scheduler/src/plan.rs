@@ -1,11 +1,10 @@
 //! Which seed, or why none. Pure: the same seeds and shoots always give the same answer.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::Arc;
 
 use api_core::v1beta1::{Seed, Shoot};
-use api_meta::Seen as Found;
+use api_meta::{ObjectName, SeedMismatch, Seen as Found, Unscheduled};
 use api_rules::cloud_profile_name;
 
 use crate::Seen;
@@ -33,8 +32,8 @@ pub enum Decision {
         /// The seed's name.
         seed: String,
     },
-    /// No seed fits; the text names the reason for each.
-    Reject(String),
+    /// No seed fits, with the reason for each.
+    Reject(Unscheduled),
 }
 
 /// Decides about one shoot.
@@ -47,17 +46,18 @@ pub fn plan(shoot: &Shoot, seen: &Seen, strategy: Strategy) -> Decision {
         Found::Unknown(why) => return Decision::Wait(why.clone()),
         Found::Absent => {
             let (kind, name) = cloud_profile_name(shoot).unwrap_or(("CloudProfile", ""));
-            return Decision::Reject(format!("{kind} {name:?} does not exist"));
+            let namespace = shoot.metadata.namespace.as_deref();
+            return missing(kind, namespace.filter(|_| kind == "NamespacedCloudProfile"), name);
         }
     };
     if let Some(name) = &shoot.spec.exposure_class_name {
         match &seen.exposure_class {
             Found::Present(_) => {}
-            Found::Absent => return Decision::Reject(format!("ExposureClass {name:?} does not exist")),
+            Found::Absent => return missing("ExposureClass", None, name),
             Found::Unknown(why) => return Decision::Wait(why.clone()),
         }
     }
-    let mut reasons = BTreeMap::new();
+    let mut mismatches = BTreeMap::new();
     let mut fitting: Vec<&Arc<Seed>> = Vec::new();
     for seed in &seen.seeds {
         match rejection(
@@ -67,7 +67,7 @@ pub fn plan(shoot: &Shoot, seen: &Seen, strategy: Strategy) -> Decision {
             seen.exposure_class.present(),
             shoots_on(seen, seed),
         ) {
-            Some(reason) => drop(reasons.insert(name_of(seed), reason)),
+            Some(mismatch) => drop(mismatches.insert(name_of(seed).to_owned(), mismatch)),
             None => fitting.push(seed),
         }
     }
@@ -76,11 +76,11 @@ pub fn plan(shoot: &Shoot, seen: &Seen, strategy: Strategy) -> Decision {
         .iter()
         .filter(|seed| Some(&seed.spec.provider.region) != nearest)
     {
-        let reason = format!(
-            "is in region {:?}, not {:?}",
-            seed.spec.provider.region, shoot.spec.region
-        );
-        reasons.insert(name_of(seed), reason);
+        let mismatch = SeedMismatch::Region {
+            seed: seed.spec.provider.region.clone(),
+            shoot: shoot.spec.region.clone(),
+        };
+        mismatches.insert(name_of(seed).to_owned(), mismatch);
     }
     let best = fitting
         .into_iter()
@@ -90,8 +90,12 @@ pub fn plan(shoot: &Shoot, seen: &Seen, strategy: Strategy) -> Decision {
         Some(seed) => Decision::Bind {
             seed: name_of(seed).to_owned(),
         },
-        None => Decision::Reject(sentence(seen.seeds.len(), &reasons)),
+        None => Decision::Reject(Unscheduled::none_fits(mismatches)),
     }
+}
+
+fn missing(kind: &str, namespace: Option<&str>, name: &str) -> Decision {
+    Decision::Reject(Unscheduled::Missing(ObjectName::new(kind, namespace, name)))
 }
 
 fn name_of(seed: &Seed) -> &str {
@@ -125,19 +129,6 @@ fn distance(a: &str, b: &str) -> usize {
         }
     }
     row[b.len()]
-}
-
-fn sentence(seeds: usize, reasons: &BTreeMap<&str, String>) -> String {
-    if seeds == 0 {
-        return "there are no seeds".to_owned();
-    }
-    let mut text = format!("0 of {seeds} seeds fit");
-    for (index, (seed, reason)) in reasons.iter().enumerate() {
-        let separator = if index == 0 { ":" } else { ";" };
-        // Writing into a String cannot fail.
-        let _ = write!(text, "{separator} {seed} {reason}");
-    }
-    text
 }
 
 #[cfg(test)]
@@ -177,6 +168,14 @@ mod tests {
 
     fn bind(seed: &str) -> Decision {
         Decision::Bind { seed: seed.to_owned() }
+    }
+
+    /// As the status describes it.
+    fn refusal(shoot: &Shoot, seen: &Seen) -> String {
+        match plan(shoot, seen, Strategy::SameRegion) {
+            Decision::Reject(why) => why.to_string(),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
@@ -234,8 +233,7 @@ mod tests {
         for (change, reason) in cases {
             let mut seen = seen(vec![seed("odd", change)]);
             seen.shoots_per_seed.insert("odd".into(), 2);
-            let rejected = plan(&shoot, &seen, Strategy::SameRegion);
-            assert_eq!(rejected, Decision::Reject(format!("0 of 1 seeds fit: odd {reason}")));
+            assert_eq!(refusal(&shoot, &seen), format!("0 of 1 seeds fit: odd {reason}"));
             seen.seeds.push(seed("good", |_| {}));
             assert_eq!(plan(&shoot, &seen, Strategy::SameRegion), bind("good"), "{reason}");
         }
@@ -257,12 +255,9 @@ mod tests {
         assert_eq!(plan(&shoot(), &seen, Strategy::SameRegion), bind("far"));
         seen.seeds = vec![seed("near", |_| {})];
         assert_eq!(
-            plan(&shoot(), &seen, Strategy::SameRegion),
-            Decision::Reject(
-                "0 of 1 seeds fit: near has provider type \"local\", but seedSelector.providerTypes of the cloud profile \
-                 allows only other; add \"local\" or \"*\""
-                    .into()
-            )
+            refusal(&shoot(), &seen),
+            "0 of 1 seeds fit: near has provider type \"local\", but seedSelector.providerTypes of the cloud profile \
+             allows only other; add \"local\" or \"*\""
         );
         seen.profile =
             Found::Present(serde_json::from_value(json!({"seedSelector": {"providerTypes": ["*"]}})).unwrap());
@@ -286,10 +281,7 @@ mod tests {
     fn what_is_missing_or_unknown_is_not_guessed() {
         let mut seen = seen(vec![seed("a", |_| {})]);
         seen.profile = Found::Absent;
-        assert_eq!(
-            plan(&shoot(), &seen, Strategy::SameRegion),
-            Decision::Reject("CloudProfile \"p\" does not exist".into())
-        );
+        assert_eq!(refusal(&shoot(), &seen), "CloudProfile \"p\" does not exist");
         seen.profile = Found::Unknown("not merged".into());
         assert_eq!(
             plan(&shoot(), &seen, Strategy::SameRegion),

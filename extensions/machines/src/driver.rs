@@ -40,10 +40,19 @@ pub struct Created {
 /// What the provider reports of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DriverState {
-    /// It exists; the text describes its state, if the provider reports more.
-    Exists(Option<String>),
+    /// It exists; with how it stands, if the provider tells more.
+    Exists(Option<Standing>),
     /// It does not exist (any more).
     Gone,
+}
+
+/// How a machine stands at its provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// For people.
+    pub text: String,
+    /// Whether its cluster has refused the bootstrap token that it was born with, as far as the provider can tell.
+    pub token_refused: bool,
 }
 
 /// Makes, shows and removes machines of one provider.

@@ -12,7 +12,7 @@ mod passed_on;
 mod set;
 mod target;
 
-pub use driver::{Created, Driver, DriverState, MachineRequest};
+pub use driver::{Created, Driver, DriverState, MachineRequest, Standing};
 pub use machines::{Machines, Options};
 pub use names::{FINALIZER, FORCE_DELETION_LABEL, NODE_LABEL, SHOOT_ACCESS_SECRET};
 

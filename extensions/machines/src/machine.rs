@@ -294,7 +294,7 @@ fn asking(verdict: &Verdict) -> Option<NodeCondition> {
     (!verdict.to_do.is_empty()).then(|| NodeCondition {
         type_: ACTION_REQUIRED.to_owned(),
         status: "True".to_owned(),
-        reason: Some(ERROR_REPORTED.to_owned()),
+        reason: Some(verdict.reason.to_owned()),
         message: Some(verdict.to_do.clone()),
         ..NodeCondition::default()
     })
@@ -308,6 +308,7 @@ fn terminating(machine: &Machine) -> Verdict {
         description: format!("Machine {} is being removed", machine.name_any()),
         code: None,
         to_do: String::new(),
+        reason: ERROR_REPORTED,
         look_again: None,
     }
 }

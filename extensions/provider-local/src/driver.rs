@@ -9,7 +9,7 @@ use api_meta::labels::network;
 use async_trait::async_trait;
 use base_client::{create_or_get, delete_and_wait, get};
 use base_controller::{Cache, ObjectKey};
-use extensions_machines::{Created, Driver, DriverState, MachineRequest};
+use extensions_machines::{Created, Driver, DriverState, MachineRequest, Standing};
 use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::{
     Container, ContainerStatus, EmptyDirVolumeSource, EnvVar, KeyToPath, Pod, PodSpec, SecretVolumeSource, Volume,
@@ -26,6 +26,9 @@ use crate::objects::{MADE_FOR_LABEL, meta};
 pub const USER_DATA_PATH: &str = "/etc/machine/userdata";
 /// Where a machine has its disk: what is there stays as long as the machine, however often it is started.
 pub const DISK_PATH: &str = "/var/lib/machine";
+/// Exit code of a machine's container whose cluster has refused the bootstrap token: a pod's status has no other field that a
+/// program fills with anything but text. (77 is `EX_NOPERM` of BSD's sysexits.h.)
+pub const EXIT_TOKEN_REFUSED: i32 = 77;
 /// The environment variable with the machine's name, which is its node's.
 pub const MACHINE_NAME_ENV: &str = "MACHINE_NAME";
 
@@ -162,7 +165,7 @@ fn state_of(pod: &Pod) -> DriverState {
     match status.and_then(|status| status.phase.as_deref()) {
         Some("Succeeded" | "Failed") => return DriverState::Gone,
         _ if pod.metadata.deletion_timestamp.is_some() => {
-            return DriverState::Exists(Some("its pod is being deleted".to_owned()));
+            return DriverState::Exists(Some(told("its pod is being deleted".to_owned())));
         }
         _ => {}
     }
@@ -174,16 +177,23 @@ fn state_of(pod: &Pod) -> DriverState {
         let condition = conditions
             .iter()
             .find(|c| c.type_ == "PodScheduled" && c.status == "False")?;
-        Some(format!(
+        Some(told(format!(
             "its pod is not scheduled: {}",
             condition.message.as_deref().unwrap_or_default()
-        ))
+        )))
     };
     DriverState::Exists(containers.iter().find_map(trouble_of).or_else(scheduled))
 }
 
+fn told(text: String) -> Standing {
+    Standing {
+        text,
+        token_refused: false,
+    }
+}
+
 /// Why a container does not run, or ended before.
-fn trouble_of(container: &ContainerStatus) -> Option<String> {
+fn trouble_of(container: &ContainerStatus) -> Option<Standing> {
     let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref());
     let ended = [container.state.as_ref(), container.last_state.as_ref()];
     let ended = ended.into_iter().flatten().find_map(|state| state.terminated.as_ref());
@@ -191,9 +201,13 @@ fn trouble_of(container: &ContainerStatus) -> Option<String> {
         (_, Some(message)) if !message.is_empty() => Some(message.to_owned()),
         (reason, _) => reason.map(str::to_owned),
     };
-    ended
+    let why = ended
         .and_then(|ended| text(ended.reason.as_deref(), ended.message.as_deref()))
-        .or_else(|| waiting.and_then(|waiting| text(waiting.reason.as_deref(), waiting.message.as_deref())))
+        .or_else(|| waiting.and_then(|waiting| text(waiting.reason.as_deref(), waiting.message.as_deref())));
+    why.map(|text| Standing {
+        text,
+        token_refused: ended.is_some_and(|ended| ended.exit_code == EXIT_TOKEN_REFUSED),
+    })
 }
 
 #[async_trait]
@@ -302,7 +316,8 @@ mod tests {
         };
         let ended = ContainerState {
             terminated: Some(ContainerStateTerminated {
-                message: Some("bootstrap token refused: 401".into()),
+                message: Some("401".into()),
+                exit_code: EXIT_TOKEN_REFUSED,
                 ..Default::default()
             }),
             ..Default::default()
@@ -312,11 +327,14 @@ mod tests {
         assert_eq!(state_of(&pod("Running", running(), None)), DriverState::Exists(None));
         assert_eq!(
             state_of(&pod("Pending", waiting.clone(), None)),
-            DriverState::Exists(Some("CrashLoopBackOff".into()))
+            DriverState::Exists(Some(told("CrashLoopBackOff".into())))
         );
         assert_eq!(
             state_of(&pod("Running", waiting, Some(ended))),
-            DriverState::Exists(Some("bootstrap token refused: 401".into()))
+            DriverState::Exists(Some(Standing {
+                text: "401".into(),
+                token_refused: true
+            }))
         );
     }
 }

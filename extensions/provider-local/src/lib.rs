@@ -18,7 +18,7 @@ mod provider_status;
 mod run;
 mod worker;
 
-pub use driver::{DISK_PATH, MACHINE_NAME_ENV, USER_DATA_PATH};
+pub use driver::{DISK_PATH, EXIT_TOKEN_REFUSED, MACHINE_NAME_ENV, USER_DATA_PATH};
 pub use ledger::ledger;
 pub use machine_address::MACHINE_ADDRESS_ENV;
 pub use provider_status::InfrastructureStatus;

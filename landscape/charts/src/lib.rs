@@ -227,7 +227,7 @@ async fn load(name: &str, setting: &Setting) -> Result<Chart, Fault> {
     } else {
         let archive = read_at_most(path, CHART_BYTES_MAX).map_err(|why| {
             Fault::user(format!("cannot read the chart {name}: {why}"))
-                .hint("name a folder with a Chart.yaml, or a .tgz")
+                .hint("name a folder with a Chart.yaml, a .tgz, or a chart of a registry (oci://...)")
         })?;
         Chart::from_archive(&archive)
     };

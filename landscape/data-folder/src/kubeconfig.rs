@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use api_core::authentication::{AdminKubeconfigRequest, KubeconfigRequestSpec};
 use api_core::v1beta1::Shoot;
 use api_meta::Fault;
-use base_client::{Connector, Https, Target, fault_of, is_missing};
+use base_client::{Connector, Https, Target, fault_of, is_missing, is_unanswered};
 use kube::Api;
 use kube::api::PostParams;
 use kube::config::Kubeconfig;
@@ -179,13 +179,19 @@ fn not_given(error: kube::Error, doing: &str, data_dir: &Path, shoot: &str) -> F
             data_dir.display()
         ));
     }
-    let answered = matches!(error, kube::Error::Api(_));
-    let fault = fault_of(error, doing);
-    if answered {
+    garden_failed(fault_of(error, doing), data_dir)
+}
+
+/// A fault of a call to the garden: where nothing has answered, with whose garden that was.
+#[must_use]
+pub fn garden_failed(fault: Fault, data_dir: &Path) -> Fault {
+    if !is_unanswered(&fault) {
         return fault;
     }
+    let garden = path(data_dir, "garden");
     fault.hint(format!(
-        "the landscape that wrote {garden} has ended: start `orangery up` again, or name another folder with --data-dir"
+        "the landscape that wrote {} has ended: start `orangery up` again, or name another folder with --data-dir",
+        garden.display()
     ))
 }
 

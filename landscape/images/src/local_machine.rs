@@ -11,9 +11,9 @@ use api_meta::Fault;
 use bytes::Bytes;
 use cluster_node::{ContainerContext, Exit, Files, ImageCatalogue, NodeOptions, PodAddresses, image_tag};
 use control_plane_node_agent::{
-    AgentOptions, Disk, KUBECONFIG_PATH, KUBELET_UNIT, MemoryMachine, UnitBody, UnitContext,
+    AgentOptions, Disk, JoinError, KUBECONFIG_PATH, KUBELET_UNIT, MemoryMachine, UnitBody, UnitContext,
 };
-use extensions_provider_local::{DISK_PATH, MACHINE_ADDRESS_ENV, MACHINE_NAME_ENV, USER_DATA_PATH};
+use extensions_provider_local::{DISK_PATH, EXIT_TOKEN_REFUSED, MACHINE_ADDRESS_ENV, MACHINE_NAME_ENV, USER_DATA_PATH};
 use k8s_openapi::api::core::v1::Taint;
 use kube::config::Kubeconfig;
 use serde::Deserialize;
@@ -63,7 +63,13 @@ async fn live(host: &Arc<Host>, context: &ContainerContext) -> Result<(), Exit> 
     context.ready.set(true);
     let lived = control_plane_node_agent::run(options, context.stop.clone()).await;
     machine.stop().await;
-    lived.map_err(|fault| Exit::failed(fault.chain()))
+    lived.map_err(|fault| Exit {
+        code: match JoinError::is_token_refused(&fault) {
+            true => EXIT_TOKEN_REFUSED,
+            false => 1,
+        },
+        message: fault.chain(),
+    })
 }
 
 /// The machine's disk: the volume that is mounted for it, with each file at its own path.

@@ -22,6 +22,9 @@ use crate::{cli, envtest_assets, serve};
 /// The API server's name in its state.
 const NAME: &str = "kubernetes";
 
+/// How a certificate begins in PEM.
+const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
+
 /// Runs the command until `stop` is done.
 ///
 /// # Errors
@@ -101,10 +104,14 @@ fn audit(arguments: &cli::Apiserver) -> Result<Option<(AuditPolicy, AuditFile)>,
     let (Some(log), Some(policy)) = (&arguments.audit_log_path, &arguments.audit_policy_file) else {
         return Ok(None);
     };
-    let unusable =
-        |path: &Path, why: &str| Fault::user(format!("the audit policy {} cannot be used: {why}", path.display()));
-    let text = std::fs::read_to_string(policy).map_err(|error| unusable(policy, &error.to_string()))?;
-    let read = AuditPolicy::read(&text).map_err(|why| unusable(policy, &why))?;
+    let unusable = |why: &str| {
+        // The rest of a parser's text is a drawing of the place.
+        let why = why.lines().next().unwrap_or_default();
+        Fault::user(format!("the audit policy {} cannot be used: {why}", policy.display()))
+            .hint("name a file with a Policy of audit.k8s.io/v1 with --audit-policy-file")
+    };
+    let text = std::fs::read_to_string(policy).map_err(|error| unusable(&error.to_string()))?;
+    let read = AuditPolicy::read(&text).map_err(|why| unusable(&why))?;
     let options = audit_file::Options {
         path: log.clone(),
         file_bytes_max: u64::from(arguments.audit_log_maxsize) << 20,
@@ -124,12 +131,18 @@ fn kubelets(flags: &cli::Kubelets) -> Result<KubeletAccess, Fault> {
         flags.kubelet_client_certificate.as_ref(),
     )?;
     let key = read_pem("--kubelet-client-key", flags.kubelet_client_key.as_ref())?;
+    let of_authority = "--kubelet-certificate-authority";
+    let authorities = read_pem(of_authority, flags.kubelet_certificate_authority.as_ref())?;
+    if authorities.as_ref().is_some_and(|pem| !pem.contains(CERTIFICATE)) {
+        let path = flags.kubelet_certificate_authority.clone().unwrap_or_default();
+        let fault = Fault::user(format!("{} of {of_authority} holds no certificate", path.display()));
+        return Err(fault.hint(format!(
+            "name a PEM file with the authority's certificate with {of_authority}"
+        )));
+    }
     Ok(KubeletAccess {
         identity: certificate.zip(key.map(String::into_bytes)),
-        authorities: read_pem(
-            "--kubelet-certificate-authority",
-            flags.kubelet_certificate_authority.as_ref(),
-        )?,
+        authorities,
         preferred: flags.kubelet_preferred_address_types.clone(),
     })
 }

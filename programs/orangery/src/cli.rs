@@ -33,13 +33,42 @@ pub struct Cli {
 /// # Errors
 /// What is wrong and what is allowed; also what `--help` and `--version` print.
 pub fn parse(words: &[String]) -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(words).map_err(|mut error| {
+    let cli = Cli::try_parse_from(words).map_err(|mut error| {
         if error.kind() == ErrorKind::InvalidSubcommand {
             let allowed = format!("the commands are {}", commands_at(&Cli::command(), words).join(", "));
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![allowed.into()]));
         }
         error
-    })
+    })?;
+    match &cli.command {
+        Command::Why(Why {
+            subject: Subject::Shoot(_),
+            name: Some(extra),
+            ..
+        }) => Err(refused(
+            "why",
+            &format!("unexpected argument '{extra}' found: a Shoot is named by one word, as in garden-local/local"),
+        )),
+        // It is taken before and behind the part: the one would be heeded and the other passed over.
+        Command::Kubeconfig(_) if words.iter().filter(|word| is_data_dir(word)).count() > 1 => Err(refused(
+            "kubeconfig",
+            "the argument '--data-dir <FOLDER>' cannot be used multiple times",
+        )),
+        _ => Ok(cli),
+    }
+}
+
+fn is_data_dir(word: &str) -> bool {
+    word.split_once('=').map_or(word, |(flag, _)| flag) == "--data-dir"
+}
+
+fn refused(command: &str, why: &str) -> clap::Error {
+    let mut root = Cli::command();
+    root.build();
+    match root.find_subcommand_mut(command) {
+        Some(command) => command.error(ErrorKind::ArgumentConflict, why),
+        None => root.error(ErrorKind::ArgumentConflict, why),
+    }
 }
 
 /// The commands that may follow the ones among `words`.
@@ -317,7 +346,9 @@ pub enum Subject {
 fn subject(text: &str) -> Result<Subject, String> {
     match text {
         CONTROLLER_INSTALLATION => Ok(Subject::ControllerInstallation),
-        _ => shoot_name(text).map(Subject::Shoot),
+        _ => shoot_name(text)
+            .map(Subject::Shoot)
+            .map_err(|why| format!("{why}; or it is the word {CONTROLLER_INSTALLATION}, with a NAME behind it")),
     }
 }
 
@@ -407,6 +438,31 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_word_too_many_and_a_data_folder_given_twice_are_refused_before_anything_is_read() {
+        let refusal = |words: &str| {
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            super::parse(&words).unwrap_err().to_string()
+        };
+        let extra = refusal("orangery why a/b c");
+        assert!(
+            extra.contains("'c'") && extra.contains("Usage: orangery why"),
+            "{extra}"
+        );
+        for twice in [
+            "orangery kubeconfig --data-dir a garden --data-dir b",
+            "orangery kubeconfig --data-dir=a garden --data-dir=b",
+        ] {
+            let refusal = refusal(twice);
+            assert!(
+                refusal.contains("--data-dir <FOLDER>' cannot be used multiple"),
+                "{refusal}"
+            );
+        }
+        let neither = refusal("orangery why shoot");
+        assert!(neither.contains("the word controllerinstallation"), "{neither}");
     }
 
     #[test]

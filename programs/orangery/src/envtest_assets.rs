@@ -9,12 +9,14 @@ use landscape_data_folder::folder::make;
 use landscape_images::envtest::Program;
 use landscape_terminal::Console;
 
+/// What to do when one cannot be written to.
+const ANOTHER: &str = "name a folder that you may write to with --envtest-assets";
+
 /// Writes the programs into a folder: links to this one.
 pub(crate) fn write(folder: &Path, console: &Console) -> Result<(), Fault> {
-    make("the folder", folder)?;
+    make("the folder", folder).map_err(|fault| fault.hint(ANOTHER))?;
     let failed = |doing: &str, path: &Path, error: &io::Error| {
-        Fault::user(format!("cannot {doing} {}: {error}", path.display()))
-            .hint("name a folder that you may write to with --envtest-assets")
+        Fault::user(format!("cannot {doing} {}: {error}", path.display())).hint(ANOTHER)
     };
     let ours = std::env::current_exe().map_err(|error| Fault::bug(format!("this program has no path: {error}")))?;
     for name in Program::ALL.map(Program::name) {
@@ -23,7 +25,7 @@ pub(crate) fn write(folder: &Path, console: &Console) -> Result<(), Fault> {
             // A foreign program is not ours to replace.
             Ok(found) if !found.is_symlink() => {
                 return Err(
-                    Fault::user(format!("there is a {name} in {} already", folder.display()))
+                    Fault::user(format!("there is a file {name} in {} already", folder.display()))
                         .hint("name a folder of its own with --envtest-assets"),
                 );
             }

@@ -2,7 +2,7 @@
 //! signs anything itself.
 
 use api_meta::Fault;
-pub use landscape_data_folder::kubeconfig::{garden_client, path, seed_part};
+pub use landscape_data_folder::kubeconfig::{garden_client, garden_failed, path, seed_part};
 use landscape_data_folder::kubeconfig::{of_garden, of_seed, of_shoot};
 
 use crate::cli::{self, KubeconfigOf};

@@ -34,9 +34,9 @@ use container_logs::Both;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Warnings alone: what a person waits for is printed; RUST_LOG shows more. What the client library logs of failed
-/// calls, the calling part logs too.
-const LOGS: &str = "warn,kube_runtime::watcher=off,kube_client::client::builder=off";
+/// Warnings alone: what a person waits for is printed; RUST_LOG shows more. What the client library says of failed
+/// calls, and its TLS of certificates, the part that called says too.
+const LOGS: &str = "warn,kube_runtime::watcher=off,kube_client::client::builder=off,rustls_platform_verifier=off";
 
 fn main() -> ExitCode {
     // Returns at once, unless a pod's program is to be started with namespaces of its own.

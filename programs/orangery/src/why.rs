@@ -25,20 +25,18 @@ pub const EXIT_BLOCKED: u8 = 3;
 pub async fn run(arguments: &cli::Why, out: &mut impl Write) -> Result<u8, Fault> {
     let access = access(&arguments.data_dir)?;
     let now = Clock::real().now();
-    let answer = match (&arguments.subject, &arguments.name) {
-        (Subject::Shoot(shoot), None) => {
-            let (namespace, name) = (&shoot.namespace, &shoot.name);
-            plan::plan(&Box::pin(observe::observe(&access, namespace, name, now)).await?)
+    let answer = match &arguments.subject {
+        Subject::Shoot(shoot) => {
+            let seen = Box::pin(observe::observe(&access, &shoot.namespace, &shoot.name, now)).await;
+            seen.map(|facts| plan::plan(&facts))
         }
-        (Subject::Shoot(_), Some(extra)) => {
-            let fault = Fault::user(format!("there is one word too many: {extra}"));
-            return Err(fault.hint("name one Shoot, or the word controllerinstallation and a name"));
-        }
-        (Subject::ControllerInstallation, name) => {
-            let name = name.as_deref().unwrap_or_default();
-            plan::installation::plan(&Box::pin(observe::observe_installation(&access, name, now)).await?)
+        Subject::ControllerInstallation => {
+            let name = arguments.name.as_deref().unwrap_or_default();
+            let seen = Box::pin(observe::observe_installation(&access, name, now)).await;
+            seen.map(|facts| plan::installation::plan(&facts))
         }
     };
+    let answer = answer.map_err(|fault| kubeconfig::garden_failed(fault, &arguments.data_dir))?;
     let text = match arguments.output {
         OutputForm::Text => report::text(&answer, &page()),
         OutputForm::Json => {

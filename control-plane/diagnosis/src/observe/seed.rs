@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use api_core::v1beta1::{ControllerInstallation, Seed};
 use api_extensions::{ExtensionKind, ExtensionObject, ForKind, Owner};
 use api_machine::MachinePhase;
-use api_meta::conditions::managed_resource::{RESOURCES_APPLIED, RESOURCES_PROGRESSING};
+use api_meta::conditions::managed_resource::{self, RESOURCES_APPLIED, RESOURCES_PROGRESSING};
+use api_meta::conditions::{ACTION_REQUIRED, BOOTSTRAP_TOKEN_REFUSED};
 use api_meta::{Condition, ConditionStatus, Fault, ObjectName, Seen, WebhookFailure, names};
 use api_resources::ManagedResource;
 use base_client::{api_in, list};
@@ -17,7 +18,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Pod};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
 use kube::{Api, Client, ResourceExt};
 
 use super::{pods, renewed, seen};
@@ -105,7 +106,7 @@ async fn extensions(client: &Client, namespace: &str, seed: Option<&Seed>) -> Re
         };
         all.extend(kind.with(read).await?);
     }
-    let rank = |fact: &ExtensionFact| FIRST.iter().position(|kind| kind.kind() == fact.kind);
+    let rank = |fact: &ExtensionFact| FIRST.iter().position(|kind| kind.kind() == fact.id.kind);
     all.sort_by_key(|fact| rank(fact).unwrap_or(FIRST.len()));
     Ok(all)
 }
@@ -141,8 +142,7 @@ impl<'a> ForKind for OfKind<'a> {
 fn fact<K: ExtensionObject>(object: &K) -> ExtensionFact {
     let metadata = kube::Resource::meta(object);
     ExtensionFact {
-        kind: <K as kube::Resource>::kind(&()).into_owned(),
-        name: full_name(metadata),
+        id: name_of(object),
         reported: reported(object),
         deleting: at(metadata.deletion_timestamp.as_ref()),
         finalizers: metadata.finalizers.clone().unwrap_or_default(),
@@ -158,12 +158,13 @@ async fn labels(client: &Client, namespace: &str) -> BTreeMap<String, String> {
     labels.unwrap_or_default()
 }
 
-fn full_name(metadata: &ObjectMeta) -> String {
-    let name = metadata.name.clone().unwrap_or_default();
-    match &metadata.namespace {
-        Some(namespace) => format!("{namespace}/{name}"),
-        None => name,
-    }
+fn name_of<K: kube::Resource<DynamicType = ()>>(object: &K) -> ObjectName {
+    let metadata = object.meta();
+    ObjectName::new(
+        K::kind(&()),
+        metadata.namespace.as_deref(),
+        metadata.name.clone().unwrap_or_default(),
+    )
 }
 
 fn at(time: Option<&Time>) -> Option<Timestamp> {
@@ -176,10 +177,8 @@ async fn workloads(client: &Client, namespace: &str) -> Result<Vec<Workload>, Fa
     let facts = pods::facts(&api, &pods).await;
     let deployments: Vec<Deployment> = list(&Api::namespaced(client.clone(), namespace), "").await?;
     let sets: Vec<StatefulSet> = list(&Api::namespaced(client.clone(), namespace), "").await?;
-    let workload = |kind: &str, metadata: &ObjectMeta, selector: Option<&LabelSelector>, wanted, trouble| Workload {
-        kind: kind.to_owned(),
-        namespace: namespace.to_owned(),
-        name: metadata.name.clone().unwrap_or_default(),
+    let workload = |object: ObjectName, selector: Option<&LabelSelector>, wanted, trouble| Workload {
+        object,
         wanted,
         trouble,
         pods: pods
@@ -192,19 +191,13 @@ async fn workloads(client: &Client, namespace: &str) -> Result<Vec<Workload>, Fa
         let spec = one.spec.as_ref();
         let wanted = spec.and_then(|spec| spec.replicas).unwrap_or(1);
         let selector = spec.map(|spec| &spec.selector);
-        workload(
-            "Deployment",
-            &one.metadata,
-            selector,
-            wanted,
-            deployment_not_rolled_out(one),
-        )
+        workload(name_of(one), selector, wanted, deployment_not_rolled_out(one))
     };
     let of_set = |one: &StatefulSet| {
         let spec = one.spec.as_ref();
         let wanted = spec.and_then(|spec| spec.replicas).unwrap_or(1);
         let selector = spec.map(|spec| &spec.selector);
-        workload("StatefulSet", &one.metadata, selector, wanted, set_not_rolled_out(one))
+        workload(name_of(one), selector, wanted, set_not_rolled_out(one))
     };
     Ok(deployments
         .iter()
@@ -235,7 +228,7 @@ async fn resources(client: &Client, namespace: &str) -> Result<Vec<Resource>, Fa
             };
             let trouble = trouble?;
             Some(Resource {
-                name: full_name(&resource.metadata),
+                object: name_of(resource),
                 class: resource.spec.class.clone(),
                 webhook: WebhookFailure::in_message(&trouble),
                 trouble,
@@ -248,7 +241,8 @@ async fn resources(client: &Client, namespace: &str) -> Result<Vec<Resource>, Fa
 
 /// What is known of a deletion: the manager names the objects that are left.
 fn deletion(conditions: &[Condition]) -> String {
-    let applied = Condition::find(conditions, RESOURCES_APPLIED).filter(|one| one.reason.starts_with("Deletion"));
+    let applied = Condition::find(conditions, RESOURCES_APPLIED);
+    let applied = applied.filter(|one| managed_resource::is_deletion(&one.reason));
     match applied {
         Some(Condition { reason, message, .. }) => format!("{reason}: {message}"),
         None => "gardener-resource-manager has not deleted its objects yet".to_owned(),
@@ -264,8 +258,12 @@ async fn machines(client: &Client, namespace: &str) -> Result<Vec<Machine>, Faul
             let phase = status.current_status.and_then(|current| current.phase);
             let last = status.last_operation.unwrap_or_default();
             (phase != Some(MachinePhase::Running)).then(|| Machine {
-                name: machine.name_any(),
+                object: name_of(machine),
                 told: last.description.unwrap_or_default(),
+                is_refused: status
+                    .conditions
+                    .iter()
+                    .any(|one| one.type_ == ACTION_REQUIRED && one.reason.as_deref() == Some(BOOTSTRAP_TOKEN_REFUSED)),
                 since: at(last.last_update_time.as_ref()),
             })
         })
@@ -299,9 +297,8 @@ pub(super) async fn installed(client: &Client, seed: Option<&Seed>, installation
         controller(client, installation),
         webhooks(client),
     );
-    let title = format!("{}/{installation}", names::GARDEN_NAMESPACE);
-    let resource = resources.map(|all| all.into_iter().find(|one| one.name == title));
-    let manager = managers.map(|all| all.into_iter().find(|one| one.name == RESOURCE_MANAGER));
+    let resource = resources.map(|all| all.into_iter().find(|one| one.object.name == installation));
+    let manager = managers.map(|all| all.into_iter().find(|one| one.object.name == RESOURCE_MANAGER));
     Seen::Present(Installed {
         resource: Seen::from_read(resource),
         resource_manager: Seen::from_read(manager),

@@ -5,7 +5,7 @@ use base_flow::Name;
 use control_plane_shoot_flow::{ShootTask, Single, Step, Way};
 
 use super::reported::{Failed, errors, running};
-use super::{Blocker, Cause, next_try, status};
+use super::{Blocker, Cause, Located, next_try, status};
 use crate::facts::Facts;
 
 /// The tasks that empty a Shoot.
@@ -38,7 +38,7 @@ fn foreign(facts: &Facts) -> Option<Blocker> {
         class: Some(FaultClass::Dependency.as_str()),
         next_try: "when its finalizers are gone".to_owned(),
         to_do: "look at whoever has set the finalizer; take it away only if its owner is gone for good".to_owned(),
-        objects: vec![format!("Shoot {}", facts.title())],
+        objects: vec![Located::in_garden(facts.itself())],
         ..Blocker::new(Cause::FinalizerHolds, format!("the owner of the finalizer {names}"))
     })
 }

@@ -1,30 +1,24 @@
 //! Extension objects that are not as they should be, and whether somebody is there who acts on them.
 
 mod controller;
+mod unserved;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api_core::v1beta1::{ControllerInstallation, ControllerRegistration};
-use api_meta::conditions::installation as of_installation;
-use api_meta::{Condition, ConditionStatus, ErrorCode, FaultClass, LastOperationState, LastOperationType, finalizers};
-use api_rules::{KindType, is_responsible, required_types_for_shoot};
-use control_plane_readiness::{Deletion, Readiness, deletion, not_served, readiness};
+use api_meta::{ErrorCode, FaultClass, LastOperationState, LastOperationType, finalizers};
+use api_rules::KindType;
+use control_plane_readiness::{Deletion, Readiness, deletion, readiness};
 use jiff::Timestamp;
-use kube::ResourceExt;
 
 use super::{Blocker, Cause, has_succeeded, is_given_up, next_try, webhook};
 use crate::facts::{ExtensionFact, Facts, InSeed};
 use controller::{Controls, controls};
+use unserved::{of_unserved, unserved};
 
 pub(super) use controller::sentence;
 
 /// An extension that has been asked gets this long before its silence is worth a word, as in gardenlet's progress.
 const WORTH_A_WORD: Duration = Duration::from_secs(10);
-/// What gardenlet says of a kind and type that nobody has registered.
-const NOT_REGISTERED: &str = "not registered";
-/// What to do about an installation of which all that is said is good.
-const WAIT: &str = "wait a minute: what is said of it has just changed";
 /// How many objects one blocker names; a Shoot has about a dozen.
 const OBJECTS_MAX: usize = 12;
 
@@ -38,7 +32,7 @@ pub(super) fn blockers(facts: &Facts) -> Vec<Blocker> {
         .filter_map(|object| Some((object, trouble(facts, object)?)))
         .collect();
     let unserved = unserved(facts, &troubled);
-    let mut all = of_unserved(&unserved, &troubled);
+    let mut all = of_unserved(facts, &unserved, &troubled);
     for (object, trouble) in &troubled {
         let answered = matches!(trouble, Trouble::Failing { .. });
         if (answered || !unserved.contains_key(&kind_type(object)))
@@ -51,7 +45,7 @@ pub(super) fn blockers(facts: &Facts) -> Vec<Blocker> {
 }
 
 fn kind_type(object: &ExtensionFact) -> KindType {
-    KindType::new(&object.kind, &object.reported.type_)
+    KindType::new(&object.id.kind, &object.reported.type_)
 }
 
 /// What gardenlet would say of an object.
@@ -80,161 +74,6 @@ fn trouble(facts: &Facts, object: &ExtensionFact) -> Option<Trouble> {
     }
 }
 
-/// Why nobody serves a kind and type.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Unserved {
-    /// No registration names it.
-    NotRegistered,
-    /// The registration of this name does, and is being deleted.
-    Leaving(String),
-    /// It is registered, and gardenlet says this of its installation.
-    NotInstalled {
-        registration: String,
-        installation: Option<String>,
-        since: Option<Timestamp>,
-        why: String,
-        to_do: String,
-    },
-}
-
-/// Kinds and types that nobody serves: those of objects that wait for an answer, and those that the Shoot needs before
-/// it can be worked on.
-fn unserved(facts: &Facts, troubled: &[(&ExtensionFact, Trouble)]) -> BTreeMap<KindType, Unserved> {
-    let (Some(seed), Some(registrations), Some(installations)) = (
-        facts.seed.present(),
-        facts.registrations.present(),
-        facts.installations.present(),
-    ) else {
-        return BTreeMap::new();
-    };
-    let wants_work = facts.shoot.metadata.deletion_timestamp.is_none() && !has_succeeded(facts);
-    let needed = match wants_work {
-        true => required_types_for_shoot(&facts.shoot, seed, registrations),
-        false => Default::default(),
-    };
-    let installations: Vec<_> = installations.iter().collect();
-    // Whoever has reported an error has answered.
-    let waiting = troubled
-        .iter()
-        .filter(|(_, trouble)| matches!(trouble, Trouble::NotYet(_)));
-    let of_objects = waiting.map(|(object, _)| kind_type(object));
-    let name = seed.metadata.name.as_deref().unwrap_or_default();
-    of_objects
-        .chain(needed)
-        .filter_map(|wanted| {
-            let why = not_served(&wanted, registrations, &installations, name)?;
-            let registration = registrations.iter().find(|one| is_responsible(one, &wanted));
-            let unserved = match registration {
-                _ if why == NOT_REGISTERED => Unserved::NotRegistered,
-                None => Unserved::NotRegistered,
-                Some(leaving) if leaving.metadata.deletion_timestamp.is_some() => Unserved::Leaving(leaving.name_any()),
-                Some(registration) => not_installed(registration, &installations, name, why),
-            };
-            Some((wanted, unserved))
-        })
-        .collect()
-}
-
-fn not_installed(
-    registration: &ControllerRegistration,
-    installations: &[&ControllerInstallation],
-    seed: &str,
-    why: String,
-) -> Unserved {
-    let installation = installations.iter().find(|one| {
-        one.spec.registration_ref.name == registration.metadata.name
-            && one.spec.seed_ref.as_ref().and_then(|seed| seed.name.as_deref()) == Some(seed)
-    });
-    let status = installation.and_then(|one| one.status.as_ref());
-    let conditions = status.map_or(&[][..], |status| &status.conditions);
-    // In gardenlet's order.
-    let bad = [
-        of_installation::VALID,
-        of_installation::INSTALLED,
-        of_installation::HEALTHY,
-    ]
-    .iter()
-    .filter_map(|type_| Condition::find(conditions, type_))
-    .find(|condition| condition.status != ConditionStatus::True);
-    Unserved::NotInstalled {
-        registration: registration.name_any(),
-        installation: installation.map(|one| one.name_any()),
-        since: bad.map(|bad| bad.last_transition_time.0),
-        why,
-        to_do: match installation {
-            Some(one) => super::installation::of_conditions(one).map_or_else(|| WAIT.to_owned(), |one| one.to_do),
-            None => "look at the controller-manager of the garden: it makes ControllerInstallations".to_owned(),
-        },
-    }
-}
-
-/// One blocker per reason.
-fn of_unserved(unserved: &BTreeMap<KindType, Unserved>, troubled: &[(&ExtensionFact, Trouble)]) -> Vec<Blocker> {
-    let mut reasons: BTreeMap<&Unserved, Vec<&KindType>> = BTreeMap::new();
-    for (wanted, why) in unserved {
-        reasons.entry(why).or_default().push(wanted);
-    }
-    let blocker = |(why, wanted): (&Unserved, Vec<&KindType>)| {
-        let types = wanted.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let concerned = troubled
-            .iter()
-            .filter(|(object, trouble)| matches!(trouble, Trouble::NotYet(_)) && wanted.contains(&&kind_type(object)));
-        let reason = of_reason(why, &types);
-        let objects = concerned.clone().map(|(object, _)| object.title());
-        Blocker {
-            objects: reason.objects.iter().cloned().chain(objects).collect(),
-            class: Some(FaultClass::Dependency.as_str()),
-            since: reason.since.or(concerned.filter_map(|(object, _)| asked(object)).min()),
-            ..reason
-        }
-    };
-    reasons.into_iter().map(blocker).collect()
-}
-
-fn of_reason(why: &Unserved, types: &str) -> Blocker {
-    let registrar = "nobody: whoever registers extensions has to bring one".to_owned();
-    let registered = Blocker {
-        next_try: "at once when it is registered and installed".to_owned(),
-        ..Blocker::new(Cause::NotRegistered, registrar)
-    };
-    match why {
-        Unserved::NotRegistered => Blocker {
-            says: format!("no ControllerRegistration is responsible for {types}"),
-            to_do: format!("register {types} in a ControllerRegistration"),
-            ..registered
-        },
-        Unserved::Leaving(name) => Blocker {
-            says: format!("ControllerRegistration {name}, which is responsible for {types}, is being deleted"),
-            to_do: format!("register {types} in another ControllerRegistration, once this one is gone"),
-            ..registered
-        },
-        Unserved::NotInstalled {
-            registration,
-            installation,
-            since,
-            why,
-            to_do,
-        } => Blocker {
-            says: format!("extension {registration} cannot be used on the seed: {why}"),
-            details: vec![format!("needed for {types}")],
-            objects: installation
-                .iter()
-                .map(|name| format!("ControllerInstallation {name}"))
-                .collect(),
-            command: installation
-                .as_ref()
-                .map(|name| format!("orangery why controllerinstallation {name}")),
-            since: *since,
-            next_try: "at once when its ControllerInstallation changes".to_owned(),
-            to_do: to_do.clone(),
-            ..Blocker::new(
-                Cause::NotInstalled,
-                "whoever installs extensions on the seed".to_owned(),
-            )
-        },
-    }
-}
-
 /// When an object was asked for what it has not brought about.
 fn asked(object: &ExtensionFact) -> Option<Timestamp> {
     let stamp = || object.reported.timestamp.as_ref()?.parse().ok();
@@ -245,7 +84,7 @@ fn of_object(facts: &Facts, seed: &InSeed, object: &ExtensionFact, trouble: &Tro
     let type_ = &object.reported.type_;
     let controls = controls(facts, seed, object);
     let blocker = Blocker {
-        objects: vec![object.title()],
+        objects: vec![facts.in_its_seed(object.id.clone())],
         who: match &controls {
             Some(controls) => format!("extension {type_:?}, {}", controls.names),
             None => format!("extension {type_:?}"),
@@ -376,8 +215,7 @@ fn has_ended(state: Option<&LastOperationState>) -> bool {
 /// What is not picked up because a webhook refuses what has to be written for it, as far as an event says so.
 fn refused(facts: &Facts, object: &ExtensionFact, blocker: &Blocker) -> Option<Blocker> {
     let refusals = facts.in_seed.present()?.refusals.present()?;
-    let title = object.title();
-    let of_object = refusals.iter().filter(|one| one.object.to_string() == title);
+    let of_object = refusals.iter().filter(|one| one.object == object.id);
     let last = of_object
         .filter(|one| asked(object).is_none_or(|asked| one.at.is_none_or(|at| at >= asked)))
         .max_by_key(|one| one.at)?;
@@ -396,12 +234,12 @@ fn blocked(facts: &Facts, object: &ExtensionFact, controls: Option<&Controls>, b
     let controls = controls.filter(|controls| controls.is_alive)?;
     let labels = &facts.in_seed.present()?.labels;
     let mut all = facts.webhooks().iter();
-    let webhook = all.find(|one| one.blocks(&object.kind, labels, &object.labels))?;
+    let webhook = all.find(|one| one.blocks(&object.id.kind, labels, &object.labels))?;
     Some(Blocker {
         cause: Cause::WebhookRefused,
         says: format!(
             "{}; every update of {} objects fails, because no endpoint is ready behind webhook {}",
-            blocker.says, object.kind, webhook.name
+            blocker.says, object.id.kind, webhook.name
         ),
         who: webhook.title(),
         details: vec![controls.standing.clone()],

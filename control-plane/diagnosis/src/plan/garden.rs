@@ -5,15 +5,11 @@ use std::time::Duration;
 use api_meta::{Condition, ConditionStatus, FaultClass, Seen, annotations, conditions::seed::GARDENLET_READY};
 use kube::ResourceExt;
 
-use super::{Blocker, Cause, status};
+use super::{Blocker, Cause, Located, scheduling::not_scheduled, status};
 use crate::facts::Facts;
 
 /// A gardenlet that has not renewed its lease for so long is taken to be gone (Gardener's default).
 const LEASE_STALE_AFTER: Duration = Duration::from_secs(40);
-/// What the scheduler puts before its reasons.
-const NOT_SCHEDULED: &str = "Failed to schedule Shoot: ";
-/// Who schedules where a Shoot names nobody.
-const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 pub(super) fn blockers(facts: &Facts) -> Vec<Blocker> {
     let found = [ignored(facts), not_confirmed(facts), placement(facts)];
@@ -32,11 +28,11 @@ fn ignored(facts: &Facts) -> Option<Blocker> {
         seed.is_some_and(|seed| is_true(seed.metadata.annotations.as_ref(), annotations::SEED_EMERGENCY_STOP));
     let (object, key, says) = if is_true(facts.shoot.metadata.annotations.as_ref(), annotations::SHOOT_IGNORE) {
         let says = "the Shoot is to be left alone";
-        (format!("Shoot {}", facts.title()), annotations::SHOOT_IGNORE, says)
+        (Located::in_garden(facts.itself()), annotations::SHOOT_IGNORE, says)
     } else if let (true, Some(seed)) = (stopped, seed) {
         let says = "an operator has stopped all reconciliations of the seed";
         (
-            format!("Seed {}", seed.name_any()),
+            Located::of_garden("Seed", &seed.name_any()),
             annotations::SEED_EMERGENCY_STOP,
             says,
         )
@@ -70,7 +66,7 @@ fn not_confirmed(facts: &Facts) -> Option<Blocker> {
         since: Some(asked.0),
         next_try: "at once when the annotation is there".to_owned(),
         to_do: format!("set the annotation {key} to \"true\", if the cluster is really to go"),
-        objects: vec![format!("Shoot {}", facts.title())],
+        objects: vec![Located::in_garden(facts.itself())],
         ..Blocker::new(Cause::DeletionNotConfirmed, "the Shoot's owner".to_owned())
     })
 }
@@ -85,73 +81,11 @@ fn placement(facts: &Facts) -> Option<Blocker> {
             class: Some(FaultClass::Dependency.as_str()),
             next_try: "when the Seed is there".to_owned(),
             to_do: format!("create the Seed {name} again, by starting its gardenlet"),
-            objects: vec![format!("Seed {name}")],
+            objects: vec![Located::of_garden("Seed", name)],
             ..Blocker::new(Cause::SeedGone, "the seed's operator".to_owned())
         });
     }
     silent(facts, name)
-}
-
-fn not_scheduled(facts: &Facts) -> Blocker {
-    let shoot = &facts.shoot;
-    let scheduler = shoot.spec.scheduler_name.as_deref().unwrap_or(DEFAULT_SCHEDULER);
-    let last = status(facts).last_operation;
-    let told = last
-        .as_ref()
-        .and_then(|last| last.description.strip_prefix(NOT_SCHEDULED));
-    let (says, details) = match told {
-        Some(told) => per_seed(told, facts.seeds.present().map_or(&[], Vec::as_slice)),
-        None => ("the scheduler has not said anything of it yet".to_owned(), Vec::new()),
-    };
-    let since = match told {
-        Some(_) => last.as_ref().map(|last| last.last_update_time.0),
-        None => shoot.metadata.creation_timestamp.as_ref().map(|time| time.0),
-    };
-    let to_do = match (told, details.is_empty()) {
-        (None, _) => format!("look whether the scheduler {scheduler:?} runs"),
-        (Some(_), true) => {
-            "do what the reason asks for; a change of the Shoot or of a Seed calls the scheduler".to_owned()
-        }
-        (Some(_), false) => {
-            "change what one seed's reason names, in the Shoot or in that Seed, or add a Seed".to_owned()
-        }
-    };
-    Blocker {
-        says: format!("it has no seed: {says}"),
-        details,
-        class: told.map(|_| FaultClass::Dependency.as_str()),
-        since,
-        next_try: "at once when the Shoot, its CloudProfile or a Seed changes".to_owned(),
-        to_do,
-        objects: vec![format!("Shoot {}", facts.title())],
-        ..Blocker::new(Cause::NotScheduled, format!("scheduler {scheduler:?}"))
-    }
-}
-
-/// Takes "0 of 2 seeds fit: a is full; b has a taint" apart at the names of seeds, which reasons may contain in another
-/// place: each name is looked for behind the one before.
-fn per_seed(told: &str, seeds: &[String]) -> (String, Vec<String>) {
-    let Some((says, reasons)) = told.split_once(": ") else {
-        return (told.to_owned(), Vec::new());
-    };
-    let starts = |text: &str| {
-        seeds.iter().any(|seed| {
-            text.strip_prefix(seed.as_str())
-                .is_some_and(|rest| rest.starts_with(' '))
-        })
-    };
-    if !says.ends_with("seeds fit") || !starts(reasons) {
-        return (told.to_owned(), Vec::new());
-    }
-    let mut details: Vec<String> = Vec::new();
-    for part in reasons.split("; ") {
-        match details.last_mut() {
-            // A semicolon within a reason.
-            Some(before) if !starts(part) => *before = format!("{before}; {part}"),
-            _ => details.push(part.to_owned()),
-        }
-    }
-    (says.to_owned(), details)
 }
 
 fn silent(facts: &Facts, name: &str) -> Option<Blocker> {
@@ -183,7 +117,7 @@ fn silent(facts: &Facts, name: &str) -> Option<Blocker> {
         since,
         next_try: "as soon as gardenlet runs again".to_owned(),
         to_do: format!("start the gardenlet of seed {name}, or look at its log"),
-        objects: vec![format!("Seed {name}")],
+        objects: vec![Located::of_garden("Seed", name)],
         ..Blocker::new(Cause::GardenletSilent, format!("gardenlet of seed {name}"))
     })
 }

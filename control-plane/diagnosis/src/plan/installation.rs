@@ -2,15 +2,15 @@
 //! program. Pure; reasons of conditions are those of gardenlet and of the controller-manager.
 
 use api_core::v1beta1::ControllerInstallation;
-use api_meta::conditions::installation::{HEALTHY, INSTALLED, PROGRESSING, VALID};
+use api_meta::conditions::installation::{HEALTHY, INSTALLED, PROGRESSING, REPORTED, VALID};
 use api_meta::names::{DEPLOYMENT_TYPE_HELM, extension_namespace};
-use api_meta::{Condition, ConditionStatus, FaultClass, Seen};
+use api_meta::{Condition, ConditionStatus, FaultClass, ObjectName, OperationReport, Seen, Subject};
 use control_plane_readiness::Webhook;
 use kube::ResourceExt;
 
 use super::extension::sentence;
 use super::seed_side::who_applies;
-use super::{About, Answer, Blocker, Cause, State, webhook};
+use super::{About, Answer, Blocker, Cause, Located, State, webhook};
 use crate::facts::{InstallationFacts, Installed, Resource, Workload};
 
 /// Reasons of pods that are on their way.
@@ -75,35 +75,52 @@ pub(super) fn of_conditions(installation: &ControllerInstallation) -> Option<Blo
             ..of_installation(&name, format!("the {gardenlet}, or the operator of its type"))
         });
     };
-    let (who, to_do) = what_to_do(condition, &name, gardenlet);
+    let report = report(installation).unwrap_or_default();
+    let (who, to_do) = what_to_do(condition, &report, &name, gardenlet);
+    // What is known as data says it without the thing to do, which is a line of its own.
+    let message = report.errors.first().map_or(&condition.message, |error| &error.text);
+    let concerned = awaited(&report).or(report.errors.first().and_then(|error| error.object.as_ref()));
+    let concerned = concerned.map(|object| Located::in_seed(object.clone(), seed.unwrap_or_default()));
+    let blocker = of_installation(&name, who);
     Some(Blocker {
         says: format!(
             "condition {} is {}: {}",
             condition.type_,
             condition.status,
-            said(condition)
+            sentence(&condition.reason, message)
         ),
         since: Some(condition.last_transition_time.0),
         to_do,
-        ..of_installation(&name, who)
+        objects: blocker.objects.into_iter().chain(concerned).collect(),
+        ..blocker
+    })
+}
+
+/// What gardenlet has reported of the conditions as data; nothing where there is no report about them as they are.
+fn report(installation: &ControllerInstallation) -> Option<OperationReport> {
+    let annotations = installation.metadata.annotations.as_ref();
+    OperationReport::about_conditions(annotations, conditions(installation), &REPORTED)
+}
+
+/// The object of the seed that is waited for.
+fn awaited(report: &OperationReport) -> Option<&ObjectName> {
+    report.waits.iter().find_map(|wait| match &wait.subject {
+        Subject::Object(object) => Some(object),
+        Subject::Objects(_) => None,
     })
 }
 
 fn of_installation(name: &str, who: String) -> Blocker {
     Blocker {
-        objects: vec![format!("ControllerInstallation {name}")],
+        objects: vec![Located::of_garden("ControllerInstallation", name)],
         class: Some(FaultClass::Dependency.as_str()),
         next_try: "at once when what it is about changes".to_owned(),
         ..Blocker::new(Cause::NotInstalled, who)
     }
 }
 
-fn said(condition: &Condition) -> String {
-    sentence(&condition.reason, &condition.message)
-}
-
 /// Who is to act on a condition, and one thing to do.
-fn what_to_do(condition: &Condition, name: &str, gardenlet: String) -> (String, String) {
+fn what_to_do(condition: &Condition, report: &OperationReport, name: &str, gardenlet: String) -> (String, String) {
     let registrar = || "whoever registers extensions".to_owned();
     match condition.reason.as_str() {
         "RegistrationNotFound" => (registrar(), "create the ControllerRegistration again".to_owned()),
@@ -135,22 +152,35 @@ fn what_to_do(condition: &Condition, name: &str, gardenlet: String) -> (String, 
             "create the Seed again".to_owned(),
         ),
         "RegistrationReadError" | "SeedReadError" => (gardenlet.clone(), format!("look at the log of the {gardenlet}")),
-        // Of charts alone: an operator has no ManagedResource.
-        "InstallationPending" | "InstallationFailed" | "DeletionPending" | "DeletionFailed"
-            if condition.message.contains("ManagedResource") =>
-        {
-            (
-                who_applies(Some("seed")),
-                format!("look at ManagedResource garden/{name} in the seed: its conditions name the object"),
-            )
-        }
-        _ => (
-            "whoever installs extensions on the seed".to_owned(),
-            format!(
+        _ => as_reported(report).unwrap_or_else(|| {
+            let pods = format!(
                 "look at its pods in namespace {} of the seed",
                 extension_namespace(name)
+            );
+            ("whoever installs extensions on the seed".to_owned(), pods)
+        }),
+    }
+}
+
+/// The same, of what is reported as data: the object that is waited for, or the error's own hint.
+fn as_reported(report: &OperationReport) -> Option<(String, String)> {
+    if let Some(object) = awaited(report) {
+        return Some(match object.kind.as_str() {
+            "ManagedResource" => (
+                who_applies(Some("seed")),
+                format!("look at {object} in the seed: its conditions name the object"),
             ),
-        ),
+            _ => (
+                format!("whoever holds {object}"),
+                format!("look at the status and the finalizers of {object} in the seed"),
+            ),
+        });
+    }
+    let error = report.errors.first()?;
+    match (&error.webhook, error.hint.as_str()) {
+        (Some(failure), _) => Some((webhook::who(failure, &[]), webhook::to_do(failure, &[]))),
+        (None, "") => None,
+        (None, hint) => Some(("whoever installs extensions on the seed".to_owned(), hint.to_owned())),
     }
 }
 
@@ -168,14 +198,17 @@ fn blocker(facts: &InstallationFacts) -> Option<Blocker> {
     let Some(seed) = facts.in_seed.present().filter(|_| is_true(VALID)) else {
         return Some(told);
     };
+    let seed = (facts.seed_name(), seed);
     let of_objects = || of_objects(seed, &told).filter(|_| chart && !is_true(INSTALLED));
     Some(of_objects().or_else(|| of_program(seed, &told)).unwrap_or(told))
 }
 
 /// What keeps the chart's objects from being applied.
-fn of_objects(seed: &Installed, told: &Blocker) -> Option<Blocker> {
+fn of_objects(seed: (&str, &Installed), told: &Blocker) -> Option<Blocker> {
+    let (home, seed) = seed;
     if let Seen::Present(resource) = &seed.resource {
         return Some(of_resource(
+            home,
             resource,
             told,
             seed.webhooks.present().map_or(&[], Vec::as_slice),
@@ -193,9 +226,12 @@ fn of_objects(seed: &Installed, told: &Blocker) -> Option<Blocker> {
     })
 }
 
-fn of_resource(resource: &Resource, told: &Blocker, webhooks: &[Webhook]) -> Blocker {
-    let title = format!("ManagedResource {}", resource.name);
-    let objects = told.objects.iter().cloned().chain([title.clone()]).collect();
+fn of_resource(home: &str, resource: &Resource, told: &Blocker, webhooks: &[Webhook]) -> Blocker {
+    let object = Located::in_seed(resource.object.clone(), home);
+    let mut objects = told.objects.clone();
+    if !objects.contains(&object) {
+        objects.push(object);
+    }
     let blocker = Blocker {
         says: resource.trouble.clone(),
         objects,
@@ -213,7 +249,10 @@ fn of_resource(resource: &Resource, told: &Blocker, webhooks: &[Webhook]) -> Blo
         None => Blocker {
             cause: Cause::ResourceNotHealthy,
             who: who_applies(resource.class.as_deref()),
-            to_do: format!("mend what {title} names: its conditions in the seed name the object"),
+            to_do: format!(
+                "mend what {} names: its conditions in the seed name the object",
+                resource.object
+            ),
             ..blocker
         },
     }
@@ -237,20 +276,21 @@ fn of_rollout(facts: &InstallationFacts) -> Option<Blocker> {
     workloads
         .iter()
         .find(|one| is_stuck(one))
-        .map(|one| of_workload(one, &told))
+        .map(|one| of_workload(facts.seed_name(), one, &told))
 }
 
 /// What keeps its program from running.
-fn of_program(seed: &Installed, told: &Blocker) -> Option<Blocker> {
+fn of_program((home, seed): (&str, &Installed), told: &Blocker) -> Option<Blocker> {
     let workloads = seed.controller.workloads.present()?;
     let workload = workloads.iter().find(|one| one.trouble.is_some())?;
-    Some(of_workload(workload, told))
+    Some(of_workload(home, workload, told))
 }
 
-fn of_workload(workload: &Workload, told: &Blocker) -> Blocker {
+fn of_workload(home: &str, workload: &Workload, told: &Blocker) -> Blocker {
     let pod = workload.pods.iter().find_map(|pod| Some((pod, pod.trouble.as_ref()?)));
-    let titles = [workload.title()].into_iter();
-    let titles = titles.chain(pod.map(|(pod, _)| format!("Pod {}/{}", workload.namespace, pod.name)));
+    let concerned = std::iter::once(workload.object.clone())
+        .chain(pod.map(|(pod, _)| workload.pod(pod)))
+        .map(|object| Located::in_seed(object, home));
     let to_do = match pod {
         Some((_, (reason, _))) if reason == "ImageNotInCatalogue" => {
             "map the image to a program with `orangery up --images FILE` (an event of the Pod shows the lines), or start the \
@@ -258,16 +298,13 @@ fn of_workload(workload: &Workload, told: &Blocker) -> Blocker {
              replicas to 0"
                 .to_owned()
         }
-        Some((pod, _)) => format!(
-            "look at the events and the log of Pod {}/{}",
-            workload.namespace, pod.name
-        ),
-        None => format!("look at the events of {} in the seed", workload.title()),
+        Some((pod, _)) => format!("look at the events and the log of {}", workload.pod(pod)),
+        None => format!("look at the events of {} in the seed", workload.object),
     };
     Blocker {
         cause: Cause::PodNotRunning,
         says: not_running(workload),
-        objects: told.objects.iter().cloned().chain(titles).collect(),
+        objects: told.objects.iter().cloned().chain(concerned).collect(),
         who: "the extension's program".to_owned(),
         since: pod.and_then(|(pod, _)| pod.since).or(told.since),
         next_try: "at once when the pod runs".to_owned(),
@@ -282,7 +319,7 @@ fn not_running(workload: &Workload) -> String {
         Some((reason, message)) => sentence(reason, message),
         None => workload.trouble.clone().unwrap_or_default(),
     };
-    format!("{} does not run: {why}", workload.title())
+    format!("{} does not run: {why}", workload.object)
 }
 
 /// Who holds it that is to go, where no condition says what it waits for.

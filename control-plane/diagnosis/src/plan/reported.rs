@@ -12,9 +12,11 @@ use components_hosted::ComponentId;
 use control_plane_shoot_flow::{Kind, ShootTask, Single, Step, Verb, Way};
 use jiff::Timestamp;
 
-use super::{Blocker, Cause, is_given_up, next_try, planned, retry, status, webhook};
+use super::{Blocker, Cause, Located, is_given_up, next_try, planned, retry, status, webhook};
 use crate::facts::{Facts, conditions};
 
+/// The kind whose objects make machines.
+const WORKER: &str = "Worker";
 /// The task id of gardenlet's look at the extensions.
 const TASK_EXTENSIONS: &str = "Check required extensions";
 
@@ -82,8 +84,7 @@ pub(super) fn with_what_is_reported(facts: &Facts, mut blockers: Vec<Blocker>) -
 }
 
 fn concerns(blocker: &Blocker, object: &ObjectName) -> bool {
-    let title = object.to_string();
-    blocker.objects.contains(&title)
+    blocker.objects.iter().any(|one| one.object == *object)
 }
 
 fn explains(blocker: &Blocker, error: &Problem) -> bool {
@@ -164,10 +165,8 @@ fn gardenlet(facts: &Facts) -> String {
 fn waiting_tasks(facts: &Facts, blocker: &Blocker) -> Vec<String> {
     let running = running(facts);
     let mut found: Vec<String> = Vec::new();
-    for object in &blocker.objects {
-        let (kind, name) = object.split_once(' ').unwrap_or((object, ""));
-        let name = name.rsplit('/').next().unwrap_or_default();
-        for task in tasks_of(kind, name) {
+    for Located { object, .. } in &blocker.objects {
+        for task in tasks_of(&object.kind, &object.name) {
             if running.iter().any(|one| one == task) && !found.iter().any(|known| known == task) {
                 found.push(task.to_owned());
             }
@@ -185,7 +184,7 @@ fn tasks_of(kind: &str, name: &str) -> Vec<&'static str> {
     let steps = match (kind, name) {
         ("Infrastructure", _) => of(Kind::Infrastructure),
         ("ControlPlane", _) => of(Kind::ControlPlane),
-        ("Worker", _) => [single(Single::WaitMachineDeployments), of(Kind::Worker)].concat(),
+        (WORKER, _) => [single(Single::WaitMachineDeployments), of(Kind::Worker)].concat(),
         ("Machine", _) => vec![Step::Kind(Kind::Worker, Verb::Wait)],
         ("Network", _) => of(Kind::Network),
         ("ContainerRuntime", _) => [of(Kind::ContainerRuntime), single(Single::WaitStaleContainerRuntimes)].concat(),
@@ -221,7 +220,7 @@ fn drop_symptoms(blockers: &mut Vec<Blocker>) {
     let nodes = |one: &Blocker| matches!(one.cause, Cause::NodesMissing | Cause::BootstrapTokenMissing);
     let of_worker = |one: &Blocker| {
         let time = matches!(one.cause, Cause::AtWork | Cause::Waiting);
-        time && one.objects.iter().any(|object| object.starts_with("Worker "))
+        time && one.objects.iter().any(|one| one.object.kind == WORKER)
     };
     if !blockers.iter().any(nodes) {
         return;
@@ -279,7 +278,7 @@ fn of_condition(facts: &Facts, condition: &Condition) -> Blocker {
             true => "look at the nodes with a kubeconfig of the Shoot, and at its machines in the seed".to_owned(),
             false => "look at what the message names, in the Shoot's namespace of the seed".to_owned(),
         },
-        objects: vec![format!("Shoot {}", facts.title())],
+        objects: vec![Located::in_garden(facts.itself())],
         ..Blocker::new(
             if nodes {
                 Cause::NodesMissing
@@ -314,7 +313,7 @@ fn not_observed(facts: &Facts) -> Option<Blocker> {
         since: first.flatten().map(|time| time.0),
         next_try: "as soon as gardenlet has a turn for it".to_owned(),
         to_do: format!("wait; if it lasts, look at the log of the {}", gardenlet(facts)),
-        objects: vec![format!("Shoot {}", facts.title())],
+        objects: vec![Located::in_garden(facts.itself())],
         ..Blocker::new(Cause::NotObserved, gardenlet(facts))
     })
 }

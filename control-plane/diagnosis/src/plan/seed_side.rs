@@ -13,8 +13,6 @@ use crate::facts::{Facts, Machine, Resource, Workload, conditions};
 const YOUNG: Duration = Duration::from_secs(10);
 /// Reasons of a pod that is on its way.
 const ON_ITS_WAY: [&str; 3] = ["ContainerCreating", "PodInitializing", "ContainersNotReady"];
-/// What machines say whose token is refused or gone.
-const BOOTSTRAP_TOKEN: &str = "bootstrap token";
 
 pub(super) fn blockers(facts: &Facts) -> Vec<Blocker> {
     let Some(seed) = facts.in_seed.present() else {
@@ -61,17 +59,20 @@ fn of_workload(facts: &Facts, workload: &Workload) -> Option<Blocker> {
         Some((reason, message)) => format!("{trouble}: {}", sentence(reason, message)),
         None => trouble.clone(),
     };
-    let pod_title = pod.map(|pod| format!("Pod {}/{}", workload.namespace, pod.name));
+    let pod = pod.map(|pod| workload.pod(pod));
     let blocker = Blocker {
         says,
-        to_do: match (&pod_title, reason.map(|(reason, _)| reason.as_str())) {
+        to_do: match (&pod, reason.map(|(reason, _)| reason.as_str())) {
             (_, Some("ImageNotInCatalogue")) => {
                 "use a version whose image the seed's node knows; the message names the image".to_owned()
             }
             (Some(pod), _) => format!("look at the events and the log of {pod} in the seed"),
-            (None, _) => format!("look at the events of {} in the seed", workload.title()),
+            (None, _) => format!("look at the events of {} in the seed", workload.object),
         },
-        objects: std::iter::once(workload.title()).chain(pod_title).collect(),
+        objects: std::iter::once(workload.object.clone())
+            .chain(pod)
+            .map(|object| facts.in_its_seed(object))
+            .collect(),
         class: Some(FaultClass::Dependency.as_str()),
         since,
         next_try: "at once when the pod runs".to_owned(),
@@ -91,7 +92,6 @@ fn of_resource(facts: &Facts, resource: &Resource) -> Option<Blocker> {
     if facts.shoot.metadata.deletion_timestamp.is_some() && resource.deleting.is_none() {
         return None;
     }
-    let title = format!("ManagedResource {}", resource.name);
     let blocker = Blocker {
         says: resource.trouble.clone(),
         class: Some(FaultClass::Dependency.as_str()),
@@ -99,9 +99,12 @@ fn of_resource(facts: &Facts, resource: &Resource) -> Option<Blocker> {
         next_try: "by gardener-resource-manager; the moment is not recorded".to_owned(),
         to_do: match &resource.webhook {
             Some(failure) => webhook::to_do(failure, facts.webhooks()),
-            None => format!("look at the conditions of {title} in the seed: they name the object"),
+            None => format!(
+                "look at the conditions of {} in the seed: they name the object",
+                resource.object
+            ),
         },
-        objects: vec![title],
+        objects: vec![facts.in_its_seed(resource.object.clone())],
         ..match &resource.webhook {
             Some(failure) => Blocker::new(Cause::WebhookRefused, webhook::who(failure, facts.webhooks())),
             None => Blocker::new(Cause::ResourceNotHealthy, who_applies(resource.class.as_deref())),
@@ -128,13 +131,13 @@ fn of_machines(facts: &Facts, machines: &[Machine]) -> Option<Blocker> {
     if machines.is_empty() || facts.shoot.metadata.deletion_timestamp.is_some() || has_succeeded(facts) && !unready {
         return None;
     }
-    let details = machines
-        .iter()
-        .map(|machine| match machine.told.contains(&machine.name) {
-            true => machine.told.clone(),
-            false => format!("Machine {}: {}", machine.name, machine.told),
-        });
-    let refused = machines.iter().any(|machine| machine.told.contains(BOOTSTRAP_TOKEN));
+    // Its name is not read from the text: where the text has it, it is not written twice.
+    let details = machines.iter().map(|Machine { object, told, .. }| match told.as_str() {
+        "" => format!("Machine {}: nothing has been reported of it", object.name),
+        told if told.contains(&object.name) => told.to_owned(),
+        told => format!("Machine {}: {told}", object.name),
+    });
+    let refused = machines.iter().any(|machine| machine.is_refused);
     let since = machines.iter().filter_map(|machine| machine.since).min();
     let count = machines.len();
     let blocker = Blocker {
@@ -153,7 +156,7 @@ fn of_machines(facts: &Facts, machines: &[Machine]) -> Option<Blocker> {
         },
         objects: machines
             .iter()
-            .map(|machine| format!("Machine {}", machine.name))
+            .map(|machine| facts.in_its_seed(machine.object.clone()))
             .collect(),
         ..Blocker::new(
             if refused {

@@ -13,7 +13,8 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use tokio_util::sync::CancellationToken;
 
-use super::{is_of_seed, observe, owner, remove, report};
+use super::report::{self, About};
+use super::{is_of_seed, observe, owner, remove};
 use crate::context::Context;
 
 /// Keeps the conditions true for the installations of our seed until `stop`.
@@ -39,11 +40,25 @@ async fn reconcile(context: Arc<Context>, installation: Arc<ControllerInstallati
         resource.as_deref(),
         context.clock.now(),
     );
-    report::write(&context, &installation, ours).await?;
+    let about = about(&installation, &ours);
+    report::write(&context, &installation, ours, &about).await?;
     if let Some(resource) = resource.filter(|resource| is_applied(resource)) {
         remove::delete_superseded(&context, &resource).await?;
     }
     Ok(Next::Change)
+}
+
+/// What the conditions are about once `ours` are written: what keeps them from being valid, or from being installed for
+/// another reason than the ManagedResource, has been reported by whoever has found it.
+fn about(installation: &ControllerInstallation, ours: &[Condition]) -> About {
+    let valid = Condition::find(report::conditions(installation), reason::VALID);
+    match Condition::find(ours, reason::INSTALLED) {
+        Some(installed) if valid.is_some_and(|valid| valid.status == ConditionStatus::True) => match installed.status {
+            ConditionStatus::True => About::Nothing,
+            _ => About::object(report::managed_resource(installation)),
+        },
+        _ => About::Same,
+    }
 }
 
 fn installed_reason(installation: &ControllerInstallation) -> &str {

@@ -52,6 +52,11 @@ impl Problem {
         condition
     }
 
+    /// The fault as data.
+    pub(crate) fn data(&self) -> api_meta::Problem {
+        api_meta::Problem::of(None, &self.fault, self.fault.codes.clone())
+    }
+
     /// Whether it may be none.
     pub(crate) fn is_undecided(&self) -> bool {
         self.status == ConditionStatus::Unknown

@@ -2,7 +2,7 @@
 //! garden, the finalizer. Each step waits for the one before, by watching.
 
 use api_core::v1beta1::ControllerInstallation;
-use api_meta::{Condition, ConditionStatus, Fault, conditions, finalizers, labels, names};
+use api_meta::{Condition, ConditionStatus, Fault, ObjectName, conditions, finalizers, labels, names};
 use api_resources::ManagedResource;
 use base_client::{delete, fault_of, get, has_finalizer, is_conflict, is_missing, remove_finalizer};
 use base_controller::Next;
@@ -14,7 +14,8 @@ use kube::{Api, Resource, ResourceExt};
 use conditions::installation as reason;
 
 use super::access::service_account;
-use super::{observe, report};
+use super::observe;
+use super::report::{self, About};
 use crate::context::Context;
 
 /// What of an installation is left in the seed. Read from the API server: a mirror may not have seen yet what was
@@ -44,13 +45,15 @@ pub(crate) async fn reconcile(context: &Context, installation: &ControllerInstal
         return Ok(Next::Change);
     }
     match turn(context, installation).await {
-        Ok(Some(waiting_for)) => {
+        Ok(Some((object, waiting_for))) => {
             let message = format!("Deletion of {waiting_for}");
-            write(context, installation, reason::DELETION_PENDING, &message).await?;
+            let about = About::object(object);
+            write(context, installation, reason::DELETION_PENDING, &message, &about).await?;
         }
         Ok(None) => {}
         Err(fault) => {
-            write(context, installation, reason::DELETION_FAILED, &fault.told()).await?;
+            let about = About::Failed(api_meta::Problem::of(None, &fault, fault.codes.clone()));
+            write(context, installation, reason::DELETION_FAILED, &fault.told(), &about).await?;
             return Err(fault);
         }
     }
@@ -62,14 +65,17 @@ async fn write(
     installation: &ControllerInstallation,
     reason: &str,
     message: &str,
+    about: &About,
 ) -> Result<(), Fault> {
     let now = context.clock.now();
     let condition = Condition::new(reason::INSTALLED, ConditionStatus::False, reason, message, now);
-    report::write(context, installation, vec![condition]).await.map(drop)
+    report::write(context, installation, vec![condition], about)
+        .await
+        .map(drop)
 }
 
 /// Does the next step; returns what it waits for, or nothing at the end.
-async fn turn(context: &Context, installation: &ControllerInstallation) -> Result<Option<String>, Fault> {
+async fn turn(context: &Context, installation: &ControllerInstallation) -> Result<Option<(ObjectName, String)>, Fault> {
     let name = installation.name_any();
     let resources = context.in_seed::<ManagedResource>(names::GARDEN_NAMESPACE);
     let namespaces: Api<Namespace> = Api::all(context.seed.clone());
@@ -86,14 +92,16 @@ async fn turn(context: &Context, installation: &ControllerInstallation) -> Resul
             if !asked {
                 delete(&resources, &name).await?;
             }
-            Ok(Some(format!("ManagedResource {name:?} {}", pending(&left))))
+            let waiting_for = format!("ManagedResource {name:?} {}", pending(&left));
+            Ok(Some((report::managed_resource(installation), waiting_for)))
         }
         Step::Namespace { asked } => {
             delete_data(context, &name).await?;
             if !asked {
                 delete(&namespaces, &namespace).await?;
             }
-            Ok(Some(format!("Namespace {namespace:?} is still pending.")))
+            let waiting_for = format!("Namespace {namespace:?} is still pending.");
+            Ok(Some((ObjectName::new("Namespace", None, namespace), waiting_for)))
         }
         Step::Finish => {
             delete_data(context, &name).await?;
@@ -119,7 +127,7 @@ fn pending(left: &Left) -> String {
         .and_then(|resource| resource.status.as_ref());
     let known = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
     let applied = Condition::find(known, conditions::managed_resource::RESOURCES_APPLIED);
-    match applied.filter(|one| one.reason.starts_with("Deletion")) {
+    match applied.filter(|one| conditions::managed_resource::is_deletion(&one.reason)) {
         Some(why) => format!("is still pending: {}", why.message),
         None => "is still pending.".to_owned(),
     }
@@ -152,7 +160,7 @@ fn is_of_another(context: &Context, installation: &ControllerInstallation, left:
     let exists = context.garden_caches.deployments.get(&key).is_some();
     let is_other = exists && observe::deployment(context, installation).is_none();
     let began = Condition::find(report::conditions(installation), reason::INSTALLED)
-        .is_some_and(|installed| installed.reason.starts_with("Deletion"));
+        .is_some_and(|installed| reason::is_deletion(&installed.reason));
     is_other && left.managed_resource.is_none() && !began
 }
 

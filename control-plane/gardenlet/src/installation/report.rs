@@ -1,8 +1,11 @@
-//! Conditions and events of ControllerInstallations. Several controllers write conditions there: each puts its own among
-//! those of the others.
+//! Conditions and events of ControllerInstallations, and what the conditions are about as data, in one write. Several
+//! controllers write conditions there: each puts its own among those of the others.
 
 use api_core::v1beta1::ControllerInstallation;
-use api_meta::{Condition, ConditionStatus, Fault, FaultClass, conditions::installation as reason};
+use api_meta::{
+    Condition, ConditionStatus, Fault, FaultClass, ObjectName, OperationReport, Subject, Wait,
+    conditions::installation as reason, names,
+};
 use base_client::{patch_status_if_changed, read_again};
 use base_controller::EventType;
 use kube::{Api, ResourceExt};
@@ -18,7 +21,12 @@ const ATTEMPTS_MAX: usize = 5;
 pub(crate) async fn installed(context: &Context, installation: &ControllerInstallation) -> Result<(), Fault> {
     let mut all = vec![valid(context)];
     let known = conditions(installation);
-    let said = Condition::find(known, reason::INSTALLED).map(|condition| condition.reason.as_str());
+    let installed = Condition::find(known, reason::INSTALLED);
+    let said = installed.map(|condition| condition.reason.as_str());
+    let about = match installed {
+        Some(installed) if installed.status == ConditionStatus::True => About::Nothing,
+        _ => About::object(managed_resource(installation)),
+    };
     if said.is_none_or(|said| said.is_empty() || is_ours(said)) {
         all.push(pending(
             context,
@@ -28,7 +36,7 @@ pub(crate) async fn installed(context: &Context, installation: &ControllerInstal
             ),
         ));
     }
-    write(context, installation, all).await.map(drop)
+    write(context, installation, all, &about).await.map(drop)
 }
 
 /// Message of Valid=True for a chart: no operator writes it (gardener/gardener v1.150 has the same).
@@ -79,7 +87,8 @@ pub(crate) async fn problem(
         all.push(valid(context));
     }
     // What is not decided yet is no reason to warn: a new seed has no identity for a moment.
-    if write(context, installation, all).await? && !problem.is_undecided() {
+    let about = About::Failed(problem.data());
+    if write(context, installation, all, &about).await? && !problem.is_undecided() {
         let message = problem.message();
         context
             .events
@@ -100,7 +109,11 @@ pub(crate) async fn refused(
     if fault.class == FaultClass::Transient && is_installed {
         return Ok(());
     }
-    let fault = Fault::new(fault.class, fault.chain()).hint(fault.hint.clone());
+    let fault = Fault {
+        object: fault.object.clone(),
+        webhook: fault.webhook.clone(),
+        ..Fault::new(fault.class, fault.chain()).hint(fault.hint.clone())
+    };
     problem(
         context,
         installation,
@@ -109,11 +122,70 @@ pub(crate) async fn refused(
     .await
 }
 
-/// Puts `ours` among the conditions. Returns whether that changed anything.
+/// What the conditions Valid and Installed are about, as data.
+#[derive(Debug)]
+pub(crate) enum About {
+    /// What was reported before.
+    Same,
+    /// Nothing: they are as they should be.
+    Nothing,
+    /// An object of the seed that is waited for.
+    Object(Box<ObjectName>),
+    /// What has failed.
+    Failed(api_meta::Problem),
+}
+
+impl About {
+    pub(crate) fn object(object: ObjectName) -> Self {
+        Self::Object(Box::new(object))
+    }
+
+    /// Puts it into the annotations of an installation whose conditions are those to be written. `before`: as it was read.
+    fn put_into(&self, before: &ControllerInstallation, after: &mut ControllerInstallation) {
+        let mut report = OperationReport::default();
+        let now = conditions(after);
+        match self {
+            Self::Same => {
+                let annotations = before.metadata.annotations.as_ref();
+                match OperationReport::about_conditions(annotations, conditions(before), &reason::REPORTED) {
+                    Some(same) => report = same,
+                    None => return,
+                }
+            }
+            Self::Nothing => {}
+            Self::Object(object) => {
+                if let Some(installed) = Condition::find(now, reason::INSTALLED) {
+                    report.waits.push(Wait {
+                        task: String::new(),
+                        subject: Subject::Object((**object).clone()),
+                        reason: installed.message.clone(),
+                        since: installed.last_transition_time.0,
+                    });
+                }
+            }
+            Self::Failed(problem) => report.errors.push(problem.clone()),
+        }
+        let mut annotations = after.metadata.annotations.clone();
+        report.put_beside_conditions(&mut annotations, now, &reason::REPORTED);
+        after.metadata.annotations = annotations;
+    }
+}
+
+/// The ManagedResource of an installation's chart.
+pub(crate) fn managed_resource(installation: &ControllerInstallation) -> ObjectName {
+    ObjectName::new(
+        "ManagedResource",
+        Some(names::GARDEN_NAMESPACE),
+        installation.name_any(),
+    )
+}
+
+/// Puts `ours` among the conditions, and what they are about beside them. Returns whether that changed a condition.
 pub(crate) async fn write(
     context: &Context,
     installation: &ControllerInstallation,
     ours: Vec<Condition>,
+    about: &About,
 ) -> Result<bool, Fault> {
     let api: Api<ControllerInstallation> = Api::all(context.garden.clone());
     let mut before = installation.clone();
@@ -124,11 +196,12 @@ pub(crate) async fn write(
         for condition in ours.clone() {
             changed |= condition.put_into(conditions);
         }
-        if !changed {
+        about.put_into(&before, &mut after);
+        if !changed && after.metadata.annotations == before.metadata.annotations {
             return Ok(false);
         }
         match patch_status_if_changed(&api, &before, &after).await {
-            Ok(_) => return Ok(true),
+            Ok(_) => return Ok(changed),
             Err(fault) if fault.class == FaultClass::Transient && attempt < ATTEMPTS_MAX => {
                 let Some(fresh) = read_again(&api, installation).await? else {
                     return Ok(false);

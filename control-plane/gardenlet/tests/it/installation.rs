@@ -85,9 +85,12 @@ async fn conditions_follow_the_managed_resource_until_nothing_is_left() {
     let world = Installing::start().await;
     world.install(json!({"helm": {"rawChart": whole_chart()}})).await;
     world.condition("Installed", reason::INSTALLATION_PENDING).await;
+    let resource = Some("ManagedResource garden/ext".to_owned());
+    assert_eq!(world.awaited().await, resource);
     let no = "Deployment \"run\": image \"x\" is not in the catalogue";
     world.report(("True", ""), ("False", no), ("False", "")).await;
     world.condition("Installed", reason::INSTALLATION_SUCCESSFUL).await;
+    assert_eq!(world.awaited().await, None);
     let healthy = world.condition("Healthy", reason::CONTROLLER_NOT_HEALTHY).await;
     assert!(healthy.message.contains(no), "{}", healthy.message);
     world.condition("Progressing", reason::CONTROLLER_ROLLED_OUT).await;
@@ -103,6 +106,7 @@ async fn conditions_follow_the_managed_resource_until_nothing_is_left() {
     world.delete().await;
     let pending = world.condition("Installed", reason::DELETION_PENDING).await;
     assert_eq!(pending.message, "Deletion of ManagedResource \"ext\" is still pending.");
+    assert_eq!(world.awaited().await, resource);
     let namespace = world.namespaces().get(NAMESPACE).await.unwrap();
     assert!(namespace.metadata.deletion_timestamp.is_none());
     let left = json!({"status": {"conditions": [{"type": "ResourcesApplied", "status": "Progressing",

@@ -32,6 +32,10 @@ async fn a_refusal_of_the_seed_is_reported_until_it_ends() {
     world.install(json!({"helm": {"rawChart": small_chart()}})).await;
     world.condition("Installed", reason::INSTALLATION_FAILED).await;
     world.condition("Valid", reason::REGISTRATION_VALID).await;
+    let failed = world.reported().await.unwrap().errors.remove(0);
+    let object = failed.object.map(|object| object.to_string());
+    assert_eq!(object.as_deref(), Some("Namespace extension-ext"));
+    assert!(failed.hint.contains("grant the named verb"), "{}", failed.hint);
     refuses.store(false, Ordering::Relaxed);
     world.condition("Installed", reason::INSTALLATION_PENDING).await;
     until(&world.namespaces(), NAMESPACE, "created", |_| true).await;

@@ -3,7 +3,8 @@
 use std::io::{Read as _, Write as _};
 
 use api_core::v1beta1 as core;
-use api_meta::Condition;
+use api_meta::conditions::installation::REPORTED;
+use api_meta::{Condition, OperationReport};
 use api_resources::ManagedResource;
 use base_client::{Call, Injected};
 use base64::Engine as _;
@@ -154,6 +155,19 @@ impl Installing {
         })
         .await;
         find(&found).unwrap()
+    }
+
+    /// What is reported beside the conditions as they are now.
+    pub(crate) async fn reported(&self) -> Option<OperationReport> {
+        let one = self.installations().get(NAME).await.unwrap();
+        let conditions = one.status.as_ref().map_or(&[][..], |status| &status.conditions);
+        OperationReport::about_conditions(one.metadata.annotations.as_ref(), conditions, &REPORTED)
+    }
+
+    /// The object that is waited for.
+    pub(crate) async fn awaited(&self) -> Option<String> {
+        let wait = self.reported().await?.waits.into_iter().next()?;
+        Some(wait.subject.to_string())
     }
 
     /// Waits until the objects in the seed's ManagedResource satisfy `is`; returns them.

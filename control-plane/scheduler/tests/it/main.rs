@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test prepares must succeed")]
 
 use api_core::v1beta1::{CloudProfile, ControllerRegistration, Project, Seed, Shoot};
+use api_meta::{OperationReport, SeedMismatch, Unscheduled};
 use control_plane_garden_api::{GardenSettings, kinds};
 use k8s_openapi::api::core::v1::{Event, Namespace, Secret};
 use kube::api::{Patch, PatchParams};
@@ -9,8 +10,11 @@ use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tests_kit::{embedded_with, until};
+use tests_kit::{Embedded, embedded_with, until};
 use tokio_util::sync::CancellationToken;
+
+/// The user that the scheduler is.
+const SCHEDULER: &str = "gardener.cloud:system:scheduler";
 
 async fn create<K>(client: &Client, object: Value) -> K
 where
@@ -80,6 +84,25 @@ async fn landscape(client: &Client) {
     seed(client, "west", "west").await;
 }
 
+/// How often the scheduler has written the status of Shoots.
+fn written(garden: &Embedded) -> usize {
+    let records = garden.server.audit().records();
+    let of_scheduler = records.iter().filter(|record| record.user == SCHEDULER);
+    of_scheduler
+        .filter(|record| record.verb == "patch" && record.path.ends_with("/shoots/s/status"))
+        .count()
+}
+
+/// Changes a seed in a way that calls the scheduler and changes nothing of its reasons, and gives it all the time it needs.
+async fn looked_again(client: &Client) {
+    let labelled = Patch::Merge(json!({"metadata": {"labels": {"a": "b"}}}));
+    Api::<Seed>::all(client.clone())
+        .patch("east", &PatchParams::default(), &labelled)
+        .await
+        .unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_shoot_waits_with_reasons_and_is_bound_when_a_seed_fits() {
     let settings = GardenSettings {
@@ -92,7 +115,7 @@ async fn a_shoot_waits_with_reasons_and_is_bound_when_a_seed_fits() {
     landscape(&client).await;
     gardenlet_reports(&client, "east").await;
     let stop = CancellationToken::new();
-    let scheduler = garden.client("gardener.cloud:system:scheduler", &[tests_kit::ADMINS]);
+    let scheduler = garden.client(SCHEDULER, &[tests_kit::ADMINS]);
     tokio::spawn(control_plane_scheduler::run(
         scheduler,
         garden.clock.clone(),
@@ -110,11 +133,37 @@ async fn a_shoot_waits_with_reasons_and_is_bound_when_a_seed_fits() {
             .is_some_and(|status| status.last_operation.is_some())
     };
     let waiting = until(&shoots, "s", "told why it waits", told).await;
+    let status = waiting.status.clone().unwrap();
     assert_eq!(
-        waiting.status.unwrap().last_operation.unwrap().description,
+        status.last_operation.as_ref().unwrap().description,
         "Failed to schedule Shoot: 0 of 2 seeds fit: east is in region \"east\", not \"west\"; \
          west does not report condition GardenletReady yet"
     );
+    // The reasons as data have come with the same write.
+    let annotations = waiting.metadata.annotations.as_ref();
+    let report = OperationReport::current(annotations, status.observed_generation, status.last_operation.as_ref());
+    let mismatches = [
+        (
+            "east",
+            SeedMismatch::Region {
+                seed: "east".to_owned(),
+                shoot: "west".to_owned(),
+            },
+        ),
+        (
+            "west",
+            SeedMismatch::ConditionMissing {
+                condition: "GardenletReady".to_owned(),
+            },
+        ),
+    ];
+    let mismatches = mismatches.map(|(seed, reason)| (seed.to_owned(), reason));
+    let expected = Unscheduled::none_fits(mismatches.into());
+    assert_eq!(report.unwrap().unscheduled, Some(expected));
+    assert_eq!(written(&garden), 1);
+    looked_again(&client).await;
+    assert_eq!(written(&garden), 1, "nothing has changed");
+
     gardenlet_reports(&client, "west").await;
     let bound = until(&shoots, "s", "bound", |shoot| shoot.spec.seed_name.is_some()).await;
     assert_eq!(bound.spec.seed_name.as_deref(), Some("west"));

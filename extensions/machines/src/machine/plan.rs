@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use api_machine::{Machine, MachineOperationType, MachinePhase, MachineState};
+use api_meta::conditions::{BOOTSTRAP_TOKEN_REFUSED, ERROR_REPORTED};
 use api_meta::{ErrorCode, Fault, FaultClass, Seen};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
@@ -16,6 +17,9 @@ pub(crate) const HEALTH_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// How long a node may still be called ready when its machine is gone: longer than its Lease holds, after which
 /// the shoot's node controller sets another time.
 pub(crate) const GONE_TIMEOUT: Duration = Duration::from_secs(2 * 60);
+
+/// What to do about a machine whose token is refused.
+const RENEW_TOKEN: &str = "have the Shoot reconciled: it renews the bootstrap token of its machines";
 
 /// What there is to see of a machine that has been made and is not to be deleted.
 #[derive(Debug)]
@@ -40,6 +44,8 @@ pub(crate) struct Verdict {
     pub(crate) code: Option<&'static str>,
     /// The thing to do that goes with the description; empty if there is none.
     pub(crate) to_do: String,
+    /// The reason of the condition that carries the thing to do.
+    pub(crate) reason: &'static str,
     pub(crate) look_again: Option<Duration>,
 }
 
@@ -103,6 +109,7 @@ pub(crate) fn judge(view: &View<'_>) -> Option<Verdict> {
             description: format!("Machine {name} has joined the cluster"),
             code: None,
             to_do: String::new(),
+            reason: ERROR_REPORTED,
             look_again: None,
         }),
         (Some(Err(why)), false, true) => {
@@ -145,23 +152,33 @@ fn joining(view: &View<'_>, name: &str, why: &str) -> Verdict {
         .max(view.began);
     let left = timeout.saturating_sub(elapsed(began, view.now));
     let told = match view.driver {
-        Seen::Present(DriverState::Exists(Some(told))) => format!(" ({told})"),
+        Seen::Present(DriverState::Exists(Some(standing))) => format!(" ({})", standing.text),
         Seen::Unknown(why) => format!(" (its state at the provider is unknown: {why})"),
         _ => String::new(),
     };
-    if left.is_zero() {
-        return failed(format!(
+    let verdict = if left.is_zero() {
+        failed(format!(
             "Machine {name} has not joined the cluster within {timeout:?}: {why}{told}"
-        ));
-    }
-    Verdict {
-        phase: MachinePhase::Pending,
-        operation: MachineOperationType::Create,
-        state: MachineState::Processing,
-        description: format!("Machine {name} has not joined: {why}{told}"),
-        code: None,
-        to_do: String::new(),
-        look_again: Some(left),
+        ))
+    } else {
+        Verdict {
+            phase: MachinePhase::Pending,
+            operation: MachineOperationType::Create,
+            state: MachineState::Processing,
+            description: format!("Machine {name} has not joined: {why}{told}"),
+            code: None,
+            to_do: String::new(),
+            reason: ERROR_REPORTED,
+            look_again: Some(left),
+        }
+    };
+    match view.driver {
+        Seen::Present(DriverState::Exists(Some(standing))) if standing.token_refused => Verdict {
+            to_do: RENEW_TOKEN.to_owned(),
+            reason: BOOTSTRAP_TOKEN_REFUSED,
+            ..verdict
+        },
+        _ => verdict,
     }
 }
 
@@ -175,6 +192,7 @@ fn unseen(view: &View<'_>, name: &str) -> Verdict {
         description: format!("Machine {name} has not joined: the cluster's nodes cannot be seen ({why})"),
         code: None,
         to_do: String::new(),
+        reason: ERROR_REPORTED,
         look_again: None,
     }
 }
@@ -187,6 +205,7 @@ fn unknown(description: String) -> Verdict {
         description,
         code: None,
         to_do: String::new(),
+        reason: ERROR_REPORTED,
         look_again: None,
     }
 }
@@ -231,6 +250,7 @@ pub(crate) fn failing(machine: &Machine, fault: &Fault) -> Option<Verdict> {
         description: format!("Machine {name} cannot be {what}: {}", fault.told()),
         code: Some(code_of(fault)),
         to_do: fault.hint.clone(),
+        reason: ERROR_REPORTED,
         look_again: None,
     })
 }
@@ -355,6 +375,7 @@ mod tests {
                 description,
                 code,
                 to_do,
+                reason: ERROR_REPORTED,
                 look_again: None,
             } = verdict
             else {

@@ -74,7 +74,7 @@ const WRONG: [(&[&str], &str, &str); 17] = [
     (
         &["no"],
         "cannot read the chart no: No such file or directory (os error 2)",
-        "name a folder with a Chart.yaml, or a .tgz",
+        "name a folder with a Chart.yaml, a .tgz, or a chart of a registry (oci://...)",
     ),
     (
         &["empty"],

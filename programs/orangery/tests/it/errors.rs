@@ -89,6 +89,14 @@ fn a_wrong_command_line_is_refused_with_what_is_allowed() {
             ],
         ),
         ("kubeconfig shoot local", vec![&shoot("local")]),
+        (
+            "why a/b c",
+            vec!["error: unexpected argument 'c' found: a Shoot is named by one word, as in garden-local/local"],
+        ),
+        (
+            "kubeconfig --data-dir a garden --data-dir b",
+            vec!["error: the argument '--data-dir <FOLDER>' cannot be used multiple times"],
+        ),
         ("kubeconfig shoot a/b/c", vec![&shoot("a/b/c")]),
         ("kubeconfig shoot a/B", vec![&shoot("a/B")]),
         ("up --bogus", vec!["error: unexpected argument '--bogus' found"]),
@@ -228,7 +236,50 @@ fn an_unusable_file_or_folder_is_named_with_a_hint() {
 }
 
 #[test]
-fn an_unusable_kubeconfig_of_the_provider_is_named_with_a_hint() {
+fn what_apiserver_and_why_are_given_is_named_with_one_thing_to_do() {
+    let folder = with_files();
+    let policy = "hint: name a file with a Policy of audit.k8s.io/v1 with --audit-policy-file";
+    let ended = "hint: the landscape that wrote ended/garden.kubeconfig has ended: start `orangery up` again, or name \
+                 another folder with --data-dir";
+    for (words, error, hint) in [
+        (
+            "apiserver --envtest-assets file",
+            "the folder file is a file",
+            "hint: name a folder that you may write to with --envtest-assets",
+        ),
+        (
+            "apiserver --memory --port 0 --audit-log-path log --audit-policy-file none",
+            "the audit policy none cannot be used: No such file or directory (os error 2)",
+            policy,
+        ),
+        (
+            "apiserver --memory --port 0 --audit-log-path log --audit-policy-file hollow/garden.kubeconfig",
+            "the audit policy hollow/garden.kubeconfig cannot be used: it is no audit policy: error: line 1 column 1: \
+             missing field `apiVersion`",
+            policy,
+        ),
+        (
+            "apiserver --memory --port 0 --kubelet-certificate-authority file",
+            "file of --kubelet-certificate-authority holds no certificate",
+            "hint: name a PEM file with the authority's certificate with --kubelet-certificate-authority",
+        ),
+        (
+            "why a/b --data-dir ended",
+            "read Shoot a/b: no answer: Connection refused (os error 111)",
+            ended,
+        ),
+        (
+            "why controllerinstallation c --data-dir ended",
+            "read ControllerInstallation c: no answer: Connection refused (os error 111)",
+            ended,
+        ),
+    ] {
+        says(folder.path(), words, 1, &[&format!("error: {error}"), hint]);
+    }
+}
+
+#[test]
+fn a_kubeconfig_of_the_provider_that_cannot_be_used_is_named_with_one_thing_to_do() {
     let folder = with_files();
     for (words, error, hint) in [
         (

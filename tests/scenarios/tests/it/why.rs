@@ -6,12 +6,12 @@ use std::time::Duration;
 use api_core::v1beta1::{ControllerRegistration, Seed, Shoot};
 use api_extensions::{ExtensionKind, ExtensionObject, ForKind, Infrastructure};
 use api_meta::schema::{full_sample, structural};
-use api_meta::{Condition, ConditionStatus, ErrorCode, FaultClass, LastOperationState};
+use api_meta::{Condition, ConditionStatus, ErrorCode, FaultClass, LastOperationState, ObjectName};
 use base_client::api_in;
 use base_clock::Clock;
 use control_plane_diagnosis::facts::Facts;
 use control_plane_diagnosis::observe::{Access, observe};
-use control_plane_diagnosis::plan::{Answer, Blocker, Cause, State, plan};
+use control_plane_diagnosis::plan::{Answer, Blocker, Cause, Located, State, plan};
 use control_plane_diagnosis::report::{Page, text};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -22,6 +22,11 @@ use kube::{Api, Client, ResourceExt};
 use programs_orangery::why::{EXIT_BLOCKED, exit_code};
 use serde_json::{Value, json};
 use tests_scenarios::{NAME, NAMESPACE, SHOOT, SURROUNDINGS, TECHNICAL_ID, World, merge, wait};
+
+/// An object of the Shoot's control plane.
+fn in_seed(kind: &str, name: &str) -> Located {
+    Located::in_seed(ObjectName::new(kind, Some(TECHNICAL_ID), name), "local")
+}
 
 struct Asking {
     world: World,
@@ -134,7 +139,10 @@ async fn extension_objects_of_every_kind_are_observed() {
     let kinds = async || {
         let facts = asking.facts(Ok(asking.world.seed.clone())).await;
         let extensions = facts.in_seed.present().unwrap().extensions.present().unwrap();
-        extensions.iter().map(|one| one.kind.clone()).collect::<BTreeSet<_>>()
+        extensions
+            .iter()
+            .map(|one| one.id.kind.clone())
+            .collect::<BTreeSet<_>>()
     };
     // Beside those that a local Shoot has, its seed's bucket among them.
     let present = kinds().await;
@@ -155,7 +163,12 @@ async fn a_shoot_without_a_seed_is_told_each_seeds_reason() {
     asking.create(|_| {}).await;
     asking.until(LastOperationState::Pending).await;
     let blocker = asking.first(Cause::NotScheduled).await;
+    assert_eq!(blocker.says, "it has no seed: 0 of 1 seeds fit");
     assert_eq!(blocker.details, ["local is not visible to the scheduler"]);
+    assert_eq!(
+        blocker.to_do,
+        "set spec.settings.scheduling.visible of Seed local to true, or add a Seed that fits"
+    );
     assert!(blocker.since.is_some());
 }
 
@@ -170,12 +183,8 @@ async fn an_extension_that_is_switched_off_is_told_with_its_object_its_installat
     // Its last heartbeat must grow old.
     tokio::time::sleep(Duration::from_secs(100)).await;
     let blocker = asking.first(Cause::ExtensionSilent).await;
-    assert!(
-        blocker
-            .objects
-            .contains(&format!("Infrastructure {TECHNICAL_ID}/{NAME}")),
-        "{blocker:#?}"
-    );
+    let infrastructure = in_seed("Infrastructure", NAME);
+    assert!(blocker.objects.contains(&infrastructure), "{blocker:#?}");
     assert!(
         blocker
             .who
@@ -223,7 +232,7 @@ async fn an_error_of_an_extension_is_told_with_code_class_task_and_what_starts_t
     );
     assert_eq!(blocker.codes, [ErrorCode::ConfigurationProblem]);
     assert_eq!(blocker.class, Some(FaultClass::User.as_str()));
-    assert_eq!(blocker.objects, [format!("Infrastructure {TECHNICAL_ID}/{NAME}")]);
+    assert_eq!(blocker.objects, [in_seed("Infrastructure", NAME)]);
     assert_eq!(
         blocker.tasks,
         ["Waiting until Shoot infrastructure has been reconciled"]
@@ -366,7 +375,7 @@ async fn a_control_plane_pod_that_the_node_cannot_run_is_told_with_its_reason() 
             .contains("ImageNotInCatalogue: image \"nowhere.example/none:v9\""),
         "{blocker:#?}"
     );
-    assert_eq!(blocker.objects[0], format!("Deployment {TECHNICAL_ID}/kube-scheduler"));
+    assert_eq!(blocker.objects[0], in_seed("Deployment", "kube-scheduler"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use api_meta::Seen;
 use api_rules::KindType;
 use kube::ResourceExt;
 
-use crate::facts::{Controller, ExtensionFact, Facts, InSeed, PodFact, Workload};
+use crate::facts::{Controller, ExtensionFact, Facts, InSeed, Workload};
 
 /// A heartbeat is renewed every 30 s: one that is older than three of them has stopped.
 const HEARTBEAT_STALE_AFTER: Duration = Duration::from_secs(90);
@@ -27,7 +27,7 @@ pub(super) struct Controls {
 
 /// The installation that serves an object, and how it stands.
 pub(super) fn controls(facts: &Facts, seed: &InSeed, object: &ExtensionFact) -> Option<Controls> {
-    let wanted = KindType::new(&object.kind, &object.reported.type_);
+    let wanted = KindType::new(&object.id.kind, &object.reported.type_);
     let registration = facts.registrations.present()?.iter().find(|one| {
         let mut resources = one.spec.resources.iter();
         resources.any(|resource| wanted.matches(resource) && resource.primary != Some(false))
@@ -69,18 +69,18 @@ fn standing(facts: &Facts, place: &Controller) -> (Option<bool>, String, String)
         None => "it has never sent a heartbeat".to_owned(),
     };
     if let Some((workload, why)) = workloads.iter().find_map(|one| Some((one, failing(one)?))) {
-        let said = format!("{} does not run: {why}; {heard}", workload.title());
+        let said = format!("{} does not run: {why}; {heard}", workload.object);
         return (
             Some(false),
             said,
-            format!("mend what keeps {} from running", workload.title()),
+            format!("mend what keeps {} from running", workload.object),
         );
     }
     if let Some(workload) = workloads.iter().find(|one| one.wanted > 0) {
         let pod = workload
             .pods
             .first()
-            .map_or_else(|| workload.title(), |pod| pod_title(workload, pod));
+            .map_or_else(|| workload.object.clone(), |pod| workload.pod(pod));
         let said = format!("{pod} runs; {heard}");
         return (
             Some(true),
@@ -94,9 +94,9 @@ fn standing(facts: &Facts, place: &Controller) -> (Option<bool>, String, String)
         Some(none) => {
             let to_do = format!(
                 "let {} run a pod, or start the extension as a process of its own",
-                none.title()
+                none.object
             );
-            (runs, format!("{} wants 0 pods; {heard}", none.title()), to_do)
+            (runs, format!("{} wants 0 pods; {heard}", none.object), to_do)
         }
         None => (
             runs,
@@ -106,16 +106,12 @@ fn standing(facts: &Facts, place: &Controller) -> (Option<bool>, String, String)
     }
 }
 
-fn pod_title(workload: &Workload, pod: &PodFact) -> String {
-    format!("Pod {}/{}", workload.namespace, pod.name)
-}
-
 /// Why a workload that wants pods has none that serve.
 fn failing(workload: &Workload) -> Option<String> {
     let trouble = workload.trouble.as_ref().filter(|_| workload.wanted > 0)?;
     let of_pod = workload.pods.iter().find_map(|pod| {
         let (reason, message) = pod.trouble.as_ref()?;
-        Some(format!("{}: {}", pod_title(workload, pod), sentence(reason, message)))
+        Some(format!("{}: {}", workload.pod(pod), sentence(reason, message)))
     });
     Some(of_pod.unwrap_or_else(|| trouble.clone()))
 }

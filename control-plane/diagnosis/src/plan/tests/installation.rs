@@ -95,7 +95,7 @@ fn each_reason_before_the_seed_has_one_thing_to_do() {
 fn objects_that_are_not_applied_are_told_with_who_refuses_them() {
     let mut facts = facts(&[VALID, PENDING]);
     installed(&mut facts).resource = Seen::Present(Resource {
-        name: "garden/provider-moon-abcde".to_owned(),
+        object: ObjectName::new("ManagedResource", Some("garden"), "provider-moon-abcde"),
         class: Some("seed".to_owned()),
         trouble: "ApplyFailed: Deployment moon: forbidden".to_owned(),
         webhook: None,
@@ -179,4 +179,79 @@ fn what_holds_an_installation_that_is_to_go_is_named() {
     metadata.deletion_timestamp = Some(Time(at(BEFORE)));
     metadata.finalizers = Some(vec!["orangery.dev/mine".to_owned()]);
     says(&only(&facts, Cause::FinalizerHolds), &["orangery.dev/mine"]);
+}
+
+/// Writes what gardenlet reports beside the conditions.
+fn reported(facts: &mut InstallationFacts, report: OperationReport) {
+    let conditions = &facts.installation.status.as_ref().unwrap().conditions;
+    let annotations = &mut facts.installation.metadata.annotations;
+    report.put_beside_conditions(annotations, conditions, &api_meta::conditions::installation::REPORTED);
+}
+
+fn waiting_for(object: ObjectName) -> OperationReport {
+    OperationReport {
+        waits: vec![Wait {
+            task: String::new(),
+            subject: Subject::Object(object),
+            reason: "pending".to_owned(),
+            since: at(BEFORE),
+        }],
+        ..OperationReport::default()
+    }
+}
+
+#[test]
+fn the_object_that_is_waited_for_is_that_of_the_report_whatever_the_message_says() {
+    let of = |message: &str, report: Option<OperationReport>| {
+        let mut facts = facts(&[VALID, PENDING]);
+        facts.in_seed = Seen::Unknown("no kubeconfig".to_owned());
+        facts.installation.status.as_mut().unwrap().conditions[1].message = message.to_owned();
+        if let Some(report) = report {
+            reported(&mut facts, report);
+        }
+        only(&facts, Cause::NotInstalled)
+    };
+    let resource = ObjectName::new("ManagedResource", Some("garden"), "provider-moon-abcde");
+    let blocker = of("\u{65e5}", Some(waiting_for(resource)));
+    assert_eq!(blocker.who, "gardener-resource-manager of the seed");
+    assert_eq!(
+        objects(&blocker),
+        [
+            "ControllerInstallation provider-moon-abcde",
+            "ManagedResource garden/provider-moon-abcde in seed seed"
+        ]
+    );
+    let namespace = ObjectName::new("Namespace", None, "extension-provider-moon-abcde");
+    let blocker = of("ManagedResource", Some(waiting_for(namespace)));
+    says(&blocker, &["finalizers of Namespace extension-provider-moon-abcde"]);
+    let blocker = of("ManagedResource garden/provider-moon-abcde", None);
+    says(
+        &blocker,
+        &["look at its pods in namespace extension-provider-moon-abcde"],
+    );
+}
+
+#[test]
+fn an_installation_that_has_failed_says_its_own_thing_to_do_once() {
+    let mut facts = facts(&[VALID, ("Installed", "False", "InstallationFailed")]);
+    let failed = Problem {
+        hint: "grant it".to_owned(),
+        ..problem("T", "apply Secret garden/x: forbidden")
+    };
+    facts.installation.status.as_mut().unwrap().conditions[1].message = failed.sentence();
+    let report = OperationReport {
+        errors: vec![failed],
+        ..OperationReport::default()
+    };
+    reported(&mut facts, report);
+    let blocker = only(&facts, Cause::NotInstalled);
+    assert_eq!(
+        blocker.says,
+        "condition Installed is False: InstallationFailed: apply Secret garden/x: forbidden"
+    );
+    assert_eq!(blocker.to_do, "grant it");
+    // Conditions that have changed since are not those that the report is about.
+    let conditions = &mut facts.installation.status.as_mut().unwrap().conditions;
+    conditions[1].last_update_time = Time(at("2026-01-01T00:11:00Z"));
+    says(&only(&facts, Cause::NotInstalled), &["look at its pods"]);
 }
