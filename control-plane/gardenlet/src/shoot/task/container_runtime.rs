@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use api_extensions::{ContainerRuntime, ContainerRuntimeSpec, ContainerRuntimeWorkerPool};
 use api_meta::{Fault, labels};
 use base_client::list;
-use futures::future::try_join_all;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use kube::ResourceExt;
 use tokio::time::Instant;
@@ -15,6 +14,7 @@ use super::super::given::Requests;
 use super::super::operation::{Operation, left};
 use super::single;
 use crate::extension::{delete_confirmed, wait_deleted, wait_ready};
+use crate::outcome::all;
 
 /// Where extensions find the binaries of runtimes on a machine.
 const BINARY_PATH: &str = "/var/bin/containerruntimes";
@@ -57,11 +57,13 @@ fn desired(op: &Operation) -> Vec<ContainerRuntime> {
 
 /// Requests all of them.
 pub(crate) async fn deploy(op: &Operation) -> Result<Requests, Fault> {
-    let (api, mut requests) = (op.here::<ContainerRuntime>(), Requests::new());
-    for desired in desired(op) {
-        requests.extend(single::requested(&op.request(&api, desired).await?));
-    }
-    Ok(requests)
+    let api = &op.here::<ContainerRuntime>();
+    let one = |desired| async move { Ok(single::requested(&op.request(api, desired).await?)) };
+    Ok(all(desired(op).into_iter().map(one))
+        .await?
+        .into_iter()
+        .flatten()
+        .collect())
 }
 
 /// Waits for all of them.
@@ -71,25 +73,21 @@ pub(crate) async fn wait(op: &Operation, requests: &Requests, until: Option<Inst
         let key = op.key(name);
         wait_ready(cache, &key, Some(request), left(until), &op.waiting).await
     });
-    try_join_all(waits).await.map(drop)
+    all(waits).await.map(drop)
 }
 
 /// Requests the deletion of those that no pool wants; of all, in a deletion.
 pub(crate) async fn delete(op: &Operation, which: Which) -> Result<(), Fault> {
-    let api = op.here::<ContainerRuntime>();
-    for name in names(op, which).await? {
-        delete_confirmed(&op.context, &api, &name).await?;
-    }
-    Ok(())
+    let api = &op.here::<ContainerRuntime>();
+    let one = |name: String| async move { delete_confirmed(&op.context, api, &name).await };
+    all(names(op, which).await?.into_iter().map(one)).await.map(drop)
 }
 
 /// Waits until they are gone.
 pub(crate) async fn wait_gone(op: &Operation, which: Which, until: Option<Instant>) -> Result<(), Fault> {
-    let api = op.here::<ContainerRuntime>();
-    for name in names(op, which).await? {
-        wait_deleted(&api, &op.key(&name), left(until), &op.waiting).await?;
-    }
-    Ok(())
+    let api = &op.here::<ContainerRuntime>();
+    let one = |name: String| async move { wait_deleted(api, &op.key(&name), left(until), &op.waiting).await };
+    all(names(op, which).await?.into_iter().map(one)).await.map(drop)
 }
 
 /// Which objects are meant.
