@@ -48,9 +48,14 @@ pub enum JoinError {
 impl JoinError {
     /// Whether a fault is that the bootstrap token was refused, whatever it was wrapped in.
     pub fn is_token_refused(fault: &Fault) -> bool {
-        let first: &(dyn Error + 'static) = fault.source.as_ref();
-        std::iter::successors(Some(first), |error| error.source())
-            .any(|error| matches!(error.downcast_ref(), Some(Self::TokenRefused { .. })))
+        let mut next: Option<&(dyn Error + 'static)> = Some(fault.source.as_ref());
+        while let Some(error) = next {
+            if matches!(error.downcast_ref(), Some(Self::TokenRefused { .. })) {
+                return true;
+            }
+            next = error.source();
+        }
+        false
     }
 
     /// A failure of the bootstrap identity: distinguished from others when it is about access.

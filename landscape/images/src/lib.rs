@@ -9,11 +9,11 @@ mod etcd;
 mod etcd_client;
 mod flags;
 mod gardener_resource_manager;
+mod idle;
 mod kube_apiserver;
 mod kube_controller_manager;
 mod kube_scheduler;
 mod local_machine;
-mod machine_controller_manager;
 pub mod programs;
 mod provider_local;
 #[cfg(test)]
@@ -26,6 +26,7 @@ use base_client::Connector;
 use cluster_apiserver::ApiServer;
 use cluster_front::Front;
 use cluster_node::{ContainerContext, ImageCatalogue, Network, Networks};
+use components_hosted::{ComponentId, Image};
 
 pub use etcd::etcd;
 pub use gardener_resource_manager::gardener_resource_manager;
@@ -33,7 +34,6 @@ pub use kube_apiserver::kube_apiserver;
 pub use kube_controller_manager::kube_controller_manager;
 pub use kube_scheduler::kube_scheduler;
 pub use local_machine::local_machine;
-pub use machine_controller_manager::machine_controller_manager;
 pub use provider_local::provider_local;
 
 /// What images need from the process they run in. Clock and randomness come with each container.
@@ -86,7 +86,12 @@ pub fn catalogue(host: Host) -> ImageCatalogue {
             let host = Arc::clone(&host);
             move |context: ContainerContext| image(Arc::clone(&host), context)
         };
-    ImageCatalogue::new()
+    let of_components = ComponentId::ALL.iter().map(|id| match id.component().image() {
+        Image::Own(name) | Image::Kubernetes(name) => name,
+    });
+    // The last one of a name stays.
+    of_components
+        .fold(ImageCatalogue::new(), |images, name| images.with(name, idle::idle))
         .with("etcd", etcd)
         .with(
             "kube-apiserver",
@@ -95,7 +100,6 @@ pub fn catalogue(host: Host) -> ImageCatalogue {
         .with("gardener-resource-manager", gardener_resource_manager)
         .with("kube-controller-manager", kube_controller_manager)
         .with("kube-scheduler", kube_scheduler)
-        .with("machine-controller-manager", machine_controller_manager)
         .with(
             "local-machine",
             with_host(|host, context| Box::pin(local_machine(host, context))),

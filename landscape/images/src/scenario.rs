@@ -5,6 +5,7 @@ mod landscape;
 use std::time::Duration;
 
 use base_secrets::BootstrapToken;
+use extensions_provider_local::EXIT_TOKEN_REFUSED;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Node, PersistentVolumeClaim, Pod, Secret};
 use k8s_openapi::api::events::v1 as events_v1;

@@ -2,7 +2,6 @@
 //! and runs until it is stopped.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 
 use api_meta::Fault;

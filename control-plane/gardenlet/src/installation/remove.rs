@@ -52,7 +52,8 @@ pub(crate) async fn reconcile(context: &Context, installation: &ControllerInstal
         }
         Ok(None) => {}
         Err(fault) => {
-            let about = About::Failed(api_meta::Problem::of(None, &fault, fault.codes.clone()));
+            let problem = api_meta::Problem::of(None, &fault, fault.codes.clone());
+            let about = About::Failed(Box::new(problem));
             write(context, installation, reason::DELETION_FAILED, &fault.told(), &about).await?;
             return Err(fault);
         }

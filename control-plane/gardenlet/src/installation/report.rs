@@ -87,7 +87,7 @@ pub(crate) async fn problem(
         all.push(valid(context));
     }
     // What is not decided yet is no reason to warn: a new seed has no identity for a moment.
-    let about = About::Failed(problem.data());
+    let about = About::Failed(Box::new(problem.data()));
     if write(context, installation, all, &about).await? && !problem.is_undecided() {
         let message = problem.message();
         context
@@ -109,15 +109,13 @@ pub(crate) async fn refused(
     if fault.class == FaultClass::Transient && is_installed {
         return Ok(());
     }
-    let fault = Fault {
-        object: fault.object.clone(),
-        webhook: fault.webhook.clone(),
-        ..Fault::new(fault.class, fault.chain()).hint(fault.hint.clone())
-    };
+    let mut copy = Fault::new(fault.class, fault.chain()).hint(fault.hint.clone());
+    copy.object.clone_from(&fault.object);
+    copy.webhook.clone_from(&fault.webhook);
     problem(
         context,
         installation,
-        &Problem::not_installed(reason::INSTALLATION_FAILED, fault),
+        &Problem::not_installed(reason::INSTALLATION_FAILED, copy),
     )
     .await
 }
@@ -132,7 +130,7 @@ pub(crate) enum About {
     /// An object of the seed that is waited for.
     Object(Box<ObjectName>),
     /// What has failed.
-    Failed(api_meta::Problem),
+    Failed(Box<api_meta::Problem>),
 }
 
 impl About {
@@ -163,7 +161,7 @@ impl About {
                     });
                 }
             }
-            Self::Failed(problem) => report.errors.push(problem.clone()),
+            Self::Failed(problem) => report.errors.push((**problem).clone()),
         }
         let mut annotations = after.metadata.annotations.clone();
         report.put_beside_conditions(&mut annotations, now, &reason::REPORTED);

@@ -10,8 +10,8 @@ use base_client::{Connector, Target};
 use base_secrets::BootstrapToken;
 use cluster_apiserver::{ApiServer, Identity};
 use control_plane_node_agent::{
-    Action, AgentOptions, CONFIG_PATH, Content, DesiredFile, KUBECONFIG_PATH, KUBELET_UNIT, Machine, MemoryMachine,
-    TOKEN_PATH, run,
+    Action, AgentOptions, CONFIG_PATH, Content, DesiredFile, JoinError, KUBECONFIG_PATH, KUBELET_UNIT, Machine,
+    MemoryMachine, TOKEN_PATH, run,
 };
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::{Node, Secret};

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use base_flow::Node;
+use components_hosted::{ComponentId, Place};
 use control_plane_shoot_flow::{Goal, ShootTask, check_slots};
 
 use crate::order::{upstream, violated};
@@ -23,14 +24,6 @@ const OWN: &[(&str, &str)] = &[
     (
         "Waiting until worker pools have been reconciled",
         "Waiting until kube-controller-manager reports readiness",
-    ),
-    (
-        "Destroying Kubernetes controller manager",
-        "Waiting until Kubernetes API server has been deleted",
-    ),
-    (
-        "Destroying Kubernetes scheduler",
-        "Waiting until Kubernetes API server has been deleted",
     ),
 ];
 
@@ -71,6 +64,13 @@ fn a_flow_without_one_of_its_edges_is_noticed() {
     println!(
         "{edges} edges, {implied} follow from others or are between skipped tasks; noticed by slots {by_slots}, by order {by_order}"
     );
+    // The table of components makes these edges alike for all of them: that one is there shows that the others are.
+    let of_table: Vec<_> = ComponentId::with_steps()
+        .map(ComponentId::component)
+        .filter(|component| matches!(component.place(), Place::ControlPlane { .. }))
+        .flat_map(|component| [component.titles().deploy, component.titles().destroy])
+        .collect();
+    unnoticed.retain(|(step, _)| !of_table.contains(step));
     let expected: BTreeSet<_> = OWN.iter().copied().collect();
     assert_eq!(unnoticed, expected);
 }
