@@ -42,7 +42,7 @@ async fn created(nodes: Option<&str>) -> (Scene, Shoot, Hold) {
             "lastUpdateTime": "2027-01-01T00:00:00Z"},
         "nodesCIDR": REPORTED,
         "providerStatus": {
-            "apiVersion": "local.provider.extensions.gardener.cloud/v1alpha1", "kind": "InfrastructureStatus",
+            "apiVersion": "local.provider.extensions.gardener.cloud/v1alpha1", "kind": "InfrastructureStatus", "description": "",
             "network": {"id": 7, "cidr": REPORTED, "egressCidrs": ["203.0.113.7/32"],
                 "subnets": [{"zone": "", "cidr": "10.68.0.0/20"}]},
         },
