@@ -476,7 +476,7 @@ fn wrong_types(
             }
             // The value itself may be a secret.
             let found = error.value.as_ref().and_then(Value::as_str).unwrap_or("value");
-            tell(&error.path, found, error.wanted.as_ref().unwrap_or(&error.detail))
+            tell(&error.path, found, error.wanted.as_deref().unwrap_or(&error.detail))
         })
         .collect();
     (!wrong.is_empty()).then(|| wrong.join(", "))

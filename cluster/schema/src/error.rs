@@ -84,9 +84,9 @@ pub struct FieldError {
     /// What is allowed, or why; may be empty.
     pub detail: String,
     /// The type or format that the value should have had, where that is what is wrong.
-    pub wanted: Option<String>,
+    pub wanted: Option<Box<str>>,
     /// How the value is shown where it is not as JSON has it.
-    pub(crate) shown: Option<String>,
+    pub(crate) shown: Option<Box<str>>,
 }
 
 impl FieldError {
@@ -105,14 +105,14 @@ impl FieldError {
     /// Sets the type or format that the value should have had.
     #[must_use]
     pub(crate) fn wanting(mut self, type_: &str) -> Self {
-        self.wanted = Some(type_.to_owned());
+        self.wanted = Some(type_.into());
         self
     }
 
     /// Shows the value as this text, where it is not shown as JSON has it.
     #[must_use]
     pub fn shown_as(mut self, text: impl Into<String>) -> Self {
-        self.shown = Some(text.into());
+        self.shown = Some(text.into().into());
         self
     }
 
@@ -188,7 +188,10 @@ impl FieldError {
         let mut text = self.kind.title().to_owned();
         if let Some(value) = &self.value {
             text.push_str(": ");
-            text.push_str(&self.shown.clone().unwrap_or_else(|| shown(value)));
+            match &self.shown {
+                Some(shown) => text.push_str(shown),
+                None => text.push_str(&shown(value)),
+            }
         }
         if !self.detail.is_empty() {
             text.push_str(": ");

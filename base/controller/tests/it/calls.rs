@@ -123,7 +123,7 @@ async fn injected_faults_are_seen_as_what_they_stand_for_and_calls_are_recorded(
     let maps: Api<ConfigMap> = Api::namespaced(client, "default");
 
     let why = observe(&maps, "m").await.unknown().unwrap().to_owned();
-    assert_eq!(why, "read ConfigMap m: answered by an injected fault");
+    assert_eq!(why, "read ConfigMap default/m: answered by an injected fault");
     let fault = base_client::get(&maps, "m").await.unwrap_err();
     assert_eq!(fault.class, FaultClass::Dependency);
     assert!(fault.to_string().contains("no answer: connection reset"), "{fault}");

@@ -103,6 +103,26 @@ async fn looked_again(client: &Client) {
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
 }
 
+fn in_another_region_and_not_ready() -> Unscheduled {
+    let mismatches = [
+        (
+            "east",
+            SeedMismatch::Region {
+                seed: "east".to_owned(),
+                shoot: "west".to_owned(),
+            },
+        ),
+        (
+            "west",
+            SeedMismatch::ConditionMissing {
+                condition: "GardenletReady".to_owned(),
+            },
+        ),
+    ];
+    let mismatches = mismatches.map(|(seed, reason)| (seed.to_owned(), reason));
+    Unscheduled::none_fits(mismatches.into())
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_shoot_waits_with_reasons_and_is_bound_when_a_seed_fits() {
     let settings = GardenSettings {
@@ -142,24 +162,7 @@ async fn a_shoot_waits_with_reasons_and_is_bound_when_a_seed_fits() {
     // The reasons as data have come with the same write.
     let annotations = waiting.metadata.annotations.as_ref();
     let report = OperationReport::current(annotations, status.observed_generation, status.last_operation.as_ref());
-    let mismatches = [
-        (
-            "east",
-            SeedMismatch::Region {
-                seed: "east".to_owned(),
-                shoot: "west".to_owned(),
-            },
-        ),
-        (
-            "west",
-            SeedMismatch::ConditionMissing {
-                condition: "GardenletReady".to_owned(),
-            },
-        ),
-    ];
-    let mismatches = mismatches.map(|(seed, reason)| (seed.to_owned(), reason));
-    let expected = Unscheduled::none_fits(mismatches.into());
-    assert_eq!(report.unwrap().unscheduled, Some(expected));
+    assert_eq!(report.unwrap().unscheduled, Some(in_another_region_and_not_ready()));
     assert_eq!(written(&garden), 1);
     looked_again(&client).await;
     assert_eq!(written(&garden), 1, "nothing has changed");

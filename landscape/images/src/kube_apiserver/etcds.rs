@@ -85,8 +85,12 @@ pub(super) struct Connections(Vec<watch::Receiver<bool>>);
 impl Connections {
     /// Whether all are; kube-apiserver counts overriding ones since v1.34 (kubernetes/kubernetes#129438).
     pub(super) fn all_open(&mut self) -> bool {
+        let mut all = true;
         // Each is looked at, so that only what comes later counts as a change.
-        self.0.iter_mut().fold(true, |all, one| *one.borrow_and_update() && all)
+        for one in &mut self.0 {
+            all &= *one.borrow_and_update();
+        }
+        all
     }
 
     /// Waits until one has changed since [`Connections::all_open`].

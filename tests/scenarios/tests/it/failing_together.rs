@@ -36,5 +36,5 @@ async fn extensions_that_fail_at_one_point_are_all_named_each_in_an_error_of_its
 
     moon.behave(Behaviour::Works);
     scene.succeeded().await;
-    scene.end().await;
+    scene.end_with_moon().await;
 }
