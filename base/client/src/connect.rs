@@ -421,14 +421,14 @@ mod tests {
         server.await.unwrap();
     }
 
-    /// A server that takes the request and hangs would hold whoever has no time-out of its own for ever.
+    /// A server that accepts the request and hangs would block callers without a time-out of their own for ever.
     #[tokio::test(start_paused = true)]
     async fn a_server_that_never_answers_is_given_up() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let config = kubeconfig(&format!("{{server: 'http://{address}'}}"), "{token: t}");
         let client = Https::new("test").client(&config).unwrap();
-        // The kernel accepts the connection; nobody reads from it.
+        // The kernel accepts the connection; no program reads from it.
         let error = client.apiserver_version().await.unwrap_err();
         let fault = crate::fault_of(error, "read the version");
         assert_eq!(fault.to_string(), "read the version: no answer within 70s");

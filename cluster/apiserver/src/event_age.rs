@@ -44,7 +44,7 @@ async fn sweep_once(server: &Weak<Inner>) -> Option<Duration> {
 }
 
 /// Deletes old Events; returns the pause before the next sweep. Those that lie in the main store from a time when Events had
-/// none of their own are read by nobody any more, and end like all others.
+/// none of their own are no longer read, and expire like all others.
 async fn sweep(server: &Inner) -> Result<Duration, StoreError> {
     let mut next = AGE_MAX;
     for store in server.store.with_former("events") {

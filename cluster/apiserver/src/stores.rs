@@ -1,5 +1,5 @@
 //! Where a server keeps objects: a main store, and stores of single resources apart from it. Each numbers its own writes, so
-//! that revisions of two resources are comparable only within one store: whoever asks for a revision names a resource.
+//! that revisions of two resources are comparable only within one store: each call for a revision names a resource.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -48,11 +48,11 @@ where
 
 /// Writes that a deletion waits, and for what. An unchanged report is not written again.
 pub(crate) fn deletion_waits(last: &mut Option<LastOperation>, description: String, now: Timestamp) {
-    let message = |last: &LastOperation| {
+    let is_written = |last: &LastOperation| {
         (&last.type_, &last.state) == (&LastOperationType::Delete, &LastOperationState::Processing)
             && last.description == description
     };
-    if !last.as_ref().is_some_and(message) {
+    if !last.as_ref().is_some_and(is_written) {
         *last = Some(LastOperation {
             description,
             last_update_time: Time(now),

@@ -294,7 +294,7 @@ impl Store for MemoryStore {
 }
 
 /// A cursor into the history of one resource. Only changes of its range wake it, and it expires only when one of them was
-/// forgotten before it was told.
+/// dropped from the history before it was delivered.
 struct Watcher {
     shared: Arc<Shared>,
     /// The store's when it began.

@@ -1,5 +1,5 @@
 //! News of changes: of a whole resource, and of each part of it that somebody watches alone, so that a change of one
-//! namespace wakes nobody who watches another. All who wait hear it in the order in which they began to wait: tokio's
+//! namespace wakes no watcher of another. All who wait hear it in the order in which they began to wait: tokio's
 //! watch channel draws that order by lot, and then no run could be repeated. It keeps no changes.
 
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ impl News {
         Revision(self.newest.load(Ordering::Acquire))
     }
 
-    /// Changes up to and including this revision can no longer be told to all who have news from here.
+    /// Changes up to and including this revision have been dropped from the history.
     pub(super) fn forgotten(&self) -> Revision {
         Revision(self.forgotten.load(Ordering::Relaxed))
     }
@@ -73,7 +73,7 @@ pub(super) struct Audience {
 }
 
 impl Audience {
-    /// Of a resource of which changes are told from `start` on.
+    /// Of a resource whose history begins at `start`.
     pub(super) fn new(start: Revision) -> Self {
         Audience {
             all: Arc::new(News::new(start, start)),
@@ -99,7 +99,7 @@ impl Audience {
         Arc::clone(of_part)
     }
 
-    /// Ends the news of a range when whoever leaves was the last to hear it. `news` is what [`Audience::join`] gave.
+    /// Removes the news of a range with its last watcher. `news` is what [`Audience::join`] returned.
     pub(super) fn leave(&mut self, range: &Range, news: &Arc<News>) {
         let part = (range.namespace.clone(), range.name.clone());
         let is_last = |of_part: &Arc<News>| Arc::ptr_eq(of_part, news) && Arc::strong_count(news) == 2;
@@ -115,7 +115,7 @@ impl Audience {
         of_key
     }
 
-    /// Notes that a change can no longer be told.
+    /// Notes that a change was dropped from the history.
     pub(super) fn forget(&self, key: &Key, revision: Revision) {
         self.all.forget(revision);
         if !self.parts.is_empty() {

@@ -90,7 +90,7 @@ impl Table {
         self.entries.get(key)
     }
 
-    /// Who is told of changes. Who makes changes wakes those who wait for them.
+    /// The watchers of this resource. Whatever changes it wakes them.
     pub(super) fn audience(&mut self) -> &mut Audience {
         &mut self.audience
     }

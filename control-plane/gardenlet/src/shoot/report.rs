@@ -138,11 +138,7 @@ impl ShootStatusWriter {
                 return;
             }
             if let Some(annotations) = &mut shoot.metadata.annotations {
-                annotations.retain(|key, value| {
-                    !done
-                        .iter()
-                        .any(|(requested, reported)| key == requested && value == reported)
-                });
+                annotations.retain(|key, value| !done.iter().any(|(name, request)| key == name && value == request));
             }
         };
         self.write(take, false).await

@@ -279,11 +279,11 @@ async fn a_silent_infrastructure_holds_back_only_what_needs_it_and_is_named() {
     world.extensions.silence("Infrastructure");
     world.create_shoot(&world::shoot()).await;
     let shoots = world.shoots();
-    let message = |shoot: &core::Shoot| {
+    let is_reported = |shoot: &core::Shoot| {
         let last = shoot.status.as_ref().and_then(|status| status.last_operation.as_ref());
         last.is_some_and(|last| last.description.contains("waiting for"))
     };
-    let shoot = until(&shoots, "b", "told what it waits for", message).await;
+    let shoot = until(&shoots, "b", "told what it waits for", is_reported).await;
     let reason =
         format!("Infrastructure {NAMESPACE}/b: extension \"moon\" has not picked up the operation \"reconcile\" yet");
     let last = shoot.status.unwrap().last_operation.unwrap();
@@ -405,8 +405,8 @@ async fn a_resource_that_went_away_is_waited_for() {
         .patch("b", &PatchParams::default(), &Patch::Merge(again))
         .await
         .unwrap();
-    let message = |shoot: &core::Shoot| errors(shoot).contains("spec.resources: Secret");
-    let shoot = until(&shoots, "b", "told what is missing", message).await;
+    let is_reported = |shoot: &core::Shoot| errors(shoot).contains("spec.resources: Secret");
+    let shoot = until(&shoots, "b", "told what is missing", is_reported).await;
     let (state, _) = state(&shoot).unwrap();
     assert_ne!(state, LastOperationState::Failed, "{}", errors(&shoot));
     world.create(retained).await;

@@ -100,7 +100,7 @@ pub(crate) async fn wait_ready(op: &Operation, secrets: &ShootSecrets, until: Op
 /// Deletes the Service.
 pub(crate) async fn destroy_service(op: &Operation) -> Result<(), Fault> {
     for object in component(ComponentId::ApiServer).early_objects(&op.hosted_cluster()) {
-        delete_object(op, &object.reference()).await?;
+        delete_object(op, &object.reference(), None).await?;
     }
     Ok(())
 }

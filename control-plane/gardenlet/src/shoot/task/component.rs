@@ -86,7 +86,7 @@ pub(crate) async fn deploy(op: &Operation, secrets: &ShootSecrets, id: Component
     }
     // Before the workload is written: it lists what there was, and would no longer if we were killed in between.
     for reference in obsolete(present.as_ref().map(|present| &present.annotations), &objects) {
-        delete_listed(op, component, &reference).await?;
+        delete_object(op, &reference, Some(component)).await?;
     }
     apply_object(op, workload).await
 }
@@ -134,33 +134,35 @@ pub(crate) async fn apply_object(op: &Operation, object: &HostedObject) -> Resul
     Ok(generation.unwrap_or_default())
 }
 
-/// Requests the deletion of one object.
-pub(crate) async fn delete_object(op: &Operation, reference: &Reference) -> Result<(), Fault> {
+/// Requests the deletion of one object; of one that is `listed_by` a component, and not built for it, only if it bears that
+/// component's labels.
+pub(crate) async fn delete_object(
+    op: &Operation,
+    reference: &Reference,
+    listed_by: Option<&dyn Component>,
+) -> Result<(), Fault> {
     let name = &reference.name;
     match reference.kind {
-        ObjectKind::Deployment => delete(&op.here::<Deployment>(), name).await,
-        ObjectKind::StatefulSet => delete(&op.here::<StatefulSet>(), name).await,
-        ObjectKind::Service => delete(&op.here::<Service>(), name).await,
-        ObjectKind::ServiceAccount => delete(&op.here::<ServiceAccount>(), name).await,
-        ObjectKind::Role => delete(&op.here::<Role>(), name).await,
-        ObjectKind::RoleBinding => delete(&op.here::<RoleBinding>(), name).await,
+        ObjectKind::Deployment => delete_one(&op.here::<Deployment>(), name, listed_by).await,
+        ObjectKind::StatefulSet => delete_one(&op.here::<StatefulSet>(), name, listed_by).await,
+        ObjectKind::Service => delete_one(&op.here::<Service>(), name, listed_by).await,
+        ObjectKind::ServiceAccount => delete_one(&op.here::<ServiceAccount>(), name, listed_by).await,
+        ObjectKind::Role => delete_one(&op.here::<Role>(), name, listed_by).await,
+        ObjectKind::RoleBinding => delete_one(&op.here::<RoleBinding>(), name, listed_by).await,
     }
 }
 
-/// Requests the deletion of an object that only an annotation on a component's workload names, if it was made for that
-/// component.
-async fn delete_listed(op: &Operation, component: &dyn Component, reference: &Reference) -> Result<(), Fault> {
-    let name = &reference.name;
-    match reference.kind {
-        ObjectKind::Deployment => delete_own(&op.here::<Deployment>(), name, component).await,
-        ObjectKind::StatefulSet => delete_own(&op.here::<StatefulSet>(), name, component).await,
-        ObjectKind::Service => delete_own(&op.here::<Service>(), name, component).await,
-        ObjectKind::ServiceAccount => delete_own(&op.here::<ServiceAccount>(), name, component).await,
-        ObjectKind::Role => delete_own(&op.here::<Role>(), name, component).await,
-        ObjectKind::RoleBinding => delete_own(&op.here::<RoleBinding>(), name, component).await,
+async fn delete_one<K>(api: &Api<K>, name: &str, listed_by: Option<&dyn Component>) -> Result<(), Fault>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    match listed_by {
+        Some(component) => delete_own(api, name, component).await,
+        None => delete(api, name).await,
     }
 }
 
+/// Deletes an object that only an annotation on a component's workload names, if it was made for that component.
 async fn delete_own<K>(api: &Api<K>, name: &str, component: &dyn Component) -> Result<(), Fault>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
@@ -215,10 +217,10 @@ pub(crate) async fn destroy(op: &Operation, id: ComponentId) -> Result<(), Fault
     let removal = removal(component, &op.hosted_cluster(), present.as_ref());
     let Removal { listed, built } = removal.map_err(|missing| Fault::bug(missing).hint("report it"))?;
     for reference in listed {
-        delete_listed(op, component, &reference).await?;
+        delete_object(op, &reference, Some(component)).await?;
     }
     for reference in built {
-        delete_object(op, &reference).await?;
+        delete_object(op, &reference, None).await?;
     }
     if component.client().is_some() {
         delete(&op.here::<Secret>(), &shoot_access_secret_name(name)).await?;

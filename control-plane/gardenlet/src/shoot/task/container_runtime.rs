@@ -2,18 +2,17 @@
 //! each pool (gardener/gardener v1.150 `pkg/component/extensions/containerruntime`).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use api_extensions::{ContainerRuntime, ContainerRuntimeSpec, ContainerRuntimeWorkerPool};
 use api_meta::{Fault, labels};
-use base_client::list;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use kube::ResourceExt;
 use tokio::time::Instant;
 
 use super::super::given::Requests;
 use super::super::operation::{Operation, left};
-use super::single;
-use crate::extension::{delete_confirmed, wait_deleted, wait_ready};
+use super::several;
 use crate::outcome::all;
 
 /// Where extensions find the binaries of runtimes on a machine.
@@ -57,37 +56,24 @@ fn desired(op: &Operation) -> Vec<ContainerRuntime> {
 
 /// Requests all of them.
 pub(crate) async fn deploy(op: &Operation) -> Result<Requests, Fault> {
-    let api = &op.here::<ContainerRuntime>();
-    let one = |desired| async move { Ok(single::requested(&op.request(api, desired).await?)) };
-    Ok(all(desired(op).into_iter().map(one))
-        .await?
-        .into_iter()
-        .flatten()
-        .collect())
+    several::request(op, desired(op)).await
 }
 
 /// Waits for all of them.
 pub(crate) async fn wait(op: &Operation, requests: &Requests, until: Option<Instant>) -> Result<(), Fault> {
-    let cache = op.context.seed_caches.of::<ContainerRuntime>();
-    let waits = requests.iter().map(|(name, request)| async move {
-        let key = op.key(name);
-        wait_ready(cache, &key, Some(request), left(until), &op.waiting).await
-    });
+    let waits = requests.keys();
+    let waits = waits.map(|name| several::wait::<ContainerRuntime>(op, name, requests, left(until)));
     all(waits).await.map(drop)
 }
 
 /// Requests the deletion of those that no pool wants; of all, in a deletion.
 pub(crate) async fn delete(op: &Operation, which: Which) -> Result<(), Fault> {
-    let api = &op.here::<ContainerRuntime>();
-    let one = |name: String| async move { delete_confirmed(&op.context, api, &name).await };
-    all(names(op, which).await?.into_iter().map(one)).await.map(drop)
+    several::delete::<ContainerRuntime>(op, names(op, which).await?).await
 }
 
 /// Waits until they are gone.
 pub(crate) async fn wait_gone(op: &Operation, which: Which, until: Option<Instant>) -> Result<(), Fault> {
-    let api = &op.here::<ContainerRuntime>();
-    let one = |name: String| async move { wait_deleted(api, &op.key(&name), left(until), &op.waiting).await };
-    all(names(op, which).await?.into_iter().map(one)).await.map(drop)
+    several::wait_gone::<ContainerRuntime>(op, names(op, which).await?, until, |_| Duration::MAX).await
 }
 
 /// Which objects are meant.
@@ -104,7 +90,7 @@ async fn names(op: &Operation, which: Which) -> Result<Vec<String>, Fault> {
         Which::Stale => desired(op).iter().map(ResourceExt::name_any).collect(),
         Which::All => BTreeSet::new(),
     };
-    let present = list(&op.here::<ContainerRuntime>(), "").await?;
-    let names = present.iter().map(ResourceExt::name_any);
-    Ok(names.filter(|name| !wanted.contains(name)).collect())
+    let mut names = several::present::<ContainerRuntime>(op).await?;
+    names.retain(|name| !wanted.contains(name));
+    Ok(names)
 }

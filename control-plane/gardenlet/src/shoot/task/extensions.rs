@@ -3,17 +3,14 @@
 use api_core::v1beta1::ControllerResourceLifecycleStrategy as Strategy;
 use api_extensions::{Extension, ExtensionSpec};
 use api_meta::Fault;
-use base_client::list;
 use control_plane_shoot_flow::Point;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::ResourceExt;
 use tokio::time::Instant;
 
 use super::super::given::Requests;
 use super::super::operation::{Operation, left};
 use super::super::required::{RECONCILE_TIMEOUT_DEFAULT, ShootExtension};
-use super::single;
-use crate::extension::{delete_confirmed, wait_deleted, wait_ready};
+use super::several;
 use crate::outcome::all;
 
 /// The point of a registration's life cycle that is meant.
@@ -41,24 +38,20 @@ fn name_of(extension: &ShootExtension) -> String {
 
 /// Requests those of a point.
 pub(crate) async fn deploy(op: &Operation, point: Point) -> Result<Requests, Fault> {
-    let api = &op.here::<Extension>();
-    let one = |extension: &ShootExtension| {
-        let desired = Extension {
-            metadata: ObjectMeta {
-                name: Some(name_of(extension)),
-                namespace: Some(op.namespace().to_owned()),
-                ..ObjectMeta::default()
-            },
-            spec: ExtensionSpec {
-                type_: extension.type_.clone(),
-                provider_config: extension.provider_config.clone(),
-                ..ExtensionSpec::default()
-            },
-            status: None,
-        };
-        async move { Ok(single::requested(&op.request(api, desired).await?)) }
-    };
-    Ok(all(at(op, point).map(one)).await?.into_iter().flatten().collect())
+    let desired = at(op, point).map(|extension| Extension {
+        metadata: ObjectMeta {
+            name: Some(name_of(extension)),
+            namespace: Some(op.namespace().to_owned()),
+            ..ObjectMeta::default()
+        },
+        spec: ExtensionSpec {
+            type_: extension.type_.clone(),
+            provider_config: extension.provider_config.clone(),
+            ..ExtensionSpec::default()
+        },
+        status: None,
+    });
+    several::request(op, desired.collect()).await
 }
 
 /// Waits for those of a point. Each has the time that its registration gives it.
@@ -70,23 +63,14 @@ pub(crate) async fn wait(
 ) -> Result<(), Fault> {
     let one = |extension: &ShootExtension| {
         let (name, timeout) = (name_of(extension), extension.timeout.min(left(until)));
-        async move {
-            wait_ready(
-                op.context.seed_caches.of::<Extension>(),
-                &op.key(&name),
-                requests.get(&name),
-                timeout,
-                &op.waiting,
-            )
-            .await
-        }
+        async move { several::wait::<Extension>(op, &name, requests, timeout).await }
     };
     all(at(op, point).map(one)).await.map(drop)
 }
 
 /// Requests the deletion of those that the shoot no longer has.
 pub(crate) async fn delete_stale(op: &Operation) -> Result<(), Fault> {
-    delete(op, stale(op).await?).await
+    several::delete::<Extension>(op, stale(op).await?).await
 }
 
 /// Waits until they are gone.
@@ -96,30 +80,18 @@ pub(crate) async fn wait_stale(op: &Operation, until: Option<Instant>) -> Result
 
 async fn stale(op: &Operation) -> Result<Vec<String>, Fault> {
     let wanted: Vec<String> = op.shoot.extensions.iter().map(name_of).collect();
-    let present = list(&op.here::<Extension>(), "").await?;
-    Ok(present
-        .iter()
-        .map(ResourceExt::name_any)
-        .filter(|name| !wanted.contains(name))
-        .collect())
-}
-
-async fn delete(op: &Operation, names: Vec<String>) -> Result<(), Fault> {
-    let api = &op.here::<Extension>();
-    let one = |name: String| async move { delete_confirmed(&op.context, api, &name).await };
-    all(names.into_iter().map(one)).await.map(drop)
+    let mut names = several::present::<Extension>(op).await?;
+    names.retain(|name| !wanted.contains(name));
+    Ok(names)
 }
 
 /// Each has the time that its registration gives it; those that no registration knows have the default.
 async fn wait_gone(op: &Operation, names: Vec<String>, until: Option<Instant>) -> Result<(), Fault> {
-    let api = op.here::<Extension>();
-    let one = |name: String| {
+    let timeout = |name: &str| {
         let of = op.shoot.extensions.iter().find(|extension| name_of(extension) == name);
-        let timeout = of.map_or(RECONCILE_TIMEOUT_DEFAULT, |extension| extension.timeout);
-        let (timeout, api) = (timeout.min(left(until)), &api);
-        async move { wait_deleted(api, &op.key(&name), timeout, &op.waiting).await }
+        of.map_or(RECONCILE_TIMEOUT_DEFAULT, |extension| extension.timeout)
     };
-    all(names.into_iter().map(one)).await.map(drop)
+    several::wait_gone::<Extension>(op, names, until, timeout).await
 }
 
 /// Those that a deletion of the shoot deletes at a point. After the workers there is none: `AfterWorker` counts as
@@ -135,7 +107,7 @@ fn deleted_at(op: &Operation, point: Point) -> Vec<String> {
 
 /// Requests the deletion of those that go at a point.
 pub(crate) async fn destroy(op: &Operation, point: Point) -> Result<(), Fault> {
-    delete(op, deleted_at(op, point)).await
+    several::delete::<Extension>(op, deleted_at(op, point)).await
 }
 
 /// Waits until they are gone.
@@ -145,6 +117,5 @@ pub(crate) async fn wait_destroyed(op: &Operation, point: Point, until: Option<I
 
 /// Waits until none is left at all.
 pub(crate) async fn wait_all_deleted(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    let present = list(&op.here::<Extension>(), "").await?;
-    wait_gone(op, present.iter().map(ResourceExt::name_any).collect(), until).await
+    wait_gone(op, several::present::<Extension>(op).await?, until).await
 }

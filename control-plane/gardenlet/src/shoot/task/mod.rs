@@ -16,6 +16,7 @@ mod namespace;
 mod network;
 pub(crate) mod os_config;
 pub(crate) mod secrets;
+mod several;
 mod shoot_access;
 mod shoot_system;
 mod single;
@@ -27,7 +28,7 @@ use base_flow_run::TaskContext;
 use components_hosted::ComponentId;
 use control_plane_shoot_flow::{Kind, Managed, Point, ShootTask, Single, Step, Verb, Way};
 use futures::FutureExt;
-use futures::future::{BoxFuture, join_all};
+use futures::future::BoxFuture;
 use tokio::time::Instant;
 
 use container_runtime::Which;
@@ -37,6 +38,7 @@ pub(crate) use infrastructure::is_requested;
 use super::given::Given;
 use super::managed;
 use super::operation::Operation;
+use crate::outcome::all;
 
 /// Does one try of one task.
 pub(crate) fn execute<'a>(
@@ -223,13 +225,12 @@ async fn execute_component(
     }
 }
 
-/// Works on all components that a step handles, at the same time: none is held back by another that fails. The error is that
-/// of the first in the order of the table.
+/// Works on all components that a step handles, at the same time: none is held back by another that fails.
 async fn of_members<F>(id: ComponentId, work: impl Fn(ComponentId) -> F) -> Result<(), Fault>
 where
     F: Future<Output = Result<(), Fault>>,
 {
-    join_all(id.members().map(work)).await.into_iter().collect()
+    all(id.members().map(work)).await.map(drop)
 }
 
 async fn execute_extensions(

@@ -5,21 +5,19 @@ mod content;
 mod token;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use api_core::v1beta1::Worker as ShootWorker;
 use api_extensions::{OperatingSystemConfig, OperatingSystemConfigPurpose, OperatingSystemConfigSpec};
 use api_meta::{Fault, SecretReference, labels};
-use base_client::list;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::ResourceExt;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use super::super::given::Requests;
 use super::super::operation::{Operation, left};
 use super::secrets::ShootSecrets;
-use super::single;
-use crate::extension::{delete_confirmed, wait_deleted, wait_ready};
+use super::{several, single};
 use crate::outcome::all;
 
 /// How what nodes of a worker pool are to be is called.
@@ -141,9 +139,10 @@ pub(crate) async fn wait(
     until: Option<Instant>,
 ) -> Result<Vec<Pool>, Fault> {
     let one = |key: PoolKey| async move {
-        let init = ready(op, &format!("{}-init", key.key), requests, until).await?;
+        let ready = async |name: &str| several::wait::<OperatingSystemConfig>(op, name, requests, left(until)).await;
+        let init = ready(&format!("{}-init", key.key)).await?;
         let cloud_config = init.status.as_ref().and_then(|status| status.cloud_config.clone());
-        let original = ready(op, &format!("{}-original", key.key), requests, until).await?;
+        let original = ready(&format!("{}-original", key.key)).await?;
         let config = content::for_node_agent(&original)?;
         let user_data = cloud_config.map(|config| config.secret_ref).ok_or_else(|| {
             Fault::dependency(format!(
@@ -159,42 +158,9 @@ pub(crate) async fn wait(
     all(keys.into_iter().map(one)).await
 }
 
-async fn ready(
-    op: &Operation,
-    name: &str,
-    requests: &Requests,
-    until: Option<Instant>,
-) -> Result<OperatingSystemConfig, Fault> {
-    wait_ready(
-        op.context.seed_caches.of::<OperatingSystemConfig>(),
-        &op.key(name),
-        requests.get(name),
-        left(until),
-        &op.waiting,
-    )
-    .await
-}
-
 /// Requests the deletion of configurations of pools as they no longer are.
 pub(crate) async fn delete_stale(op: &Operation, keys: &[PoolKey]) -> Result<(), Fault> {
-    delete(op, stale(op, keys).await?).await
-}
-
-async fn delete(op: &Operation, names: Vec<String>) -> Result<(), Fault> {
-    let api = &op.here::<OperatingSystemConfig>();
-    let one = |name: String| async move { delete_confirmed(&op.context, api, &name).await };
-    all(names.into_iter().map(one)).await.map(drop)
-}
-
-async fn wait_gone(op: &Operation, names: Vec<String>, until: Option<Instant>) -> Result<(), Fault> {
-    let api = &op.here::<OperatingSystemConfig>();
-    let one = |name: String| async move { wait_deleted(api, &op.key(&name), left(until), &op.waiting).await };
-    all(names.into_iter().map(one)).await.map(drop)
-}
-
-async fn present(op: &Operation) -> Result<Vec<String>, Fault> {
-    let present = list(&op.here::<OperatingSystemConfig>(), "").await?;
-    Ok(present.iter().map(ResourceExt::name_any).collect())
+    several::delete::<OperatingSystemConfig>(op, stale(op, keys).await?).await
 }
 
 async fn stale(op: &Operation, keys: &[PoolKey]) -> Result<Vec<String>, Fault> {
@@ -202,24 +168,26 @@ async fn stale(op: &Operation, keys: &[PoolKey]) -> Result<Vec<String>, Fault> {
         .iter()
         .flat_map(|pool| [format!("{}-init", pool.key), format!("{}-original", pool.key)])
         .collect();
-    let mut names = present(op).await?;
+    let mut names = several::present::<OperatingSystemConfig>(op).await?;
     names.retain(|name| !wanted.contains(name));
     Ok(names)
 }
 
 /// Waits until they are gone.
 pub(crate) async fn wait_stale(op: &Operation, keys: &[PoolKey], until: Option<Instant>) -> Result<(), Fault> {
-    wait_gone(op, stale(op, keys).await?, until).await
+    several::wait_gone::<OperatingSystemConfig>(op, stale(op, keys).await?, until, |_| Duration::MAX).await
 }
 
 /// Requests the deletion of all configurations.
 pub(crate) async fn delete_all(op: &Operation) -> Result<(), Fault> {
-    delete(op, present(op).await?).await
+    let names = several::present::<OperatingSystemConfig>(op).await?;
+    several::delete::<OperatingSystemConfig>(op, names).await
 }
 
 /// Waits until none is left.
 pub(crate) async fn wait_all_deleted(op: &Operation, until: Option<Instant>) -> Result<(), Fault> {
-    wait_gone(op, present(op).await?, until).await
+    let names = several::present::<OperatingSystemConfig>(op).await?;
+    several::wait_gone::<OperatingSystemConfig>(op, names, until, |_| Duration::MAX).await
 }
 
 #[cfg(test)]

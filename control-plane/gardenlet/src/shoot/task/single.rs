@@ -7,7 +7,8 @@ use tokio::time::Instant;
 
 use super::super::given::Requests;
 use super::super::operation::{Operation, left};
-use crate::extension::{Kind, Request, delete_confirmed, wait_deleted, wait_ready};
+use super::several;
+use crate::extension::{Kind, Request, delete_confirmed, wait_deleted};
 
 /// Requests `desired`; returns the request by name.
 pub(super) async fn request<K>(op: &Operation, desired: K) -> Result<Requests, Fault>
@@ -25,15 +26,7 @@ pub(super) fn requested<K: Kind>(object: &K) -> Option<(String, Request)> {
 
 /// Waits until its extension has done what was requested; returns the object then.
 pub(super) async fn wait<K: Kind>(op: &Operation, requests: &Requests, until: Option<Instant>) -> Result<K, Fault> {
-    let name = &op.shoot.name;
-    wait_ready(
-        op.context.seed_caches.of(),
-        &op.key(name),
-        requests.get(name),
-        left(until),
-        &op.waiting,
-    )
-    .await
+    several::wait(op, &op.shoot.name, requests, left(until)).await
 }
 
 /// Requests its deletion.
