@@ -51,7 +51,22 @@ pub async fn list<K>(api: &Api<K>, labels: &str) -> Result<Vec<K>, Fault>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
-    let mut params = ListParams::default().labels(labels).limit(PAGE_SIZE);
+    list_all(api, ListParams::default().labels(labels)).await
+}
+
+/// Reads all objects that match a selector of fields, as [`list`] does.
+pub async fn list_by<K>(api: &Api<K>, fields: &str) -> Result<Vec<K>, Fault>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    list_all(api, ListParams::default().fields(fields)).await
+}
+
+async fn list_all<K>(api: &Api<K>, params: ListParams) -> Result<Vec<K>, Fault>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    let mut params = params.limit(PAGE_SIZE);
     let mut objects = Vec::new();
     loop {
         let page = api

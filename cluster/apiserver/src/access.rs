@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use base_clock::{Clock, Entropy};
 use base_secrets::{PrivateKey, PublicKey};
 use cluster_access::{
-    Attributes, Authenticator, Authorizer, Change, Decision, Impersonation, IssuerDocuments, Live, Lookup,
+    Attributes, Authenticator, Authorizer, Change, Decision, Gatekeeper, Impersonation, IssuerDocuments, Live, Lookup,
     ServiceAccountTokens, group,
 };
 use cluster_store::{Key, Object};
@@ -24,7 +24,7 @@ use crate::query::Query;
 use crate::server::Inner;
 use crate::status::Status;
 use crate::stores::Stores;
-use crate::{PeerCertificates, User, nodes};
+use crate::{PeerCertificates, User, gatekeepers, nodes};
 
 /// The prefix of RBAC objects in the store.
 const RBAC_PREFIX: &str = "rbac.authorization.k8s.io/";
@@ -78,6 +78,8 @@ pub(crate) struct Access {
     pub(crate) rbac: Authorizer,
     /// Who is asked beside this server's own authorities and instead of its own rules.
     delegation: Option<Delegation>,
+    /// Who is asked before its own rules, in order.
+    pub(crate) gatekeepers: Vec<Arc<dyn Gatekeeper>>,
     /// What servers behind this one have to know of it, by their names in a ConfigMap.
     pub(crate) trust: BTreeMap<String, String>,
 }
@@ -136,6 +138,7 @@ impl Access {
             issuer: documents,
             rbac: Authorizer::default(),
             delegation: delegation.map(Delegation::new),
+            gatekeepers: Vec::new(),
             trust,
         })
     }
@@ -177,8 +180,9 @@ impl Access {
         Ok(Arc::new(asked.user()))
     }
 
+    /// Decides by what is known at once.
     pub(crate) fn authorize(&self, attributes: &Attributes) -> Decision {
-        self.rbac.authorize(attributes)
+        gatekeepers::decide_now(&self.gatekeepers, attributes).unwrap_or_else(|| self.rbac.authorize(attributes))
     }
 
     /// Takes in a write of an access rule.
@@ -228,12 +232,15 @@ pub(crate) fn forbidden(attributes: &Attributes, decision: &Decision) -> Option<
     })
 }
 
-/// Decides by RBAC and, for nodes, by their own rules: either may allow it.
+/// Decides by the gatekeepers, then by RBAC and, for nodes, by their own rules: either may allow it.
 pub(crate) async fn decide(server: &Inner, attributes: &Attributes, query: &Query) -> Result<Decision, Status> {
     if let Some(other) = &server.access.delegation {
         return Box::pin(other.decide(attributes)).await;
     }
-    let denied = match server.access.authorize(attributes) {
+    if let Some(decision) = gatekeepers::decide(server, attributes, query).await {
+        return Ok(decision);
+    }
+    let denied = match server.access.rbac.authorize(attributes) {
         Decision::Deny(why) => why,
         allowed => return Ok(allowed),
     };

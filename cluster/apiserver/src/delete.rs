@@ -23,7 +23,7 @@ use crate::objects::Reader;
 use crate::query::{check_dry_run, refuse};
 use crate::registry::Role;
 use crate::status::Status;
-use crate::{admission, conversion, crds, namespaces, nodes, pods, protection, read, strategies};
+use crate::{admission, conversion, crds, gatekeepers, namespaces, nodes, pods, protection, read, strategies};
 
 /// How often a deletion without preconditions is tried again when others write in between.
 const TRIES_MAX: usize = 16;
@@ -251,6 +251,7 @@ pub(crate) async fn remove(
         let old = conversion::to_store_anew(context, &entry).await?;
         let call = context.call(Operation::Delete, name, options.is_dry());
         nodes::restrict(context, None, Some(&old))?;
+        gatekeepers::admit(context, name, None, Some(&old)).await?;
         protection::check(context, &old)?;
         let reader = Reader::new(&context.server);
         let mut warnings = admission::review_deletion(context, &old, options.value(), options.is_dry()).await?;

@@ -34,6 +34,7 @@ mod fairness;
 mod filter;
 mod forms;
 mod forward;
+mod gatekeepers;
 mod health;
 mod incoming;
 mod inert;
@@ -95,7 +96,10 @@ pub use access::{Authorities, FrontProxies, TokenAuthority};
 pub use audit::{AUDIT_RECORDS_MAX, AuditLog, AuditRecord};
 pub use audit_event::AuditSink;
 pub use audit_policy::{AuditLevel, AuditPolicy, AuditStage};
-pub use cluster_access::{ForeignTokenSpec, IssuedToken, KEYS_PATH, PeerCertificates, User};
+pub use cluster_access::{
+    Attempt, Attributes, ForeignTokenSpec, Gatekeeper, IssuedToken, KEYS_PATH, Objection, Opinion, PeerCertificates,
+    ResourceTarget, Selectors, Target, User,
+};
 /// Field trees and field errors: what [`Kind`] is asked for.
 pub use cluster_schema as schema;
 pub use connect::Connect;

@@ -34,6 +34,13 @@ impl Query {
         Self(pairs.filter_map(decode).collect())
     }
 
+    /// A query with these selectors, as texts.
+    pub(crate) fn selecting(fields: String, labels: String) -> Self {
+        let named = [("fieldSelector", fields), ("labelSelector", labels)];
+        let given = named.into_iter().filter(|(_, text)| !text.is_empty());
+        Self(given.map(|(key, text)| (key.to_owned(), text)).collect())
+    }
+
     /// The first value of a parameter.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())

@@ -275,13 +275,52 @@ async fn access(server: &Inner, user: &Arc<User>, spec: &Value) -> Result<Value,
             return Err(Status::invalid(AUTHORIZATION, "", "", &[error]));
         }
     };
-    let decision = crate::access::decide(server, &attributes, &Query::default()).await?;
+    let query = resource.map(selecting).unwrap_or_default();
+    let decision = crate::access::decide(server, &attributes, &query).await?;
     Ok(match decision {
         Decision::Allow(reason) if reason.is_empty() => json!({"allowed": true}),
         Decision::Allow(reason) => json!({"allowed": true, "reason": reason}),
         Decision::Deny(reason) if reason.is_empty() => json!({"allowed": false}),
         Decision::Deny(reason) => json!({"allowed": false, "reason": reason}),
     })
+}
+
+/// What the objects in question are narrowed to, as a request for them would say it: as text, or requirement by requirement.
+fn selecting(resource: &Value) -> Query {
+    let text = |value: &Value, field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let written = |field: &str, write: fn(&str, &str, &[String]) -> String| {
+        let Some(selector) = resource.get(field) else {
+            return String::new();
+        };
+        let requirements = selector.get("requirements").and_then(Value::as_array);
+        let written = requirements.into_iter().flatten().map(|one| {
+            let values = texts(one.get("values"));
+            write(&text(one, "key"), &text(one, "operator"), &values)
+        });
+        let written: Vec<String> = written.filter(|one| !one.is_empty()).collect();
+        match written.is_empty() {
+            true => text(selector, "rawSelector"),
+            false => written.join(","),
+        }
+    };
+    let field = |key: &str, operator: &str, values: &[String]| match (operator, values) {
+        ("In", [value]) => format!("{key}={}", escaped(value)),
+        ("NotIn", [value]) => format!("{key}!={}", escaped(value)),
+        _ => String::new(),
+    };
+    let label = |key: &str, operator: &str, values: &[String]| match operator {
+        "In" => format!("{key} in ({})", values.join(",")),
+        "NotIn" => format!("{key} notin ({})", values.join(",")),
+        "Exists" => key.to_owned(),
+        "DoesNotExist" => format!("!{key}"),
+        _ => String::new(),
+    };
+    Query::selecting(written("fieldSelector", field), written("labelSelector", label))
+}
+
+/// A value as field selectors write it.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace(',', "\\,").replace('=', "\\=")
 }
 
 fn rules(server: &Inner, user: &User, spec: &Value) -> Result<Value, Status> {
@@ -302,6 +341,11 @@ fn rules(server: &Inner, user: &User, spec: &Value) -> Result<Value, Status> {
             }
             resources.push(shown);
         }
+    }
+    let mut errors = errors;
+    if crate::gatekeepers::concern(&server.access.gatekeepers, user) {
+        // As of kube-apiserver's authorizers without rules.
+        errors.push("some of what this user may do is decided by no rules".to_owned());
     }
     let mut status = json!({"incomplete": !errors.is_empty(), "resourceRules": resources, "nonResourceRules": paths});
     if !errors.is_empty() {

@@ -56,6 +56,10 @@ impl LabelSelector {
         Some(Self(all))
     }
 
+    pub(crate) fn requirements(&self) -> &[LabelRequirement] {
+        &self.0
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

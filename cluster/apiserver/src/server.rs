@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicUsize;
 
 use base_client::HttpService;
 use base_clock::{Clock, Entropy};
+use cluster_access::Gatekeeper;
 use cluster_store::Store;
 use http::header::{AUTHORIZATION, HeaderValue};
 use ipnet::IpNet;
@@ -105,6 +106,7 @@ pub struct Builder {
     accounts: bool,
     front_proxies: Option<FrontProxies>,
     delegation: Option<kube::Client>,
+    gatekeepers: Vec<Arc<dyn Gatekeeper>>,
     identity: Option<ClientIdentity>,
     shared: bool,
     nodes: Option<Nodes>,
@@ -150,6 +152,7 @@ impl ApiServer {
             accounts: true,
             front_proxies: None,
             delegation: None,
+            gatekeepers: Vec::new(),
             identity: None,
             shared: false,
             nodes: None,
@@ -347,6 +350,14 @@ impl Builder {
         self
     }
 
+    /// Adds one who is asked before the own access rules, behind those added before, and about every write. Superusers are
+    /// never asked about, nor anybody where another API server decides. Nobody is asked by default.
+    #[must_use]
+    pub fn gatekeeper(mut self, gatekeeper: Arc<dyn Gatekeeper>) -> Self {
+        self.gatekeepers.push(gatekeeper);
+        self
+    }
+
     /// The client certificate (PEM, its chain behind it) and private key by which this server is believed as a front proxy of
     /// servers behind it; without them they are asked by nobody. (`--proxy-client-cert-file`, `--proxy-client-key-file`)
     ///
@@ -404,7 +415,7 @@ impl Builder {
         for kind in self.kinds {
             registry.put(Arc::new(Served::new(kind, Role::Ordinary)));
         }
-        let access = Access::new(
+        let mut access = Access::new(
             self.authorities,
             self.front_proxies,
             self.delegation,
@@ -412,6 +423,7 @@ impl Builder {
             &self.entropy,
             store.clone(),
         )?;
+        access.gatekeepers = self.gatekeepers;
         let inner = Arc::new(Inner {
             name: self.name,
             git_version: self.git_version,

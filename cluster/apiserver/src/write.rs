@@ -14,7 +14,8 @@ use crate::objects::Reader;
 use crate::registry::Role;
 use crate::status::Status;
 use crate::{
-    conversion, establish, inert, namespaces, nodes, ownership, policy, services, signing_requests, strategies,
+    conversion, establish, gatekeepers, inert, namespaces, nodes, ownership, policy, services, signing_requests,
+    strategies,
 };
 
 /// How often a generated name is drawn anew when it is taken, as kube-apiserver.
@@ -153,6 +154,7 @@ impl<'a> Write<'a> {
         policy::check(context, &object, None)?;
         signing_requests::check(context, &object, None)?;
         nodes::restrict(context, Some(&object), None)?;
+        gatekeepers::admit(context, &name, Some(&object), None).await?;
         establish::check_names(context, &object)?;
         self.approve(&call, &object, None).await?;
         let _turn = context.turn(&call).await;
@@ -230,6 +232,7 @@ impl<'a> Write<'a> {
         policy::check(context, &object, Some(&old))?;
         signing_requests::check(context, &object, Some(&old))?;
         nodes::restrict(context, Some(&object), Some(&old))?;
+        gatekeepers::admit(context, name, Some(&object), Some(&old)).await?;
         self.approve(&call, &object, Some(&old)).await?;
         let _turn = context.turn(&call).await;
         let review = Review {

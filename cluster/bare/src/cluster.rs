@@ -10,7 +10,7 @@ use base_client::{Connector, fault_of};
 use base_clock::{Clock, Entropy};
 use base_secrets::{CertificateSpec, Credential, KubeconfigSpec};
 use cluster_apiserver::{
-    ApiServer, AuditPolicy, AuditSink, Authorities, DEFAULT_GIT_VERSION, KEYS_PATH, Kind, TokenAuthority,
+    ApiServer, AuditPolicy, AuditSink, Authorities, DEFAULT_GIT_VERSION, Gatekeeper, KEYS_PATH, Kind, TokenAuthority,
 };
 use cluster_controllers::Name;
 use cluster_front::{ANY_NAME, Front, RegisteredServer, Registration};
@@ -113,6 +113,7 @@ pub struct Builder {
     leader_elect: bool,
     node: Option<(ImageCatalogue, Volumes)>,
     audit: Option<(AuditPolicy, Arc<dyn AuditSink>)>,
+    gatekeeper: Option<Arc<dyn Gatekeeper>>,
     node_name: String,
     kubelets: KubeletAccess,
 }
@@ -143,6 +144,7 @@ impl Cluster {
             leader_elect: false,
             node: None,
             audit: None,
+            gatekeeper: None,
             node_name: NODE.to_owned(),
             kubelets: KubeletAccess::default(),
         }
@@ -183,6 +185,18 @@ impl Cluster {
         F: Future<Output = ()> + Send + 'static,
     {
         self.runs().run(user, lease, work)
+    }
+
+    /// The same beside each of several replicas: for work that serves this server alone.
+    ///
+    /// # Errors
+    /// As [`Self::run_beside`].
+    pub fn run_beside_each<W, F>(&self, user: &str, work: W) -> Result<(), Fault>
+    where
+        W: FnOnce(Client, CancellationToken) -> F,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.runs().run_on_each(user, work)
     }
 
     fn runs(&self) -> Runs<'_> {
@@ -304,6 +318,13 @@ impl Builder {
         self
     }
 
+    /// Who is asked before the access rules, and about writes; nobody by default.
+    #[must_use]
+    pub fn gatekeeper(mut self, gatekeeper: Arc<dyn Gatekeeper>) -> Self {
+        self.gatekeeper = Some(gatekeeper);
+        self
+    }
+
     /// How kubelets of other processes are asked: with a certificate of the cluster's own by default.
     #[must_use]
     pub fn kubelets(mut self, access: KubeletAccess) -> Self {
@@ -330,6 +351,7 @@ impl Builder {
             leader_elect,
             node,
             audit,
+            gatekeeper,
             node_name,
             kubelets,
         } = self;
@@ -348,6 +370,10 @@ impl Builder {
             .others_write(replicated)
             .kubelets(kubelets.client(&keys, &clock, &entropy)?)
             .service_range(SERVICES);
+        let server = match gatekeeper {
+            Some(gatekeeper) => server.gatekeeper(gatekeeper),
+            None => server,
+        };
         let server = built(wired(server, &services, &network), audit).await?;
         let front = Front::new(clock.clone());
         let registration = front

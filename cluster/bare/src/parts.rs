@@ -66,6 +66,16 @@ impl Runs<'_> {
         Ok(())
     }
 
+    /// Runs `work` as `user`, beside every replica.
+    pub(crate) fn run_on_each<W, F>(&self, user: &str, work: W) -> Result<(), Fault>
+    where
+        W: FnOnce(Client, CancellationToken) -> F,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.tasks.spawn(work(self.client(user, &[])?, self.stop.clone()));
+        Ok(())
+    }
+
     fn client(&self, user: &str, groups: &[&str]) -> Result<Client, Fault> {
         self.front.client(&self.kubeconfig(user, groups)?)
     }

@@ -51,8 +51,8 @@ pub(crate) struct Context {
 /// Installs into the seed `seed_name` what the garden wants there, until `stop`. It watches ControllerInstallations
 /// and ControllerDeployments in the garden, its own Deployments with their pods and its Namespaces in the seed.
 pub async fn run(garden: Client, seed: Client, seed_name: String, clock: Clock, stop: CancellationToken) {
-    let installations: Cache<ControllerInstallation> =
-        Cache::start(Api::all(garden.clone()), watcher::Config::default(), stop.clone());
+    let in_seed = watcher::Config::default().fields(&format!("spec.seedRef.name={seed_name}"));
+    let installations: Cache<ControllerInstallation> = Cache::start(Api::all(garden.clone()), in_seed, stop.clone());
     let ours = watcher::Config::default().labels(&format!("{}={}", MANAGED_BY.0, MANAGED_BY.1));
     let their_pods = watcher::Config::default().labels(labels::CONTROLLER_INSTALLATION_NAME);
     let context = Arc::new(Context {

@@ -21,11 +21,12 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::extension::ExtensionCaches;
-use crate::installation::{Apis, Charts, GENERIC_KUBECONFIG, Rendering};
+use crate::installation::{Apis, Charts, GENERIC_KUBECONFIG, Referenced, Rendering};
 use crate::shoot::Inside;
 
 /// Field manager of everything gardenlet applies.
@@ -75,21 +76,31 @@ pub(crate) struct Context {
 
 /// Mirrors of garden objects.
 pub(crate) struct GardenCaches {
+    /// Those that are on our seed, or are to be.
     pub shoots: Cache<core::Shoot>,
     /// The same by technical ID, which is the name of their namespace in the seed; those that have none yet are not in it.
     pub shoots_by_id: Index<core::Shoot>,
+    /// Ours alone.
     pub seeds: Cache<core::Seed>,
-    pub projects: Cache<core::Project>,
     pub registrations: Cache<core::ControllerRegistration>,
+    /// Those in our seed.
     pub installations: Cache<core::ControllerInstallation>,
+    /// Those of our seed.
     pub backup_buckets: Cache<core::BackupBucket>,
+    /// Those that are on our seed, or are to be.
     pub backup_entries: Cache<core::BackupEntry>,
     /// In the version that holds charts.
     pub deployments: Cache<ControllerDeployment>,
-    /// Of namespace `garden`: those that ControllerDeployments may refer to.
-    pub secrets: Cache<Secret>,
+    /// Those that ControllerDeployments refer to.
+    pub secrets: Referenced<Secret>,
     /// The same.
-    pub config_maps: Cache<ConfigMap>,
+    pub config_maps: Referenced<ConfigMap>,
+}
+
+/// The names of what ControllerDeployments refer to, whenever it has changed.
+pub(crate) struct ReferencedChanges {
+    pub secrets: UnboundedReceiver<String>,
+    pub config_maps: UnboundedReceiver<String>,
 }
 
 /// Mirrors of seed objects.
@@ -111,36 +122,31 @@ pub(crate) struct SeedCaches {
 }
 
 impl GardenCaches {
-    /// Starts mirroring.
-    pub(crate) fn start(garden: &Client, stop: &CancellationToken) -> Self {
-        let roles = [
-            labels::role::HELM_PULL_SECRET,
-            labels::role::OCI_CA_BUNDLE,
-            labels::role::RESOURCE_REFERENCE,
-        ];
-        let referenced = watcher::Config::default().labels(&format!("{} in ({})", labels::ROLE, roles.join(",")));
-        let shoots: Cache<core::Shoot> = mirror(garden, stop);
-        Self {
+    /// Starts mirroring what is of a seed: more of it the garden does not let its gardenlet see.
+    pub(crate) fn start(garden: &Client, seed: &str, stop: &CancellationToken) -> (Self, ReferencedChanges) {
+        let fields = |field: &str| watcher::Config::default().fields(&format!("{field}={seed}"));
+        // The garden's API server writes it for the seed of the spec and for that of the status.
+        let labelled = || watcher::Config::default().labels(&format!("{}{seed}=true", labels::SEED_NAME_PREFIX));
+        let shoots: Cache<core::Shoot> = some(garden, labelled(), stop);
+        let (secrets, of_secrets) = Referenced::new(garden, stop);
+        let (config_maps, of_config_maps) = Referenced::new(garden, stop);
+        let caches = Self {
             shoots_by_id: shoots.index(technical_id),
             shoots,
-            seeds: mirror(garden, stop),
-            projects: mirror(garden, stop),
+            seeds: some(garden, fields("metadata.name"), stop),
             registrations: mirror(garden, stop),
-            installations: mirror(garden, stop),
-            backup_buckets: mirror(garden, stop),
-            backup_entries: mirror(garden, stop),
+            installations: some(garden, fields("spec.seedRef.name"), stop),
+            backup_buckets: some(garden, fields("spec.seedName"), stop),
+            backup_entries: some(garden, labelled(), stop),
             deployments: mirror(garden, stop),
-            secrets: Cache::start(
-                Api::namespaced(garden.clone(), names::GARDEN_NAMESPACE),
-                referenced.clone(),
-                stop.clone(),
-            ),
-            config_maps: Cache::start(
-                Api::namespaced(garden.clone(), names::GARDEN_NAMESPACE),
-                referenced,
-                stop.clone(),
-            ),
-        }
+            secrets,
+            config_maps,
+        };
+        let changes = ReferencedChanges {
+            secrets: of_secrets,
+            config_maps: of_config_maps,
+        };
+        (caches, changes)
     }
 }
 
@@ -187,7 +193,14 @@ fn mirror<K>(client: &Client, stop: &CancellationToken) -> Cache<K>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
-    Cache::start(Api::all(client.clone()), watcher::Config::default(), stop.clone())
+    some(client, watcher::Config::default(), stop)
+}
+
+fn some<K>(client: &Client, config: watcher::Config, stop: &CancellationToken) -> Cache<K>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    Cache::start(Api::all(client.clone()), config, stop.clone())
 }
 
 impl Context {

@@ -49,7 +49,7 @@ pub async fn run(
     seed::prepare_cluster(&seed).await?;
     seed::register(&garden, &config).await?;
     let stop = stop.child_token();
-    let garden_caches = GardenCaches::start(&garden, &stop);
+    let (garden_caches, referenced) = GardenCaches::start(&garden, config.seed_name(), &stop);
     let (inside, inside_changes) = shoot::Inside::new(&garden_caches.shoots, config.seed_name(), &stop);
     let context = Arc::new(Context {
         garden_caches,
@@ -70,12 +70,9 @@ pub async fn run(
     // What every decision reads must be known before the first one.
     let known = async {
         context.garden_caches.seeds.ready().await;
-        context.garden_caches.projects.ready().await;
         context.garden_caches.registrations.ready().await;
         context.garden_caches.installations.ready().await;
         context.garden_caches.deployments.ready().await;
-        context.garden_caches.secrets.ready().await;
-        context.garden_caches.config_maps.ready().await;
     };
     if stop.run_until_cancelled(known).await.is_none() {
         return Ok(());
@@ -83,7 +80,7 @@ pub async fn run(
     // Boxed: together they would make a future of many kilobytes.
     tokio::join!(
         seed::run(context.clone(), stop.clone()).boxed(),
-        installation::run(context.clone(), stop.clone()).boxed(),
+        installation::run(context.clone(), referenced, stop.clone()).boxed(),
         installation::request_tokens(context.clone(), stop.clone()).boxed(),
         backup::run_buckets(context.clone(), stop.clone()).boxed(),
         backup::run_entries(context.clone(), stop.clone()).boxed(),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use api_meta::Fault;
 use base_clock::{Clock, Entropy};
 use base_secrets::{Authority, CertificateSpec, Credential, Issued, KubeconfigSpec, SecretError};
-use cluster_apiserver::{ApiServer, Authorities, Kind, Protection, TokenAuthority};
+use cluster_apiserver::{ApiServer, Authorities, Gatekeeper, Kind, Protection, TokenAuthority};
 use cluster_bare::pods_of;
 use cluster_front::{Front, RegisteredServer, Registration};
 use cluster_node::{Network, NodeServices};
@@ -41,6 +41,8 @@ pub(super) struct ApiSettings<'a> {
     pub(super) services: Option<IpNet>,
     /// What is only deleted once it is confirmed.
     pub(super) protection: Option<Protection>,
+    /// Who is asked before the access rules.
+    pub(super) gatekeeper: Option<Arc<dyn Gatekeeper>>,
     pub(super) front: &'a Front,
     pub(super) clock: &'a Clock,
     pub(super) entropy: &'a Entropy,
@@ -70,6 +72,7 @@ impl Api {
             kinds,
             services,
             protection,
+            gatekeeper,
             front,
             clock,
             entropy,
@@ -95,6 +98,9 @@ impl Api {
         }
         if let Some(protection) = protection {
             builder = builder.protect(protection);
+        }
+        if let Some(gatekeeper) = gatekeeper {
+            builder = builder.gatekeeper(gatekeeper);
         }
         let server = builder
             .build()

@@ -27,10 +27,11 @@ const SEED: &str = include_str!("../manifests/seed.yaml");
 const DOMAIN_INTERNAL: &str = "internal.local.gardener.cloud";
 /// Domain of the addresses that people use.
 const DOMAIN_EXTERNAL: &str = "external.local.gardener.cloud";
-/// The Secret behind the seed's DNS provider. The local one needs no credentials, but the reference must hold.
-const DNS_SECRET: &str = "dns-local";
-/// The Secret behind the seed's backup provider.
-const BACKUP_SECRET: &str = "backup-local";
+/// The Secret behind a seed's DNS provider, before the seed's name: no seed may read another's. The local one needs no
+/// credentials, but the reference must hold.
+const DNS_SECRET_PREFIX: &str = "dns-";
+/// The Secret behind a seed's backup provider, alike.
+const BACKUP_SECRET_PREFIX: &str = "backup-";
 
 /// Folder of backup buckets, below the data folder.
 pub const BACKUPS: &str = "backups";
@@ -49,7 +50,10 @@ pub async fn apply_garden(client: &Client) -> Result<(), Fault> {
 /// Any object that the garden refuses, by name.
 pub(super) async fn garden(client: &Client, settings: &Settings) -> Result<(), Fault> {
     apply_garden(client).await?;
-    apply_all(client, vec![secret(DNS_SECRET), secret(BACKUP_SECRET)]).await?;
+    for seed in &settings.seeds {
+        let secrets = [DNS_SECRET_PREFIX, BACKUP_SECRET_PREFIX].map(|prefix| secret(&format!("{prefix}{}", seed.name)));
+        apply_all(client, secrets.into()).await?;
+    }
     for type_ in provider_types(settings) {
         for object in provider(settings, type_)? {
             offer(client, object).await?;
@@ -223,8 +227,9 @@ fn provider(settings: &Settings, provider_type: &str) -> Result<Vec<Value>, Faul
 /// The Seed that the gardenlet registers.
 pub(super) fn seed_object(seed: &SeedSettings) -> Value {
     let SeedNetworks { nodes, pods, services } = seed.networks;
-    let backup =
-        json!({"provider": seed.provider_type, "region": seed.region, "credentialsRef": secret_ref(BACKUP_SECRET)});
+    let of_seed = |prefix: &str| secret_ref(&format!("{prefix}{}", seed.name));
+    let (backup, dns) = (of_seed(BACKUP_SECRET_PREFIX), of_seed(DNS_SECRET_PREFIX));
+    let backup = json!({"provider": seed.provider_type, "region": seed.region, "credentialsRef": backup});
     let mut object = json!({
         "apiVersion": "core.gardener.cloud/v1beta1",
         "kind": "Seed",
@@ -232,9 +237,9 @@ pub(super) fn seed_object(seed: &SeedSettings) -> Value {
         "spec": {
             "provider": {"type": seed.provider_type, "region": seed.region},
             "dns": {
-                "provider": {"type": seed.provider_type, "credentialsRef": secret_ref(DNS_SECRET)},
-                "internal": {"type": seed.provider_type, "domain": DOMAIN_INTERNAL, "credentialsRef": secret_ref(DNS_SECRET)},
-                "defaults": [{"type": seed.provider_type, "domain": DOMAIN_EXTERNAL, "credentialsRef": secret_ref(DNS_SECRET)}],
+                "provider": {"type": seed.provider_type, "credentialsRef": dns},
+                "internal": {"type": seed.provider_type, "domain": DOMAIN_INTERNAL, "credentialsRef": dns},
+                "defaults": [{"type": seed.provider_type, "domain": DOMAIN_EXTERNAL, "credentialsRef": dns}],
             },
             "networks": {"nodes": nodes, "pods": pods, "services": services},
         },

@@ -6,11 +6,13 @@ use api_meta::Fault;
 use base_client::Connector;
 use cluster_controllers::{Name, Options};
 use cluster_front::Front;
+use control_plane_confinement::Keeper;
 use control_plane_garden_api::GardenSettings;
 use futures::FutureExt;
 use kube::Client;
 
 use super::api::{Api, ApiSettings};
+use super::confined::{ADMISSION_CONTROLLER, confinement};
 use super::state::{self, State};
 use super::{Parts, Settings};
 
@@ -19,7 +21,14 @@ pub const CONTROLLER_MANAGER: &str = "gardener.cloud:system:controller-manager";
 /// User of the scheduler, likewise.
 pub const SCHEDULER: &str = "gardener.cloud:system:scheduler";
 
-pub(super) async fn start_api(settings: &Settings, state: &State, front: &Front, url: &str) -> Result<Api, Fault> {
+/// Starts the API server. What belongs to which seed is what `keeper` knows.
+pub(super) async fn start_api(
+    settings: &Settings,
+    state: &State,
+    front: &Front,
+    url: &str,
+    keeper: Keeper,
+) -> Result<Api, Fault> {
     Api::start(ApiSettings {
         name: state::GARDEN,
         kept: &state.garden,
@@ -31,6 +40,7 @@ pub(super) async fn start_api(settings: &Settings, state: &State, front: &Front,
         }),
         services: None,
         protection: None,
+        gatekeeper: Some(confinement(keeper)),
         front,
         clock: &settings.clock,
         entropy: &settings.entropy,
@@ -40,8 +50,19 @@ pub(super) async fn start_api(settings: &Settings, state: &State, front: &Front,
 }
 
 /// Starts the controllers, each with a kubeconfig of its own.
-pub(super) fn start_parts(settings: &Settings, front: &Front, garden: &Api, parts: &Parts) -> Result<(), Fault> {
+pub(super) fn start_parts(
+    settings: &Settings,
+    front: &Front,
+    garden: &Api,
+    keeper: Keeper,
+    parts: &Parts,
+) -> Result<(), Fault> {
     let client = |user: &str| -> Result<Client, Fault> { front.client(&garden.kubeconfig(user, &[])?) };
+    // First: until it has listed everything, nothing belongs to a seed.
+    let of_part = client(ADMISSION_CONTROLLER)?;
+    parts.spawn("admission-controller", move |stop| {
+        keeper.clone().run(of_part.clone(), stop).map(Ok)
+    });
     let options = Options {
         controllers: BTreeSet::from(Name::WITHOUT_WORKLOADS),
         root_ca: Some(garden.authority_pem()),

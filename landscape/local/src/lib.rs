@@ -4,6 +4,7 @@
 
 mod api;
 mod bootstrap;
+mod confined;
 pub mod example;
 mod garden;
 mod network_labels;
@@ -22,6 +23,7 @@ use api_meta::Fault;
 use base_client::Connector;
 use cluster_apiserver::{ApiServer, AuditLog};
 use cluster_front::Front;
+use control_plane_confinement::Keeper;
 use kube::config::Kubeconfig;
 use landscape_data_folder::server_state::bind;
 
@@ -30,6 +32,7 @@ use parts::Parts;
 use readiness::{Before, Readiness};
 
 pub use bootstrap::{BACKUPS, apply_all, apply_garden, documents};
+pub use confined::{ADMISSION_CONTROLLER, confinement};
 pub use garden::{CONTROLLER_MANAGER, SCHEDULER};
 pub use provider_chart::provider_rules;
 pub use readiness::NotHealthy;
@@ -109,7 +112,8 @@ impl Landscape {
         state.check(settings)?;
         let front = Front::new(settings.clock.clone()).with_layers(settings.layers.clone());
         let address = listen(&front, settings.port, &parts).await?;
-        let garden = garden::start_api(settings, state, &front, &address).await?;
+        let keeper = Keeper::default();
+        let garden = garden::start_api(settings, state, &front, &address, keeper.clone()).await?;
         let garden_client = garden.server().loopback_client();
         bootstrap::garden(&garden_client, settings).await?;
         let own = bootstrap::registrations(settings);
@@ -125,7 +129,7 @@ impl Landscape {
                 before,
             });
         }
-        garden::start_parts(settings, &front, &garden, &parts)?;
+        garden::start_parts(settings, &front, &garden, keeper, &parts)?;
         let audits = Audits::default();
         for (place, seed) in seeds.iter().enumerate() {
             seed::start_parts(&seed::Surroundings {

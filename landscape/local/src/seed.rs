@@ -12,6 +12,7 @@ use cluster_apiserver::Protection;
 use cluster_controllers::Options;
 use cluster_front::Front;
 use cluster_node::{NodeOptions, PodAddresses, Volumes};
+use control_plane_confinement::BUILTIN_OPERATOR_USER_PREFIX;
 use control_plane_gardenlet::{Addressing, Clients, Config, GardenAccess, Images};
 use futures::FutureExt;
 use ipnet::IpNet;
@@ -42,6 +43,7 @@ pub(super) async fn start_api(
         kinds: Vec::new(),
         services: Some(IpNet::V4(seed.networks.services)),
         protection: Some(protection()),
+        gatekeeper: None,
         front,
         clock: &settings.clock,
         entropy: &settings.entropy,
@@ -91,7 +93,8 @@ pub(super) fn start_parts(around: &Surroundings<'_>) -> Result<(), Fault> {
     start_cluster(around)?;
     start_gardenlet(around)?;
     let operator = "orangery:builtin-operator";
-    let of_garden = around.front.client(&around.garden.kubeconfig(operator, &[])?)?;
+    let in_garden = format!("{BUILTIN_OPERATOR_USER_PREFIX}{}", around.seed.name);
+    let of_garden = around.front.client(&around.garden.kubeconfig(&in_garden, &[])?)?;
     let of_seed = around.front.client(&around.api.kubeconfig(operator, &[])?)?;
     let (seed, clock) = (around.seed.name.clone(), around.settings.clock.clone());
     around.spawn("builtin-operator", move |stop| {

@@ -7,10 +7,11 @@ use api_meta::Fault;
 use base_clock::{Clock, Entropy};
 use cluster_bare::Cluster;
 use cluster_controllers::Name as OfKubernetes;
+use control_plane_confinement::Keeper;
 use control_plane_garden_api::GardenSettings;
 use landscape_data_folder::on_etcd::EtcdSettings;
 use landscape_data_folder::server_state::{self, Owner, Place, ServerState};
-use landscape_local::{CONTROLLER_MANAGER, SCHEDULER, apply_garden};
+use landscape_local::{ADMISSION_CONTROLLER, CONTROLLER_MANAGER, SCHEDULER, apply_garden, confinement};
 use landscape_terminal::Console;
 
 use crate::cli::{self, GardenController};
@@ -65,22 +66,25 @@ pub(crate) async fn run(
             gateway: None,
             plugins,
         }));
-    let ended = run_on(builder, &place, &controllers, &state, stop, console).await;
+    let keeper = Keeper::default();
+    let builder = builder.gatekeeper(confinement(keeper.clone()));
+    let ended = run_on(builder, keeper, &place, (&controllers, &state), stop, console).await;
     state.close().await;
     ended
 }
 
 async fn run_on(
     builder: cluster_bare::Builder,
+    keeper: Keeper,
     place: &Place<'_>,
-    controllers: &BTreeSet<GardenController>,
-    state: &ServerState,
+    (controllers, state): (&BTreeSet<GardenController>, &ServerState),
     stop: impl Future<Output = ()>,
     console: &Console,
 ) -> Result<(), Fault> {
     let cluster = builder.start().await?;
     state.watch_etcd(&cluster);
     apply_garden(&cluster.server().loopback_client()).await?;
+    cluster.run_beside_each(ADMISSION_CONTROLLER, move |client, stop| keeper.run(client, stop))?;
     start(&cluster, controllers)?;
     serve::serve(cluster, place, NAME, stop, console).await
 }

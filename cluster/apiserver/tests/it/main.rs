@@ -16,6 +16,7 @@ mod endpoints;
 mod escalation;
 mod fairness;
 mod forms;
+mod gatekeepers;
 mod hook;
 mod hostile;
 mod nodes;

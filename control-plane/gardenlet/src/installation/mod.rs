@@ -13,6 +13,7 @@ mod observe;
 mod plan;
 mod pods;
 mod problem;
+mod referenced;
 mod remove;
 mod rendering;
 mod report;
@@ -28,18 +29,21 @@ use api_core::v1beta1 as core;
 use api_meta::{Fault, finalizers, labels, names};
 use base_client::add_finalizer;
 use base_controller::{Cache, Change, Controller, Next, ObjectKey, changed_by_others};
-use futures::FutureExt;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use futures::stream::{BoxStream, unfold};
+use futures::{FutureExt, StreamExt};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Resource, ResourceExt};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use crate::context::Context;
+use crate::context::{Context, GardenCaches, ReferencedChanges};
 use plan::Plan;
 use problem::Halt;
 
 pub(crate) use access::GENERIC_KUBECONFIG;
 pub(crate) use chart::Charts;
 pub(crate) use observe::Apis;
+pub(crate) use referenced::Referenced;
 pub(crate) use rendering::Rendering;
 
 /// Installations worked on at the same time: a registry that does not answer holds each of its charts up for 30 s, and
@@ -49,7 +53,7 @@ const INSTALLATIONS_MAX: usize = 64;
 const RETRY_PERIOD: Duration = Duration::from_secs(30);
 
 /// Installs and removes, and keeps the conditions true, until `stop`.
-pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
+pub(crate) async fn run(context: Arc<Context>, referenced: ReferencedChanges, stop: CancellationToken) {
     let installing = async {
         let known = async {
             context.seed_caches.managed_resources.ready().await;
@@ -59,7 +63,7 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
         // What is there must be known before anything is written over it.
         if stop.run_until_cancelled(known).await.is_some() {
             tokio::join!(
-                install(context.clone(), stop.clone()).boxed(),
+                install(context.clone(), referenced, stop.clone()).boxed(),
                 care::run(context.clone(), stop.clone()).boxed(),
             );
         }
@@ -79,7 +83,7 @@ pub(crate) async fn request_tokens(context: Arc<Context>, stop: CancellationToke
     base_token_requestor::run(seed, garden, options, context.clock.clone(), stop).await;
 }
 
-async fn install(context: Arc<Context>, stop: CancellationToken) {
+async fn install(context: Arc<Context>, referenced: ReferencedChanges, stop: CancellationToken) {
     let (garden, in_seed) = (&context.garden_caches, &context.seed_caches);
     let users = Users {
         installations: garden.installations.clone(),
@@ -87,21 +91,22 @@ async fn install(context: Arc<Context>, stop: CancellationToken) {
         seed: context.config.seed_name().to_owned(),
     };
     let [of_seed, of_deployment, of_registration, of_secret, of_map] = std::array::from_fn(|_| users.clone());
+    let ReferencedChanges { secrets, config_maps } = referenced;
+    let closing = context.clone();
     Controller::new("installation", garden.installations.clone())
         .only(move |one| is_of_seed(one, &users.seed))
         .watches(&garden.seeds, move |change| of_seed.of_seed(change))
         .watches(&garden.deployments, move |change| {
+            of_deployment.close_unwanted(&closing.garden_caches);
             of_deployment.of_deployment(&change.object.name_any())
         })
         .watches(&garden.registrations, move |change| {
             of_registration.of_registration(change)
         })
-        .watches(&garden.secrets, move |change: &Change<Secret>| {
-            of_secret.of_referenced("Secret", &change.object.name_any())
-        })
-        .watches(&garden.config_maps, move |change: &Change<ConfigMap>| {
-            of_map.of_referenced("ConfigMap", &change.object.name_any())
-        })
+        .called_by(of_changed(secrets, move |name| of_secret.of_referenced("Secret", name)))
+        .called_by(of_changed(config_maps, move |name| {
+            of_map.of_referenced("ConfigMap", name)
+        }))
         .watches(&in_seed.managed_resources, |change| {
             // One that is not applied may lack the Secret with its objects.
             let concerns = change.deleted
@@ -209,6 +214,20 @@ fn of_namespace(namespace: &str) -> Vec<ObjectKey> {
     installation.map(ObjectKey::cluster).into_iter().collect()
 }
 
+/// The installations that a referenced object concerns, whenever one has changed.
+fn of_changed(
+    changes: UnboundedReceiver<String>,
+    concerned: impl Fn(&str) -> Vec<ObjectKey> + Send + 'static,
+) -> BoxStream<'static, ObjectKey> {
+    let names = unfold(changes, |mut changes| async {
+        let name = changes.recv().await?;
+        Some((name, changes))
+    });
+    names
+        .flat_map(move |name| futures::stream::iter(concerned(&name)))
+        .boxed()
+}
+
 /// Finds the installations that something concerns.
 #[derive(Clone)]
 struct Users {
@@ -246,6 +265,14 @@ impl Users {
                 || changed_by_others(old, &change.object)
                 || old.and_then(identity) != identity(&change.object));
         self.find(|_| concerns)
+    }
+
+    /// Lets go of what no ControllerDeployment refers to any more.
+    fn close_unwanted(&self, caches: &GardenCaches) {
+        let deployments = self.deployments.list();
+        let wanted = |kind: &str, name: &str| deployments.iter().any(|deployment| refers_to(deployment, kind, name));
+        caches.secrets.retain(|name| wanted("Secret", name));
+        caches.config_maps.retain(|name| wanted("ConfigMap", name));
     }
 
     fn of_referenced(&self, kind: &str, name: &str) -> Vec<ObjectKey> {

@@ -81,7 +81,7 @@ pub(crate) async fn observe(
     let Some(helm) = &deployment.helm else { return Ok(None) };
     let registration = registration(context, installation)?;
     let (seed, seed_identity) = seed(context)?;
-    let resources = resources(context, &deployment.resources)?;
+    let resources = resources(context, &deployment.resources).await?;
     let name = installation.name_any();
     let managed_resource = ObjectKey::namespaced(names::GARDEN_NAMESPACE, &name);
     let managed_resource = match context.seed_caches.managed_resources.get(&managed_resource) {
@@ -165,18 +165,17 @@ fn seed(context: &Context) -> Result<(Arc<core::Seed>, String), Problem> {
 }
 
 /// What the deployment refers to (gardener/gardener v1.150 pkg/utils/chart/values.go).
-fn resources(context: &Context, references: &[NamedResourceReference]) -> Result<Resources, Problem> {
+async fn resources(context: &Context, references: &[NamedResourceReference]) -> Result<Resources, Halt> {
     let mut all = BTreeMap::new();
     for reference in references {
         let (kind, name) = (&reference.resource_ref.kind, &reference.resource_ref.name);
-        let key = ObjectKey::namespaced(names::GARDEN_NAMESPACE, name);
+        let caches = &context.garden_caches;
         let data = match kind.as_str() {
-            "Secret" => context.garden_caches.secrets.get(&key).map(|secret| texts(&secret)),
-            _ => context
-                .garden_caches
-                .config_maps
-                .get(&key)
-                .map(|map| map.data.clone().unwrap_or_default()),
+            "Secret" => caches.secrets.get(name).await?.map(|secret| texts(&secret)),
+            _ => {
+                let map = caches.config_maps.get(name).await?;
+                map.map(|map| map.data.clone().unwrap_or_default())
+            }
         };
         let data = data.ok_or_else(|| {
             missing(
@@ -212,28 +211,28 @@ async fn chart(
     context: &Context,
     helm: &HelmControllerDeployment,
     installed: Option<&ManagedResource>,
-) -> Result<Source, Problem> {
+) -> Result<Source, Halt> {
     match (&helm.raw_chart, &helm.oci_repository) {
-        (Some(ByteString(archive)), _) if !archive.is_empty() => context.charts.of_archive(archive),
+        (Some(ByteString(archive)), _) if !archive.is_empty() => Ok(context.charts.of_archive(archive)?),
         (_, Some(repository)) => {
-            let access = access(context, repository)?;
+            let access = access(context, repository).await?;
             let note = installed.and_then(|resource| resource.annotations().get(annotations::INSTALLATION_CHART));
             let note = note.map(String::as_str);
-            context.charts.of_repository(repository, access, note).await
+            Ok(context.charts.of_repository(repository, access, note).await?)
         }
         _ => {
             let fault = Fault::user("helm of the ControllerDeployment has neither rawChart nor ociRepository")
                 .hint("give one of them");
-            Err(Problem::invalid(reason::CHART_INFORMATION_INVALID, fault))
+            Err(Problem::invalid(reason::CHART_INFORMATION_INVALID, fault).into())
         }
     }
 }
 
-fn access(context: &Context, repository: &OCIRepository) -> Result<Access, Problem> {
+async fn access(context: &Context, repository: &OCIRepository) -> Result<Access, Halt> {
     let mut access = Access::default();
     if let Some(reference) = &repository.pull_secret_ref {
         let field = ("pullSecretRef", DOCKER_CONFIG_KEY, "helm-pull-secret");
-        let config = content(context, &reference.name, field)?;
+        let config = content(context, &reference.name, field).await?;
         access.keyring =
             Keyring::of_docker_config(&config, &format!("Secret garden/{}", reference.name)).map_err(|why| {
                 let fault = Fault::user(why).hint("create it with `kubectl create secret docker-registry`");
@@ -242,18 +241,15 @@ fn access(context: &Context, repository: &OCIRepository) -> Result<Access, Probl
     }
     if let Some(reference) = &repository.ca_bundle_secret_ref {
         let field = ("caBundleSecretRef", BUNDLE_KEY, "oci-ca-bundle");
-        let bundle = content(context, &reference.name, field)?;
+        let bundle = content(context, &reference.name, field).await?;
         access.ca_bundle = Some(String::from_utf8_lossy(&bundle).into_owned());
     }
     Ok(access)
 }
 
 /// What a Secret of the garden holds: the field that names it, its key, and its role.
-fn content(context: &Context, name: &str, (field, key, role): (&str, &str, &str)) -> Result<Vec<u8>, Problem> {
-    let found = context
-        .garden_caches
-        .secrets
-        .get(&ObjectKey::namespaced(names::GARDEN_NAMESPACE, name));
+async fn content(context: &Context, name: &str, (field, key, role): (&str, &str, &str)) -> Result<Vec<u8>, Halt> {
+    let found = context.garden_caches.secrets.get(name).await?;
     let secret = found.ok_or_else(|| {
         missing(
             reason::OCI_CHART_CANNOT_BE_PULLED,
@@ -266,7 +262,7 @@ fn content(context: &Context, name: &str, (field, key, role): (&str, &str, &str)
     data.map(|ByteString(bytes)| bytes.clone()).ok_or_else(|| {
         let fault = Fault::user(format!("Secret garden/{name}, which {field} names, has no key {key}"))
             .hint(format!("write {key} into it"));
-        Problem::invalid(reason::OCI_CHART_CANNOT_BE_PULLED, fault)
+        Problem::invalid(reason::OCI_CHART_CANNOT_BE_PULLED, fault).into()
     })
 }
 

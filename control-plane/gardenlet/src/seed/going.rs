@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use api_core::v1beta1::{BackupBucket, BackupEntry, ControllerInstallation, Seed, Shoot};
 use api_extensions::Extension;
-use api_meta::{Condition, ConditionStatus, Fault, conditions, finalizers};
-use base_client::{delete, list, patch_status_if_changed, remove_finalizer};
+use api_meta::{Condition, ConditionStatus, Fault, conditions, finalizers, labels};
+use base_client::{delete, list, list_by, patch_status_if_changed, remove_finalizer};
 use base_controller::{Next, ObjectKey};
 use jiff::Timestamp;
 use kube::{Api, ResourceExt};
@@ -51,11 +51,12 @@ struct Seen {
 async fn observe(context: &Context, seed: &Seed) -> Result<Seen, Fault> {
     let garden = || context.garden.clone();
     let name = seed.name_any();
+    let mark = format!("{}{name}=true", labels::SEED_NAME_PREFIX);
     let mut seen = Seen {
-        shoots: list(&Api::all(garden()), "").await?,
-        entries: list(&Api::all(garden()), "").await?,
-        buckets: list(&Api::all(garden()), "").await?,
-        installations: list(&Api::all(garden()), "").await?,
+        shoots: list(&Api::all(garden()), &mark).await?,
+        entries: list(&Api::all(garden()), &mark).await?,
+        buckets: list_by(&Api::all(garden()), &format!("spec.seedName={name}")).await?,
+        installations: list_by(&Api::all(garden()), &format!("spec.seedRef.name={name}")).await?,
         extensions: extensions(context).await?,
     };
     seen.shoots.retain(|shoot| has_shoot(&name, shoot));

@@ -7,7 +7,7 @@ use api_core::v1beta1 as core;
 use api_meta::labels::PROJECT_NAME;
 use api_meta::{Fault, LastOperationType, Seen, annotations};
 use api_rules::project_of_namespace;
-use base_client::{get, observe};
+use base_client::{get, list_by, observe};
 use control_plane_shoot_flow::{DeletionFacts, Goal, HibernationFacts, ShootFacts};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
@@ -52,19 +52,23 @@ pub(crate) async fn observe_surroundings(context: &Context, shoot: &core::Shoot)
     })
 }
 
+/// Only those that name the namespace may be listed; where several do, its label decides.
 async fn project_of(context: &Context, namespace: &str) -> Result<Arc<core::Project>, Fault> {
-    let found = get(&Api::<Namespace>::all(context.garden.clone()), namespace).await?;
-    let label = found.as_ref().and_then(|found| found.labels().get(PROJECT_NAME));
-    project_of_namespace(
-        namespace,
-        label.map(String::as_str),
-        context.garden_caches.projects.list(),
-    )
-    .map_err(|several| Fault::dependency(several.to_string()))?
-    .ok_or_else(|| {
-        Fault::dependency(format!("namespace {namespace} belongs to no Project that is known"))
-            .hint("create a Project with this namespace, or wait until it is known")
-    })
+    let all: Api<core::Project> = Api::all(context.garden.clone());
+    let projects = list_by(&all, &format!("spec.namespace={namespace}")).await?;
+    let label = match projects.len() {
+        0 | 1 => None,
+        _ => {
+            let found = get(&Api::<Namespace>::all(context.garden.clone()), namespace).await?;
+            found.and_then(|found| found.labels().get(PROJECT_NAME).cloned())
+        }
+    };
+    project_of_namespace(namespace, label.as_deref(), projects.into_iter().map(Arc::new))
+        .map_err(|several| Fault::dependency(several.to_string()))?
+        .ok_or_else(|| {
+            Fault::dependency(format!("namespace {namespace} belongs to no Project that is known"))
+                .hint("create a Project with this namespace, or wait until it is known")
+        })
 }
 
 async fn cloud_profile(context: &Context, shoot: &core::Shoot) -> Result<core::CloudProfile, Fault> {

@@ -5,6 +5,7 @@ mod addresses;
 mod changes;
 mod changes_pools;
 mod charts;
+mod confinement;
 mod container_runtimes;
 mod control_plane_webhook;
 mod domains;

@@ -1,0 +1,79 @@
+//! Who is asked before the rules: authorizers of others, in order, as kube-apiserver's chain has them, each with a word on
+//! writes as well. What they decide by is theirs.
+//! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/authorization/{authorizer,union})
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::{Attributes, User};
+
+/// One of the chain. An answer comes at once, by what is known; that it may soon be another is said with it.
+pub trait Gatekeeper: Send + Sync + 'static {
+    /// Whether requests of this user are decided here at all. Asked of every request.
+    fn concerns(&self, user: &User) -> bool;
+
+    /// Whether a request may go on; `selectors` narrow a list, a watch or a deletion of many.
+    fn decide(&self, attributes: &Attributes, selectors: &Selectors) -> Opinion;
+
+    /// Whether a write may be stored: asked when its object is complete, before other admission that only looks.
+    ///
+    /// # Errors
+    /// The objection.
+    fn admit(&self, attempt: &Attempt<'_>) -> Result<(), Objection>;
+
+    /// Is done when an answer may be another than at the time of this call.
+    fn news(&self) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Opinion {
+    /// Allowed, and by what; no other is asked.
+    Allow(String),
+    /// Refused, whatever others would say.
+    Deny(Objection),
+    /// The next is asked, at last the rules.
+    NoOpinion,
+}
+
+/// Why something is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Objection {
+    /// The reason, for whoever asks.
+    pub why: String,
+    /// How long it is worth to wait for news that may change it; zero when none can.
+    pub patience: Duration,
+}
+
+/// What objects must have to be among those of a request. All requirements hold; those that are not a plain equality are left
+/// out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selectors {
+    /// Fields with their values.
+    pub fields: Vec<(String, String)>,
+    /// Labels with their values.
+    pub labels: Vec<(String, String)>,
+}
+
+/// A write of one object or of a part of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt<'a> {
+    /// Who writes.
+    pub user: &'a User,
+    /// API group; empty for the core group.
+    pub group: &'a str,
+    /// Plural.
+    pub resource: &'a str,
+    /// Part of the object; empty for the object itself.
+    pub subresource: &'a str,
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: &'a str,
+    /// Name.
+    pub name: &'a str,
+    /// As it is to be stored; none when it is deleted.
+    pub object: Option<&'a Value>,
+    /// As it is stored; none when it is new.
+    pub old: Option<&'a Value>,
+}

@@ -1,0 +1,140 @@
+//! Asks the gatekeepers: before the access rules, and about writes. A refusal that may soon be none is asked for again as
+//! long as its gatekeeper wants: what it decides by comes to it by watches, as it comes to whoever asks.
+
+use std::sync::Arc;
+
+use cluster_access::{Attempt, Attributes, Decision, Gatekeeper, Objection, Opinion, Selectors, Target, group};
+use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
+
+use crate::User;
+use crate::context::Context;
+use crate::metadata;
+use crate::query::Query;
+use crate::registry::DELETE_COLLECTION;
+use crate::selector::{FieldSelector, LabelRequirement, LabelSelector};
+use crate::server::Inner;
+use crate::status::Status;
+
+/// What the gatekeepers say; nothing if they leave it to the rules.
+pub(crate) async fn decide(server: &Inner, attributes: &Attributes, query: &Query) -> Option<Decision> {
+    let mut selectors = None;
+    for gatekeeper in concerned(&server.access.gatekeepers, &attributes.user) {
+        let selectors = selectors.get_or_insert_with(|| selectors_of(attributes, query));
+        let opinion = settled(&**gatekeeper, || match gatekeeper.decide(attributes, selectors) {
+            Opinion::Deny(objection) => Err(objection),
+            Opinion::Allow(why) => Ok(Some(why)),
+            Opinion::NoOpinion => Ok(None),
+        });
+        match opinion.await {
+            Ok(None) => {}
+            Ok(Some(why)) => return Some(Decision::Allow(why)),
+            Err(why) => return Some(Decision::Deny(why)),
+        }
+    }
+    None
+}
+
+/// The same without waiting, and of no request with selectors.
+pub(crate) fn decide_now(gatekeepers: &[Arc<dyn Gatekeeper>], attributes: &Attributes) -> Option<Decision> {
+    concerned(gatekeepers, &attributes.user).find_map(|gatekeeper| {
+        match gatekeeper.decide(attributes, &Selectors::default()) {
+            Opinion::NoOpinion => None,
+            Opinion::Allow(why) => Some(Decision::Allow(why)),
+            Opinion::Deny(objection) => Some(Decision::Deny(objection.why)),
+        }
+    })
+}
+
+/// Whether any of them decides on requests of this user.
+pub(crate) fn concern(gatekeepers: &[Arc<dyn Gatekeeper>], user: &User) -> bool {
+    concerned(gatekeepers, user).next().is_some()
+}
+
+/// Refuses a write that one of them objects to. `object` is absent when it is deleted, `old` when it is new.
+pub(crate) async fn admit(
+    context: &Context,
+    name: &str,
+    object: Option<&Value>,
+    old: Option<&Value>,
+) -> Result<(), Status> {
+    for gatekeeper in concerned(&context.server.access.gatekeepers, &context.user) {
+        let attempt = Attempt {
+            user: &context.user,
+            group: context.served.group(),
+            resource: context.served.plural(),
+            subresource: context.subresource().unwrap_or_default(),
+            namespace: context.namespace().unwrap_or_default(),
+            name: object.map_or(name, |object| metadata::text(object, "name")),
+            object,
+            old,
+        };
+        let outcome = settled(&**gatekeeper, || gatekeeper.admit(&attempt)).await;
+        outcome.map_err(|why| Status::forbidden(attempt.group, attempt.resource, attempt.name, &why))?;
+    }
+    Ok(())
+}
+
+/// Superusers are confined by nobody.
+fn concerned<'a>(
+    gatekeepers: &'a [Arc<dyn Gatekeeper>],
+    user: &'a User,
+) -> impl Iterator<Item = &'a Arc<dyn Gatekeeper>> {
+    let superuser = !gatekeepers.is_empty() && user.is_in(group::MASTERS);
+    let asked = gatekeepers.iter().filter(move |_| !superuser);
+    asked.filter(|gatekeeper| gatekeeper.concerns(user))
+}
+
+/// Asks until the answer is a yes, or no news can be waited for any longer.
+async fn settled<T>(gatekeeper: &dyn Gatekeeper, ask: impl Fn() -> Result<T, Objection>) -> Result<T, String> {
+    let objection = match ask() {
+        Err(objection) if !objection.patience.is_zero() => objection,
+        outcome => return outcome.map_err(|objection| objection.why),
+    };
+    let (begun, mut until) = (Instant::now(), objection.patience);
+    loop {
+        // Made before it is asked, it hears of all that comes after the answer.
+        let news = gatekeeper.news();
+        let why = match ask() {
+            Ok(answer) => return Ok(answer),
+            Err(Objection { why, patience }) => {
+                until = until.max(patience);
+                if patience.is_zero() {
+                    return Err(why);
+                }
+                why
+            }
+        };
+        if timeout_at(begun + until, news).await.is_err() {
+            return Err(why);
+        }
+    }
+}
+
+/// The equalities of a request for many. What cannot be read narrows nothing: its handler refuses it.
+fn selectors_of(attributes: &Attributes, query: &Query) -> Selectors {
+    let of_many = matches!(attributes.verb.as_str(), "list" | "watch" | DELETE_COLLECTION);
+    if !of_many || !matches!(attributes.target, Target::Resource(_)) {
+        return Selectors::default();
+    }
+    let fields = query.get("fieldSelector").map(FieldSelector::parse);
+    let labels = query.get("labelSelector").map(LabelSelector::parse);
+    let (fields, labels) = (fields.and_then(Result::ok), labels.and_then(Result::ok));
+    let equal = fields
+        .iter()
+        .flat_map(FieldSelector::requirements)
+        .filter(|one| one.equal);
+    let held = labels.iter().flat_map(LabelSelector::requirements);
+    Selectors {
+        fields: equal.map(|one| (one.field.clone(), one.value.clone())).collect(),
+        labels: held
+            .filter_map(|one| match one {
+                LabelRequirement::In(label, values) => match values.as_slice() {
+                    [value] => Some((label.clone(), value.clone())),
+                    _ => None,
+                },
+                _ => None,
+            })
+            .collect(),
+    }
+}
