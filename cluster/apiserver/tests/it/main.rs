@@ -18,6 +18,7 @@ mod fairness;
 mod forms;
 mod hook;
 mod hostile;
+mod in_front;
 mod nodes;
 mod ownership;
 mod parts;
