@@ -27,5 +27,5 @@ pub use read::{get, list, list_by, observe, read_again};
 pub use service::{HttpService, NoAnswer, ResponseBody, answer_apart, empty_body, full_body, in_process, stream_body};
 pub use upgrade::{Connection, Dialer, Upgrade, Wire, asks_for_upgrade};
 pub use wait::{Judgement, Waited, delete_and_wait, some_of, wait_until, wait_until_none, watch_fault};
-pub use watch::{WatchPause, watch, watch_metadata};
+pub use watch::{WatchPause, watch, watch_metadata, watch_objects};
 pub use write::{apply, apply_status, create_or_get, delete, patch_changed, patch_status_if_changed};

@@ -34,6 +34,14 @@ pub fn watch_metadata(
     unending(move || watcher(api.clone(), config.clone()).boxed())
 }
 
+/// As [`watch`], of a kind that is known only at run time.
+pub fn watch_objects(
+    api: Api<DynamicObject>,
+    config: watcher::Config,
+) -> impl Stream<Item = watcher::Result<Event<DynamicObject>>> + Send {
+    unending(move || watcher(api.clone(), config.clone()).boxed())
+}
+
 fn unending<K: Send + 'static>(
     begin: impl Fn() -> Events<K> + Send + 'static,
 ) -> impl Stream<Item = watcher::Result<Event<K>>> + Send {

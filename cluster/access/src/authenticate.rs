@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Secret;
 
 use crate::certificates::{CREDENTIAL_ID, Certificates};
 use crate::error::TokenFault;
-use crate::front_proxy::FrontProxies;
+use crate::front_proxy::{FrontProxies, RequestHeaders};
 use crate::token::{Claims, Reference, ServiceAccountTokens};
 use crate::{AuthenticationError, PeerCertificates, User, group};
 
@@ -59,7 +59,7 @@ pub struct Authenticated {
 pub struct Authenticator {
     clock: Clock,
     certificates: Certificates,
-    front_proxies: Option<FrontProxies>,
+    front_proxies: FrontProxies,
     tokens: Option<Arc<ServiceAccountTokens>>,
     bootstrap: bool,
     anonymous: bool,
@@ -71,10 +71,11 @@ impl Authenticator {
     /// authorisation, as kube-apiserver's default.
     pub fn new(clock: Clock, lookup: Arc<dyn Lookup>) -> Self {
         let certificates = Certificates::new(clock.clone());
+        let front_proxies = FrontProxies::new(clock.clone());
         Self {
             clock,
             certificates,
-            front_proxies: None,
+            front_proxies,
             tokens: None,
             bootstrap: false,
             anonymous: true,
@@ -91,17 +92,19 @@ impl Authenticator {
         }
     }
 
-    /// Believes what clients with a certificate of these authorities (PEM) and one of these common names say of users in
-    /// headers (`--requestheader-client-ca-file`, `--requestheader-allowed-names`). No names: all of them.
+    /// Believes from now on what clients with a certificate of these authorities (PEM) and one of these common names say of
+    /// users in these headers (`--requestheader-client-ca-file`, `--requestheader-allowed-names`,
+    /// `--requestheader-username-headers` and its siblings), and no other clients. No names: all of them. Empty text: nobody.
     ///
     /// # Errors
-    /// When the bundle does not parse.
-    pub fn with_front_proxies(self, bundle: &str, names: Vec<String>) -> Result<Self, SecretError> {
-        let front_proxies = FrontProxies::new(bundle, names, self.clock.clone())?;
-        Ok(Self {
-            front_proxies: Some(front_proxies),
-            ..self
-        })
+    /// When the bundle does not parse; then those before stay.
+    pub fn trust_front_proxies_of(
+        &self,
+        bundle: &str,
+        names: Vec<String>,
+        headers: RequestHeaders,
+    ) -> Result<(), SecretError> {
+        self.front_proxies.trust(bundle, names, headers)
     }
 
     /// Whether bootstrap tokens are accepted (`--enable-bootstrap-token-auth`).
@@ -143,11 +146,7 @@ impl Authenticator {
         let mut refused = None;
         if let Some(peer) = peer.filter(|peer| !peer.0.is_empty()) {
             // Whom a front proxy names is who asks; one that names nobody asks for itself.
-            let proxied = self
-                .front_proxies
-                .as_ref()
-                .map(|proxies| proxies.authenticate(headers, peer));
-            if let Some(Ok(Some(user))) = proxied {
+            if let Ok(Some(user)) = self.front_proxies.authenticate(headers, peer) {
                 return Ok(user);
             }
             match self.certificates.authenticate(peer) {

@@ -3,6 +3,7 @@
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/authentication/request/headerrequest)
 
 use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
 
 use base_clock::Clock;
 use base_secrets::SecretError;
@@ -21,18 +22,91 @@ pub const GROUP: &str = "x-remote-group";
 /// What the names of headers with more about the user begin with; then comes the key, percent-encoded.
 pub const EXTRA_PREFIX: &str = "x-remote-extra-";
 
+/// The headers in which front proxies name the user, in lower case (`--requestheader-username-headers` and its siblings). Of
+/// several names the first that has a value counts; groups and extra keys are collected from all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestHeaders {
+    /// Headers that name the user.
+    pub user: Vec<String>,
+    /// Headers with the user's uid.
+    pub uid: Vec<String>,
+    /// Headers with the user's groups.
+    pub group: Vec<String>,
+    /// Prefixes of the headers with more about the user.
+    pub extra_prefixes: Vec<String>,
+}
+
+impl Default for RequestHeaders {
+    fn default() -> Self {
+        let one = |name: &str| vec![name.to_owned()];
+        Self {
+            user: one(USER),
+            uid: one(UID),
+            group: one(GROUP),
+            extra_prefixes: one(EXTRA_PREFIX),
+        }
+    }
+}
+
+impl RequestHeaders {
+    /// The user that the headers name; none where they name nobody.
+    fn user(&self, headers: &HeaderMap) -> Option<User> {
+        let texts = |names: &[String]| -> Vec<String> {
+            let all = names.iter().flat_map(|name| headers.get_all(name.to_ascii_lowercase()));
+            let all = all.filter_map(text).map(str::trim).filter(|text| !text.is_empty());
+            all.map(str::to_owned).collect()
+        };
+        let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, value) in headers {
+            let mut prefixes = self.extra_prefixes.iter().map(|prefix| prefix.to_ascii_lowercase());
+            let key = prefixes.find_map(|prefix| name.as_str().strip_prefix(&prefix).map(unescape));
+            if let (Some(key), Some(value)) = (key, text(value)) {
+                extra.entry(key).or_default().push(value.to_owned());
+            }
+        }
+        let user = User {
+            name: texts(&self.user).into_iter().next()?,
+            uid: texts(&self.uid).into_iter().next().unwrap_or_default(),
+            groups: texts(&self.group),
+            extra,
+        };
+        Some(user.authenticated())
+    }
+}
+
 /// Who may say in headers who the user is.
 pub(crate) struct FrontProxies {
     certificates: Certificates,
+    accepted: RwLock<Accepted>,
+}
+
+/// What is accepted of whom the authorities vouch for.
+#[derive(Default)]
+struct Accepted {
+    /// Whether there is any authority: without one no certificate is verified in vain.
+    any: bool,
     /// Common names; empty: all that the authorities vouch for.
     names: Vec<String>,
+    headers: RequestHeaders,
 }
 
 impl FrontProxies {
-    pub(crate) fn new(bundle: &str, names: Vec<String>, clock: Clock) -> Result<Self, SecretError> {
-        let certificates = Certificates::new(clock);
-        certificates.trust(bundle)?;
-        Ok(Self { certificates, names })
+    /// No front proxy is believed yet.
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self {
+            certificates: Certificates::new(clock),
+            accepted: RwLock::default(),
+        }
+    }
+
+    /// Replaces whom is believed. Errors: the bundle does not parse; then all stays as it was.
+    pub(crate) fn trust(&self, bundle: &str, names: Vec<String>, headers: RequestHeaders) -> Result<(), SecretError> {
+        // Nobody is vouched for by the old authorities under the new names, nor the other way round.
+        let mut accepted = self.accepted.write().unwrap_or_else(PoisonError::into_inner);
+        self.certificates.trust(bundle)?;
+        let any = !bundle.trim().is_empty();
+        *accepted = Accepted { any, names, headers };
+        Ok(())
     }
 
     /// The user that a front proxy names. None: it is no request of one. Errors: it names a user and is not believed.
@@ -41,36 +115,19 @@ impl FrontProxies {
         headers: &HeaderMap,
         peer: &PeerCertificates,
     ) -> Result<Option<User>, AuthenticationError> {
+        let accepted = self.accepted.read().unwrap_or_else(PoisonError::into_inner);
+        if !accepted.any {
+            return Ok(None);
+        }
         let proxy = self.certificates.authenticate(peer)?;
-        if !self.names.is_empty() && !self.names.contains(&proxy.name) {
+        if !accepted.names.is_empty() && !accepted.names.contains(&proxy.name) {
             return Err(AuthenticationError::Certificate {
                 user: proxy.name,
                 reason: "its common name is not among the allowed names of front proxies".to_owned(),
             });
         }
-        Ok(user(headers))
+        Ok(accepted.headers.user(headers))
     }
-}
-
-fn user(headers: &HeaderMap) -> Option<User> {
-    let texts = |name: &str| {
-        let all = headers.get_all(name).into_iter().filter_map(text);
-        all.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
-    };
-    let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (name, value) in headers {
-        let key = name.as_str().strip_prefix(EXTRA_PREFIX).map(unescape);
-        if let (Some(key), Some(value)) = (key, text(value)) {
-            extra.entry(key).or_default().push(value.to_owned());
-        }
-    }
-    let user = User {
-        name: texts(USER).next()?,
-        uid: texts(UID).next().unwrap_or_default(),
-        groups: texts(GROUP).collect(),
-        extra,
-    };
-    Some(user.authenticated())
 }
 
 /// Names may have any letters.
@@ -130,8 +187,33 @@ mod tests {
             assert!(is_identity(name.as_str()), "{name}");
             headers.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        assert_eq!(user(&headers), Some(sent));
+        assert_eq!(RequestHeaders::default().user(&headers), Some(sent));
         headers.remove(USER);
-        assert_eq!(user(&headers), None);
+        assert_eq!(RequestHeaders::default().user(&headers), None);
+    }
+
+    #[test]
+    fn headers_of_other_names_are_read_and_the_first_with_a_value_counts() {
+        let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let headers_of = RequestHeaders {
+            user: own(&["X-First-User", "X-Second-User"]),
+            group: own(&["X-First-Group", "X-Second-Group"]),
+            extra_prefixes: own(&["X-First-Extra-"]),
+            ..RequestHeaders::default()
+        };
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("x-remote-user", "root"),
+            ("x-second-user", "jane"),
+            ("x-first-group", "a"),
+            ("x-second-group", "b"),
+            ("x-first-extra-scope", "all"),
+        ] {
+            headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        let user = headers_of.user(&headers).unwrap();
+        assert_eq!(user.name, "jane");
+        assert_eq!(user.groups, ["a", "b", "system:authenticated"]);
+        assert_eq!(user.extra["scope"], ["all"]);
     }
 }

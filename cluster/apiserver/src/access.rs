@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use base_clock::{Clock, Entropy};
 use base_secrets::{PrivateKey, PublicKey};
+use cluster_access::front_proxy::RequestHeaders;
 use cluster_access::{
     Attributes, Authenticator, Authorizer, Change, Decision, Gatekeeper, Impersonation, IssuerDocuments, Live, Lookup,
     ServiceAccountTokens, group,
@@ -42,14 +43,27 @@ pub struct Authorities {
     pub bootstrap_tokens: bool,
 }
 
-/// Which clients are believed when they say in headers on whose behalf they ask: `X-Remote-User`, `X-Remote-Group`,
-/// `X-Remote-Uid`, `X-Remote-Extra-KEY`.
-#[derive(Clone, Debug, Default)]
+/// Which clients are believed when they say in headers on whose behalf they ask: by default `X-Remote-User`,
+/// `X-Remote-Group`, `X-Remote-Uid`, `X-Remote-Extra-KEY`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrontProxies {
     /// PEM bundle of the authorities of their client certificates. (`--requestheader-client-ca-file`)
     pub authorities: String,
     /// Their common names; empty: whoever the authorities vouch for. (`--requestheader-allowed-names`)
     pub allowed_names: Vec<String>,
+    /// The names of the headers. (`--requestheader-username-headers` and its siblings)
+    pub headers: RequestHeaders,
+}
+
+/// Who is asked beside a server's own authorities and instead of its own rules.
+#[derive(Clone)]
+pub(crate) struct Delegates {
+    /// Who reviews tokens. (`--authentication-kubeconfig`)
+    pub(crate) authentication: kube::Client,
+    /// Who reviews access. (`--authorization-kubeconfig`)
+    pub(crate) authorization: kube::Client,
+    /// Whose access is reviewed each time.
+    pub(crate) asks_anew: fn(&User) -> bool,
 }
 
 /// Who issues service account tokens.
@@ -69,7 +83,8 @@ pub struct TokenAuthority {
 
 /// Authenticator and authorizer of one server.
 pub(crate) struct Access {
-    loopback_token: String,
+    /// None: nobody is let in by it.
+    loopback_token: Option<String>,
     loopback: Arc<User>,
     pub(crate) authenticator: Authenticator,
     pub(crate) tokens: Option<Arc<ServiceAccountTokens>>,
@@ -89,7 +104,7 @@ impl Access {
     pub(crate) fn new(
         authorities: Authorities,
         front_proxies: Option<FrontProxies>,
-        delegation: Option<kube::Client>,
+        delegates: Option<Delegates>,
         clock: &Clock,
         entropy: &Entropy,
         store: Arc<Stores>,
@@ -102,16 +117,9 @@ impl Access {
         let trust = trust(&client_authorities, front_proxies.as_ref());
         let mut authenticator =
             Authenticator::new(clock.clone(), Arc::new(StoreLookup(store))).with_bootstrap_tokens(bootstrap_tokens);
-        authenticator.trust_clients_of(&client_authorities).map_err(|error| {
-            Status::internal(format!(
-                "the authorities of client certificates cannot be read: {error}"
-            ))
-        })?;
+        trust_clients(&authenticator, &client_authorities)?;
         if let Some(front) = front_proxies {
-            let trusting = authenticator.with_front_proxies(&front.authorities, front.allowed_names);
-            authenticator = trusting.map_err(|error| {
-                Status::internal(format!("the authorities of front proxies cannot be read: {error}"))
-            })?;
+            trust_front_proxies(&authenticator, &front)?;
         }
         let mut tokens = None;
         let mut documents = None;
@@ -131,26 +139,45 @@ impl Access {
         }
         let loopback = User::new(LOOPBACK_USER, &[group::MASTERS, group::AUTHENTICATED]);
         Ok(Self {
-            loopback_token: format!("loopback-{}", entropy.suffix(64)),
+            loopback_token: Some(format!("loopback-{}", entropy.suffix(64))),
             loopback: Arc::new(loopback),
             authenticator,
             tokens,
             issuer: documents,
             rbac: Authorizer::default(),
-            delegation: delegation.map(Delegation::new),
+            delegation: delegates.map(Delegation::new),
             gatekeepers: Vec::new(),
             trust,
         })
     }
 
+    /// Signs tokens of others than service accounts, and accepts none. Nothing of it is published.
+    pub(crate) fn sign_for_others(&mut self, issuer: TokenAuthority, clock: &Clock) {
+        let TokenAuthority {
+            issuer,
+            audiences,
+            signer,
+            verifiers,
+            keys_url: _,
+        } = issuer;
+        let made = ServiceAccountTokens::new(issuer, audiences, signer, verifiers, clock.clone());
+        self.tokens = Some(Arc::new(made));
+    }
+
+    /// Empty for a server that lets nobody in by such a token.
     pub(crate) fn loopback_token(&self) -> &str {
-        &self.loopback_token
+        self.loopback_token.as_deref().unwrap_or_default()
+    }
+
+    /// Lets nobody in by a token of this server's own.
+    pub(crate) fn without_loopback(&mut self) {
+        self.loopback_token = None;
     }
 
     pub(crate) async fn authenticate(&self, parts: &Parts) -> Result<Arc<User>, Status> {
         let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         match header.and_then(|value| value.strip_prefix("Bearer ")) {
-            Some(token) if token == self.loopback_token => Ok(self.loopback.clone()),
+            Some(token) if self.loopback_token.as_deref() == Some(token) => Ok(self.loopback.clone()),
             _ => {
                 let peer = parts.extensions.get::<PeerCertificates>();
                 let user = self.authenticator.authenticate(&parts.headers, peer).await;
@@ -168,16 +195,33 @@ impl Access {
     }
 
     /// Who the request is from then on: the user, or whom they may act as.
-    pub(crate) fn impersonate(&self, real: Arc<User>, parts: &Parts) -> Result<Arc<User>, Status> {
+    pub(crate) async fn impersonate(&self, real: Arc<User>, parts: &Parts) -> Result<Arc<User>, Status> {
         let asked =
             Impersonation::from_headers(&parts.headers).map_err(|error| Status::bad_request(error.to_string()))?;
         let Some(asked) = asked else { return Ok(real) };
         for attributes in asked.requests(&real) {
-            if let Some(status) = forbidden(&attributes, &self.authorize(&attributes)) {
+            let decision = match &self.delegation {
+                Some(other) => Box::pin(other.decide(&attributes, &Query::default())).await?,
+                None => self.authorize(&attributes),
+            };
+            if let Some(status) = forbidden(&attributes, &decision) {
                 return Err(status);
             }
         }
         Ok(Arc::new(asked.user()))
+    }
+
+    /// Replaces whose certificates are accepted from now on.
+    ///
+    /// Errors: a bundle that does not parse; what it was about stays as it was.
+    pub(crate) fn trust(&self, client_authorities: &str, front_proxies: &FrontProxies) -> Result<(), Status> {
+        trust_clients(&self.authenticator, client_authorities)?;
+        trust_front_proxies(&self.authenticator, front_proxies)
+    }
+
+    /// Whether another server decides what is allowed.
+    pub(crate) fn is_delegated(&self) -> bool {
+        self.delegation.is_some()
     }
 
     /// Decides by what is known at once.
@@ -196,6 +240,24 @@ impl Access {
             self.rbac.apply(change);
         }
     }
+}
+
+fn trust_clients(authenticator: &Authenticator, bundle: &str) -> Result<(), Status> {
+    authenticator.trust_clients_of(bundle).map_err(|error| {
+        Status::internal(format!(
+            "the authorities of client certificates cannot be read: {error}"
+        ))
+    })
+}
+
+fn trust_front_proxies(authenticator: &Authenticator, front: &FrontProxies) -> Result<(), Status> {
+    let FrontProxies {
+        authorities,
+        allowed_names,
+        headers,
+    } = front.clone();
+    let trusted = authenticator.trust_front_proxies_of(&authorities, allowed_names, headers);
+    trusted.map_err(|error| Status::internal(format!("the authorities of front proxies cannot be read: {error}")))
 }
 
 /// What servers behind this one read to trust those whom it trusts
@@ -235,7 +297,7 @@ pub(crate) fn forbidden(attributes: &Attributes, decision: &Decision) -> Option<
 /// Decides by the gatekeepers, then by RBAC and, for nodes, by their own rules: either may allow it.
 pub(crate) async fn decide(server: &Inner, attributes: &Attributes, query: &Query) -> Result<Decision, Status> {
     if let Some(other) = &server.access.delegation {
-        return Box::pin(other.decide(attributes)).await;
+        return Box::pin(other.decide(attributes, query)).await;
     }
     if let Some(decision) = gatekeepers::decide(server, attributes, query).await {
         return Ok(decision);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cluster_schema::FieldError;
-use cluster_store::{Key, Range, StoreError};
+use cluster_store::{Key, Range, Store, StoreError};
 use http::HeaderMap;
 use jiff::Timestamp;
 use tokio::sync::MutexGuard;
@@ -97,13 +97,23 @@ impl Context {
         }
     }
 
-    /// Waits for the turn of a write that its kind judges by other objects. To be held until the write is stored.
-    pub(crate) async fn turn(&self, call: &Call<'_>) -> Option<MutexGuard<'_, ()>> {
-        if self.served.kind.exclusive(call) {
-            Some(self.server.turns.lock().await)
-        } else {
-            None
+    /// Waits for the turn of a write that its kind judges by other objects. To be held until the write is stored, which is to
+    /// be done through it.
+    pub(crate) async fn turn(&self, call: &Call<'_>) -> Result<Turn<'_>, Status> {
+        let store = self.server.store.of(&self.served.store_name);
+        if !self.served.kind.exclusive(call) {
+            return Ok(Turn {
+                _held: None,
+                store: store.clone(),
+            });
         }
+        let held = self.server.turns.lock().await;
+        // Other processes may write there as well.
+        let view = store.turn().await.map_err(store_status)?;
+        Ok(Turn {
+            _held: Some(held),
+            store: view.unwrap_or_else(|| store.clone()),
+        })
     }
 
     pub(crate) fn call<'a>(&'a self, operation: Operation, name: &'a str, dry_run: bool) -> Call<'a> {
@@ -189,6 +199,13 @@ impl Context {
             other => store_status(other),
         }
     }
+}
+
+/// The right to write what was judged by other objects.
+pub(crate) struct Turn<'a> {
+    _held: Option<MutexGuard<'a, ()>>,
+    /// Refuses with [`StoreError::Overtaken`] what another process was faster with.
+    pub(crate) store: Arc<dyn Store>,
 }
 
 /// What a failure of the store means where no single object is at stake.

@@ -1,5 +1,6 @@
 //! Another API server that is asked who a token belongs to and what a user may do, for a server that stands behind it and has
-//! neither accounts nor rules of its own. Answers are kept for a few seconds; that nobody answered is not.
+//! neither accounts nor rules of its own. Answers are kept for a few seconds, but for users of whom a fresh one is wanted each
+//! time; that nobody answered is not kept.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/plugin/pkg/{authenticator/token,authorizer}/webhook,
 //! pkg/server/options/{authentication,authorization}.go)
 
@@ -10,13 +11,17 @@ use std::time::Duration;
 use cluster_access::{Attributes, Decision, Target, User, group};
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
 use k8s_openapi::api::authorization::v1::{
-    NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+    FieldSelectorAttributes, LabelSelectorAttributes, NonResourceAttributes, ResourceAttributes, SubjectAccessReview,
+    SubjectAccessReviewSpec,
 };
 use kube::Api;
 use kube::api::PostParams;
 use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, timeout};
 
+use crate::access::Delegates;
+use crate::query::Query;
+use crate::registry::DELETE_COLLECTION;
 use crate::status::Status;
 
 /// How long an answer is believed, yes or no.
@@ -30,15 +35,15 @@ const OPEN_PATHS: [&str; 3] = ["/healthz", "/readyz", "/livez"];
 
 /// The other API server.
 pub(crate) struct Delegation {
-    client: kube::Client,
+    clients: Delegates,
     users: Kept<Option<Arc<User>>>,
     decisions: Kept<Decision>,
 }
 
 impl Delegation {
-    pub(crate) fn new(client: kube::Client) -> Self {
+    pub(crate) fn new(clients: Delegates) -> Self {
         Self {
-            client,
+            clients,
             users: Kept::default(),
             decisions: Kept::default(),
         }
@@ -58,7 +63,7 @@ impl Delegation {
             },
             ..TokenReview::default()
         };
-        let reviews = Api::<TokenReview>::all(self.client.clone());
+        let reviews = Api::<TokenReview>::all(self.clients.authentication.clone());
         let asked = answered(reviews.create(&PostParams::default(), &review)).await;
         let status = asked.map_err(|why| {
             // Whoever asks is told as little as about a wrong token.
@@ -80,24 +85,25 @@ impl Delegation {
     }
 
     /// Whether a user may do it. Errors: nobody answered.
-    pub(crate) async fn decide(&self, attributes: &Attributes) -> Result<Decision, Status> {
+    pub(crate) async fn decide(&self, attributes: &Attributes, query: &Query) -> Result<Decision, Status> {
         if attributes.user.is_in(group::MASTERS) {
             return Ok(Decision::Allow(String::new()));
         }
         if matches!(&attributes.target, Target::Path(path) if OPEN_PATHS.contains(&path.as_str())) {
             return Ok(Decision::Allow(String::new()));
         }
-        let spec = spec_of(attributes);
+        let spec = spec_of(attributes, query);
         let written = serde_json::to_vec(&spec).map_err(Status::internal)?;
         let key = Sha256::digest(written).into();
-        if let Some(found) = self.decisions.get(&key) {
+        let fresh = (self.clients.asks_anew)(&attributes.user);
+        if let Some(found) = self.decisions.get(&key).filter(|_| !fresh) {
             return Ok(found);
         }
         let review = SubjectAccessReview {
             spec,
             ..SubjectAccessReview::default()
         };
-        let reviews = Api::<SubjectAccessReview>::all(self.client.clone());
+        let reviews = Api::<SubjectAccessReview>::all(self.clients.authorization.clone());
         let answer = answered(reviews.create(&PostParams::default(), &review)).await;
         let answer = answer.map_err(|why| {
             Status::internal(format!(
@@ -110,7 +116,9 @@ impl Delegation {
             true => Decision::Allow(reason),
             false => Decision::Deny(reason),
         };
-        self.decisions.put(key, decision.clone());
+        if !fresh {
+            self.decisions.put(key, decision.clone());
+        }
         Ok(decision)
     }
 }
@@ -122,9 +130,12 @@ async fn answered<T>(asked: impl Future<Output = Result<T, kube::Error>>) -> Res
     }
 }
 
-fn spec_of(attributes: &Attributes) -> SubjectAccessReviewSpec {
+fn spec_of(attributes: &Attributes, query: &Query) -> SubjectAccessReviewSpec {
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let user = &attributes.user;
+    // The server in front reads them itself; by them it may let somebody list a part who may not list everything.
+    let of_many = matches!(attributes.verb.as_str(), "list" | "watch" | DELETE_COLLECTION);
+    let selector = |name: &str| query.get(name).filter(|_| of_many).and_then(some);
     let mut spec = SubjectAccessReviewSpec {
         user: some(&user.name),
         uid: some(&user.uid),
@@ -148,7 +159,14 @@ fn spec_of(attributes: &Attributes) -> SubjectAccessReviewSpec {
                 resource: some(&target.resource),
                 subresource: some(&target.subresource),
                 name: some(&target.name),
-                ..ResourceAttributes::default()
+                field_selector: selector("fieldSelector").map(|raw| FieldSelectorAttributes {
+                    raw_selector: Some(raw),
+                    requirements: None,
+                }),
+                label_selector: selector("labelSelector").map(|raw| LabelSelectorAttributes {
+                    raw_selector: Some(raw),
+                    requirements: None,
+                }),
             });
         }
     }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
-use crate::context::Context;
+use crate::context::{Context, Turn};
 use crate::decode::{decode, encoding, read_body};
 use crate::kind::{Operation, Review};
 use crate::metadata::{self, timestamp};
@@ -23,6 +23,7 @@ use crate::objects::Reader;
 use crate::query::{check_dry_run, refuse};
 use crate::registry::Role;
 use crate::status::Status;
+use crate::write::{TURNS_MAX, overtaken};
 use crate::{admission, conversion, crds, gatekeepers, namespaces, nodes, pods, protection, read, strategies};
 
 /// How often a deletion without preconditions is tried again when others write in between.
@@ -255,7 +256,7 @@ pub(crate) async fn remove(
         protection::check(context, &old)?;
         let reader = Reader::new(&context.server);
         let mut warnings = admission::review_deletion(context, &old, options.value(), options.is_dry()).await?;
-        let _turn = context.turn(&call).await;
+        let turn = context.turn(&call).await?;
         let review = Review {
             call,
             object: None,
@@ -271,8 +272,10 @@ pub(crate) async fn remove(
             );
         }
         namespaces::check_deletable(context, name)?;
-        match step(context, &entry, old, options).await {
+        match step(context, &turn, &entry, old, options).await {
             Ok(deleted) => return Ok((deleted, warnings)),
+            Err(StoreError::Overtaken) if attempt < TURNS_MAX => {}
+            Err(StoreError::Overtaken) => return Err(overtaken()),
             Err(StoreError::Conflict { .. }) if attempt < TRIES_MAX => {}
             Err(error) => return Err(context.store_status(name, error)),
         }
@@ -286,7 +289,13 @@ fn default_orphans(context: &Context) -> Option<&'static str> {
     strategies::orphans(served.group(), &served.info().kind).filter(|_| served.role == Role::Ordinary)
 }
 
-async fn step(context: &Context, entry: &Entry, old: Value, options: &DeleteOptions) -> Result<Deleted, StoreError> {
+async fn step(
+    context: &Context,
+    turn: &Turn<'_>,
+    entry: &Entry,
+    old: Value,
+    options: &DeleteOptions,
+) -> Result<Deleted, StoreError> {
     let orphans = default_orphans(context).is_some();
     let finalizers = options.finalizers(&entry.object.meta().finalizers, orphans);
     let grace = grace(context, &old, options);
@@ -304,7 +313,7 @@ async fn step(context: &Context, entry: &Entry, old: Value, options: &DeleteOpti
     };
     let waits = waits || !metadata::finalizers(&object).is_empty() || grace > 0;
     let object = Object::from_value(object)?;
-    let store = &context.server.store;
+    let store = &turn.store;
     // What goes at once goes as it was.
     let marked = waits || context.served.role == Role::Pod;
     let next = Entry {

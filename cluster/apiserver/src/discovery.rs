@@ -16,7 +16,6 @@ use crate::connect::Connect;
 use crate::events;
 use crate::registry::{Kinds, Role, Served, version_priority};
 use crate::resource::{Form, Subresource};
-use crate::reviews::Review;
 use crate::server::Inner;
 use crate::status::Status;
 
@@ -31,6 +30,7 @@ const LATE: [(&str, &str); 2] = [
 pub(crate) fn answer(server: &Arc<Inner>, segments: &[&str], headers: &HeaderMap) -> Result<Answer, Status> {
     let kinds = server.registry.snapshot();
     match segments {
+        ["api", ..] if !kinds.has_core() => Err(Status::no_such_page()),
         [root @ ("api" | "apis")] if wants_aggregated(headers) => {
             let is_core = *root == "api";
             let routes = server.aggregation.routes();
@@ -140,7 +140,7 @@ fn wants_aggregated(headers: &HeaderMap) -> bool {
 /// Groups of stored kinds and of reviews, by name; core is the empty one.
 pub(crate) fn group_names(kinds: &Kinds) -> Vec<String> {
     let mut names: Vec<String> = kinds.groups().map(|(group, _)| group.to_owned()).collect();
-    for review in Review::ALL {
+    for review in kinds.reviews() {
         if !names.iter().any(|name| name == review.group()) {
             names.push(review.group().to_owned());
         }
@@ -152,7 +152,7 @@ pub(crate) fn group_names(kinds: &Kinds) -> Vec<String> {
 /// Versions of a group, preferred first.
 pub(crate) fn version_names(kinds: &Kinds, group: &str) -> Vec<String> {
     let mut versions = kinds.versions(group);
-    if versions.is_empty() && Review::ALL.iter().any(|review| review.group() == group) {
+    if versions.is_empty() && kinds.reviews().iter().any(|review| review.group() == group) {
         versions.push("v1".to_owned());
     }
     versions
@@ -193,7 +193,8 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Answer, Status
             list.push(entry);
         }
     }
-    for review in Review::ALL
+    for review in kinds
+        .reviews()
         .iter()
         .filter(|review| review.group() == group && version == "v1")
     {
@@ -383,7 +384,8 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
         }
         resources.push(entry);
     }
-    for review in Review::ALL
+    for review in kinds
+        .reviews()
         .iter()
         .filter(|review| review.group() == group && version == "v1")
     {

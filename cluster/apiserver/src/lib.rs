@@ -14,6 +14,7 @@ mod audit;
 mod audit_event;
 mod audit_policy;
 mod bootstrap;
+mod builder;
 mod builtin;
 mod collection;
 mod connect;
@@ -36,6 +37,7 @@ mod forms;
 mod forward;
 mod gatekeepers;
 mod health;
+mod in_front;
 mod incoming;
 mod inert;
 mod judge;
@@ -96,6 +98,8 @@ pub use access::{Authorities, FrontProxies, TokenAuthority};
 pub use audit::{AUDIT_RECORDS_MAX, AuditLog, AuditRecord};
 pub use audit_event::AuditSink;
 pub use audit_policy::{AuditLevel, AuditPolicy, AuditStage};
+pub use builder::Builder;
+pub use cluster_access::front_proxy::RequestHeaders;
 pub use cluster_access::{
     Attempt, Attributes, ForeignTokenSpec, Gatekeeper, IssuedToken, KEYS_PATH, Objection, Opinion, PeerCertificates,
     ResourceTarget, Selectors, Target, User,
@@ -110,5 +114,5 @@ pub use kubelets::KubeletClient;
 pub use protection::Protection;
 pub use relay::{PodPort, Proxied};
 pub use resource::ResourceInfo;
-pub use server::{ApiServer, Builder, DEFAULT_GIT_VERSION, Identity};
+pub use server::{ApiServer, DEFAULT_GIT_VERSION, Identity};
 pub use status::{Cause, Details, Status};

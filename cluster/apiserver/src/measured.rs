@@ -221,6 +221,11 @@ impl Store for Measured {
     async fn revision(&self) -> Result<Revision, StoreError> {
         self.store.revision().await
     }
+
+    async fn turn(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
+        let view = self.store.turn().await?;
+        Ok(view.map(|view| Arc::new(Self::new(view, self.figures.clone())) as Arc<dyn Store>))
+    }
 }
 
 #[cfg(test)]

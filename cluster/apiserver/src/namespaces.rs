@@ -20,7 +20,12 @@ pub(crate) async fn check_open(context: &Context, name: &str) -> Result<(), Stat
         return Ok(());
     };
     let key = Key::new("namespaces", None, namespace);
-    let entry = context.server.store.get(&key).await.map_err(store_status)?;
+    // Of a server in front this is asked anew: what a watch has reported may be older than the request.
+    let entry = match &context.server.in_front {
+        Some(front) => front.get_now(&key).await,
+        None => context.server.store.get(&key).await,
+    };
+    let entry = entry.map_err(store_status)?;
     let entry = entry.ok_or_else(|| Status::not_found("", "namespaces", namespace))?;
     if entry.object.meta().deletion_timestamp.is_none() {
         return Ok(());

@@ -7,13 +7,14 @@ use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use cluster_access::{CONFIGURATION_PATH, KEYS_PATH};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode, header};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::answer::Answer;
 use crate::discovery::{group_names, served_in, version_names};
+use crate::negotiate::JSON;
 use crate::registry::{Kinds, Role, Served};
 use crate::server::Inner;
 use crate::status::Status;
@@ -28,7 +29,14 @@ const SECOND: &[u8] = b"\x0a\x032.0\x12\x10\x0a\x0aKubernetes\x12\x02v1\x42\x00"
 
 /// The document of version 2. kubectl reads it when it cannot find a kind by version 3, takes a kind that it does not
 /// hold for one it need not check, and goes on to say that no such kind is served.
-pub(crate) fn second() -> Answer {
+/// A server in front reads it as JSON and adds it to its own.
+pub(crate) fn second(headers: &HeaderMap) -> Answer {
+    let accept = headers.get_all(header::ACCEPT).iter();
+    let mut accept = accept.filter_map(|value| value.to_str().ok());
+    if accept.next().is_some_and(|first| first.starts_with(JSON)) {
+        let info = json!({"title": "Kubernetes", "version": "v1"});
+        return Answer::value(StatusCode::OK, &json!({"swagger": "2.0", "info": info, "paths": {}}));
+    }
     Answer::typed(StatusCode::OK, SECOND_MEDIA_TYPE, SECOND)
 }
 

@@ -18,7 +18,7 @@ use crate::ownership::KindVersions;
 use crate::query::FieldValidation;
 use crate::registry::Role;
 use crate::status::{Cause, Status};
-use crate::write::{Refusal, Write};
+use crate::write::{Refusal, TURNS_MAX, Write, overtaken};
 use crate::{access, conversion, metadata, read};
 
 /// How often a patch is applied anew when others write in between, as kube-apiserver.
@@ -201,6 +201,8 @@ impl Request {
             write.warnings = incoming.warnings;
             match write.replace(&live, incoming.object).await {
                 Ok(written) => return Ok((StatusCode::OK, written.entry().clone(), write.warnings)),
+                Err(Refusal::Overtaken) if attempt < TURNS_MAX => {}
+                Err(Refusal::Overtaken) => return Err(overtaken()),
                 Err(Refusal::Stale) if !pinned && attempt < TRIES_MAX => {}
                 Err(Refusal::Stale) => break,
                 Err(Refusal::Status(status)) => return Err(status.warned(write.warnings)),

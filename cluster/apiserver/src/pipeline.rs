@@ -181,7 +181,7 @@ async fn begin(
             .map(Begun::Answered);
     };
     let kinds = server.registry.snapshot();
-    if let Some(review) = crate::reviews::Review::find(&target) {
+    if let Some(review) = crate::reviews::Review::find(&kinds, &target) {
         let answer = review.answer(server, &user, &target, trace.info.verb, &parts, body);
         return answer.await.map(Begun::Answered);
     }
@@ -205,6 +205,9 @@ async fn begin(
     if matches!(trace.info.verb, "get" | "list" | "watch") {
         return Ok(Begun::Reading(context, body));
     }
+    if let Some(front) = &server.in_front {
+        front.synced().await?;
+    }
     let body = read_body(body).await?;
     trace.tell(|draft, _| draft.sent(&context.headers, &body));
     Ok(Begun::Changing(context, Body::from(body)))
@@ -218,7 +221,7 @@ async fn who(server: &Inner, parts: &Parts, trace: &mut Trace) -> Result<Arc<Use
     trace.overlooked = trace.overlooked.filter(|_| real.name == group::ANONYMOUS_USER);
     trace.user = Some(real.clone());
     trace.tell(|draft, info| draft.received(&real, info, server.clock.now()));
-    let user = server.access.impersonate(real.clone(), parts)?;
+    let user = server.access.impersonate(real.clone(), parts).await?;
     if !Arc::ptr_eq(&real, &user) {
         trace.impersonator = real.name.clone();
         trace.user = Some(user.clone());

@@ -45,7 +45,7 @@ pub(crate) async fn answer(
         ["healthz" | "livez" | "readyz", rest @ ..] => health(server, segments[0], rest, query),
         ["api" | "apis", ..] => discovery::answer(server, &segments, &parts.headers),
         ["openapi", "v3", rest @ ..] => openapi::answer(server, rest),
-        ["openapi", "v2"] => Ok(openapi::second()),
+        ["openapi", "v2"] => Ok(openapi::second(&parts.headers)),
         ["openid", "v1", "jwks", rest @ ..] => issuer(server, true, rest, parts),
         [".well-known", "openid-configuration", rest @ ..] => issuer(server, false, rest, parts),
         _ => Err(Status::no_such_page()),
@@ -129,6 +129,7 @@ fn paths(server: &Inner) -> Answer {
     ]
     .map(str::to_owned)
     .to_vec();
+    paths.retain(|path| kinds.has_core() || !path.starts_with("/api/") && path != "/api");
     if server.access.issuer.is_some() {
         paths.extend([CONFIGURATION_PATH, KEYS_PATH].map(|path| format!("{path}/")));
     }

@@ -104,7 +104,7 @@ pub(crate) async fn bind(context: &Context, body: Body) -> Result<Answer, Status
                     .warn(said)
                     .warn(write.warnings));
             }
-            Err(Refusal::Stale) => {}
+            Err(Refusal::Stale | Refusal::Overtaken) => {}
             Err(Refusal::Status(status)) => return Err(status),
         }
     }

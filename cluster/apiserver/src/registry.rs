@@ -229,6 +229,8 @@ impl Served {
 pub(crate) struct Kinds {
     /// Group, then plural.
     groups: BTreeMap<String, BTreeMap<String, Arc<Served>>>,
+    /// Whether the server answers no reviews and has no core group: one in front of it does.
+    without_reviews: bool,
     pub(crate) documents: Documents,
 }
 
@@ -251,11 +253,21 @@ impl Kinds {
     pub(crate) fn nowhere(&self, group: &str) -> Status {
         let kinds = self.groups.get(group);
         let built_in = kinds.is_some_and(|kinds| kinds.values().any(|served| served.role != Role::Custom));
-        if built_in || Review::ALL.iter().any(|review| review.group() == group) {
+        if built_in || self.reviews().iter().any(|review| review.group() == group) {
             Status::no_such_resource()
         } else {
             Status::no_such_page()
         }
+    }
+
+    /// Whether there is a core group.
+    pub(crate) fn has_core(&self) -> bool {
+        !self.without_reviews
+    }
+
+    /// The reviews that are answered.
+    pub(crate) fn reviews(&self) -> &'static [Review] {
+        if self.without_reviews { &[] } else { &Review::ALL }
     }
 
     /// The kinds of a group.
@@ -327,6 +339,16 @@ impl Registry {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Leaves reviews to another server.
+    pub(crate) fn without_reviews(&self) {
+        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::new(Kinds {
+            groups: current.clone_groups(),
+            without_reviews: true,
+            documents: Documents::default(),
+        });
+    }
+
     /// Adds or replaces a kind.
     pub(crate) fn put(&self, served: Arc<Served>) {
         self.change(|groups| {
@@ -361,6 +383,7 @@ impl Registry {
         change(&mut groups);
         *current = Arc::new(Kinds {
             groups,
+            without_reviews: current.without_reviews,
             documents: Documents::default(),
         });
     }

@@ -17,6 +17,7 @@ use crate::decode::{decode, encoding, read_body};
 use crate::metadata;
 use crate::path::Target;
 use crate::query::Query;
+use crate::registry::Kinds;
 use crate::server::Inner;
 use crate::status::Status;
 
@@ -44,11 +45,11 @@ impl Review {
         Self::Access,
     ];
 
-    pub(crate) fn find(target: &Target) -> Option<Self> {
+    pub(crate) fn find(kinds: &Kinds, target: &Target) -> Option<Self> {
         let fits = |review: &Self| {
             review.group() == target.group && target.version == "v1" && review.resource() == target.resource
         };
-        Self::ALL.into_iter().find(fits)
+        kinds.reviews().iter().copied().find(fits)
     }
 
     pub(crate) fn group(self) -> &'static str {

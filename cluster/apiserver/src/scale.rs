@@ -115,7 +115,7 @@ async fn apply(context: &Context, paths: &ScalePaths, wanted: &Value) -> Result<
                 let scale = scale_of(context, written.entry(), paths).await?;
                 return Ok(Answer::value(StatusCode::OK, &scale).warn(write.warnings));
             }
-            Err(Refusal::Stale) => {}
+            Err(Refusal::Stale | Refusal::Overtaken) => {}
             Err(Refusal::Status(status)) => return Err(status),
         }
     }
@@ -332,7 +332,7 @@ async fn change(
                 let scale = scale_of(context, written.entry(), paths).await?;
                 return Ok(Answer::value(StatusCode::OK, &scale).warn(write.warnings));
             }
-            Err(Refusal::Stale) => {}
+            Err(Refusal::Stale | Refusal::Overtaken) => {}
             Err(Refusal::Status(status)) => return Err(status),
         }
     }

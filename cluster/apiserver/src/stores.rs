@@ -1,7 +1,8 @@
 //! Where a server keeps objects: a main store, and stores of single resources apart from it. Each numbers its own writes, so
-//! that revisions of two resources are comparable only within one store: each call for a revision names a resource.
+//! that revisions of two resources are comparable only within one store: whoever asks for a revision names a resource. A server
+//! that stands behind another one finds there what it does not serve.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cluster_store::{Changes, Entry, Key, Listing, Object, Page, Range, Revision, Store, StoreError};
@@ -13,6 +14,14 @@ pub(crate) struct Stores {
     main: Arc<dyn Store>,
     /// By [`Key::resource`].
     apart: BTreeMap<String, Arc<dyn Store>>,
+    others: Option<Others>,
+}
+
+/// What a server that stands behind another one does not serve.
+struct Others {
+    /// What it does serve, by [`Key::resource`].
+    served: BTreeSet<String>,
+    store: Arc<dyn Store>,
 }
 
 impl Stores {
@@ -26,12 +35,25 @@ impl Stores {
         Self {
             main: measured(main),
             apart: apart.into_iter().map(|(name, store)| (name, measured(store))).collect(),
+            others: None,
+        }
+    }
+
+    /// The same for a server that serves these resources alone and finds all others in `store`.
+    pub(crate) fn serving(self, served: BTreeSet<String>, store: Arc<dyn Store>) -> Self {
+        Self {
+            others: Some(Others { served, store }),
+            ..self
         }
     }
 
     /// The store of a resource.
     pub(crate) fn of(&self, resource: &str) -> &Arc<dyn Store> {
-        self.apart.get(resource).unwrap_or(&self.main)
+        let elsewhere = self.others.as_ref().filter(|others| !others.served.contains(resource));
+        match elsewhere {
+            Some(others) => &others.store,
+            None => self.apart.get(resource).unwrap_or(&self.main),
+        }
     }
 
     /// The store of every resource that has none of its own.

@@ -13,7 +13,7 @@ use crate::incoming::{self, Incoming, Source};
 use crate::metadata;
 use crate::negotiate::{Expected, Shape, shape};
 use crate::status::Status;
-use crate::write::{Refusal, Write, check_number};
+use crate::write::{Refusal, TURNS_MAX, Write, check_number, overtaken};
 use crate::{patch, path, read};
 
 /// How often an update without resourceVersion is tried again when others write in between.
@@ -73,6 +73,8 @@ async fn put(context: &Context, incoming: Incoming, shape: Shape) -> Result<Answ
                     .await?
                     .warn(write.warnings));
             }
+            Err(Refusal::Overtaken) if attempt < TURNS_MAX => {}
+            Err(Refusal::Overtaken) => return Err(overtaken()),
             Err(Refusal::Stale) if unconditional && attempt < TRIES_MAX => {}
             Err(Refusal::Stale) => break,
             Err(Refusal::Status(status)) => return Err(status.warned(write.warnings)),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cluster_store::{Entry, Key, Object, Revision, StoreError};
 use serde_json::Value;
 
-use crate::context::Context;
+use crate::context::{Context, Turn};
 use crate::keeping::keep_stored;
 use crate::kind::{Call, Operation, Review};
 use crate::metadata;
@@ -18,6 +18,8 @@ use crate::{
     strategies,
 };
 
+/// How often a write is judged again because another process was faster with one that is judged by the same objects.
+pub(crate) const TURNS_MAX: usize = 64;
 /// How often a generated name is drawn anew when it is taken, as kube-apiserver.
 const NAME_DRAWS_MAX: usize = 8;
 
@@ -54,6 +56,8 @@ impl Written {
 pub(crate) enum Refusal {
     /// Somebody else wrote in between; reading again may help.
     Stale,
+    /// Another process wrote in between something that this was judged by; judging again helps.
+    Overtaken,
     Status(Status),
 }
 
@@ -114,14 +118,18 @@ impl<'a> Write<'a> {
                 metadata::of_mut(&mut object)?.insert("name".to_owned(), Value::String(name));
             }
             match self.create_named(object).await {
-                Err(status) if generate && draw < NAME_DRAWS_MAX && status.reason() == "AlreadyExists" => {}
-                outcome => return outcome,
+                Ok(entry) => return Ok(entry),
+                Err(Refusal::Status(status))
+                    if generate && draw < NAME_DRAWS_MAX && status.reason() == "AlreadyExists" => {}
+                Err(Refusal::Status(status)) => return Err(status),
+                Err(Refusal::Overtaken | Refusal::Stale) if draw < TURNS_MAX => {}
+                Err(Refusal::Overtaken | Refusal::Stale) => return Err(overtaken()),
             }
         }
         Err(Status::internal("no free name was found"))
     }
 
-    async fn create_named(&mut self, mut object: Value) -> Result<Entry, Status> {
+    async fn create_named(&mut self, mut object: Value) -> Result<Entry, Refusal> {
         let context = self.context;
         let kind = &context.served.kind;
         let name = metadata::text(&object, "name").to_owned();
@@ -157,7 +165,7 @@ impl<'a> Write<'a> {
         gatekeepers::admit(context, &name, Some(&object), None).await?;
         establish::check_names(context, &object)?;
         self.approve(&call, &object, None).await?;
-        let _turn = context.turn(&call).await;
+        let turn = context.turn(&call).await?;
         let review = Review {
             call,
             object: Some(&object),
@@ -174,10 +182,10 @@ impl<'a> Write<'a> {
         let stored = self.charged(&call, object, None).await?;
         let key = context.key(&name);
         if self.dry_run {
-            return self.create_dry(key, stored).await;
+            return Ok(self.create_dry(key, stored).await?);
         }
-        let entry = context.server.store.create(key, stored).await;
-        let entry = entry.map_err(|error| context.store_status(&name, error))?;
+        let entry = turn.store.create(key, stored).await;
+        let entry = entry.map_err(|error| self.refusal(&name, error))?;
         self.took(&entry).await?;
         Ok(entry)
     }
@@ -234,7 +242,7 @@ impl<'a> Write<'a> {
         nodes::restrict(context, Some(&object), Some(&old))?;
         gatekeepers::admit(context, name, Some(&object), Some(&old)).await?;
         self.approve(&call, &object, Some(&old)).await?;
-        let _turn = context.turn(&call).await;
+        let turn = context.turn(&call).await?;
         let review = Review {
             call,
             object: Some(&object),
@@ -247,7 +255,7 @@ impl<'a> Write<'a> {
         }
         if may_go(context, &object) {
             self.charge(&call, &object, Some(&old)).await?;
-            return self.remove(live, last_state(object, as_sent)?).await;
+            return self.remove(&turn, live, last_state(object, as_sent)?).await;
         }
         let is_read_otherwise = self.drop_applied_nulls(&mut object);
         let stored = self.charged(&call, object, Some(&old)).await?;
@@ -264,13 +272,13 @@ impl<'a> Write<'a> {
                 ..live.clone()
             }));
         }
-        let entry = context.server.store.update(&live.key, live.revision, stored).await;
+        let entry = turn.store.update(&live.key, live.revision, stored).await;
         let entry = entry.map_err(|error| self.refusal(name, error))?;
         self.took(&entry).await?;
         Ok(Written::Stored(entry))
     }
 
-    async fn remove(&self, live: &Entry, last: Object) -> Result<Written, Refusal> {
+    async fn remove(&self, turn: &Turn<'_>, live: &Entry, last: Object) -> Result<Written, Refusal> {
         let last = Entry {
             object: Arc::new(last),
             ..live.clone()
@@ -279,7 +287,7 @@ impl<'a> Write<'a> {
             return Ok(Written::Removed(last));
         }
         let context = self.context;
-        let gone = context.server.store.delete(&live.key, live.revision).await;
+        let gone = turn.store.delete(&live.key, live.revision).await;
         let gone = gone.map_err(|error| self.refusal(&live.key.name, error))?;
         context.server.written(&context.served, &gone, true);
         Ok(Written::Removed(last))
@@ -288,6 +296,7 @@ impl<'a> Write<'a> {
     fn refusal(&self, name: &str, error: StoreError) -> Refusal {
         match error {
             StoreError::Conflict { .. } => Refusal::Stale,
+            StoreError::Overtaken => Refusal::Overtaken,
             error => Refusal::Status(self.context.store_status(name, error)),
         }
     }
@@ -373,6 +382,17 @@ fn last_state(mut object: Value, as_sent: Option<Value>) -> Result<Object, Statu
         None => object,
     };
     Object::from_value(last).map_err(|error| Status::bad_request(error.to_string()))
+}
+
+/// 409 for a write that was judged again and again.
+pub(crate) fn overtaken() -> Status {
+    Status::new(
+        http::StatusCode::CONFLICT,
+        "Conflict",
+        format!(
+            "other servers of this API were faster {TURNS_MAX} times with writes that this one depends on; try it again"
+        ),
+    )
 }
 
 fn has_null(value: &Value) -> bool {

@@ -127,7 +127,7 @@ impl Caller {
         }
         let seconds = u64::try_from(now.as_second()).unwrap_or(0);
         let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-        verify_server(&server.certificates, &self.target.authorities, name, at).map_err(|why| {
+        verify_server(&server.shown().certificates, &self.target.authorities, name, at).map_err(|why| {
             io::Error::new(
                 io::ErrorKind::InvalidData,
                 format!("the certificate of the API server {name} is not accepted: {why}"),

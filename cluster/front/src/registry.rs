@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use base_client::{HttpService, Layers};
@@ -53,8 +53,23 @@ impl fmt::Debug for Front {
 /// A server to be registered.
 pub struct RegisteredServer {
     service: HttpService,
-    config: Arc<ServerConfig>,
-    certificates: Vec<CertificateDer<'static>>,
+    shown: Shown,
+}
+
+/// What a server shows its clients.
+pub(crate) struct Shown {
+    pub(crate) config: Arc<ServerConfig>,
+    pub(crate) certificates: Vec<CertificateDer<'static>>,
+}
+
+impl Shown {
+    fn new(certificates: &str, key: &str) -> Result<Self, CertificateError> {
+        let (config, certificates) = tls::server_config(certificates, key)?;
+        Ok(Self {
+            config: Arc::new(config),
+            certificates,
+        })
+    }
 }
 
 impl RegisteredServer {
@@ -63,12 +78,8 @@ impl RegisteredServer {
     /// # Errors
     /// [`CertificateError`] when they do not parse or do not belong together.
     pub fn new(service: HttpService, certificates: &str, key: &str) -> Result<Self, CertificateError> {
-        let (config, certificates) = tls::server_config(certificates, key)?;
-        Ok(Self {
-            service,
-            config: Arc::new(config),
-            certificates,
-        })
+        let shown = Shown::new(certificates, key)?;
+        Ok(Self { service, shown })
     }
 }
 
@@ -76,13 +87,19 @@ impl RegisteredServer {
 pub(crate) struct Server {
     pub(crate) id: u64,
     pub(crate) service: HttpService,
-    pub(crate) config: Arc<ServerConfig>,
-    pub(crate) certificates: Vec<CertificateDer<'static>>,
+    shown: RwLock<Arc<Shown>>,
     /// Connections finish what they are doing and take nothing new.
     pub(crate) closing: CancellationToken,
     /// Connections break off.
     pub(crate) cut: CancellationToken,
     pub(crate) open: TaskTracker,
+}
+
+impl Server {
+    /// What is shown to clients that connect now.
+    pub(crate) fn shown(&self) -> Arc<Shown> {
+        self.shown.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl Front {
@@ -123,18 +140,14 @@ impl Front {
         names: impl IntoIterator<Item = N>,
         server: RegisteredServer,
     ) -> Result<Registration, NameTaken> {
-        let RegisteredServer {
-            service,
-            config,
-            certificates,
-        } = server;
+        let RegisteredServer { service, shown } = server;
         let names: Vec<String> = names.into_iter().map(|name| name.into().to_ascii_lowercase()).collect();
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        let authority = authority_of(&certificates);
+        let authority = authority_of(&shown.certificates);
         let holder = |name: &String| table.names.get(name).and_then(|servers| servers.last());
         if let Some(taken) = names
             .iter()
-            .find(|name| holder(name).is_some_and(|holder| authority_of(&holder.certificates) != authority))
+            .find(|name| holder(name).is_some_and(|holder| authority_of(&holder.shown().certificates) != authority))
         {
             return Err(NameTaken(taken.clone()));
         }
@@ -144,8 +157,7 @@ impl Front {
         let server = Arc::new(Server {
             id,
             service,
-            config,
-            certificates,
+            shown: RwLock::new(Arc::new(shown)),
             closing,
             cut,
             open: TaskTracker::new(),
@@ -238,6 +250,16 @@ impl Registration {
         self.server.open.close();
         // What is still open after the grace time is cut by the drop of `self`.
         let _ = tokio::time::timeout(grace, self.server.open.wait()).await;
+    }
+
+    /// Shows another certificate from now on, of whatever authority; connections that are open stay as they are.
+    ///
+    /// # Errors
+    /// [`CertificateError`] when certificate and key do not parse or do not belong together. The one before stays.
+    pub fn renew(&self, certificates: &str, key: &str) -> Result<(), CertificateError> {
+        let shown = Arc::new(Shown::new(certificates, key)?);
+        *self.server.shown.write().unwrap_or_else(PoisonError::into_inner) = shown;
+        Ok(())
     }
 
     /// How many connections and in-process calls are open.

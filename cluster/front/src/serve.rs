@@ -172,7 +172,7 @@ impl Front {
         place: Arc<Place>,
     ) {
         let open = server.open.token();
-        let handshake = timeout_at(deadline, start.into_stream(server.config.clone()));
+        let handshake = timeout_at(deadline, start.into_stream(server.shown().config.clone()));
         tokio::select! {
             biased;
             () = server.cut.cancelled() => {}

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cluster_store::{Changes, Entry, Key, Link, Listing, Object, Page, Range, Revision, Store, StoreError};
+use prost::bytes::Bytes;
 use tokio::sync::{OnceCell, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
@@ -24,6 +25,10 @@ use crate::wire::{
     Compare, DeleteRequest, KeyValue, PutRequest, RangeRequest, Request, RequestOp, Response, TARGET_MOD, Target,
     TxnRequest, TxnResponse, asked, number, revision_of,
 };
+
+/// Where it stands whose turn it is among all that decide by other objects. No API serves it.
+const TURNS: &str = "orangery.dev/turns";
+const TURN: &str = "last";
 
 /// How often etcd is asked again how far a watch has come while somebody waits for it: it answers only when it has
 /// nothing else to tell.
@@ -249,24 +254,61 @@ impl Inner {
         })
     }
 
-    /// Does this where the key was last written at `expected` (0: where nothing is), and reads the key where it was not.
-    async fn transact(&self, key: &Key, expected: Revision, write: Request) -> Result<TxnResponse, Failure> {
-        let place = self.layout.key(key);
-        let op = |request| vec![RequestOp { request: Some(request) }];
-        self.client
-            .transact(TxnRequest {
-                compare: vec![Compare {
-                    target: TARGET_MOD,
-                    key: place.clone(),
-                    value: Some(Target::ModRevision(asked(expected.0))),
-                }],
-                success: op(write),
-                failure: op(Request::Range(RangeRequest {
-                    key: place,
-                    ..RangeRequest::default()
-                })),
+    /// Does this where the key was last written at `expected` (0: where nothing is), and reads the key where it was not. In
+    /// a turn, also only where that is nobody else's by now.
+    async fn transact(
+        &self,
+        key: &Key,
+        expected: Revision,
+        write: Request,
+        turn: Option<Revision>,
+    ) -> Result<TxnResponse, Failure> {
+        let unchanged = |place: &Bytes, since: Revision| Compare {
+            target: TARGET_MOD,
+            key: place.clone(),
+            value: Some(Target::ModRevision(asked(since.0))),
+        };
+        let read = |place: Bytes| {
+            Request::Range(RangeRequest {
+                key: place,
+                ..RangeRequest::default()
             })
-            .await
+        };
+        let op = |request| RequestOp { request: Some(request) };
+        let place = self.layout.key(key);
+        let mut transaction = TxnRequest {
+            compare: vec![unchanged(&place, expected)],
+            success: vec![op(write)],
+            failure: vec![op(read(place))],
+        };
+        if let Some(seen) = turn {
+            let place = self.turn_key();
+            transaction.compare.push(unchanged(&place, seen));
+            transaction.failure.push(op(read(place.clone())));
+            transaction.success.push(op(Request::Put(PutRequest {
+                key: place,
+                value: Bytes::from_static(b"{}"),
+                lease: 0,
+            })));
+        }
+        self.client.transact(transaction).await
+    }
+
+    /// Whose turn it is, of all that write here.
+    fn turn_key(&self) -> Bytes {
+        self.layout.key(&Key::new(TURNS, None, TURN))
+    }
+
+    /// When the last turn was taken; 0 for never.
+    async fn last_turn(&self) -> Result<Revision, StoreError> {
+        let request = RangeRequest {
+            key: self.turn_key(),
+            keys_only: true,
+            ..RangeRequest::default()
+        };
+        let answer = self.client.range(request).await.map_err(unavailable)?;
+        let revision = answer.kvs.first().map(|kv| number(kv.mod_revision));
+        Ok(Revision(revision.unwrap_or_default()))
     }
 
     async fn put(
@@ -274,6 +316,7 @@ impl Inner {
         key: Key,
         expected: Revision,
         object: Object,
+        turn: Option<Revision>,
     ) -> Result<Result<Entry, Option<Entry>>, StoreError> {
         let mut told_unknown_lease = false;
         let answer = loop {
@@ -283,7 +326,7 @@ impl Inner {
                 value: object.bytes().clone(),
                 lease,
             };
-            match self.transact(&key, expected, Request::Put(put)).await {
+            match self.transact(&key, expected, Request::Put(put), turn).await {
                 Err(Failure::Refused {
                     code: Code::NotFound, ..
                 }) if lease != 0 && !told_unknown_lease => {
@@ -294,7 +337,7 @@ impl Inner {
             }
         };
         if !answer.succeeded {
-            return Ok(Err(found(&key, answer)?));
+            return Ok(Err(found(&key, answer, turn)?));
         }
         let entry = Entry {
             revision: Revision(revision_of(answer.header.as_ref())),
@@ -303,6 +346,55 @@ impl Inner {
         };
         self.written(&entry).await;
         Ok(Ok(entry))
+    }
+
+    async fn create_in(&self, key: Key, object: Object, turn: Option<Revision>) -> Result<Entry, StoreError> {
+        match self.put(key.clone(), Revision(0), object, turn).await? {
+            Ok(entry) => Ok(entry),
+            Err(Some(current)) => Err(StoreError::Exists { current }),
+            Err(None) => Err(StoreError::Unavailable(format!("etcd contradicts itself over {key}"))),
+        }
+    }
+
+    async fn update_in(
+        &self,
+        key: &Key,
+        expected: Revision,
+        object: Object,
+        turn: Option<Revision>,
+    ) -> Result<Entry, StoreError> {
+        // To etcd, 0 means that nothing is there.
+        if expected == Revision(0) {
+            return Err(Inner::refusal(key, expected, self.get(key).await?));
+        }
+        let put = self.put(key.clone(), expected, object, turn).await?;
+        put.map_err(|current| Inner::refusal(key, expected, current))
+    }
+
+    async fn delete_in(&self, key: &Key, expected: Revision, turn: Option<Revision>) -> Result<Entry, StoreError> {
+        if expected == Revision(0) {
+            return Err(Inner::refusal(key, expected, self.get(key).await?));
+        }
+        let delete = DeleteRequest {
+            key: self.layout.key(key),
+            prev_kv: true,
+        };
+        let answer = self.transact(key, expected, Request::Delete(delete), turn).await;
+        let answer = answer.map_err(|failure| write_failed(key, failure))?;
+        if !answer.succeeded {
+            return Err(Inner::refusal(key, expected, found(key, answer, turn)?));
+        }
+        let revision = Revision(revision_of(answer.header.as_ref()));
+        let last = answer.responses.into_iter().find_map(|op| match op.response {
+            Some(Response::Delete(delete)) => delete.prev_kvs.into_iter().next(),
+            _ => None,
+        });
+        let entry = Entry {
+            revision,
+            ..entry(key.clone(), &last.unwrap_or_else(KeyValue::default))?
+        };
+        self.written(&entry).await;
+        Ok(entry)
     }
 
     /// Waits until memory shows a write that has happened, as far as memory knows the resource.
@@ -322,13 +414,18 @@ impl Inner {
     }
 }
 
-/// What stands at the key of a write that did not happen.
-fn found(key: &Key, answer: TxnResponse) -> Result<Option<Entry>, StoreError> {
-    let kv = answer.responses.into_iter().find_map(|op| match op.response {
+/// What stands at the key of a write that did not happen. Errors: its turn was another's by then.
+fn found(key: &Key, answer: TxnResponse, turn: Option<Revision>) -> Result<Option<Entry>, StoreError> {
+    let mut read = answer.responses.into_iter().map(|op| match op.response {
         Some(Response::Range(range)) => range.kvs.into_iter().next(),
         _ => None,
     });
-    kv.map(|kv| entry(key.clone(), &kv)).transpose()
+    let (at_key, at_turn) = (read.next().flatten(), read.next().flatten());
+    let last = at_turn.map_or(0, |kv| number(kv.mod_revision));
+    if turn.is_some_and(|seen| seen.0 != last) {
+        return Err(StoreError::Overtaken);
+    }
+    at_key.map(|kv| entry(key.clone(), &kv)).transpose()
 }
 
 fn write_failed(key: &Key, failure: Failure) -> StoreError {
@@ -385,46 +482,15 @@ impl Store for Inner {
     }
 
     async fn create(&self, key: Key, object: Object) -> Result<Entry, StoreError> {
-        match self.put(key.clone(), Revision(0), object).await? {
-            Ok(entry) => Ok(entry),
-            Err(Some(current)) => Err(StoreError::Exists { current }),
-            Err(None) => Err(StoreError::Unavailable(format!("etcd contradicts itself over {key}"))),
-        }
+        self.create_in(key, object, None).await
     }
 
     async fn update(&self, key: &Key, expected: Revision, object: Object) -> Result<Entry, StoreError> {
-        // To etcd, 0 means that nothing is there.
-        if expected == Revision(0) {
-            return Err(Inner::refusal(key, expected, self.get(key).await?));
-        }
-        let put = self.put(key.clone(), expected, object).await?;
-        put.map_err(|current| Inner::refusal(key, expected, current))
+        self.update_in(key, expected, object, None).await
     }
 
     async fn delete(&self, key: &Key, expected: Revision) -> Result<Entry, StoreError> {
-        if expected == Revision(0) {
-            return Err(Inner::refusal(key, expected, self.get(key).await?));
-        }
-        let delete = DeleteRequest {
-            key: self.layout.key(key),
-            prev_kv: true,
-        };
-        let answer = self.transact(key, expected, Request::Delete(delete)).await;
-        let answer = answer.map_err(|failure| write_failed(key, failure))?;
-        if !answer.succeeded {
-            return Err(Inner::refusal(key, expected, found(key, answer)?));
-        }
-        let revision = Revision(revision_of(answer.header.as_ref()));
-        let last = answer.responses.into_iter().find_map(|op| match op.response {
-            Some(Response::Delete(delete)) => delete.prev_kvs.into_iter().next(),
-            _ => None,
-        });
-        let entry = Entry {
-            revision,
-            ..entry(key.clone(), &last.unwrap_or_else(KeyValue::default))?
-        };
-        self.written(&entry).await;
-        Ok(entry)
+        self.delete_in(key, expected, None).await
     }
 
     async fn watch(&self, range: &Range, from: Revision) -> Result<Changes, StoreError> {
@@ -481,5 +547,48 @@ impl Store for EtcdStore {
 
     async fn revision(&self) -> Result<Revision, StoreError> {
         self.link.revision().await
+    }
+
+    async fn turn(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
+        let seen = self.inner.last_turn().await?;
+        let inner = self.inner.clone();
+        Ok(Some(Arc::new(InTurn { inner, seen })))
+    }
+}
+
+/// The store for a writer whose turn it is, as long as nobody else has taken one.
+struct InTurn {
+    inner: Arc<Inner>,
+    seen: Revision,
+}
+
+#[async_trait]
+impl Store for InTurn {
+    async fn get(&self, key: &Key) -> Result<Option<Entry>, StoreError> {
+        self.inner.get(key).await
+    }
+
+    async fn list(&self, range: &Range, page: Page) -> Result<Listing, StoreError> {
+        self.inner.list(range, page).await
+    }
+
+    async fn create(&self, key: Key, object: Object) -> Result<Entry, StoreError> {
+        self.inner.create_in(key, object, Some(self.seen)).await
+    }
+
+    async fn update(&self, key: &Key, expected: Revision, object: Object) -> Result<Entry, StoreError> {
+        self.inner.update_in(key, expected, object, Some(self.seen)).await
+    }
+
+    async fn delete(&self, key: &Key, expected: Revision) -> Result<Entry, StoreError> {
+        self.inner.delete_in(key, expected, Some(self.seen)).await
+    }
+
+    async fn watch(&self, range: &Range, from: Revision) -> Result<Changes, StoreError> {
+        self.inner.watch(range, from).await
+    }
+
+    async fn revision(&self) -> Result<Revision, StoreError> {
+        self.inner.revision().await
     }
 }

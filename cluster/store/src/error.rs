@@ -41,6 +41,9 @@ pub enum StoreError {
         /// The newest revision.
         current: Revision,
     },
+    /// Another writer that decides by other objects came first; read those again, decide again and write again.
+    #[error("another writer was faster, and what this one has read may have changed")]
+    Overtaken,
     /// What was to be stored is not an object with sound metadata.
     #[error("malformed object: {0}")]
     Malformed(String),

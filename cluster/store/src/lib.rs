@@ -152,4 +152,14 @@ pub trait Store: Send + Sync + 'static {
 
     /// The revision of the newest write.
     async fn revision(&self) -> Result<Revision, StoreError>;
+
+    /// A view of this store for a writer that decides by other objects than the one it writes: a write through it happens
+    /// only if nobody has written through another view since this call, and is refused with [`StoreError::Overtaken`]
+    /// otherwise. What is read after the call shows all that was written through views before. `None`: no other process
+    /// writes here, and a lock of this process does the same.
+    ///
+    /// Errors: [`StoreError::Unavailable`].
+    async fn turn(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
+        Ok(None)
+    }
 }

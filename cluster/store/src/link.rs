@@ -105,4 +105,9 @@ impl Store for Link {
     async fn revision(&self) -> Result<Revision, StoreError> {
         self.open()?.revision().await
     }
+
+    async fn turn(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
+        let view = self.open()?.turn().await?;
+        Ok(view.map(|store| Arc::new(Self { store, ..self.clone() }) as Arc<dyn Store>))
+    }
 }

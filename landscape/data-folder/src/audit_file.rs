@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
+use api_meta::Fault;
 use base_clock::Clock;
-use cluster_apiserver::AuditSink;
+use cluster_apiserver::{AuditPolicy, AuditSink};
 use jiff::SignedDuration;
 
 /// Events that wait to be written: kube-apiserver's `--audit-log-batch-buffer-size`.
@@ -19,6 +20,58 @@ const WAITING_MAX: usize = 10_000;
 const WAITING_BYTES_MAX: usize = 64 << 20;
 /// How long the end of the process waits for what is still to be written.
 const FLUSH_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What flags say of an audit log, named as kube-apiserver names them.
+#[derive(Clone, Debug)]
+pub struct AuditSettings {
+    /// What is told of which requests. (`--audit-policy-file`)
+    pub policy: PathBuf,
+    /// `--audit-log-path`
+    pub log: PathBuf,
+    /// Size at which a log is set aside, in megabytes. (`--audit-log-maxsize`)
+    pub file_megabytes_max: u32,
+    /// How many are set aside; 0 for all. (`--audit-log-maxbackup`)
+    pub kept_max: usize,
+}
+
+/// An audit log and its policy.
+pub struct Audit {
+    /// What is told of which requests.
+    pub policy: AuditPolicy,
+    /// Where it is told.
+    pub file: AuditFile,
+}
+
+/// Opens the log of these flags.
+///
+/// # Errors
+/// The policy cannot be used, or the log not be written.
+pub fn open(settings: &AuditSettings) -> Result<Audit, Fault> {
+    let AuditSettings {
+        policy,
+        log,
+        file_megabytes_max,
+        kept_max,
+    } = settings;
+    let unusable = |why: &str| {
+        // The rest of a parser's text is a drawing of the place.
+        let why = why.lines().next().unwrap_or_default();
+        Fault::user(format!("the audit policy {} cannot be used: {why}", policy.display()))
+            .hint("name a file with a Policy of audit.k8s.io/v1 with --audit-policy-file")
+    };
+    let text = fs::read_to_string(policy).map_err(|error| unusable(&error.to_string()))?;
+    let read = AuditPolicy::read(&text).map_err(|why| unusable(&why))?;
+    let options = Options {
+        path: log.clone(),
+        file_bytes_max: u64::from(*file_megabytes_max) << 20,
+        kept_max: *kept_max,
+    };
+    let file = AuditFile::open(options, Clock::real()).map_err(|error| {
+        Fault::user(format!("the audit log {} cannot be written: {error}", log.display()))
+            .hint("name a file in a folder that is there with --audit-log-path")
+    })?;
+    Ok(Audit { policy: read, file })
+}
 
 /// Where the log is, and how much of it is kept.
 #[derive(Clone, Debug)]

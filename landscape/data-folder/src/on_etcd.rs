@@ -1,5 +1,5 @@
-//! `orangery apiserver` on an etcd: whether the flags can be used, whether etcd answers, and whether what lies under the
-//! prefix belongs to the keys of this data folder.
+//! An API server on an etcd: whether the flags can be used, whether etcd answers, and whether what lies under the prefix belongs
+//! to the keys of this data folder, or to servers that have none.
 
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,11 @@ use crate::kept::Keys;
 /// Where it is written whose prefix it is. No API serves it.
 const OWNER: &str = "orangery.dev/apiserver";
 const OWNER_NAME: &str = "keys";
+/// Where it is written that a prefix is one of garden API servers.
+const SHARED: &str = "orangery.dev/garden-apiserver";
+const SHARED_NAME: &str = "form";
+/// Raised when an older version could not read any more what is written.
+const SHARED_FORM: u64 = 1;
 
 /// Which etcd, and how; in the order of the flags `--etcd-servers`, `--etcd-prefix`, `--etcd-cafile`, `--etcd-certfile`,
 /// `--etcd-keyfile` and `--leader-elect`, which messages name.
@@ -37,6 +42,25 @@ pub struct EtcdSettings {
 /// # Errors
 /// A flag that cannot be used, an etcd that does not answer, a prefix that another wrote to.
 pub(crate) async fn open(flags: &EtcdSettings, keys: &Keys, path: &Path) -> Result<EtcdStore, Fault> {
+    let (store, first) = reach(flags).await?;
+    own(&store, flags, first, keys, path).await?;
+    Ok(store)
+}
+
+/// The store on the etcd of these flags, for a server without keys that keeps the garden's kinds alone. Any number of these
+/// share a prefix. One of `orangery garden` is taken over: it holds the same kinds in the same form, and what else it holds is
+/// left alone.
+///
+/// # Errors
+/// A flag that cannot be used, an etcd that does not answer, a prefix that another wrote to.
+pub async fn open_shared(flags: &EtcdSettings) -> Result<EtcdStore, Fault> {
+    let (store, first) = reach(flags).await?;
+    share(&store, flags, first).await?;
+    Ok(store)
+}
+
+/// The store, and the first key under its prefix.
+async fn reach(flags: &EtcdSettings) -> Result<(EtcdStore, Option<String>), Fault> {
     let store = EtcdStore::new(&options(flags)?).map_err(|error| {
         let hint = match (&flags.cafile, flags.servers.iter().any(|url| is_secure(url))) {
             (None, true) => "name the PEM file of etcd's authority with --etcd-cafile",
@@ -45,8 +69,7 @@ pub(crate) async fn open(flags: &EtcdSettings, keys: &Keys, path: &Path) -> Resu
         Fault::user(error.to_string()).hint(hint)
     })?;
     let first = store.first_key().await.map_err(|error| unreachable(flags, &error))?;
-    own(&store, flags, first, keys, path).await?;
-    Ok(store)
+    Ok((store, first))
 }
 
 fn is_secure(url: &str) -> bool {
@@ -103,6 +126,37 @@ fn unreachable(flags: &EtcdSettings, error: &StoreError) -> Fault {
         "start etcd, or name where it listens with --etcd-servers"
     };
     Fault::user(format!("--etcd-servers {}: {said}", flags.servers.join(","))).hint(hint)
+}
+
+/// Makes an empty prefix one of garden API servers, and refuses one that is another's or of a later form.
+async fn share(store: &EtcdStore, flags: &EtcdSettings, first: Option<String>) -> Result<(), Fault> {
+    let failed = |error: StoreError| unreachable(flags, &error);
+    let key = Key::new(SHARED, None, SHARED_NAME);
+    let found = match store.get(&key).await.map_err(failed)? {
+        Some(found) => found,
+        None => {
+            let garden = Key::new(OWNER, None, OWNER_NAME);
+            let is_garden = first.is_some() && store.get(&garden).await.map_err(failed)?.is_some();
+            if let Some(first) = first.filter(|_| !is_garden) {
+                return Err(foreign(
+                    flags,
+                    &format!("{first}, which is not of an `orangery garden-apiserver`"),
+                ));
+            }
+            let ours = json!({"metadata": {"name": SHARED_NAME}, "form": SHARED_FORM});
+            let ours = Object::from_value(ours).map_err(|error| Fault::bug(error.to_string()))?;
+            match store.create(key, ours).await {
+                Ok(entry) | Err(StoreError::Exists { current: entry }) => entry,
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    };
+    let form = found.object.value(found.revision)["form"].as_u64().unwrap_or(u64::MAX);
+    if form > SHARED_FORM {
+        let hint = "run the version of `orangery garden-apiserver` that wrote it, or a later one";
+        return Err(foreign(flags, "a garden in a form that this version does not know").hint(hint));
+    }
+    Ok(())
 }
 
 /// Makes an empty prefix the one of these keys, and refuses one that is another's: tokens and certificates of one would

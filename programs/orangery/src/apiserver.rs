@@ -5,12 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use api_meta::Fault;
-use base_clock::Clock;
-use cluster_apiserver::AuditPolicy;
 use cluster_bare::KubeletAccess;
 use cluster_node::ImageCatalogue;
 use cluster_programs::{AtAddress, ImageFile};
-use landscape_data_folder::audit_file::{self, AuditFile};
+use landscape_data_folder::audit_file::{self, Audit};
 use landscape_data_folder::on_etcd::{EtcdSettings, read_pem};
 use landscape_data_folder::server_state::{self, Owner, Place, ServerState};
 use landscape_images::programs;
@@ -67,13 +65,13 @@ pub(crate) async fn run(
             .node(catalogue, state.volumes.clone())
             .node_name(&arguments.node_name);
     }
-    if let Some((policy, file)) = &audit {
-        builder = builder.audit(policy.clone(), Arc::new(file.clone()));
+    if let Some(audit) = &audit {
+        builder = builder.audit(audit.policy.clone(), Arc::new(audit.file.clone()));
     }
     let ended = run_on(builder, &place, &state, stop, console).await;
     state.close().await;
-    if let Some((_, file)) = audit {
-        file.flush();
+    if let Some(audit) = audit {
+        audit.file.flush();
     }
     ended
 }
@@ -99,28 +97,8 @@ async fn catalogue(
 }
 
 /// The audit log and its policy, if flags enable it.
-fn audit(arguments: &cli::Apiserver) -> Result<Option<(AuditPolicy, AuditFile)>, Fault> {
-    let (Some(log), Some(policy)) = (&arguments.audit_log_path, &arguments.audit_policy_file) else {
-        return Ok(None);
-    };
-    let unusable = |why: &str| {
-        // The rest of a parser's text is a drawing of the place.
-        let why = why.lines().next().unwrap_or_default();
-        Fault::user(format!("the audit policy {} cannot be used: {why}", policy.display()))
-            .hint("name a file with a Policy of audit.k8s.io/v1 with --audit-policy-file")
-    };
-    let text = std::fs::read_to_string(policy).map_err(|error| unusable(&error.to_string()))?;
-    let read = AuditPolicy::read(&text).map_err(|why| unusable(&why))?;
-    let options = audit_file::Options {
-        path: log.clone(),
-        file_bytes_max: u64::from(arguments.audit_log_maxsize) << 20,
-        kept_max: arguments.audit_log_maxbackup,
-    };
-    let file = AuditFile::open(options, Clock::real()).map_err(|error| {
-        Fault::user(format!("the audit log {} cannot be written: {error}", log.display()))
-            .hint("name a file in a folder that is there with --audit-log-path")
-    })?;
-    Ok(Some((read, file)))
+fn audit(arguments: &cli::Apiserver) -> Result<Option<Audit>, Fault> {
+    arguments.audit.settings().as_ref().map(audit_file::open).transpose()
 }
 
 /// How kubelets are accessed. Errors: a file that cannot be read.

@@ -39,8 +39,8 @@ pub(crate) async fn run(
         etcd,
         ..
     } = arguments;
-    let plugins = arguments.plugins()?;
-    for sentence in arguments.ineffective_plugins() {
+    let plugins = arguments.admission.plugins()?;
+    for sentence in arguments.admission.ineffective_plugins() {
         tracing::warn!("{sentence}");
     }
     let claimed = server_state::claim(Owner::Garden, "garden", data_dir, *port).await?;

@@ -10,6 +10,7 @@ mod chart;
 mod container_logs;
 mod envtest_assets;
 mod garden;
+mod garden_apiserver;
 mod provider_local;
 mod serve;
 mod shell;
@@ -66,6 +67,7 @@ async fn run() -> ExitCode {
         Command::Up(arguments) => up::run(&arguments, interrupted(), &console).await,
         Command::Apiserver(arguments) => apiserver::run(&arguments, interrupted(), &console).await,
         Command::Garden(arguments) => garden::run(&arguments, interrupted(), &console).await,
+        Command::GardenApiserver(arguments) => garden_apiserver::run(&arguments, interrupted(), &console).await,
         Command::Kubeconfig(arguments) => kubeconfig::text(&arguments).await.map(|text| print!("{text}")),
         Command::ProviderLocal(arguments) => provider_local::run(&arguments, interrupted()).await,
         Command::Why(arguments) => {

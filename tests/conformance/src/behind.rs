@@ -32,6 +32,7 @@ impl Behind {
         let front_proxies = FrontProxies {
             authorities: front_authority.to_owned(),
             allowed_names: vec![FRONT_PROXY.to_owned()],
+            ..FrontProxies::default()
         };
         let server = ApiServer::builder("behind")
             .shared_store(Arc::new(MemoryStore::new()))

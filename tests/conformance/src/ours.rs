@@ -87,6 +87,7 @@ impl Ours {
         let front_proxies = FrontProxies {
             authorities: pki.front_authority.certificate_pem(),
             allowed_names: vec![FRONT_PROXY.to_owned()],
+            ..FrontProxies::default()
         };
         let key = pki.front_proxy.key_pem().expose_bytes();
         let builder = ApiServer::builder("conformance")

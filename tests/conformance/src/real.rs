@@ -33,6 +33,8 @@ const LOOK_PAUSE: Duration = Duration::from_millis(50);
 /// Somebody else may take a port between the moment it is found free and the moment it is used.
 const STARTS_MAX: usize = 3;
 
+const KUBE_APISERVER: &str = "kube-apiserver";
+
 const AUDIT_POLICY: &str = "audit-policy.yaml";
 const AUDIT_LOG: &str = "audit.log";
 
@@ -68,6 +70,8 @@ pub struct Real {
     pub endpoint: Endpoint,
     pub(crate) pki: Pki,
     port: u16,
+    /// What kube-apiserver was started with.
+    kube_apiserver: Vec<String>,
     /// Clients before servers, the store last: fields are dropped in this order.
     programs: Vec<Program>,
     folder: TempDir,
@@ -98,6 +102,22 @@ impl Real {
         programs
             .map(|program| Ok((program.name(), program.process()?)))
             .collect()
+    }
+
+    /// Ends kube-apiserver at once, as `kill -9` does; its etcd goes on.
+    pub fn kill_kube_apiserver(&mut self) {
+        self.programs.retain(|program| program.name() != KUBE_APISERVER);
+    }
+
+    /// Starts kube-apiserver again where it was, and waits until it is ready.
+    ///
+    /// # Errors
+    /// As [`Real::start`].
+    pub async fn start_kube_apiserver(&mut self) -> Outcome {
+        let program = folder_of_programs()?.join(KUBE_APISERVER);
+        let started = Program::start_beside(KUBE_APISERVER, &program, self.folder.path(), &self.kube_apiserver)?;
+        self.programs.insert(0, started);
+        ready(&mut self.programs, &self.endpoint).await
     }
 
     /// What its audit log says so far.
@@ -136,9 +156,12 @@ impl Real {
         let mut running = vec![start("etcd", &etcd(&files, options, etcd_port, free_port()?))?];
         listening(&mut running, etcd_port).await?;
         let port = free_port()?;
+        let arguments = kube_apiserver(&files, options, etcd_port, port);
+        // It may be started again: its folder goes with etcd.
+        let program = programs.join(KUBE_APISERVER);
         running.insert(
             0,
-            start("kube-apiserver", &kube_apiserver(&files, options, etcd_port, port))?,
+            Program::start_beside(KUBE_APISERVER, &program, folder.path(), &arguments)?,
         );
         let mut endpoint = Endpoint::new("real", pki.admin_kubeconfig(port)?)?;
         endpoint.front_authority = pki.front_authority.certificate_pem();
@@ -149,8 +172,8 @@ impl Real {
         ] {
             if wanted {
                 let port = free_port()?;
-                let arguments = client(&files, &pki, name, endpoint.address.port(), port)?;
-                running.insert(0, start(name, &arguments)?);
+                let flags = client(&files, &pki, name, endpoint.address.port(), port)?;
+                running.insert(0, start(name, &flags)?);
                 listening(&mut running, port).await?;
             }
         }
@@ -158,6 +181,7 @@ impl Real {
             endpoint,
             pki,
             port,
+            kube_apiserver: arguments,
             programs: running,
             folder,
         })

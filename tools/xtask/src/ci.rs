@@ -18,10 +18,27 @@ pub(crate) fn run() -> Outcome {
     // They need the program `orangery`, which is built by now; by its name in the workspace, so that nothing is built twice.
     let (tally, exec) = run_tests(tally, &["--workspace", "--test", suite::EXEC]);
     let (tally, extension) = extension_in_go(tally);
+    let (tally, production) = production(tally);
     let (mut tally, doc_tests) = run_tests(tally, &["--workspace", "--no-fail-fast", "--doc"]);
     let compared = suite::compare(|line| tally.read(line));
     println!("\n{} passed, {} failed", tally.passed, tally.failed);
-    tests.and(exec).and(extension).and(doc_tests).and(compared)
+    tests
+        .and(exec)
+        .and(extension)
+        .and(production)
+        .and(doc_tests)
+        .and(compared)
+}
+
+/// The production form beside real Kubernetes.
+fn production(tally: Tally) -> (Tally, Outcome) {
+    match suite::prepare_production() {
+        Ok(()) => run_tests(
+            tally,
+            &["--workspace", "--test", suite::PRODUCTION, "--", "--test-threads", "2"],
+        ),
+        failed => (tally, failed),
+    }
 }
 
 /// The example extension in Go beside `orangery up`.

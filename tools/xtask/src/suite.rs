@@ -46,6 +46,8 @@ const KUBECTL_VARIABLE: &str = "ORANGERY_KUBECTL";
 const OPERATOR: &str = "operator-python";
 /// The tests of kubectl exec and port-forward with programs.
 pub(crate) const EXEC: &str = "exec";
+/// The tests of the production form.
+pub(crate) const PRODUCTION: &str = "production";
 /// The tests of the example extensions.
 pub(crate) const EXTENSIONS: &str = "example-extensions";
 
@@ -85,6 +87,8 @@ enum Suite {
     Helm,
     /// Charts that people use, with their own values and with each switch turned: what Helm renders and what we do
     Charts,
+    /// Our programs as processes beside real etcd and kube-apiserver, with the rights of their manifests and no more
+    Production,
     /// Charts that real Helm pushes to a real registry with TLS and passwords, pulled, damaged, cut off; what
     /// `orangery chart render` makes of them beside `helm template`; and how gardenlet installs them
     Registry,
@@ -105,6 +109,7 @@ pub(crate) fn run(test: &Test) -> Outcome {
             &["tests-helm", "--", "--real"],
         ),
         Suite::Registry => registry(test),
+        Suite::Production => production(test),
     }
 }
 
@@ -247,6 +252,30 @@ fn on_kubernetes(test: &Test, tests: &[&str]) -> Outcome {
     command.args(tests.iter().flat_map(|name| ["--test", name]));
     command.args(&test.filter);
     call(&mut command)
+}
+
+fn production(test: &Test) -> Outcome {
+    refuse_all(test)?;
+    prepare_production()?;
+    call(cargo().args(["build", "--package", "programs-orangery"]))?;
+    let mut command = cargo();
+    command.args([
+        "test",
+        "--quiet",
+        "--package",
+        "tests-production",
+        "--test",
+        PRODUCTION,
+        "--",
+    ]);
+    // Each starts a Kubernetes of its own: not more of them at once than a small machine bears.
+    command.args(["--test-threads", "2"]);
+    call(command.args(&test.filter))
+}
+
+/// The real parts that the tests of the production form need.
+pub(crate) fn prepare_production() -> Outcome {
+    real::prepare(&[real::Part::Kubectl, real::Part::Kubernetes])
 }
 
 fn refuse_all(test: &Test) -> Outcome {

@@ -1,14 +1,18 @@
 //! A request as admission sees it. It never changes an object.
 
 use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cluster_access::{Attributes, Decision, ResourceTarget};
+use cluster_schema::cel::{Authorize, Check};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
+use crate::access;
 use crate::context::Context;
 use crate::conversion;
 use crate::metadata;
+use crate::query::Query;
 use crate::registry::Role;
 use crate::status::Status;
 
@@ -53,6 +57,44 @@ pub(super) struct Asked<'a> {
     pub(super) name: String,
     pub(super) dry_run: bool,
     pub(super) options: Value,
+    answers: Arc<Answers>,
+}
+
+/// What expressions have asked about access, where another server answers: an expression cannot wait, so that what is not
+/// known yet is noted, asked for, and the expression run again.
+#[derive(Default)]
+struct Answers(Mutex<Vec<(Check, Option<Answer>)>>);
+
+/// Whether it is allowed, and why.
+type Answer = (bool, String);
+
+/// Questions of one request that are asked of another server; more are no policy, but an attack.
+const QUESTIONS_MAX: usize = 64;
+
+impl Answers {
+    /// The answer to a question. None: it is not known, and noted.
+    fn find(&self, check: &Check) -> Option<Answer> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, answer)) = all.iter().find(|(asked, _)| asked == check) {
+            return answer.clone();
+        }
+        all.push((check.clone(), None));
+        None
+    }
+
+    fn open(&self) -> Vec<Check> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = all.iter().filter(|(_, answer)| answer.is_none());
+        open.map(|(check, _)| check.clone()).collect()
+    }
+
+    fn put(&self, check: &Check, answer: Answer) -> usize {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (_, known) in all.iter_mut().filter(|(asked, _)| asked == check) {
+            *known = Some(answer.clone());
+        }
+        all.len()
+    }
 }
 
 impl<'a> Asked<'a> {
@@ -64,7 +106,24 @@ impl<'a> Asked<'a> {
             name: name.to_owned(),
             dry_run,
             options,
+            answers: Arc::default(),
         }
+    }
+
+    /// Asks for what expressions wanted to know about access and nobody has answered yet. True: something was asked, and the
+    /// expressions have to be run again. Errors: nobody answers.
+    pub(super) async fn settle(&self) -> Result<bool, Status> {
+        let open = self.answers.open();
+        for check in &open {
+            let attributes = attributes_of(check, &self.context.user);
+            let decision = access::decide(&self.context.server, &attributes, &Query::default()).await?;
+            if self.answers.put(check, answer_of(decision)) > QUESTIONS_MAX {
+                return Err(Status::internal(format!(
+                    "expressions of admission ask more than {QUESTIONS_MAX} times what is allowed"
+                )));
+            }
+        }
+        Ok(!open.is_empty())
     }
 
     /// A create or an update, with its options.
@@ -224,52 +283,69 @@ impl<'a> Asked<'a> {
 
 /// Answers of the server's own rules of access.
 struct Rules {
-    server: std::sync::Arc<crate::server::Inner>,
-    user: std::sync::Arc<crate::User>,
+    server: Arc<crate::server::Inner>,
+    user: Arc<crate::User>,
 }
 
-impl cluster_schema::cel::Authorize for Rules {
-    fn decide(&self, check: &cluster_schema::cel::Check) -> (bool, String) {
-        let user = match &check.service_account {
-            None => self.user.clone(),
-            Some((namespace, name)) => std::sync::Arc::new(crate::User::service_account(namespace, name)),
-        };
-        let attributes = match &check.path {
-            Some(path) => Attributes::path(&user, &check.verb, path),
-            None => Attributes::resource(
-                &user,
-                &check.verb,
-                ResourceTarget {
-                    group: check.group.clone(),
-                    version: "*".to_owned(),
-                    resource: check.resource.clone(),
-                    subresource: check.subresource.clone(),
-                    namespace: check.namespace.clone(),
-                    name: check.name.clone(),
-                },
-            ),
-        };
-        match self.server.access.authorize(&attributes) {
-            Decision::Deny(why) => (false, why),
-            Decision::Allow(why) => (true, why),
-        }
+impl Authorize for Rules {
+    fn decide(&self, check: &Check) -> Answer {
+        answer_of(self.server.access.authorize(&attributes_of(check, &self.user)))
+    }
+}
+
+/// Answers of another server, as far as they are known: a no for the time being.
+impl Authorize for Answers {
+    fn decide(&self, check: &Check) -> Answer {
+        self.find(check).unwrap_or_default()
+    }
+}
+
+fn answer_of(decision: Decision) -> Answer {
+    match decision {
+        Decision::Deny(why) => (false, why),
+        Decision::Allow(why) => (true, why),
+    }
+}
+
+fn attributes_of(check: &Check, user: &Arc<crate::User>) -> Attributes {
+    let user = match &check.service_account {
+        None => user.clone(),
+        Some((namespace, name)) => Arc::new(crate::User::service_account(namespace, name)),
+    };
+    match &check.path {
+        Some(path) => Attributes::path(&user, &check.verb, path),
+        None => Attributes::resource(
+            &user,
+            &check.verb,
+            ResourceTarget {
+                group: check.group.clone(),
+                version: "*".to_owned(),
+                resource: check.resource.clone(),
+                subresource: check.subresource.clone(),
+                namespace: check.namespace.clone(),
+                name: check.name.clone(),
+            },
+        ),
     }
 }
 
 /// The names by which expressions ask who may do what.
 pub(super) fn authorize(asked: &Asked<'_>, names: &mut cluster_schema::cel::Names) {
     let context = asked.context;
-    let rules = Rules {
-        server: context.server.clone(),
-        user: context.user.clone(),
+    let rules: Arc<dyn Authorize> = match context.server.access.is_delegated() {
+        true => asked.answers.clone(),
+        false => Arc::new(Rules {
+            server: context.server.clone(),
+            user: context.user.clone(),
+        }),
     };
-    let resource = cluster_schema::cel::Check {
+    let resource = Check {
         group: asked.group().to_owned(),
         resource: asked.resource().to_owned(),
         subresource: asked.subresource().to_owned(),
         namespace: asked.namespace().to_owned(),
         name: asked.name.clone(),
-        ..cluster_schema::cel::Check::default()
+        ..Check::default()
     };
-    names.set_authorizer(std::sync::Arc::new(rules), resource);
+    names.set_authorizer(rules, resource);
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cluster_schema::cel::{Answer, CONDITIONS_COST_MAX, Names, POLICY_COST_MAX, Scope};
-use cluster_store::{Key, Page, Range};
+use cluster_store::{Entry, Key, Page, Range, StoreError};
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -17,8 +17,10 @@ use super::rules::{Matching, NamespaceLabels, namespace_labels};
 use super::webhook::{Held, Why, holds, names, run};
 use crate::context::{Context, store_status};
 use crate::conversion;
+use crate::in_front::Place;
 use crate::registry::Served;
 use crate::render;
+use crate::server::Inner;
 use crate::status::{Cause, Status};
 
 /// Longest message that an expression may make, in bytes.
@@ -85,13 +87,27 @@ pub(super) async fn ask(
     objects: Objects<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<(), Status> {
+    let mut findings = find(hooks, asked, objects).await?;
+    while asked.settle().await? {
+        findings = find(hooks, asked, objects).await?;
+    }
+    warnings.append(&mut findings.warnings);
+    for (key, value) in findings.annotations {
+        asked.context.annotate(key, value);
+    }
+    findings
+        .denied
+        .map_or(Ok(()), |denied| Err(status(asked, objects, denied)))
+}
+
+async fn find(hooks: &Hooks, asked: &Asked<'_>, objects: Objects<'_>) -> Result<Findings, Status> {
     let mut findings = Findings::default();
     let mut labels = None;
     for (policy, bindings) in &hooks.policies {
         let Some(version) = concerns(&policy.matching, asked, objects, &mut labels).await? else {
             continue;
         };
-        let params = match find_params(asked.context, policy) {
+        let params = match find_params(asked.context, policy).await {
             Ok(params) => params,
             Err(why) => {
                 findings.broken(policy, None, &why);
@@ -134,13 +150,7 @@ pub(super) async fn ask(
                 .push((format!("{}/{key}", policy.name), values.join(", ")));
         }
     }
-    warnings.append(&mut findings.warnings);
-    for (key, value) in findings.annotations {
-        asked.context.annotate(key, value);
-    }
-    findings
-        .denied
-        .map_or(Ok(()), |denied| Err(status(asked, objects, denied)))
+    Ok(findings)
 }
 
 async fn concerns<'a>(
@@ -160,10 +170,24 @@ async fn concerns<'a>(
     Ok(selected.then_some(version))
 }
 
-/// The kind of a policy's parameters, and the version they are wanted in.
-type Params = Option<(Arc<Served>, String)>;
+/// The kind of a policy's parameters.
+enum ParamKind {
+    /// One of this server's, and the version that is wanted.
+    Served(Arc<Served>, String),
+    /// One of the server in front.
+    InFront(Place),
+}
 
-fn find_params(context: &Context, policy: &Policy) -> Result<Params, String> {
+impl ParamKind {
+    fn is_namespaced(&self) -> bool {
+        match self {
+            Self::Served(served, _) => served.info().namespaced,
+            Self::InFront(place) => place.namespaced,
+        }
+    }
+}
+
+async fn find_params(context: &Context, policy: &Policy) -> Result<Option<ParamKind>, String> {
     let Some((api_version, kind)) = &policy.param_kind else {
         return Ok(None);
     };
@@ -172,9 +196,14 @@ fn find_params(context: &Context, policy: &Policy) -> Result<Params, String> {
     let found = kinds
         .of_group(group)
         .find(|served| served.info().kind == *kind && served.version(version).is_some());
-    match found {
-        Some(served) => Ok(Some((served.clone(), version.to_owned()))),
-        None => {
+    let in_front = match (&found, &context.server.in_front) {
+        (None, Some(front)) => front.place_of_kind(group, version, kind).await?,
+        _ => None,
+    };
+    match (found, in_front) {
+        (Some(served), _) => Ok(Some(ParamKind::Served(served.clone(), version.to_owned()))),
+        (None, Some(place)) => Ok(Some(ParamKind::InFront(place))),
+        (None, None) => {
             let slash = if group.is_empty() { "/" } else { "" };
             Err(format!(
                 "failed to find resource referenced by paramKind: '{slash}{api_version}, Kind={kind}'"
@@ -192,13 +221,13 @@ enum Missing {
 /// The parameters of a binding; one that is none where the policy needs none.
 async fn collect(
     asked: &Asked<'_>,
-    params: Option<&(Arc<Served>, String)>,
+    params: Option<&ParamKind>,
     wanted: Option<&ParamRef>,
 ) -> Result<Vec<Option<Value>>, Missing> {
-    let (Some((served, version)), Some(wanted)) = (params, wanted) else {
+    let (Some(kind), Some(wanted)) = (params, wanted) else {
         return Ok(vec![None]);
     };
-    let namespace = match (served.info().namespaced, wanted.namespace.as_str()) {
+    let namespace = match (kind.is_namespaced(), wanted.namespace.as_str()) {
         (true, "") if asked.namespace().is_empty() => {
             let why = "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources";
             return Err(Missing::Why(why.to_owned()));
@@ -211,26 +240,16 @@ async fn collect(
             return Err(Missing::Why(why.to_owned()));
         }
     };
-    let store = &asked.context.server.store;
-    let refused = |error| Missing::Store(store_status(error));
-    let entries = if wanted.name.is_empty() {
-        let range = match namespace {
-            Some(namespace) => Range::namespaced(served.store_name.clone(), namespace),
-            None => Range::all(served.store_name.clone()),
-        };
-        let mut entries = store.list(&range, Page::default()).await.map_err(refused)?.entries;
-        if let Some(selector) = &wanted.selector {
-            entries.retain(|entry| selector.matches(&entry.object.meta().labels));
-        }
-        entries
-    } else {
-        let key = Key::new(served.store_name.clone(), namespace, wanted.name.as_str());
-        store.get(&key).await.map_err(refused)?.into_iter().collect()
-    };
+    let entries = entries(&asked.context.server, kind, namespace, wanted).await;
+    let entries = entries.map_err(|error| Missing::Store(store_status(error)))?;
     if entries.is_empty() && wanted.needed {
         let why = "no params found for policy binding with `Deny` parameterNotFoundAction";
         return Err(Missing::Why(why.to_owned()));
     }
+    let ParamKind::Served(served, version) = kind else {
+        let value = |entry: &Entry| Some(entry.object.value(entry.revision));
+        return Ok(entries.iter().map(value).collect());
+    };
     let server = &asked.context.server;
     let entries = conversion::listed(server, served, version, entries).await;
     let entries = entries.map_err(Missing::Store)?;
@@ -238,6 +257,39 @@ async fn collect(
         .iter()
         .map(|entry| render::value(served, version, entry).map(Some));
     values.collect::<Result<_, _>>().map_err(Missing::Store)
+}
+
+/// The objects that a binding names or selects as parameters.
+async fn entries(
+    server: &Inner,
+    kind: &ParamKind,
+    namespace: Option<&str>,
+    wanted: &ParamRef,
+) -> Result<Vec<Entry>, StoreError> {
+    let name = wanted.name.as_str();
+    let mut entries = match (kind, &server.in_front) {
+        (ParamKind::Served(served, _), _) if name.is_empty() => {
+            let range = match namespace {
+                Some(namespace) => Range::namespaced(served.store_name.clone(), namespace),
+                None => Range::all(served.store_name.clone()),
+            };
+            server.store.list(&range, Page::default()).await?.entries
+        }
+        (ParamKind::Served(served, _), _) => {
+            let key = Key::new(served.store_name.clone(), namespace, name);
+            server.store.get(&key).await?.into_iter().collect()
+        }
+        (ParamKind::InFront(place), Some(front)) if name.is_empty() => front.objects(place, namespace).await?.entries,
+        (ParamKind::InFront(place), Some(front)) => {
+            let found = front.object(place, namespace, name).await?;
+            found.into_iter().collect()
+        }
+        (ParamKind::InFront(_), None) => Vec::new(),
+    };
+    if let Some(selector) = wanted.selector.as_ref().filter(|_| name.is_empty()) {
+        entries.retain(|entry| selector.matches(&entry.object.meta().labels));
+    }
+    Ok(entries)
 }
 
 /// The namespace of the request as expressions see it; none for what is in no namespace.

@@ -98,9 +98,15 @@ impl Webhook {
         let (object, old) = objects;
         let object = asked.some_in_version(object, version).await?;
         let old = asked.some_in_version(old, version).await?;
-        let names = names(asked, version, object.as_deref(), old.as_deref());
-        let mut scope = names.scope(CONDITIONS_COST_MAX);
-        match holds(&self.conditions, &mut scope) {
+        let held = || {
+            let names = names(asked, version, object.as_deref(), old.as_deref());
+            holds(&self.conditions, &mut names.scope(CONDITIONS_COST_MAX))
+        };
+        let mut outcome = held();
+        while asked.settle().await? {
+            outcome = held();
+        }
+        match outcome {
             Held::Yes => Ok(true),
             Held::No => Ok(false),
             Held::Failed(_) if self.ignores_failures => Ok(false),

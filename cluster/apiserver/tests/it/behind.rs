@@ -35,6 +35,7 @@ async fn headers_count_with_the_certificate_of_a_front_proxy_alone() {
     let front = FrontProxies {
         authorities: others.authority.certificate_pem(),
         allowed_names: vec!["proxy".to_owned()],
+        ..FrontProxies::default()
     };
     let server = start_with(|builder| builder.front_proxies(front)).await;
     let (code, user) = who(&others.client(&server, "proxy")).await;
@@ -117,6 +118,7 @@ async fn servers_behind_find_out_whom_to_trust() {
     let front = FrontProxies {
         authorities: Others::new(&clock).authority.certificate_pem(),
         allowed_names: vec!["proxy".to_owned()],
+        ..FrontProxies::default()
     };
     let server = start_with(|builder| builder.front_proxies(front.clone())).await;
     let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";

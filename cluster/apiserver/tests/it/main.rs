@@ -19,6 +19,7 @@ mod forms;
 mod gatekeepers;
 mod hook;
 mod hostile;
+mod in_front;
 mod nodes;
 mod ownership;
 mod parts;

@@ -60,10 +60,19 @@ impl Server {
     }
 
     pub(crate) fn user(&self, name: &str, groups: &[&str]) -> Client {
+        self.api.client_for(self.certificates(name, groups))
+    }
+
+    /// A user's certificate.
+    pub(crate) fn certificates(&self, name: &str, groups: &[&str]) -> PeerCertificates {
         let spec = CertificateSpec::client(name, groups, Duration::from_secs(86_400));
         let issued = self.authority.issue(&spec, &self.clock, &self.entropy).unwrap();
-        self.api
-            .client_for(PeerCertificates::new(vec![issued.certificate.der().to_vec().into()]))
+        PeerCertificates::new(vec![issued.certificate.der().to_vec().into()])
+    }
+
+    /// Who signs them, in PEM.
+    pub(crate) fn authority(&self) -> String {
+        self.authority.certificate_pem()
     }
 }
 

@@ -367,3 +367,42 @@ async fn nobody_listens_to_what_is_not_tls_and_an_unknown_name_is_reset() {
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}");
     landscape.stop.cancel();
 }
+
+#[tokio::test]
+async fn renewed_certificate_is_shown_to_those_who_connect_from_then_on() {
+    let landscape = Landscape::new().await;
+    let registration = landscape
+        .front
+        .register(["garden.internal"], landscape.server("garden.internal"))
+        .unwrap();
+    let by_nobody = |authority: &Authority| {
+        kubeconfig(&KubeconfigSpec {
+            name: "t".into(),
+            server: format!("https://127.0.0.1:{}", landscape.port),
+            tls_server_name: Some("garden.internal".into()),
+            authorities: authority.certificate_pem(),
+            credential: Credential::Anonymous,
+            namespace: None,
+        })
+    };
+    let other = Authority::generate("other", &landscape.clock, &landscape.entropy).unwrap();
+    let spec = CertificateSpec::server("g", vec!["garden.internal".to_owned()], vec![], DAY);
+    let issued = other.issue(&spec, &landscape.clock, &landscape.entropy).unwrap();
+    let (certificate, key) = (issued.certificate_pem(), issued.key_pem());
+    assert!(registration.renew(&certificate, "no key").is_err());
+    for (way, connector) in landscape.ways() {
+        ask(&connector, &by_nobody(&landscape.authority))
+            .await
+            .unwrap_or_else(|why| panic!("{way}: {why}"));
+    }
+    registration.renew(&certificate, key.expose()).unwrap();
+    for (way, connector) in landscape.ways() {
+        ask(&connector, &by_nobody(&other))
+            .await
+            .unwrap_or_else(|why| panic!("{way}: {why}"));
+        assert!(
+            ask(&connector, &by_nobody(&landscape.authority)).await.is_err(),
+            "{way}"
+        );
+    }
+}

@@ -1,0 +1,9 @@
+//! The production form on real Kubernetes. Run by `cargo xtask test production`, which prepares the real parts and builds the
+//! program.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
+
+mod admission;
+mod faults;
+mod garden;
+mod refused;
+mod replicas;
