@@ -2,6 +2,7 @@
 
 mod chart;
 mod garden;
+mod processes;
 mod seeds;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use landscape_local::SEED_FIRST;
 
 pub use chart::{Chart, ChartLint, ChartRegistration, ChartRender, ChartSetting, Pull};
 pub use garden::{GARDEN_DATA_DIR, Garden, GardenController, Switch};
+pub use processes::{Gardenlet, NODE_DATA_DIR, Node, OfGarden, ResourceManager};
 pub use seeds::SeedLabels;
 
 /// Where `up` keeps state and kubeconfigs when the user names no folder, below the working directory.
@@ -93,6 +95,16 @@ pub enum Command {
     Kubeconfig(Kubeconfig),
     /// Run the local provider as a process of its own
     ProviderLocal(ProviderLocal),
+    /// Run the garden's controllers as a process of its own
+    ControllerManager(OfGarden),
+    /// Run the scheduler as a process of its own
+    Scheduler(OfGarden),
+    /// Run a gardenlet as a process of its own
+    Gardenlet(Gardenlet),
+    /// Run gardener-resource-manager as a process of its own
+    ResourceManager(ResourceManager),
+    /// Join a cluster as a node whose pods run in this process
+    Node(Box<Node>),
     /// Say what blocks a Shoot or a ControllerInstallation, who is to act, and one thing to do
     Why(Why),
     /// Render Helm charts
