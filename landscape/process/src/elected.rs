@@ -1,8 +1,8 @@
 //! A process around its work: health, metrics, leader election, and the end. A lost Lease ends the process at once: what the
 //! work has started may still write, and another replica works by then.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use api_config::Process;
@@ -42,6 +42,8 @@ pub(crate) struct Elected {
 struct State {
     leads: AtomicBool,
     ready: AtomicBool,
+    /// Why the work failed last, until it is started again.
+    failed: Mutex<Option<String>>,
 }
 
 impl Elected {
@@ -209,6 +211,7 @@ impl Elected {
                 Err(fault) => fault,
             };
             failures += 1;
+            self.state.failed(Some(fault.chain()));
             let (least, most) = RESTART_AFTER;
             let pause = Backoff::default().delay(fault.class, failures).clamp(least, most);
             let (class, hint) = (fault.class, &fault.hint);
@@ -216,15 +219,26 @@ impl Elected {
             if stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
                 return Ok(());
             }
+            self.state.failed(None);
         }
     }
 }
 
 impl State {
+    fn failed(&self, why: Option<String>) {
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
     /// A replica that waits for the Lease is ready: its forerunner may hold it until then. One that leads is once it has listed
     /// what it works with; what is asked for later does not count.
     fn ready(&self, calls: &Calls) -> Result<(), String> {
-        if !self.leads.load(Ordering::Relaxed) || self.ready.load(Ordering::Relaxed) {
+        if !self.leads.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if let Some(why) = &*self.failed.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Err(format!("cannot work yet: {why}"));
+        }
+        if self.ready.load(Ordering::Relaxed) {
             return Ok(());
         }
         match calls.missing() {
@@ -259,8 +273,6 @@ fn resident_bytes() -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use api_config::{SchedulerConfiguration, read};
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::api::{DeleteParams, ListParams};
@@ -402,6 +414,11 @@ mod tests {
         };
         let running = tokio::spawn(elected(ports).run(server.admin(), stop.cancelled_owned(), work));
         until(ports[0], "/healthz", "HTTP/1.1 200").await;
+        assert!(
+            until(ports[0], "/readyz", "HTTP/1.1 500")
+                .await
+                .contains("cannot work yet: not yet")
+        );
         let idle = |_| async { Ok(()) };
         let fault = elected(ports)
             .run(server.admin(), std::future::pending(), idle)

@@ -65,22 +65,22 @@ pub async fn run(
 ) -> Result<ExitCode, Fault> {
     let ended = match program {
         Program::ControllerManager => {
-            let read = configuration::read(configuration)?;
+            let read = configuration::read::<api_config::ControllerManagerConfiguration>(configuration)?;
             let elected = begin(program, &read, &read.configuration.process, configuration)?;
             Box::pin(controller_manager::run(elected, read.configuration, kubeconfigs, stop)).await
         }
         Program::Scheduler => {
-            let read = configuration::read(configuration)?;
+            let read = configuration::read::<api_config::SchedulerConfiguration>(configuration)?;
             let elected = begin(program, &read, &read.configuration.process, configuration)?;
             Box::pin(scheduler::run(elected, read.configuration, kubeconfigs, stop)).await
         }
         Program::Gardenlet => {
-            let read = configuration::read(configuration)?;
+            let read = configuration::read::<api_config::GardenletConfiguration>(configuration)?;
             let elected = begin(program, &read, &read.configuration.process, configuration)?;
             Box::pin(gardenlet::run(elected, read.configuration, kubeconfigs, stop)).await
         }
         Program::ResourceManager => {
-            let read = configuration::read(configuration)?;
+            let read = configuration::read::<api_config::ResourceManagerConfiguration>(configuration)?;
             let elected = begin(program, &read, &read.configuration.process, configuration)?;
             Box::pin(resource_manager::run(elected, read.configuration, kubeconfigs, stop)).await
         }
