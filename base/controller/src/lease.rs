@@ -14,23 +14,54 @@ use kube::Api;
 use kube::api::PostParams;
 use tokio_util::sync::CancellationToken;
 
-/// How long a leader's lease holds after its last renewal (client-go's usual value).
-const LEASE_DURATION: Duration = Duration::from_secs(15);
-/// How often a leader renews.
-const RENEW_PERIOD: Duration = Duration::from_secs(5);
-/// A leader that has not renewed for this long stops acting, well before its lease ends.
-const RENEW_DEADLINE: Duration = Duration::from_secs(10);
-/// The pause after a failed write of a lease.
-const RETRY_PAUSE: Duration = Duration::from_secs(2);
+/// The times of an election.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// How long a leader's lease holds after its last renewal.
+    pub lease_duration: Duration,
+    /// A leader that has not renewed for this long stops acting; less than `lease_duration`.
+    pub renew_deadline: Duration,
+    /// The pause after a failed write of a lease.
+    pub retry_pause: Duration,
+}
 
-/// The leadership was lost: the lease could not be renewed in time, and another may act now.
+/// client-go's usual values.
+impl Default for Terms {
+    fn default() -> Self {
+        Self {
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_pause: Duration::from_secs(2),
+        }
+    }
+}
+
+impl Terms {
+    /// How often a leader renews: often enough for a second try before it has to give up, and for others to see it.
+    fn renew_period(&self) -> Duration {
+        (self.lease_duration / 3).min(self.renew_deadline / 2)
+    }
+}
+
+/// The leadership was lost, and another may act now.
 #[derive(Debug, thiserror::Error)]
-#[error("leadership lost: the lease {lease} could not be renewed for {after:?}")]
-pub struct Lost {
-    /// Name of the lease.
-    pub lease: String,
-    /// Since the last renewal.
-    pub after: Duration,
+pub enum Lost {
+    /// The lease could not be renewed in time.
+    #[error("leadership lost: the lease {lease} could not be renewed for {after:?}")]
+    NotRenewed {
+        /// Name of the lease.
+        lease: String,
+        /// Since the last renewal.
+        after: Duration,
+    },
+    /// The lease is another's, or has been deleted.
+    #[error("leadership lost: the lease {lease} is held by {holder}")]
+    Taken {
+        /// Name of the lease.
+        lease: String,
+        /// Who holds it; a hyphen for no one.
+        holder: String,
+    },
 }
 
 /// Runs `body` while this process, known as `identity`, holds the lease `name`; waits until it does, and asks on where
@@ -48,7 +79,28 @@ where
     F: FnOnce(CancellationToken) -> Fut,
     Fut: Future<Output = ()>,
 {
+    lead_by(Terms::default(), api, name, identity, clock, stop, body).await
+}
+
+/// As [`lead`], with these times.
+///
+/// # Errors
+/// As [`lead`].
+pub async fn lead_by<F, Fut>(
+    terms: Terms,
+    api: Api<Lease>,
+    name: &str,
+    identity: &str,
+    clock: Clock,
+    stop: CancellationToken,
+    body: F,
+) -> Result<(), Lost>
+where
+    F: FnOnce(CancellationToken) -> Fut,
+    Fut: Future<Output = ()>,
+{
     let gate = Gate {
+        terms,
         api,
         name: name.to_owned(),
         identity: identity.to_owned(),
@@ -75,6 +127,7 @@ where
 }
 
 struct Gate {
+    terms: Terms,
     api: Api<Lease>,
     name: String,
     identity: String,
@@ -87,7 +140,7 @@ impl Gate {
     async fn acquire(&self) -> Lease {
         let (mut known, mut told): (Option<Lease>, Option<String>) = (None, None);
         loop {
-            let free = wait_until(&self.api, &self.name, LEASE_DURATION, |lease| match lease {
+            let free = wait_until(&self.api, &self.name, self.terms.lease_duration, |lease| match lease {
                 None => Judgement::Done(None),
                 Some(lease) if self.may_take(lease) => Judgement::Done(Some(lease.clone())),
                 Some(lease) if known.as_ref().is_none_or(|known| known.spec != lease.spec) => {
@@ -126,7 +179,7 @@ impl Gate {
             tracing::warn!(lease = self.name, class = %fault.class, hint = %fault.hint, "{text}");
             *told = Some(text);
         }
-        tokio::time::sleep(RETRY_PAUSE).await;
+        tokio::time::sleep(self.terms.retry_pause).await;
     }
 
     fn may_take(&self, lease: &Lease) -> bool {
@@ -145,7 +198,7 @@ impl Gate {
         let ours = old.holder_identity.as_deref() == Some(&self.identity);
         let spec = LeaseSpec {
             holder_identity: Some(self.identity.clone()),
-            lease_duration_seconds: Some(seconds(LEASE_DURATION)),
+            lease_duration_seconds: Some(seconds(self.terms.lease_duration)),
             acquire_time: if ours {
                 old.acquire_time.clone()
             } else {
@@ -181,38 +234,46 @@ impl Gate {
     /// Renews until that has failed for too long.
     async fn renew(&self, lease: &mut Lease) -> Lost {
         let mut renewed = tokio::time::Instant::now();
-        let mut pause = RENEW_PERIOD;
+        let mut pause = self.terms.renew_period();
         loop {
             tokio::time::sleep(pause).await;
-            let left = RENEW_DEADLINE.saturating_sub(renewed.elapsed());
+            let left = self.terms.renew_deadline.saturating_sub(renewed.elapsed());
             let written = tokio::time::timeout(left, self.write(Some(lease.clone()))).await;
             match written {
                 Ok(Ok(fresh)) => {
                     *lease = fresh;
                     renewed = tokio::time::Instant::now();
-                    pause = RENEW_PERIOD;
+                    pause = self.terms.renew_period();
                     continue;
                 }
                 // Somebody wrote it: if it is still ours (a label was added), go on with what is there.
                 Ok(Err(error)) if is_conflict(&error) => match self.api.get_opt(&self.name).await {
                     Ok(Some(fresh)) if self.may_take(&fresh) => *lease = fresh,
-                    Ok(_) => return self.lost(renewed.elapsed()),
+                    Ok(other) => return self.taken(other.as_ref()),
                     Err(error) => tracing::debug!("lease {} not read: {error}", self.name),
                 },
                 Ok(Err(error)) => tracing::debug!("lease {} not renewed: {error}", self.name),
                 Err(_) => {}
             }
-            if renewed.elapsed() >= RENEW_DEADLINE {
+            if renewed.elapsed() >= self.terms.renew_deadline {
                 return self.lost(renewed.elapsed());
             }
-            pause = RETRY_PAUSE;
+            pause = self.terms.retry_pause;
         }
     }
 
     fn lost(&self, after: Duration) -> Lost {
-        Lost {
+        Lost::NotRenewed {
             lease: self.name.clone(),
             after,
+        }
+    }
+
+    fn taken(&self, lease: Option<&Lease>) -> Lost {
+        let holder = lease.and_then(|lease| lease.spec.as_ref()?.holder_identity.clone());
+        Lost::Taken {
+            lease: self.name.clone(),
+            holder: holder.unwrap_or_else(|| "-".to_owned()),
         }
     }
 

@@ -28,5 +28,5 @@ pub use controller::{Controller, Next};
 pub use events::{EventType, Recorder};
 pub use index::Index;
 pub use key::ObjectKey;
-pub use lease::{Lost, heartbeat, heartbeat_while, lead};
+pub use lease::{Lost, Terms, heartbeat, heartbeat_while, lead, lead_by};
 pub use mirrors::{Mirror, MirrorChange, Mirrors};

@@ -11,6 +11,6 @@ mod stand_ins;
 pub use priorities::priority_classes;
 pub use resource_manager::{
     CLUSTER_ROLE, RESOURCE_CLASS, RESOURCE_MANAGER, ResourceManagerObjects, ResourceManagerSettings, TOKEN_MOUNT_PATH,
-    resource_manager,
+    WebhookServer, resource_manager,
 };
 pub use stand_ins::{STAND_IN, is_stand_in, stand_ins};

@@ -4,6 +4,7 @@
 
 use api_meta::labels::network;
 use api_meta::{labels, names};
+use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Service, ServiceAccount};
@@ -34,6 +35,17 @@ pub struct ResourceManagerSettings {
     pub image: String,
     /// How many pods; one of them leads.
     pub replicas: i32,
+    /// Where its webhooks are reached instead of at its Service.
+    pub webhooks: Option<WebhookServer>,
+}
+
+/// A server of webhooks that is not behind a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookServer {
+    /// `https://host:port`.
+    pub url: String,
+    /// PEM of the authorities that its certificate may come from.
+    pub ca_bundle: String,
 }
 
 /// Everything that makes up the seed's gardener-resource-manager.
@@ -80,7 +92,7 @@ pub fn resource_manager(settings: &ResourceManagerSettings) -> ResourceManagerOb
         })),
         deployment: deployment(settings),
         service: service(),
-        webhooks: webhooks(),
+        webhooks: webhooks(settings.webhooks.as_ref()),
     }
 }
 
@@ -97,15 +109,22 @@ fn service() -> Service {
 
 /// Upstream's first webhook of pods (gardener/gardener v1.149 pkg/component/gardener/resourcemanager), for the namespaces
 /// in which extensions and control planes run: its own pods need it to be there.
-fn webhooks() -> MutatingWebhookConfiguration {
+fn webhooks(server: Option<&WebhookServer>) -> MutatingWebhookConfiguration {
+    let client_config = match server {
+        None => json!({"service": {
+            "namespace": names::GARDEN_NAMESPACE, "name": RESOURCE_MANAGER, "path": TOKEN_MOUNT_PATH, "port": 443,
+        }}),
+        Some(WebhookServer { url, ca_bundle }) => json!({
+            "url": format!("{}{TOKEN_MOUNT_PATH}", url.trim_end_matches('/')),
+            "caBundle": ByteString(ca_bundle.clone().into_bytes()),
+        }),
+    };
     typed(json!({
         "metadata": {"name": WEBHOOKS, "labels": all_labels()},
         "webhooks": [{
             "name": "projected-token-mount.resources.gardener.cloud",
             "admissionReviewVersions": ["v1"],
-            "clientConfig": {"service": {
-                "namespace": names::GARDEN_NAMESPACE, "name": RESOURCE_MANAGER, "path": TOKEN_MOUNT_PATH, "port": 443,
-            }},
+            "clientConfig": client_config,
             "failurePolicy": "Fail",
             "sideEffects": "None",
             "timeoutSeconds": 10,
@@ -163,7 +182,11 @@ fn network_policy_namespaces() -> Value {
 }
 
 fn deployment(settings: &ResourceManagerSettings) -> Deployment {
-    let ResourceManagerSettings { image, replicas } = settings;
+    let ResourceManagerSettings {
+        image,
+        replicas,
+        webhooks: _,
+    } = settings;
     let probe =
         |path: &str| json!({"httpGet": {"path": path, "port": HEALTH_PORT, "scheme": "HTTP"}, "periodSeconds": 10});
     typed(json!({

@@ -8,6 +8,7 @@ use api_core::v1beta1::Seed;
 use api_meta::conditions::shoot;
 use base_flow_run::{Feed, TaskLayer};
 use components_hosted::EtcdStorage;
+use components_seed::WebhookServer;
 
 /// How clients reach the API servers of shoots.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +85,8 @@ pub struct Config {
     pub backup_grace: Duration,
     /// How pods of extensions reach the garden; without it none can.
     pub garden_access: Option<GardenAccess>,
+    /// Where the seed's webhooks are reached, if not at the Service of its gardener-resource-manager.
+    pub seed_webhooks: Option<WebhookServer>,
     /// Receives the events of the flows of shoots, each named "namespace/name". Nothing depends on a listener.
     pub feed: Feed,
     /// Around every task of the flows of shoots: for tests that make tasks fail. None by default.
@@ -154,6 +157,7 @@ impl Config {
             care: CareSettings::default(),
             backup_grace: Duration::ZERO,
             garden_access: None,
+            seed_webhooks: None,
             feed: Feed::default(),
             task_layer: TaskLayer::default(),
         }

@@ -24,6 +24,7 @@ use base_controller::Recorder;
 use futures::FutureExt;
 use tokio_util::sync::CancellationToken;
 
+pub use components_seed::WebhookServer;
 pub use config::{
     Addressing, CareSettings, Config, ETCD_EVENTS_STORAGE, ETCD_MAIN_STORAGE, GardenAccess, Images, SHOOTS_MAX,
     SYNC_PERIOD,
@@ -47,6 +48,7 @@ pub async fn run(
 ) -> Result<(), Fault> {
     let Clients { garden, seed, shoots } = clients;
     seed::prepare_cluster(&seed).await?;
+    seed::refuse_other_cluster(&garden, &seed, &config).await?;
     seed::register(&garden, &config).await?;
     let stop = stop.child_token();
     let (garden_caches, referenced) = GardenCaches::start(&garden, config.seed_name(), &stop);

@@ -60,7 +60,8 @@ pub struct InLandscape {
 }
 
 impl InLandscape {
-    /// `own`: the server name of the seed's own. `url`: `https://127.0.0.1:PORT`, which all of them share.
+    /// `own`: the server name of the seed's own; empty where that is not of this process. `url`: `https://127.0.0.1:PORT`,
+    /// which all of them share.
     pub fn new(front: Front, own: &str, url: &str) -> Self {
         InLandscape {
             front,
@@ -72,7 +73,7 @@ impl InLandscape {
     /// The name that the front knows the API server behind a Service by.
     fn name(&self, namespace: &str, service: &str) -> Option<String> {
         if (namespace, service) == OWN {
-            return Some(self.own.clone());
+            return Some(self.own.clone()).filter(|own| !own.is_empty());
         }
         Some(format!("{service}.{namespace}.svc")).filter(|name| self.front.has(name))
     }

@@ -22,6 +22,11 @@ const CONFLICT: &str = "FieldManagerConflict";
 
 const GARDEN: &str = include_str!("../manifests/garden.yaml");
 const SEED: &str = include_str!("../manifests/seed.yaml");
+const GARDEN_PROCESSES: &str = include_str!("../manifests/garden-processes.yaml");
+const SEED_PROCESSES: &str = include_str!("../manifests/seed-processes.yaml");
+
+/// Objects that only a landscape in one process has: its people are cluster-admin, and an operator installs what has no chart.
+const OF_ONE_PROCESS: [&str; 2] = [super::ADMINS, "orangery:builtin-operator"];
 
 /// Domain of the addresses that components use; every Shoot gets a name below it.
 const DOMAIN_INTERNAL: &str = "internal.local.gardener.cloud";
@@ -42,6 +47,29 @@ pub const BACKUPS: &str = "backups";
 /// Any object that the garden refuses, by name.
 pub async fn apply_garden(client: &Client) -> Result<(), Fault> {
     apply_all(client, documents(GARDEN)?).await
+}
+
+/// What a garden holds whose components are processes of their own.
+///
+/// # Errors
+/// A manifest that is not YAML, which is a bug.
+pub fn manifests_of_garden() -> Result<Vec<Value>, Fault> {
+    of_processes(GARDEN, GARDEN_PROCESSES)
+}
+
+/// What a seed holds that is a cluster elsewhere.
+///
+/// # Errors
+/// A manifest that is not YAML, which is a bug.
+pub fn manifests_of_seed() -> Result<Vec<Value>, Fault> {
+    of_processes(SEED, SEED_PROCESSES)
+}
+
+fn of_processes(shared: &str, more: &str) -> Result<Vec<Value>, Fault> {
+    let mut objects = documents(shared)?;
+    objects.retain(|object| !OF_ONE_PROCESS.iter().any(|name| object["metadata"]["name"] == *name));
+    objects.extend(documents(more)?);
+    Ok(objects)
 }
 
 /// Applies what the garden of a landscape needs.
@@ -225,7 +253,8 @@ fn provider(settings: &Settings, provider_type: &str) -> Result<Vec<Value>, Faul
 }
 
 /// The Seed that the gardenlet registers.
-pub(super) fn seed_object(seed: &SeedSettings) -> Value {
+#[must_use]
+pub fn seed_object(seed: &SeedSettings) -> Value {
     let SeedNetworks { nodes, pods, services } = seed.networks;
     let of_seed = |prefix: &str| secret_ref(&format!("{prefix}{}", seed.name));
     let (backup, dns) = (of_seed(BACKUP_SECRET_PREFIX), of_seed(DNS_SECRET_PREFIX));
@@ -256,7 +285,7 @@ mod tests {
 
     #[test]
     fn every_manifest_names_its_kind_and_itself() {
-        for text in [GARDEN, SEED] {
+        for text in [GARDEN, SEED, GARDEN_PROCESSES, SEED_PROCESSES] {
             for document in documents(text).unwrap() {
                 assert!(
                     document["apiVersion"].is_string() && document["kind"].is_string(),
@@ -320,6 +349,18 @@ mod tests {
         offer(&client, offered("dGhyZWU=")).await.unwrap();
         let after = v1beta1.get("d").await.unwrap().provider_config.value();
         assert_eq!(after["chart"], "bWluZQ==");
+    }
+
+    #[test]
+    fn processes_of_their_own_get_no_cluster_admin() {
+        for objects in [manifests_of_garden().unwrap(), manifests_of_seed().unwrap()] {
+            assert!(objects.len() > 5);
+            assert!(
+                objects
+                    .iter()
+                    .all(|object| object["roleRef"]["name"] != "cluster-admin")
+            );
+        }
     }
 
     #[test]

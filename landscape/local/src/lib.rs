@@ -31,7 +31,7 @@ pub use api::Api;
 use parts::Parts;
 use readiness::{Before, Readiness};
 
-pub use bootstrap::{BACKUPS, apply_all, apply_garden, documents};
+pub use bootstrap::{BACKUPS, apply_all, apply_garden, documents, manifests_of_garden, manifests_of_seed, seed_object};
 pub use confined::{ADMISSION_CONTROLLER, confinement};
 pub use garden::{CONTROLLER_MANAGER, SCHEDULER};
 pub use provider_chart::provider_rules;

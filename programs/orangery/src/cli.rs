@@ -4,6 +4,7 @@ mod chart;
 mod garden;
 mod garden_apiserver;
 mod plugins;
+mod processes;
 mod seeds;
 mod servers;
 
@@ -18,6 +19,7 @@ pub use chart::{Chart, ChartLint, ChartRegistration, ChartRender, ChartSetting, 
 pub use garden::{GARDEN_DATA_DIR, Garden, GardenController, Switch};
 pub use garden_apiserver::GardenApiserver;
 pub use plugins::{Plugin, Plugins};
+pub use processes::{Gardenlet, NODE_DATA_DIR, Node, OfGarden, ResourceManager};
 pub use seeds::SeedLabels;
 pub use servers::{AuditLog, Etcd, Kubelets};
 
@@ -100,6 +102,16 @@ pub enum Command {
     Kubeconfig(Kubeconfig),
     /// Run the local provider as a process of its own
     ProviderLocal(ProviderLocal),
+    /// Run the garden's controllers as a process of its own
+    ControllerManager(OfGarden),
+    /// Run the scheduler as a process of its own
+    Scheduler(OfGarden),
+    /// Run a gardenlet as a process of its own
+    Gardenlet(Gardenlet),
+    /// Run gardener-resource-manager as a process of its own
+    ResourceManager(ResourceManager),
+    /// Join a cluster as a node whose pods run in this process
+    Node(Box<Node>),
     /// Say what blocks a Shoot or a ControllerInstallation, who is to act, and one thing to do
     Why(Why),
     /// Render Helm charts

@@ -11,6 +11,7 @@ mod container_logs;
 mod envtest_assets;
 mod garden;
 mod garden_apiserver;
+mod processes;
 mod provider_local;
 mod serve;
 mod shell;
@@ -21,6 +22,7 @@ use std::time::Duration;
 
 use api_meta::Fault;
 use landscape_images::envtest::Program;
+use landscape_process::NodeSettings;
 use landscape_terminal::Console;
 use programs_orangery::cli::{self, Command};
 use programs_orangery::{kubeconfig, why};
@@ -49,35 +51,61 @@ fn main() -> ExitCode {
 async fn run() -> ExitCode {
     let console = Console::of_process();
     console.give_way_to_panics();
-    let logs = console.logs();
-    if let Err(error) = base_telemetry::init_logs_to(base_telemetry::LogFormat::Text, LOGS, move || Both(logs.clone()))
-    {
-        eprintln!("error: {error}");
-        return ExitCode::FAILURE;
-    }
     let words: Vec<String> = std::env::args_os()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     if let Some(program) = Program::called(&words) {
+        if let Err(code) = text_logs(&console) {
+            return code;
+        }
         let outcome = program.run(&words, interrupted(), |text| console.say(text)).await;
         return ended(outcome.map(|()| ExitCode::SUCCESS));
     }
     let command = cli::parse(&words).unwrap_or_else(|error| error.exit()).command;
+    // The processes of the production form log as their configuration says.
+    if let Some(process) = processes::of(&command) {
+        return ended(process.run(interrupted()).await);
+    }
+    if let Err(code) = text_logs(&console) {
+        return code;
+    }
+    ended(dispatch(command, &console).await)
+}
+
+/// Logs for a person, until the process ends.
+fn text_logs(console: &Console) -> Result<(), ExitCode> {
+    let logs = console.logs();
+    let set_up = base_telemetry::init_logs_to(base_telemetry::LogFormat::Text, LOGS, move || Both(logs.clone()));
+    set_up.map_err(|error| {
+        eprintln!("error: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+async fn dispatch(command: Command, console: &Console) -> Result<ExitCode, Fault> {
     let outcome = match command {
-        Command::Up(arguments) => up::run(&arguments, interrupted(), &console).await,
-        Command::Apiserver(arguments) => apiserver::run(&arguments, interrupted(), &console).await,
-        Command::Garden(arguments) => garden::run(&arguments, interrupted(), &console).await,
-        Command::GardenApiserver(arguments) => garden_apiserver::run(&arguments, interrupted(), &console).await,
+        Command::Up(arguments) => up::run(&arguments, interrupted(), console).await,
+        Command::Apiserver(arguments) => apiserver::run(&arguments, interrupted(), console).await,
+        Command::Garden(arguments) => garden::run(&arguments, interrupted(), console).await,
+        Command::GardenApiserver(arguments) => garden_apiserver::run(&arguments, interrupted(), console).await,
         Command::Kubeconfig(arguments) => kubeconfig::text(&arguments).await.map(|text| print!("{text}")),
         Command::ProviderLocal(arguments) => provider_local::run(&arguments, interrupted()).await,
         Command::Why(arguments) => {
-            return ended(why::run(&arguments, &mut std::io::stdout()).await.map(ExitCode::from));
+            return why::run(&arguments, &mut std::io::stdout()).await.map(ExitCode::from);
         }
         Command::Chart(arguments) => chart::run(&arguments, &mut std::io::stdout()).await,
         Command::Completion(arguments) => shell::completion(arguments.shell).map(|text| print!("{text}")),
         Command::Man(arguments) => shell::manual(&arguments.command).map(|text| print!("{text}")),
+        Command::Node(arguments) => {
+            let settings = NodeSettings::from(*arguments);
+            landscape_process::run_node(&settings, interrupted(), |text| console.say(text)).await
+        }
+        // They log as their configurations say, and were run before.
+        Command::ControllerManager(_) | Command::Scheduler(_) | Command::Gardenlet(_) | Command::ResourceManager(_) => {
+            Ok(())
+        }
     };
-    ended(outcome.map(|()| ExitCode::SUCCESS))
+    outcome.map(|()| ExitCode::SUCCESS)
 }
 
 fn ended(outcome: Result<ExitCode, Fault>) -> ExitCode {

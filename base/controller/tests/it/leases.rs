@@ -67,7 +67,7 @@ async fn a_leader_that_cannot_renew_ends_before_another_begins() {
     candidate(&server, server.client.clone(), "two", &stop, &log);
     tokio::time::sleep(Duration::from_secs(60)).await;
     *cut.lock().unwrap() = true;
-    assert!(matches!(one.await.unwrap(), Err(Lost { .. })));
+    assert!(matches!(one.await.unwrap(), Err(Lost::NotRenewed { .. })));
     assert_eq!(
         *log.lock().unwrap(),
         ["one leads"],

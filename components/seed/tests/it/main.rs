@@ -1,7 +1,8 @@
 //! Every object of a seed's system as it reaches the API server, printed.
 
 use components_seed::{
-    RESOURCE_MANAGER, ResourceManagerSettings, STAND_IN, is_stand_in, priority_classes, resource_manager, stand_ins,
+    RESOURCE_MANAGER, ResourceManagerSettings, STAND_IN, WebhookServer, is_stand_in, priority_classes,
+    resource_manager, stand_ins,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -11,6 +12,7 @@ fn the_resource_manager_matches_its_golden() {
     let built = resource_manager(&ResourceManagerSettings {
         image: "registry.example/gardener-resource-manager:v0.1.0".into(),
         replicas: 1,
+        webhooks: None,
     });
     golden(
         "gardener-resource-manager.json",
@@ -24,6 +26,21 @@ fn the_resource_manager_matches_its_golden() {
         ]),
     );
     assert_eq!(built.deployment.metadata.name.as_deref(), Some(RESOURCE_MANAGER));
+}
+
+#[test]
+fn webhooks_are_reached_by_url_where_no_service_leads_to_them() {
+    let built = resource_manager(&ResourceManagerSettings {
+        image: "i".into(),
+        replicas: 1,
+        webhooks: Some(WebhookServer {
+            url: "https://127.0.0.1:9449/".into(),
+            ca_bundle: "pem".into(),
+        }),
+    });
+    let client = json!(built.webhooks.webhooks)[0]["clientConfig"].clone();
+    let url = "https://127.0.0.1:9449/webhooks/mount-projected-service-account-token";
+    assert_eq!(client, json!({"url": url, "caBundle": "cGVt"}));
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod cluster;
 mod extensions;
 mod going;
 mod observe;
+mod owner;
 mod plan;
 mod report;
 
@@ -30,6 +31,7 @@ use alive::Silence;
 pub(crate) use apply::register;
 pub use cluster::kinds_of_seed;
 pub(crate) use cluster::prepare_cluster;
+pub(crate) use owner::refuse_other_cluster;
 
 /// Keeps our Seed's status true, and its lease alive, until `stop`.
 pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {

@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 
 use super::observe::Seen;
+use super::owner::first_identity;
 use super::{alive, extensions};
 use crate::config::Config;
 
@@ -38,7 +39,7 @@ pub(crate) fn plan(seed: &Seed, seen: &Seen, config: &Config, now: Timestamp) ->
     let identity = seen
         .cluster_identity
         .clone()
-        .unwrap_or_else(|| format!("{}-{}", seed.name_any(), seen.cluster_uid));
+        .unwrap_or_else(|| first_identity(&seed.name_any(), &seen.cluster_uid));
     let mut status = seed.status.clone().unwrap_or_default();
     status.gardener = Some(Gardener {
         id: config.identity.clone(),
@@ -67,6 +68,7 @@ pub(crate) fn plan(seed: &Seed, seen: &Seen, config: &Config, now: Timestamp) ->
         resource_manager: resource_manager(&ResourceManagerSettings {
             image: config.images.own(RESOURCE_MANAGER),
             replicas: RESOURCE_MANAGER_REPLICAS,
+            webhooks: config.seed_webhooks.clone(),
         }),
         resource_manager_runs: runs(seen.resource_manager.as_ref()),
         bucket,

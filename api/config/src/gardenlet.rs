@@ -1,0 +1,379 @@
+//! `GardenletConfiguration` (gardener/gardener v1.150 pkg/apis/config/gardenlet/v1alpha1), and one field of our own: what
+//! stands under `orangery` says how the API servers of shoots are addressed and where their images come from, which
+//! Gardener decides by Istio and by an image vector.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use api_core::v1beta1::SeedTemplate;
+
+use crate::Configuration;
+use crate::fields::{Fields, Form};
+use crate::process::{Defaults, Process, connection, kubeconfig, process};
+
+/// Most Shoots that a gardenlet may work on at the same time.
+const SHOOTS_MAX: u64 = 1000;
+/// Ten years: more would overflow nothing, and be a mistake.
+const GRACE_HOURS_MAX: u64 = 24 * 365 * 10;
+
+/// Configuration of a gardenlet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GardenletConfiguration {
+    /// What every process has.
+    pub process: Process,
+    /// Path of the garden's kubeconfig.
+    pub garden_kubeconfig: Option<String>,
+    /// Address of the garden for pods of the seed, where it is not the one of the kubeconfig.
+    pub garden_address: Option<String>,
+    /// Path of the seed's kubeconfig.
+    pub seed_kubeconfig: Option<String>,
+    /// The Seed that it registers.
+    pub seed: SeedTemplate,
+    /// Shoots worked on at the same time.
+    pub shoots_max: usize,
+    /// How often a healthy Shoot is reconciled without cause.
+    pub sync_period: Duration,
+    /// When the health of a Shoot is trouble.
+    pub care: ShootCare,
+    /// How long backups stay after their Shoot is gone.
+    pub backup_grace: Duration,
+    /// What Gardener's kind does not have.
+    pub orangery: Extended,
+}
+
+/// When trouble of a Shoot makes a condition `False`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShootCare {
+    /// How long a condition of a type is `Progressing` before it is `False`; none: the defaults of gardenlet's chart.
+    pub thresholds: Option<BTreeMap<String, Duration>>,
+    /// The age from which on what an extension reports is outdated; none: never.
+    pub stale_after: Option<Duration>,
+}
+
+/// What stands under `orangery`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extended {
+    /// How the API servers of shoots are reached.
+    pub addressing: Addressing,
+    /// Where images come from.
+    pub images: Images,
+    /// How pods of the seed know the garden.
+    pub garden_access: GardenAccess,
+    /// Where the seed's webhooks are reached; none: at the Service of its gardener-resource-manager.
+    pub seed_webhooks: Option<SeedWebhooks>,
+}
+
+/// A server of webhooks that is not behind a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeedWebhooks {
+    /// `https://host:port`.
+    pub url: String,
+    /// PEM of the authorities of its certificate.
+    pub ca_bundle: String,
+}
+
+/// How clients reach the API servers of shoots.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Addressing {
+    /// Each by its own Service and DNS name.
+    #[default]
+    PerService,
+    /// All by one URL; the TLS server name distinguishes them.
+    Shared {
+        /// `https://host:port`.
+        url: String,
+        /// What their DNS records point to.
+        address: IpAddr,
+    },
+}
+
+/// Where the images of control planes come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Images {
+    /// Registry and path before an image's name.
+    pub repository: String,
+    /// Tag of our own images; none: this version.
+    pub tag: Option<String>,
+}
+
+/// Where nothing is pulled, the catalogue of our node knows images by name alone.
+const REPOSITORY: &str = "orangery.dev";
+
+impl Default for Images {
+    fn default() -> Self {
+        Self {
+            repository: REPOSITORY.to_owned(),
+            tag: None,
+        }
+    }
+}
+
+/// How pods of the seed know the garden; what is absent is taken from the garden's kubeconfig.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GardenAccess {
+    /// PEM of the authorities of its certificate.
+    pub ca_bundle: Option<String>,
+    /// The name in its certificate, where that is not the host of its address.
+    pub tls_server_name: Option<String>,
+}
+
+impl Configuration for GardenletConfiguration {
+    const API_VERSION: &'static str = "gardenlet.config.gardener.cloud/v1alpha1";
+    const KIND: &'static str = "GardenletConfiguration";
+
+    fn of(fields: &mut Fields<'_>) -> Self {
+        let (garden_kubeconfig, garden_address) = fields.object("gardenClientConnection", garden_connection);
+        let seed_kubeconfig = connection(fields, "seedClientConnection");
+        fields.without_effect(&[("shootClientConnection", Form::Object)]);
+        let defaults = Defaults {
+            lease: "gardenlet-leader-election",
+            lease_namespace: "garden",
+            health_port: 2728,
+            metrics_port: 2729,
+        };
+        let (process, ()) = process(fields, &defaults, |_| ());
+        let Controllers {
+            shoots_max,
+            sync_period,
+            care,
+            backup_grace,
+        } = fields.object("controllers", controllers);
+        let seed = seed(fields);
+        let orangery = fields.object("orangery", extended);
+        fields.without_effect(&[
+            ("resources", Form::Object),
+            ("logging", Form::Object),
+            ("sni", Form::Object),
+            ("etcdConfig", Form::Object),
+            ("exposureClassHandlers", Form::List),
+            ("monitoring", Form::Object),
+            ("nodeToleration", Form::Object),
+        ]);
+        Self {
+            process,
+            garden_kubeconfig,
+            garden_address,
+            seed_kubeconfig,
+            seed,
+            shoots_max,
+            sync_period,
+            care,
+            backup_grace,
+            orangery,
+        }
+    }
+}
+
+fn garden_connection(fields: &mut Fields<'_>) -> (Option<String>, Option<String>) {
+    let path = kubeconfig(fields);
+    let purpose = "Address of the garden for pods of the seed; without it that of the kubeconfig";
+    let address = fields.text("gardenClusterAddress", "", purpose);
+    fields.without_effect(&[
+        ("bootstrapKubeconfig", Form::Object),
+        ("kubeconfigSecret", Form::Object),
+        ("kubeconfigValidity", Form::Object),
+    ]);
+    (path, Some(address).filter(|address| !address.is_empty()))
+}
+
+/// The Seed is named: without a name there is nothing to register.
+fn seed(fields: &mut Fields<'_>) -> SeedTemplate {
+    let purpose = "The Seed that gardenlet registers: metadata and spec";
+    let absent = !fields.has("seedConfig");
+    let seed: Option<SeedTemplate> = fields.typed("seedConfig", "an object with metadata and spec of a Seed", purpose);
+    let unnamed = seed.as_ref().is_some_and(|seed| {
+        let name = seed.metadata.name.as_deref();
+        name.is_none_or(str::is_empty)
+    });
+    if absent {
+        fields.contradicts("seedConfig", "absent", "an object with metadata and spec of a Seed");
+    } else if unnamed {
+        fields.contradicts("seedConfig.metadata.name", "absent", "the name of the Seed");
+    }
+    seed.unwrap_or_default()
+}
+
+struct Controllers {
+    shoots_max: usize,
+    sync_period: Duration,
+    care: ShootCare,
+    backup_grace: Duration,
+}
+
+fn controllers(fields: &mut Fields<'_>) -> Controllers {
+    let (shoots_max, sync_period) = fields.object("shoot", |fields| {
+        let shoots = fields.count(
+            "concurrentSyncs",
+            1..=SHOOTS_MAX,
+            20,
+            "Shoots worked on at the same time",
+        );
+        let purpose = "How often a healthy Shoot is reconciled without cause";
+        let period = fields.span("syncPeriod", Duration::from_secs(3600), purpose);
+        fields.without_effect(&[
+            ("retryDuration", Form::Span),
+            ("respectSyncPeriodOverwrite", Form::Flag),
+            ("reconcileInMaintenanceOnly", Form::Flag),
+            ("progressReportPeriod", Form::Span),
+            ("dnsEntryTTLSeconds", Form::Whole),
+        ]);
+        (usize::try_from(shoots).unwrap_or(usize::MAX), period)
+    });
+    let care = fields.object("shootCare", shoot_care);
+    let backup_grace = fields.object("backupEntry", |fields| {
+        let purpose = "How long backups stay after their Shoot is gone";
+        let hours = fields.count("deletionGracePeriodHours", 0..=GRACE_HOURS_MAX, 0, purpose);
+        fields.without_effect(&[
+            ("concurrentSyncs", Form::Whole),
+            ("deletionGracePeriodShootPurposes", Form::List),
+        ]);
+        Duration::from_secs(3600 * hours)
+    });
+    for (name, more) in IDLE {
+        fields.object(name, |fields| fields.without_effect(more));
+    }
+    fields.without_effect(&[("cacheSyncTimeout", Form::Span)]);
+    Controllers {
+        shoots_max,
+        sync_period,
+        care,
+        backup_grace,
+    }
+}
+
+const WORKERS: (&str, Form) = ("concurrentSyncs", Form::Whole);
+const PERIOD: (&str, Form) = ("syncPeriod", Form::Span);
+
+/// Controllers whose fields have no effect here.
+const IDLE: [(&str, &[(&str, Form)]); 15] = [
+    ("bastion", &[WORKERS]),
+    ("backupBucket", &[WORKERS]),
+    ("controllerInstallation", &[WORKERS]),
+    ("controllerInstallationCare", &[WORKERS, PERIOD]),
+    ("controllerInstallationRequired", &[WORKERS]),
+    ("gardenlet", &[PERIOD]),
+    (
+        "networkPolicy",
+        &[WORKERS, ("additionalNamespaceSelectors", Form::List)],
+    ),
+    ("shootState", &[WORKERS, PERIOD]),
+    ("shootStatus", &[WORKERS]),
+    (
+        "seed",
+        &[
+            PERIOD,
+            ("leaseResyncSeconds", Form::Whole),
+            ("leaseResyncMissThreshold", Form::Whole),
+        ],
+    ),
+    ("seedCare", &[PERIOD, ("conditionThresholds", Form::List)]),
+    (
+        "managedSeed",
+        &[
+            WORKERS,
+            PERIOD,
+            ("waitSyncPeriod", Form::Span),
+            ("syncJitterPeriod", Form::Span),
+            ("jitterUpdates", Form::Flag),
+        ],
+    ),
+    ("tokenRequestor", &[WORKERS]),
+    (
+        "tokenRequestorWorkloadIdentity",
+        &[WORKERS, ("tokenExpirationDuration", Form::Span)],
+    ),
+    ("vpaEvictionRequirements", &[WORKERS]),
+];
+
+fn shoot_care(fields: &mut Fields<'_>) -> ShootCare {
+    let stale_after = fields.object("staleExtensionHealthChecks", |fields| {
+        let purpose = "Whether what an extension reported goes out of date";
+        let enabled = fields.flag("enabled", true, purpose);
+        let threshold = fields.span("threshold", Duration::from_secs(300), "After which time");
+        enabled.then_some(threshold)
+    });
+    let thresholds = fields.objects("conditionThresholds", |fields| {
+        let type_ = fields.text("type", "", "Type of a condition");
+        let purpose = "How long it is Progressing before it is False";
+        (type_, fields.span("duration", Duration::ZERO, purpose))
+    });
+    fields.without_effect(&[
+        ("concurrentSyncs", Form::Whole),
+        ("syncPeriod", Form::Span),
+        ("managedResourceProgressingThreshold", Form::Span),
+        ("webhookRemediatorEnabled", Form::Flag),
+    ]);
+    ShootCare {
+        thresholds: thresholds.map(BTreeMap::from_iter),
+        stale_after,
+    }
+}
+
+fn extended(fields: &mut Fields<'_>) -> Extended {
+    let addressing = fields.object("addressing", addressing);
+    let images = fields.object("images", |fields| {
+        let purpose = "Registry and path before the name of an image of a control plane";
+        let repository = fields.text("repository", REPOSITORY, purpose);
+        let tag = fields.text("tag", "", "Tag of our own images; without it this version");
+        Images {
+            repository,
+            tag: Some(tag).filter(|tag| !tag.is_empty()),
+        }
+    });
+    let garden_access = fields.object("gardenAccess", |fields| {
+        let given = |text: String| Some(text).filter(|text| !text.is_empty());
+        let purpose = "PEM of the garden's authorities for pods of the seed; without it that of the kubeconfig";
+        let ca_bundle = given(fields.text("caBundle", "", purpose));
+        let purpose = "Name in the garden's certificate; without it that of the kubeconfig";
+        let tls_server_name = given(fields.text("tlsServerName", "", purpose));
+        GardenAccess {
+            ca_bundle,
+            tls_server_name,
+        }
+    });
+    let seed_webhooks = fields.object("seedWebhooks", |fields| {
+        let purpose =
+            "https://HOST:PORT of a gardener-resource-manager whose Service the seed's API server cannot reach";
+        let url = fields.text("url", "", purpose);
+        let ca_bundle = fields.text("caBundle", "", "PEM of the authorities of its certificate");
+        if !url.is_empty() && !is_https(&url) {
+            fields.contradicts("url", format!("{url:?}"), "https://HOST:PORT");
+        }
+        (!url.is_empty()).then_some(SeedWebhooks { url, ca_bundle })
+    });
+    Extended {
+        addressing,
+        images,
+        garden_access,
+        seed_webhooks,
+    }
+}
+
+fn addressing(fields: &mut Fields<'_>) -> Addressing {
+    let purpose = "PerService: each API server of a Shoot by its Service and DNS name; Shared: all by one URL";
+    let types = [("PerService", false), ("Shared", true)];
+    let shared = fields.choice("type", &types, "PerService", purpose).unwrap_or_default();
+    let url = fields.text("url", "", "Of Shared: https://HOST:PORT, as `orangery node` serves it");
+    let address = fields.address("address", "Of Shared: what DNS records of shoots point to");
+    if !shared {
+        return Addressing::PerService;
+    }
+    if !is_https(&url) {
+        fields.contradicts("url", format!("{url:?}"), "https://HOST:PORT, since type is Shared");
+    }
+    match address {
+        Some(address) => Addressing::Shared { url, address },
+        None => {
+            fields.contradicts("address", "absent", "an IP address, since type is Shared");
+            Addressing::PerService
+        }
+    }
+}
+
+fn is_https(url: &str) -> bool {
+    let Some((host, port)) = url.strip_prefix("https://").and_then(|rest| rest.rsplit_once(':')) else {
+        return false;
+    };
+    !host.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok()
+}

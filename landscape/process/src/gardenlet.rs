@@ -1,0 +1,163 @@
+//! gardenlet: one seed of the garden.
+
+use std::sync::Arc;
+
+use api_config::{Addressing, GardenletConfiguration};
+use api_core::v1beta1::Seed;
+use api_meta::{Fault, names};
+use base_client::{Https, Target, get};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use control_plane_gardenlet::{
+    Addressing as Reached, CareSettings, Clients, Config, GardenAccess, Images, WebhookServer, run as run_gardenlet,
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::config::{Cluster, Kubeconfig};
+use kube::{Api, Client};
+
+use crate::access::{Kubeconfigs, Wanted, access};
+use crate::elected::Elected;
+
+/// Namespace of the ConfigMap with a cluster's identity.
+const IDENTITY_NAMESPACE: &str = "kube-system";
+
+pub(crate) async fn run(
+    elected: Elected,
+    configuration: GardenletConfiguration,
+    kubeconfigs: &Kubeconfigs,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Fault> {
+    let wanted = Wanted {
+        of: "the garden",
+        flag: "--garden-kubeconfig",
+        given: kubeconfigs.garden.as_deref(),
+        field: "gardenClientConnection.kubeconfig",
+        configured: configuration.garden_kubeconfig.as_deref(),
+    };
+    let garden = access(elected.name(), &wanted).await?;
+    let wanted = Wanted {
+        of: "the seed",
+        flag: "--kubeconfig",
+        given: kubeconfigs.kubeconfig.as_deref(),
+        field: "seedClientConnection.kubeconfig",
+        configured: configuration.seed_kubeconfig.as_deref(),
+    };
+    let seed = access(elected.name(), &wanted).await?.client;
+    let config = Config {
+        identity: elected.identity.clone(),
+        ..config(configuration, &garden.kubeconfig)?
+    };
+    let (of_garden, of_seed) = (elected.watched(garden.client), elected.watched(seed.clone()));
+    let (clock, entropy) = (elected.clock.clone(), elected.entropy.clone());
+    let work = |stop| {
+        let clients = Clients {
+            garden: of_garden.clone(),
+            seed: of_seed.clone(),
+            shoots: Arc::new(Https::new("gardenlet")),
+        };
+        let (config, clock, entropy) = (config.clone(), clock.clone(), entropy.clone());
+        async move {
+            let garden_identity = identity(&clients.garden).await?;
+            let config = Config {
+                garden_identity,
+                ..config
+            };
+            Box::pin(run_gardenlet(clients, config, clock, entropy, stop)).await
+        }
+    };
+    elected.run(seed, stop, work).await
+}
+
+/// The garden's identity, which its API server writes; it is part of that of every Shoot, so that none is made up.
+async fn identity(garden: &Client) -> Result<String, Fault> {
+    let maps: Api<ConfigMap> = Api::namespaced(garden.clone(), IDENTITY_NAMESPACE);
+    let map = get(&maps, names::CLUSTER_IDENTITY).await?;
+    let identity = map.and_then(|map| map.data?.remove(names::CLUSTER_IDENTITY));
+    identity.filter(|identity| !identity.is_empty()).ok_or_else(|| {
+        let name = names::CLUSTER_IDENTITY;
+        Fault::dependency(format!(
+            "the garden has no identity: ConfigMap {IDENTITY_NAMESPACE}/{name} has no key {name}"
+        ))
+        .hint("start the garden's API server with --cluster-identity")
+    })
+}
+
+/// gardenlet's settings but for the identities.
+fn config(configuration: GardenletConfiguration, garden: &Kubeconfig) -> Result<Config, Fault> {
+    let GardenletConfiguration {
+        process: _,
+        garden_kubeconfig: _,
+        garden_address,
+        seed_kubeconfig: _,
+        seed,
+        shoots_max,
+        sync_period,
+        care,
+        backup_grace,
+        orangery,
+    } = configuration;
+    let seed = Seed {
+        metadata: seed.metadata,
+        spec: seed.spec.unwrap_or_default(),
+        status: None,
+    };
+    let images = Images {
+        repository: orangery.images.repository,
+        tag: (orangery.images.tag).unwrap_or_else(|| format!("v{}", env!("CARGO_PKG_VERSION"))),
+    };
+    let addressing = match orangery.addressing {
+        Addressing::PerService => Reached::PerService,
+        Addressing::Shared { url, address } => Reached::Shared { url, address },
+    };
+    let defaults = CareSettings::default();
+    let care = CareSettings {
+        thresholds: care.thresholds.unwrap_or(defaults.thresholds),
+        stale_after: care.stale_after,
+    };
+    let mut access = garden_access(garden)?;
+    if let Some(address) = garden_address {
+        access.server = address;
+    }
+    let given = orangery.garden_access;
+    access.ca_pem = given.ca_bundle.unwrap_or(access.ca_pem);
+    access.tls_server_name = given.tls_server_name.or(access.tls_server_name);
+    Ok(Config {
+        shoots_max,
+        sync_period,
+        care,
+        backup_grace,
+        garden_access: Some(access),
+        seed_webhooks: orangery.seed_webhooks.map(|server| WebhookServer {
+            url: server.url,
+            ca_bundle: server.ca_bundle,
+        }),
+        ..Config::new(seed, images, addressing)
+    })
+}
+
+/// How pods of the seed reach the garden: as gardenlet does.
+fn garden_access(kubeconfig: &Kubeconfig) -> Result<GardenAccess, Fault> {
+    let target = Target::of(kubeconfig)?;
+    let server = cluster_of(kubeconfig).and_then(|cluster| cluster.server.clone());
+    Ok(GardenAccess {
+        server: server.unwrap_or_default(),
+        ca_pem: authorities(kubeconfig),
+        tls_server_name: target.tls_server_name,
+    })
+}
+
+/// The authorities of the current context's server, as PEM; nothing where the kubeconfig has none.
+pub(crate) fn authorities(kubeconfig: &Kubeconfig) -> String {
+    let data = cluster_of(kubeconfig).and_then(|cluster| cluster.certificate_authority_data.as_deref());
+    let pem = STANDARD.decode(data.unwrap_or_default().trim()).unwrap_or_default();
+    String::from_utf8(pem).unwrap_or_default()
+}
+
+/// The cluster of the current context.
+fn cluster_of(kubeconfig: &Kubeconfig) -> Option<&Cluster> {
+    let current = kubeconfig.current_context.as_deref()?;
+    let mut contexts = kubeconfig.contexts.iter();
+    let context = contexts.find(|named| named.name == current)?.context.as_ref()?;
+    let mut clusters = kubeconfig.clusters.iter();
+    clusters.find(|named| named.name == context.cluster)?.cluster.as_ref()
+}

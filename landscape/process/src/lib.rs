@@ -1,0 +1,117 @@
+//! The processes of the production form: each takes its configuration file, makes its clients, and runs the crate whose
+//! work it is while it holds its Lease. What they share stands here too: which kubeconfig counts, leader election, health,
+//! metrics, logs, the end. Beside them the node that joins a cluster elsewhere. It decides nothing about objects.
+
+mod access;
+mod calls;
+mod configuration;
+mod controller_manager;
+mod elected;
+mod gardenlet;
+mod in_cluster;
+mod logs;
+mod node;
+mod ports;
+mod resource_manager;
+mod scheduler;
+
+pub use access::Kubeconfigs;
+pub use configuration::reference;
+pub use node::{NodeSettings, run_node};
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use api_meta::Fault;
+use base_clock::{Clock, Entropy};
+
+use elected::Elected;
+
+/// A process of the production form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// The garden's controllers.
+    ControllerManager,
+    /// The scheduler.
+    Scheduler,
+    /// A gardenlet.
+    Gardenlet,
+    /// gardener-resource-manager.
+    ResourceManager,
+}
+
+impl Program {
+    /// Its name, as Gardener calls it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ControllerManager => "gardener-controller-manager",
+            Self::Scheduler => "gardener-scheduler",
+            Self::Gardenlet => "gardenlet",
+            Self::ResourceManager => "gardener-resource-manager",
+        }
+    }
+}
+
+/// Runs a process until `stop` is done. From the moment its configuration is read, what ends it is logged and not returned.
+///
+/// # Errors
+/// A configuration that cannot be read or used; every wrong value is named.
+pub async fn run(
+    program: Program,
+    configuration: &Path,
+    kubeconfigs: &Kubeconfigs,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<ExitCode, Fault> {
+    let ended = match program {
+        Program::ControllerManager => {
+            let read = configuration::read::<api_config::ControllerManagerConfiguration>(configuration)?;
+            let elected = begin(program, &read, &read.configuration.process, configuration)?;
+            Box::pin(controller_manager::run(elected, read.configuration, kubeconfigs, stop)).await
+        }
+        Program::Scheduler => {
+            let read = configuration::read::<api_config::SchedulerConfiguration>(configuration)?;
+            let elected = begin(program, &read, &read.configuration.process, configuration)?;
+            Box::pin(scheduler::run(elected, read.configuration, kubeconfigs, stop)).await
+        }
+        Program::Gardenlet => {
+            let read = configuration::read::<api_config::GardenletConfiguration>(configuration)?;
+            let elected = begin(program, &read, &read.configuration.process, configuration)?;
+            Box::pin(gardenlet::run(elected, read.configuration, kubeconfigs, stop)).await
+        }
+        Program::ResourceManager => {
+            let read = configuration::read::<api_config::ResourceManagerConfiguration>(configuration)?;
+            let elected = begin(program, &read, &read.configuration.process, configuration)?;
+            Box::pin(resource_manager::run(elected, read.configuration, kubeconfigs, stop)).await
+        }
+    };
+    Ok(match ended {
+        Ok(()) => {
+            tracing::info!("ended");
+            ExitCode::SUCCESS
+        }
+        Err(fault) => {
+            tracing::error!(class = %fault.class, hint = %fault.hint, "{} ends: {}", program.name(), fault.chain());
+            ExitCode::FAILURE
+        }
+    })
+}
+
+/// Sets up logs and says what of the configuration has no effect.
+fn begin<T>(
+    program: Program,
+    read: &api_config::Read<T>,
+    process: &api_config::Process,
+    path: &Path,
+) -> Result<Elected, Fault> {
+    logs::init(process)?;
+    let version = env!("CARGO_PKG_VERSION");
+    tracing::info!(version, configuration = %path.display(), "{} begins", program.name());
+    configuration::warn(read, path);
+    Ok(Elected::new(
+        program.name(),
+        process.clone(),
+        Clock::real(),
+        Entropy::os(),
+    ))
+}
