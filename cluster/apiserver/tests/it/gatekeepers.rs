@@ -54,7 +54,8 @@ impl Gatekeeper for Doors {
         };
         if target.name.is_empty() && attributes.verb == "list" {
             let (field, label) = (("metadata.namespace", "default"), ("a", "b"));
-            let has = |all: &[(String, String)], one: (&str, &str)| all.iter().any(|(k, v)| (k.as_str(), v.as_str()) == one);
+            let has =
+                |all: &[(String, String)], one: (&str, &str)| all.iter().any(|(k, v)| (k.as_str(), v.as_str()) == one);
             return match has(&selectors.fields, field) && has(&selectors.labels, label) {
                 true => Opinion::Allow("narrow".to_owned()),
                 false => Opinion::NoOpinion,
@@ -76,8 +77,16 @@ impl Gatekeeper for Doors {
             (true, true) => "update",
             (false, _) => "delete",
         };
-        let Attempt { resource, namespace, name, .. } = attempt;
-        self.seen.lock().unwrap().push(format!("{what} {resource} {namespace}/{name}"));
+        let Attempt {
+            resource,
+            namespace,
+            name,
+            ..
+        } = attempt;
+        self.seen
+            .lock()
+            .unwrap()
+            .push(format!("{what} {resource} {namespace}/{name}"));
         self.answer(name).map(drop)
     }
 
@@ -104,9 +113,17 @@ async fn a_gatekeeper_allows_refuses_or_leaves_it_to_the_rules() {
         refused["message"],
         r#"configmaps "closed" is forbidden: User "kept-a" cannot get resource "configmaps" in API group "" in the namespace "default": closed is closed"#
     );
-    assert_eq!(get(&kept, &format!("{CONFIG_MAPS}/other")).await.0, 403, "no rule allows it");
+    assert_eq!(
+        get(&kept, &format!("{CONFIG_MAPS}/other")).await.0,
+        403,
+        "no rule allows it"
+    );
     let free = server.user("free", &[]);
-    assert_eq!(get(&free, &format!("{CONFIG_MAPS}/open")).await.0, 403, "others are not let in");
+    assert_eq!(
+        get(&free, &format!("{CONFIG_MAPS}/open")).await.0,
+        403,
+        "others are not let in"
+    );
     let super_user = server.user("kept-super", &["system:masters"]);
     assert_eq!(get(&super_user, &format!("{CONFIG_MAPS}/closed")).await.0, 200);
     assert_eq!(get(&kept, "/version").await.0, 200, "paths are left to the rules");
@@ -119,13 +136,20 @@ async fn writes_are_refused_once_their_object_is_known() {
     let kept = server.user("kept-a", &[]);
     assert_eq!(post(&kept, CONFIG_MAPS, &config_map("open-1", &json!({}))).await.0, 201);
     let (code, refused) = post(&kept, CONFIG_MAPS, &config_map("closed-1", &json!({}))).await;
-    assert_eq!((code, &refused["message"]), (403, &json!(r#"configmaps "closed-1" is forbidden: closed-1 is closed"#)));
+    assert_eq!(
+        (code, &refused["message"]),
+        (403, &json!(r#"configmaps "closed-1" is forbidden: closed-1 is closed"#))
+    );
     assert_eq!(get(&server.admin(), &format!("{CONFIG_MAPS}/closed-1")).await.0, 404);
     assert_eq!(delete(&kept, &format!("{CONFIG_MAPS}/open-1")).await.0, 200);
     let seen = doors.seen.lock().unwrap().clone();
     assert_eq!(
         seen,
-        ["create configmaps default/open-1", "create configmaps default/closed-1", "delete configmaps default/open-1"]
+        [
+            "create configmaps default/open-1",
+            "create configmaps default/closed-1",
+            "delete configmaps default/open-1"
+        ]
     );
 }
 
@@ -172,7 +196,11 @@ async fn selectors_reach_a_gatekeeper_from_requests_and_from_reviews() {
     let field = one("metadata.namespace", "In", "default");
     for (fields, labels, allowed) in [
         (field.clone(), one("a", "In", "b"), true),
-        (json!({"rawSelector": "metadata.namespace=default"}), json!({"rawSelector": "a=b"}), true),
+        (
+            json!({"rawSelector": "metadata.namespace=default"}),
+            json!({"rawSelector": "a=b"}),
+            true,
+        ),
         (field, one("a", "NotIn", "b"), false),
         (Value::Null, Value::Null, false),
     ] {

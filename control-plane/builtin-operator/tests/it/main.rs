@@ -138,10 +138,15 @@ impl Drop for Landscape {
 }
 
 async fn define(garden: &Embedded, kind: &str, plural: &str) {
-    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let open = |field: &str, inside: Value| {
+        json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {field: inside}})
+    };
+    // By this field the operator finds what is of its seed.
+    let schema = open("spec", open("seedRef", open("name", json!({"type": "string"}))));
     let definition = json!({"metadata": {"name": format!("{plural}.core.gardener.cloud")}, "spec": {"group": "core.gardener.cloud", "scope": "Cluster",
         "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase(), "listKind": format!("{kind}List")},
-        "versions": [{"name": "v1beta1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}}}]}});
+        "versions": [{"name": "v1beta1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}},
+            "selectableFields": [{"jsonPath": ".spec.seedRef.name"}]}]}});
     let definition: CustomResourceDefinition = serde_json::from_value(definition).unwrap();
     let api: Api<CustomResourceDefinition> = Api::all(garden.admin());
     api.create(&PostParams::default(), &definition).await.unwrap();
