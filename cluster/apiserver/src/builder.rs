@@ -329,17 +329,7 @@ impl Builder {
             store = store.serving(served, front.clone());
         }
         let store = Arc::new(store);
-        let registry = Registry::default();
-        if in_front.is_some() {
-            registry.without_reviews();
-        } else {
-            let guards: Vec<_> = self.kinds.iter().flat_map(|kind| kind.guards()).collect();
-            let since = forms::since(&store).await.map_err(store_status)?;
-            builtin::register(&registry, &guards, &since);
-        }
-        for kind in self.kinds {
-            registry.put(Arc::new(Served::new(kind, Role::Ordinary)));
-        }
+        let registry = registry(self.kinds, &store, in_front.is_none()).await?;
         let mut access = Access::new(
             self.authorities,
             self.front_proxies,
@@ -400,4 +390,20 @@ impl Builder {
         }
         Ok(ApiServer::of(inner))
     }
+}
+
+/// What is served: the given kinds and, for a server that stands alone, Kubernetes' own.
+async fn registry(kinds: Vec<Arc<dyn Kind>>, store: &Stores, is_alone: bool) -> Result<Registry, Status> {
+    let registry = Registry::default();
+    if is_alone {
+        let guards: Vec<_> = kinds.iter().flat_map(|kind| kind.guards()).collect();
+        let since = forms::since(store).await.map_err(store_status)?;
+        builtin::register(&registry, &guards, &since);
+    } else {
+        registry.without_reviews();
+    }
+    for kind in kinds {
+        registry.put(Arc::new(Served::new(kind, Role::Ordinary)));
+    }
+    Ok(registry)
 }

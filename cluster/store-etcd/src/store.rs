@@ -1,5 +1,7 @@
 //! The store itself: what is asked of etcd for each call, and what its answers mean.
 
+mod turn;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,6 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
 use tonic::Code;
 
+use self::turn::InTurn;
 use crate::client::{CALL_TIMEOUT, Client, Failure};
 use crate::compact;
 use crate::hub::{Hub, Order};
@@ -22,13 +25,9 @@ use crate::newest::Newest;
 use crate::options::{EtcdError, EtcdOptions};
 use crate::repeater::{Repeater, entry, unavailable};
 use crate::wire::{
-    Compare, DeleteRequest, KeyValue, PutRequest, RangeRequest, Request, RequestOp, Response, TARGET_MOD, Target,
-    TxnRequest, TxnResponse, asked, number, revision_of,
+    Compare, PutRequest, RangeRequest, Request, RequestOp, Response, TARGET_MOD, Target, TxnRequest, TxnResponse,
+    asked, number, revision_of,
 };
-
-/// Where it stands whose turn it is among all that decide by other objects. No API serves it.
-const TURNS: &str = "orangery.dev/turns";
-const TURN: &str = "last";
 
 /// How often etcd is asked again how far a watch has come while somebody waits for it: it answers only when it has
 /// nothing else to tell.
@@ -294,23 +293,6 @@ impl Inner {
         self.client.transact(transaction).await
     }
 
-    /// Whose turn it is, of all that write here.
-    fn turn_key(&self) -> Bytes {
-        self.layout.key(&Key::new(TURNS, None, TURN))
-    }
-
-    /// When the last turn was taken; 0 for never.
-    async fn last_turn(&self) -> Result<Revision, StoreError> {
-        let request = RangeRequest {
-            key: self.turn_key(),
-            keys_only: true,
-            ..RangeRequest::default()
-        };
-        let answer = self.client.range(request).await.map_err(unavailable)?;
-        let revision = answer.kvs.first().map(|kv| number(kv.mod_revision));
-        Ok(Revision(revision.unwrap_or_default()))
-    }
-
     async fn put(
         &self,
         key: Key,
@@ -346,55 +328,6 @@ impl Inner {
         };
         self.written(&entry).await;
         Ok(Ok(entry))
-    }
-
-    async fn create_in(&self, key: Key, object: Object, turn: Option<Revision>) -> Result<Entry, StoreError> {
-        match self.put(key.clone(), Revision(0), object, turn).await? {
-            Ok(entry) => Ok(entry),
-            Err(Some(current)) => Err(StoreError::Exists { current }),
-            Err(None) => Err(StoreError::Unavailable(format!("etcd contradicts itself over {key}"))),
-        }
-    }
-
-    async fn update_in(
-        &self,
-        key: &Key,
-        expected: Revision,
-        object: Object,
-        turn: Option<Revision>,
-    ) -> Result<Entry, StoreError> {
-        // To etcd, 0 means that nothing is there.
-        if expected == Revision(0) {
-            return Err(Inner::refusal(key, expected, self.get(key).await?));
-        }
-        let put = self.put(key.clone(), expected, object, turn).await?;
-        put.map_err(|current| Inner::refusal(key, expected, current))
-    }
-
-    async fn delete_in(&self, key: &Key, expected: Revision, turn: Option<Revision>) -> Result<Entry, StoreError> {
-        if expected == Revision(0) {
-            return Err(Inner::refusal(key, expected, self.get(key).await?));
-        }
-        let delete = DeleteRequest {
-            key: self.layout.key(key),
-            prev_kv: true,
-        };
-        let answer = self.transact(key, expected, Request::Delete(delete), turn).await;
-        let answer = answer.map_err(|failure| write_failed(key, failure))?;
-        if !answer.succeeded {
-            return Err(Inner::refusal(key, expected, found(key, answer, turn)?));
-        }
-        let revision = Revision(revision_of(answer.header.as_ref()));
-        let last = answer.responses.into_iter().find_map(|op| match op.response {
-            Some(Response::Delete(delete)) => delete.prev_kvs.into_iter().next(),
-            _ => None,
-        });
-        let entry = Entry {
-            revision,
-            ..entry(key.clone(), &last.unwrap_or_else(KeyValue::default))?
-        };
-        self.written(&entry).await;
-        Ok(entry)
     }
 
     /// Waits until memory shows a write that has happened, as far as memory knows the resource.
@@ -550,45 +483,7 @@ impl Store for EtcdStore {
     }
 
     async fn turn(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
-        let seen = self.inner.last_turn().await?;
-        let inner = self.inner.clone();
-        Ok(Some(Arc::new(InTurn { inner, seen })))
-    }
-}
-
-/// The store for a writer whose turn it is, as long as nobody else has taken one.
-struct InTurn {
-    inner: Arc<Inner>,
-    seen: Revision,
-}
-
-#[async_trait]
-impl Store for InTurn {
-    async fn get(&self, key: &Key) -> Result<Option<Entry>, StoreError> {
-        self.inner.get(key).await
-    }
-
-    async fn list(&self, range: &Range, page: Page) -> Result<Listing, StoreError> {
-        self.inner.list(range, page).await
-    }
-
-    async fn create(&self, key: Key, object: Object) -> Result<Entry, StoreError> {
-        self.inner.create_in(key, object, Some(self.seen)).await
-    }
-
-    async fn update(&self, key: &Key, expected: Revision, object: Object) -> Result<Entry, StoreError> {
-        self.inner.update_in(key, expected, object, Some(self.seen)).await
-    }
-
-    async fn delete(&self, key: &Key, expected: Revision) -> Result<Entry, StoreError> {
-        self.inner.delete_in(key, expected, Some(self.seen)).await
-    }
-
-    async fn watch(&self, range: &Range, from: Revision) -> Result<Changes, StoreError> {
-        self.inner.watch(range, from).await
-    }
-
-    async fn revision(&self) -> Result<Revision, StoreError> {
-        self.inner.revision().await
+        let view = InTurn::begin(self.inner.clone()).await?;
+        Ok(Some(Arc::new(view)))
     }
 }

@@ -85,6 +85,11 @@ async fn users_with_rights_by_rbac_alone_make_shoots_and_others_are_refused() {
         json!({"cluster-identity": "test", "origin": "gardener-apiserver"})
     );
 
+    strangers_are_refused(&garden, &replica).await;
+    nothing_else_is_served(&garden, &replica).await;
+}
+
+async fn strangers_are_refused(garden: &Garden, replica: &Replica) {
     let stranger = garden.user("stranger", &[]);
     let shoots = format!("{CORE}/namespaces/{NAMESPACE}/shoots");
     let (code, refusal) = call(&stranger, Method::GET, &shoots, &Value::Null).await;
@@ -104,7 +109,7 @@ async fn users_with_rights_by_rbac_alone_make_shoots_and_others_are_refused() {
         refusal["message"].as_str().unwrap().contains("system:anonymous"),
         "{refusal}"
     );
-    let certified = replica.client(&credentials(&garden, "stranger"));
+    let certified = replica.client(&credentials(garden, "stranger"));
     let (code, refusal) = call_with(&certified, Method::GET, &shoots, &root, &Value::Null).await;
     assert_eq!(code, 403, "{refusal}");
     assert!(
@@ -115,7 +120,7 @@ async fn users_with_rights_by_rbac_alone_make_shoots_and_others_are_refused() {
     let (code, _) = call_with(&unknown, Method::GET, &shoots, &root, &Value::Null).await;
     assert_eq!(code, 401);
     // Its own certificate of Kubernetes' authority and its token are good there as well.
-    let certified = replica.client(&credentials(&garden, OPERATOR));
+    let certified = replica.client(&credentials(garden, OPERATOR));
     assert_eq!(call(&certified, Method::GET, &shoots, &Value::Null).await.0, 200);
     let token = garden.kubectl("admin", &["create", "token", "garden-apiserver", "-n", "garden"], "");
     let account = replica.client(&json!({"token": token.trim()}));
@@ -128,21 +133,24 @@ async fn users_with_rights_by_rbac_alone_make_shoots_and_others_are_refused() {
             .contains("system:serviceaccount:garden:garden-apiserver"),
         "{refusal}"
     );
-    // Nothing but the garden's kinds is served there.
+}
+
+async fn nothing_else_is_served(garden: &Garden, replica: &Replica) {
+    let anonymous = replica.anonymous();
     for path in [
         "/api",
         "/api/v1/secrets",
         "/apis/apps/v1/deployments",
         "/apis/authorization.k8s.io/v1",
     ] {
-        let admin = replica.client(&credentials(&garden, "admin"));
+        let admin = replica.client(&credentials(garden, "admin"));
         assert_eq!(call(&admin, Method::GET, path, &Value::Null).await.0, 404, "{path}");
     }
     for path in ["/healthz", "/livez", "/readyz"] {
         assert_eq!(text(&anonymous, path).await, (200, "ok".to_owned()));
     }
     assert_eq!(text(&anonymous, "/metrics").await.0, 403);
-    let admin = replica.client(&credentials(&garden, "admin"));
+    let admin = replica.client(&credentials(garden, "admin"));
     let (code, metrics) = text(&admin, "/metrics").await;
     assert_eq!(code, 200);
     assert!(
@@ -199,6 +207,11 @@ async fn kubectl_lists_explains_and_prints_the_kinds_of_the_garden() {
     );
     assert!(wide.contains("<pending>"), "{wide}");
 
+    changes_by_kubectl(&garden);
+}
+
+fn changes_by_kubectl(garden: &Garden) {
+    let kubectl = |words: &[&str]| garden.kubectl(OPERATOR, words, "");
     // Strict validation happens here, as kubectl asks for it.
     let mut unknown = shoot("t");
     unknown["spec"]["bogus"] = json!(1);
