@@ -1,3 +1,5 @@
+//! What the readers of configurations take, warn of and refuse. Reads no files.
+
 use std::time::Duration;
 
 use serde_json::{Value, json};

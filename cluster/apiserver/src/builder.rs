@@ -377,19 +377,25 @@ impl Builder {
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });
-        if let Some(front) = &inner.in_front {
-            front.clone().report(&inner.readiness);
-            in_front::start(&inner);
-            return Ok(ApiServer::of(inner));
-        }
-        bootstrap::run(&inner).await?;
-        event_age::start(&inner);
-        aggregation::start(&inner);
-        if self.shared {
-            others::start(&inner);
-        }
+        started(&inner, self.shared).await?;
         Ok(ApiServer::of(inner))
     }
+}
+
+/// Starts what runs beside requests. `is_shared`: whether other servers write to the same store.
+async fn started(inner: &Arc<Inner>, is_shared: bool) -> Result<(), Status> {
+    if let Some(front) = &inner.in_front {
+        front.clone().report(&inner.readiness);
+        in_front::start(inner);
+        return Ok(());
+    }
+    bootstrap::run(inner).await?;
+    event_age::start(inner);
+    aggregation::start(inner);
+    if is_shared {
+        others::start(inner);
+    }
+    Ok(())
 }
 
 /// What is served: the given kinds and, for a server that stands alone, Kubernetes' own.

@@ -370,11 +370,7 @@ impl Builder {
             .others_write(replicated)
             .kubelets(kubelets.client(&keys, &clock, &entropy)?)
             .service_range(SERVICES);
-        let server = match gatekeeper {
-            Some(gatekeeper) => server.gatekeeper(gatekeeper),
-            None => server,
-        };
-        let server = built(wired(server, &services, &network), audit).await?;
+        let server = built(wired(server, &services, &network), audit, gatekeeper).await?;
         let front = Front::new(clock.clone());
         let registration = front
             .register([ANY_NAME], registered(&server, &keys, &clock, &entropy)?)
@@ -415,7 +411,11 @@ impl Builder {
 async fn built(
     server: cluster_apiserver::Builder,
     audit: Option<(AuditPolicy, Arc<dyn AuditSink>)>,
+    gatekeeper: Option<Arc<dyn Gatekeeper>>,
 ) -> Result<ApiServer, Fault> {
+    let server = gatekeeper
+        .into_iter()
+        .fold(server, cluster_apiserver::Builder::gatekeeper);
     let server = match audit {
         Some((policy, sink)) => server.audit_events(policy, sink),
         None => server,

@@ -1,5 +1,6 @@
 //! How fast a graph of 250 seeds and 10,000 Shoots decides, and how much memory it takes:
 //! `cargo run --release -p control-plane-confinement --example figures`.
+#![expect(clippy::print_stdout, reason = "a measurement speaks on its standard output")]
 #![expect(clippy::unwrap_used, reason = "figures of a run that cannot go on are none")]
 
 use std::time::Instant;

@@ -2,6 +2,7 @@
 //! the graph is refused. It never writes, and a watch that breaks leaves what is known as it is until it is back.
 
 use std::collections::{BTreeSet, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use futures::future::BoxFuture;
@@ -50,6 +51,8 @@ struct Inner {
     missing: Mutex<BTreeSet<Kind>>,
     /// Sent to whenever an answer may be another than before.
     news: watch::Sender<()>,
+    /// Whether the watches have been stopped.
+    stopped: AtomicBool,
 }
 
 impl Default for Keeper {
@@ -58,6 +61,7 @@ impl Default for Keeper {
             graph: RwLock::default(),
             missing: Mutex::new(BTreeSet::from(WATCHED)),
             news: watch::Sender::new(()),
+            stopped: AtomicBool::new(false),
         }))
     }
 }
@@ -65,6 +69,7 @@ impl Default for Keeper {
 impl Keeper {
     /// Watches until `stop`. What was known before stays known while it is listed again.
     pub async fn run(self, client: Client, stop: CancellationToken) {
+        self.0.stopped.store(false, Ordering::Relaxed);
         let (keeper, client) = (&self, &client);
         let following: [BoxFuture<'_, ()>; WATCHED.len()] = [
             keeper.follow::<BackupBucket>(client).boxed(),
@@ -82,6 +87,14 @@ impl Keeper {
         ];
         // Ends with `stop` alone: the watches are endless.
         let _ = stop.run_until_cancelled(futures::future::join_all(following)).await;
+        self.0.stopped.store(true, Ordering::Relaxed);
+        // Requests that wait for the first list are answered now: none will come.
+        self.0.news.send_replace(());
+    }
+
+    /// Whether the watches have been stopped, after which no answer changes any more.
+    pub fn is_stopped(&self) -> bool {
+        self.0.stopped.load(Ordering::Relaxed)
     }
 
     /// The kinds that are still to be listed; none when the graph is complete.

@@ -132,10 +132,6 @@ pub(crate) fn rule(kind: Kind, party: Party) -> Rule {
             allowed: "get, update and patch of those of seed \"{seed}\", by name",
             ..NOTHING
         },
-        Kind::CertificateSigningRequest => Rule {
-            allowed: "get of those that the gardenlet of seed \"{seed}\" made",
-            ..READ
-        },
         _ => supporting(kind, extension),
     }
 }
@@ -190,6 +186,17 @@ fn supporting(kind: Kind, extension: bool) -> Rule {
             lists: &[Narrowing::OwnNamespace],
             allowed: "all in namespace seed-{seed}",
             ..NOTHING
+        },
+        _ => lookups(kind),
+    }
+}
+
+/// The rows of what is only looked up, or written by name alone.
+fn lookups(kind: Kind) -> Rule {
+    match kind {
+        Kind::CertificateSigningRequest => Rule {
+            allowed: "get of those that the gardenlet of seed \"{seed}\" made",
+            ..READ
         },
         Kind::Event => Rule {
             verbs: &[PATCH],

@@ -85,7 +85,10 @@ mod tests {
                 .unwrap_err()
                 .contains("\"Other\"")
         );
-        assert!(read(&format!("{head}plugin: []")).unwrap_err().contains("plugin"));
+        assert!(
+            read(&format!("{head}plugin: []")).unwrap_err().contains("line 3"),
+            "the place of an unknown field"
+        );
         assert!(read("apiVersion: v1\nkind: ConfigMap\n").is_err());
     }
 }

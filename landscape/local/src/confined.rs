@@ -23,7 +23,7 @@ struct Confined(Keeper);
 
 impl Confined {
     fn objection(&self, refusal: &Refusal) -> Objection {
-        let patience = match (refusal.may_change(), self.0.is_ready()) {
+        let patience = match (refusal.may_change() && !self.0.is_stopped(), self.0.is_ready()) {
             (false, _) => Duration::ZERO,
             (true, true) => BEHIND_MAX,
             (true, false) => FIRST_LIST_MAX,

@@ -69,7 +69,7 @@ async fn run() -> ExitCode {
     if let Err(code) = text_logs(&console) {
         return code;
     }
-    ended(dispatch(command, &console).await)
+    ended(Box::pin(dispatch(command, &console)).await)
 }
 
 /// Logs for a person, until the process ends.
@@ -87,7 +87,9 @@ async fn dispatch(command: Command, console: &Console) -> Result<ExitCode, Fault
         Command::Up(arguments) => up::run(&arguments, interrupted(), console).await,
         Command::Apiserver(arguments) => apiserver::run(&arguments, interrupted(), console).await,
         Command::Garden(arguments) => garden::run(&arguments, interrupted(), console).await,
-        Command::GardenApiserver(arguments) => garden_apiserver::run(&arguments, interrupted(), console).await,
+        Command::GardenApiserver(arguments) => {
+            Box::pin(garden_apiserver::run(&arguments, interrupted(), console)).await
+        }
         Command::Kubeconfig(arguments) => kubeconfig::text(&arguments).await.map(|text| print!("{text}")),
         Command::ProviderLocal(arguments) => provider_local::run(&arguments, interrupted()).await,
         Command::Why(arguments) => {

@@ -83,7 +83,7 @@ pub(crate) async fn run(settings: Settings, table: &Table) -> Outcome<Count> {
     };
     while next < end {
         let upto = end.min(next + ROUND);
-        found.round(next..upto).await?;
+        Box::pin(found.round(next..upto)).await?;
         next = upto;
     }
     found.tell();

@@ -154,7 +154,7 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
     let mut names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
     // First, while this process has no memory to spare in which what grows would not be seen.
     without_script(arguments, &table, &mut counts, &mut names).await?;
-    from_files(arguments, &cases, &table, &mut counts).await?;
+    Box::pin(from_files(arguments, &cases, &table, &mut counts)).await?;
     if arguments.sequences > 0 || arguments.only.is_some() {
         let settings = generated::Settings {
             sequences: arguments.sequences,
@@ -162,7 +162,7 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
             only: arguments.only,
             again: arguments.again,
         };
-        let drawn = generated::run(settings, &table).await?;
+        let drawn = Box::pin(generated::run(settings, &table)).await?;
         counts.insert(generate::FILE.to_owned(), drawn);
     }
     let has_drawn = arguments.sequences > 0;
@@ -226,13 +226,13 @@ async fn from_files(
     if cases.is_empty() {
         return Ok(());
     }
-    let differ = curated(arguments, cases, table, counts).await?;
+    let differ = Box::pin(curated(arguments, cases, table, counts)).await?;
     if arguments.again && !differ.is_empty() {
         println!("\n{} differ and are asked again", differ.len());
         for case in &differ {
             counts.entry(file(case)).or_default().differ -= 1;
         }
-        curated(arguments, &differ, table, counts).await?;
+        Box::pin(curated(arguments, &differ, table, counts)).await?;
     }
     Ok(())
 }

@@ -109,6 +109,7 @@ impl Running {
 }
 
 impl Drop for Running {
+    #[expect(clippy::print_stdout, reason = "shown with a test that fails")]
     fn drop(&mut self) {
         // It may have ended already.
         let _ = self.child.kill();

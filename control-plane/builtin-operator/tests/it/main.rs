@@ -138,9 +138,7 @@ impl Drop for Landscape {
 }
 
 async fn define(garden: &Embedded, kind: &str, plural: &str) {
-    let open = |field: &str, inside: Value| {
-        json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {field: inside}})
-    };
+    let open = |field: &str, inside: Value| json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {field: inside}});
     // By this field the operator finds what is of its seed.
     let schema = open("spec", open("seedRef", open("name", json!({"type": "string"}))));
     let definition = json!({"metadata": {"name": format!("{plural}.core.gardener.cloud")}, "spec": {"group": "core.gardener.cloud", "scope": "Cluster",

@@ -111,11 +111,14 @@ fn new_objects_are_let_through_to_admission() {
     assert_eq!(asked(&graph, &gardenlet, "create", token, "token"), Decision::Allow);
 }
 
+/// Keys and values of selectors.
+type Pairs = Vec<(&'static str, &'static str)>;
+
 #[test]
 fn lists_narrowed_to_the_seed_are_allowed() {
     let graph = garden();
     let label = ("name.seed.gardener.cloud/a", "true");
-    let cases: [(Kind, &str, Vec<(&str, &str)>, Vec<(&str, &str)>); 14] = [
+    let cases: [(Kind, &str, Pairs, Pairs); 14] = [
         (Kind::Shoot, "", vec![], vec![label]),
         (Kind::Shoot, "garden-pa", vec![], vec![label, ("more", "x")]),
         (Kind::Shoot, "", vec![("spec.seedName", "a")], vec![]),

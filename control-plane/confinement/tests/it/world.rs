@@ -31,6 +31,7 @@ pub(crate) struct Source {
 pub(crate) fn sources(seed: &str) -> Vec<Source> {
     let mut all = of_seed(seed);
     all.extend(of_project(seed));
+    all.extend(entries(seed));
     all.extend(of_installations(seed));
     all
 }
@@ -121,11 +122,6 @@ fn of_project(seed: &str) -> Vec<Source> {
     let inside = &namespace(seed);
     let named = |name: &str| format!("{name}-{seed}");
     let meta = |name: &str| json!({"name": named(name), "namespace": inside});
-    let owned = |name: &str| {
-        let owner =
-            json!([{"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "name": named("shoot"), "uid": "u"}]);
-        json!({"name": named(name), "namespace": inside, "ownerReferences": owner})
-    };
     let in_shared = |kind: &str, name: &str| json!({"apiVersion": "v1", "kind": kind, "namespace": "garden-shared", "name": named(name)});
     vec![
         source(
@@ -161,6 +157,36 @@ fn of_project(seed: &str) -> Vec<Source> {
             vec![("/credentialsRef", Kind::InternalSecret, inside, named("inner"))],
         ),
         source(
+            Kind::Bastion,
+            json!({"metadata": meta("bastion"), "spec": {"seedName": seed, "shootRef": {"name": named("shoot")}}}),
+            vec![("/spec/seedName", Kind::Bastion, inside, named("bastion"))],
+        ),
+        source(
+            Kind::ManagedSeed,
+            json!({"metadata": meta("managed"), "spec": {"shoot": {"name": named("shoot")}}}),
+            vec![("/spec/shoot", Kind::ManagedSeed, inside, named("managed"))],
+        ),
+        shoot(seed),
+        source(
+            Kind::Shoot,
+            json!({"metadata": meta("leaving"), "spec": {"seedName": "elsewhere", "credentialsBindingName": named("second")},
+                "status": {"seedName": seed}}),
+            vec![("/status/seedName", Kind::Shoot, inside, named("leaving"))],
+        ),
+    ]
+}
+
+fn entries(seed: &str) -> Vec<Source> {
+    let inside = &namespace(seed);
+    let named = |name: &str| format!("{name}-{seed}");
+    let meta = |name: &str| json!({"name": named(name), "namespace": inside});
+    let owned = |name: &str| {
+        let owner =
+            json!([{"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "name": named("shoot"), "uid": "u"}]);
+        json!({"name": named(name), "namespace": inside, "ownerReferences": owner})
+    };
+    vec![
+        source(
             Kind::BackupEntry,
             json!({"metadata": meta("entry"), "spec": {"seedName": seed, "bucketName": seed_uid(seed)}}),
             vec![("/spec/seedName", Kind::BackupEntry, inside, named("entry"))],
@@ -179,23 +205,6 @@ fn of_project(seed: &str) -> Vec<Source> {
                 inside,
                 named("of-shoot"),
             )],
-        ),
-        source(
-            Kind::Bastion,
-            json!({"metadata": meta("bastion"), "spec": {"seedName": seed, "shootRef": {"name": named("shoot")}}}),
-            vec![("/spec/seedName", Kind::Bastion, inside, named("bastion"))],
-        ),
-        source(
-            Kind::ManagedSeed,
-            json!({"metadata": meta("managed"), "spec": {"shoot": {"name": named("shoot")}}}),
-            vec![("/spec/shoot", Kind::ManagedSeed, inside, named("managed"))],
-        ),
-        shoot(seed),
-        source(
-            Kind::Shoot,
-            json!({"metadata": meta("leaving"), "spec": {"seedName": "elsewhere", "credentialsBindingName": named("second")},
-                "status": {"seedName": seed}}),
-            vec![("/status/seedName", Kind::Shoot, inside, named("leaving"))],
         ),
     ]
 }
@@ -227,83 +236,92 @@ fn shoot(seed: &str) -> Source {
         },
         "status": {"technicalID": format!("shoot--p{seed}--shoot")},
     });
-    let server = |field: &'static str| field;
-    source(
-        Kind::Shoot,
-        object,
-        vec![
-            ("/spec/seedName", Kind::Shoot, inside, named("shoot")),
-            ("/spec/secretBindingName", Kind::SecretBinding, inside, named("binding")),
-            (
-                "/spec/credentialsBindingName",
-                Kind::CredentialsBinding,
-                inside,
-                named("credentials"),
-            ),
-            (
-                "/spec/cloudProfile",
-                Kind::NamespacedCloudProfile,
-                inside,
-                named("profile"),
-            ),
-            (
-                server("/spec/kubernetes/kubeAPIServer/auditConfig"),
-                Kind::ConfigMap,
-                inside,
-                named("audit"),
-            ),
-            (
-                server("/spec/kubernetes/kubeAPIServer/structuredAuthentication"),
-                Kind::ConfigMap,
-                inside,
-                named("authentication"),
-            ),
-            (
-                server("/spec/kubernetes/kubeAPIServer/structuredAuthorization/configMapName"),
-                Kind::ConfigMap,
-                inside,
-                named("authorization"),
-            ),
-            (
-                server("/spec/kubernetes/kubeAPIServer/structuredAuthorization/kubeconfigs/0/secretName"),
-                Kind::Secret,
-                inside,
-                named("authorizer"),
-            ),
-            (
-                server("/spec/kubernetes/kubeAPIServer/admissionPlugins/0/kubeconfigSecretName"),
-                Kind::Secret,
-                inside,
-                named("plugin"),
-            ),
-            (
-                "/spec/dns/providers/0/secretName",
-                Kind::Secret,
-                inside,
-                named("old-dns"),
-            ),
-            (
-                "/spec/dns/providers/1/credentialsRef",
-                Kind::Secret,
-                inside,
-                named("shoot-dns"),
-            ),
-            ("/spec/resources/0/resourceRef", Kind::Secret, inside, named("extra")),
-            ("/spec/resources/1/resourceRef", Kind::ConfigMap, inside, named("map")),
-            (
-                "/spec/resources/2/resourceRef",
-                Kind::WorkloadIdentity,
-                inside,
-                named("identity"),
-            ),
-            (
-                "/status/technicalID",
-                Kind::BackupEntry,
-                inside,
-                format!("shoot--p{seed}--shoot--u"),
-            ),
-        ],
-    )
+    let mut edges = edges_of_shoot(seed, inside);
+    edges.extend(edges_of_lists(seed, inside));
+    source(Kind::Shoot, object, edges)
+}
+
+fn edges_of_shoot<'a>(seed: &str, inside: &'a str) -> Vec<(&'static str, Kind, &'a str, String)> {
+    let named = |name: &str| format!("{name}-{seed}");
+    vec![
+        ("/spec/seedName", Kind::Shoot, inside, named("shoot")),
+        ("/spec/secretBindingName", Kind::SecretBinding, inside, named("binding")),
+        (
+            "/spec/credentialsBindingName",
+            Kind::CredentialsBinding,
+            inside,
+            named("credentials"),
+        ),
+        (
+            "/spec/cloudProfile",
+            Kind::NamespacedCloudProfile,
+            inside,
+            named("profile"),
+        ),
+        (
+            "/spec/kubernetes/kubeAPIServer/auditConfig",
+            Kind::ConfigMap,
+            inside,
+            named("audit"),
+        ),
+        (
+            "/spec/kubernetes/kubeAPIServer/structuredAuthentication",
+            Kind::ConfigMap,
+            inside,
+            named("authentication"),
+        ),
+        (
+            "/spec/kubernetes/kubeAPIServer/structuredAuthorization/configMapName",
+            Kind::ConfigMap,
+            inside,
+            named("authorization"),
+        ),
+        (
+            "/spec/kubernetes/kubeAPIServer/structuredAuthorization/kubeconfigs/0/secretName",
+            Kind::Secret,
+            inside,
+            named("authorizer"),
+        ),
+        (
+            "/spec/kubernetes/kubeAPIServer/admissionPlugins/0/kubeconfigSecretName",
+            Kind::Secret,
+            inside,
+            named("plugin"),
+        ),
+    ]
+}
+
+/// What its lists refer to, and the entry of its backups.
+fn edges_of_lists<'a>(seed: &str, inside: &'a str) -> Vec<(&'static str, Kind, &'a str, String)> {
+    let named = |name: &str| format!("{name}-{seed}");
+    vec![
+        (
+            "/spec/dns/providers/0/secretName",
+            Kind::Secret,
+            inside,
+            named("old-dns"),
+        ),
+        (
+            "/spec/dns/providers/1/credentialsRef",
+            Kind::Secret,
+            inside,
+            named("shoot-dns"),
+        ),
+        ("/spec/resources/0/resourceRef", Kind::Secret, inside, named("extra")),
+        ("/spec/resources/1/resourceRef", Kind::ConfigMap, inside, named("map")),
+        (
+            "/spec/resources/2/resourceRef",
+            Kind::WorkloadIdentity,
+            inside,
+            named("identity"),
+        ),
+        (
+            "/status/technicalID",
+            Kind::BackupEntry,
+            inside,
+            format!("shoot--p{seed}--shoot--u"),
+        ),
+    ]
 }
 
 fn of_installations(seed: &str) -> Vec<Source> {

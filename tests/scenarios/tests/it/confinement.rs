@@ -46,11 +46,12 @@ fn extension(world: &World, seed: &str) -> Client {
 
 /// The refusal of an attack.
 fn refused<T>(what: &str, outcome: Result<T, kube::Error>) -> String {
-    match outcome {
-        Err(kube::Error::Api(status)) if status.code == 403 => status.message,
-        Err(other) => panic!("{what}: {other}"),
-        Ok(_) => panic!("{what} was allowed"),
-    }
+    let status = match outcome {
+        Err(kube::Error::Api(status)) if status.code == 403 => Some(status),
+        _ => None,
+    };
+    assert!(status.is_some(), "{what} was not refused with 403");
+    status.map(|status| status.message.clone()).unwrap_or_default()
 }
 
 #[tokio::test(start_paused = true)]
@@ -64,12 +65,12 @@ async fn a_stolen_credential_of_one_seed_opens_nothing_of_another() {
     .await
     .unwrap();
     let ours = world.succeeded(NAMESPACE, NAME).await;
-    let theirs = world.succeeded(NAMESPACE, THEIRS).await;
+    world.succeeded(NAMESPACE, THEIRS).await;
     assert_eq!(ours.spec.seed_name.as_deref(), Some("local"));
     let seeds: Api<Seed> = Api::all(world.garden.clone());
     let other_uid = seeds.get("local-2").await.unwrap().uid().unwrap();
     for stolen in [gardenlet(&world, "local"), extension(&world, "local")] {
-        for (what, attempt) in attacks(&stolen, &other_uid, &theirs).await {
+        for (what, attempt) in attacks(&stolen, &other_uid).await {
             let told = refused(what, attempt);
             assert!(told.contains("of seed \"local\" may not "), "{what}: {told}");
             assert!(told.contains("(allowed: "), "{what}: {told}");
@@ -100,25 +101,28 @@ async fn a_stolen_credential_of_one_seed_opens_nothing_of_another() {
 type Attempts = Vec<(&'static str, Result<(), kube::Error>)>;
 
 /// What a thief would try.
-async fn attacks(stolen: &Client, other_uid: &str, theirs: &Shoot) -> Attempts {
+async fn attacks(stolen: &Client, other_uid: &str) -> Attempts {
+    let mut attempts = reads(stolen, other_uid).await;
+    attempts.extend(writes(stolen, other_uid).await);
+    attempts.extend(widening(stolen).await);
+    attempts
+}
+
+/// What is another's to read.
+async fn reads(stolen: &Client, other_uid: &str) -> Attempts {
     let (everywhere, all) = (|| stolen.clone(), ListParams::default());
     let secrets: Api<Secret> = Api::namespaced(everywhere(), NAMESPACE);
     let in_garden: Api<Secret> = Api::namespaced(everywhere(), "garden");
     let shoots: Api<Shoot> = Api::namespaced(everywhere(), NAMESPACE);
     let seeds: Api<Seed> = Api::all(everywhere());
     let buckets: Api<BackupBucket> = Api::all(everywhere());
-    let (ours, merge) = (PatchParams::default(), |patch: Value| Patch::Merge(patch));
-    let mut moved = theirs.clone();
-    moved.spec.seed_name = Some("local".to_owned());
-    let accounts: Api<ServiceAccount> = Api::namespaced(everywhere(), "seed-local-2");
     let internal = GroupVersionKind::gvk("core.gardener.cloud", "v1beta1", "InternalSecret");
     let internal: Api<DynamicObject> = Api::namespaced_with(
         everywhere(),
         NAMESPACE,
         &ApiResource::from_gvk_with_plural(&internal, "internalsecrets"),
     );
-    let moving = merge(json!({"spec": {"seedName": "local"}}));
-    let mut attempts: Attempts = vec![
+    vec![
         (
             "read a Secret of another seed's Shoot",
             secrets.get("theirs.ssh-keypair").await.map(drop),
@@ -162,11 +166,24 @@ async fn attacks(stolen: &Client, other_uid: &str, theirs: &Shoot) -> Attempts {
         ("list all Seeds", seeds.list(&all).await.map(drop)),
         ("read another Seed", seeds.get("local-2").await.map(drop)),
         ("read another seed's bucket", buckets.get(other_uid).await.map(drop)),
+        ("read another seed's Shoot", shoots.get(THEIRS).await.map(drop)),
+    ]
+}
+
+/// What is another's to write, or nobody's of a seed.
+async fn writes(stolen: &Client, other_uid: &str) -> Attempts {
+    let secrets: Api<Secret> = Api::namespaced(stolen.clone(), NAMESPACE);
+    let shoots: Api<Shoot> = Api::namespaced(stolen.clone(), NAMESPACE);
+    let seeds: Api<Seed> = Api::all(stolen.clone());
+    let buckets: Api<BackupBucket> = Api::all(stolen.clone());
+    let accounts: Api<ServiceAccount> = Api::namespaced(stolen.clone(), "seed-local-2");
+    let (ours, merge) = (PatchParams::default(), |patch: Value| Patch::Merge(patch));
+    let moving = merge(json!({"spec": {"seedName": "local"}}));
+    vec![
         (
             "delete another seed's bucket",
             buckets.delete(other_uid, &DeleteParams::default()).await.map(drop),
         ),
-        ("read another seed's Shoot", shoots.get(THEIRS).await.map(drop)),
         (
             "move another seed's Shoot here",
             shoots.patch(THEIRS, &ours, &moving).await.map(drop),
@@ -197,18 +214,6 @@ async fn attacks(stolen: &Client, other_uid: &str, theirs: &Shoot) -> Attempts {
             shoots.delete(THEIRS, &DeleteParams::default()).await.map(drop),
         ),
         (
-            "make an own Shoot refer to another's Secret",
-            shoots
-                .patch(
-                    NAME,
-                    &ours,
-                    &merge(json!({"spec": {"resources": [
-            {"name": "x", "resourceRef": {"apiVersion": "v1", "kind": "Secret", "name": "theirs.ssh-keypair"}}]}})),
-                )
-                .await
-                .map(drop),
-        ),
-        (
             "write another seed's status",
             seeds
                 .patch_status("local-2", &ours, &merge(json!({"status": {"kubernetesVersion": "v1"}})))
@@ -229,9 +234,7 @@ async fn attacks(stolen: &Client, other_uid: &str, theirs: &Shoot) -> Attempts {
                 .await
                 .map(drop),
         ),
-    ];
-    attempts.extend(widening(stolen).await);
-    attempts
+    ]
 }
 
 /// What would open the way to more, if it were allowed.
@@ -243,7 +246,20 @@ async fn widening(stolen: &Client) -> Attempts {
         "spec": {"provider": {"type": "local", "region": "local"}, "seedName": "local", "credentialsRef": reference}});
     let bucket: BackupBucket = serde_json::from_value(bucket).unwrap();
     let buckets: Api<BackupBucket> = Api::all(stolen.clone());
+    let shoots: Api<Shoot> = Api::namespaced(stolen.clone(), NAMESPACE);
     vec![
+        (
+            "make an own Shoot refer to another's Secret",
+            shoots
+                .patch(
+                    NAME,
+                    &PatchParams::default(),
+                    &Patch::Merge(json!({"spec": {"resources": [
+            {"name": "x", "resourceRef": {"apiVersion": "v1", "kind": "Secret", "name": "theirs.ssh-keypair"}}]}})),
+                )
+                .await
+                .map(drop),
+        ),
         (
             "make the own Seed refer to another's Secret",
             seeds.patch("local", &PatchParams::default(), &seed).await.map(drop),
