@@ -1,8 +1,8 @@
 //! What a gardenlet, and the extensions of its seed, may read and write in the garden: what belongs to their seed and nothing
 //! else, whatever roles say. RBAC cannot say that, for it knows no seed of an object.
 //!
-//! [`Graph`] holds which object refers to which and which seeds that makes it belong to; [`decide`] answers a request before
-//! it is read, [`admit`] a write once its object is known. All three are plain functions of what they are given. [`Keeper`]
+//! [`Graph`] holds which object refers to which and which seeds that makes it belong to; [`decide()`] answers a request before
+//! it is read, [`admit()`] a write once its object is known. All three are plain functions of what they are given. [`Keeper`]
 //! fills a graph by watches and says when it is complete. Nothing here serves, and nothing writes to an API server.
 //!
 //! Facts of kinds, paths and verbs: gardener/gardener v1.150 docs/deployment/gardenlet_api_access.md,
