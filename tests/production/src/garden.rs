@@ -7,15 +7,14 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use base_client::{Connector, Https, Judgement, wait_until};
+use base_client::{Connector, Https};
 use base_clock::{Clock, Entropy};
 use base_secrets::{Authority, Certificate, CertificateSpec};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{Method, Request};
-use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::config::Kubeconfig;
-use kube::{Api, Client};
+use kube::Client;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName};
@@ -204,21 +203,22 @@ impl Garden {
         let all = json!({"apiVersion": "v1", "kind": "List", "items": all});
         self.kubectl("admin", &["apply", "-f", "-"], &all.to_string());
         for (group, version) in GROUPS {
-            self.until_available(&format!("{version}.{group}")).await;
+            self.until_served(group, version).await;
         }
     }
 
-    async fn until_available(&self, name: &str) {
-        let services: Api<APIService> = Api::all(self.admin.clone());
-        let waited = wait_until(&services, name, PATIENCE, |service| {
-            let conditions = service.and_then(|service| service.status.as_ref()?.conditions.as_ref());
-            let mut conditions = conditions.into_iter().flatten();
-            match conditions.find(|condition| condition.type_ == "Available") {
-                Some(condition) if condition.status == "True" => Judgement::Done(()),
-                other => Judgement::NotYet(format!("{other:?}")),
+    /// Waits until kube-apiserver leads requests of a group's version to a replica. The condition Available does not
+    /// tell: kube-aggregator writes it before its own routing follows, and answers 503 in between.
+    async fn until_served(&self, group: &str, version: &str) {
+        let (path, begun) = (format!("/apis/{group}/{version}"), Instant::now());
+        loop {
+            let (code, text) = text(&self.admin, &path).await;
+            if code == 200 {
+                return;
             }
-        });
-        waited.await.unwrap_or_else(|why| panic!("{why}"));
+            assert!(begun.elapsed() < PATIENCE, "{path} is {code}: {text}");
+            tokio::time::sleep(LOOK_PAUSE).await;
+        }
     }
 
     /// A user with a certificate of Kubernetes' own authority: a client, and a kubeconfig `NAME.kubeconfig`.
