@@ -5,6 +5,7 @@
 //! the process can log one warning for each. A value of the wrong type is a [`Problem`]: all of a document are found at
 //! once.
 
+mod admission_controller;
 mod controller_manager;
 mod described;
 mod fields;
@@ -15,6 +16,7 @@ mod scheduler;
 
 use serde_json::Value;
 
+pub use admission_controller::AdmissionControllerConfiguration;
 pub use controller_manager::ControllerManagerConfiguration;
 pub use described::Described;
 pub use fields::Problem;

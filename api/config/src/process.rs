@@ -166,6 +166,32 @@ pub(crate) fn process<T>(
     servers: impl FnOnce(&mut Fields<'_>) -> T,
 ) -> (Process, T) {
     let leader_election = leader_election(fields, defaults.lease, defaults.lease_namespace);
+    beside_election(fields, leader_election, defaults, servers)
+}
+
+/// The same of a process of which every replica works. `defaults` needs no lease.
+pub(crate) fn process_without_election<T>(
+    fields: &mut Fields<'_>,
+    defaults: &Defaults,
+    servers: impl FnOnce(&mut Fields<'_>) -> T,
+) -> (Process, T) {
+    let none = LeaderElection {
+        leader_elect: false,
+        lease_duration: Duration::ZERO,
+        renew_deadline: Duration::ZERO,
+        retry_period: Duration::ZERO,
+        resource_name: String::new(),
+        resource_namespace: None,
+    };
+    beside_election(fields, none, defaults, servers)
+}
+
+fn beside_election<T>(
+    fields: &mut Fields<'_>,
+    leader_election: LeaderElection,
+    defaults: &Defaults,
+    servers: impl FnOnce(&mut Fields<'_>) -> T,
+) -> (Process, T) {
     let levels = [
         ("debug", LogLevel::Debug),
         ("info", LogLevel::Info),

@@ -3,7 +3,7 @@
 //!
 //! [`Graph`] holds which object refers to which and which seeds that makes it belong to; [`decide()`] answers a request before
 //! it is read, [`admit()`] a write once its object is known. All three are plain functions of what they are given. [`Keeper`]
-//! fills a graph by watches and reports when it is complete. Nothing here serves, and nothing writes to an API server.
+//! fills a graph by watches and reports when it is complete; [`webhooks()`] answers reviews of other API servers. Nothing here writes to an API server.
 //!
 //! Facts of kinds, paths and verbs: gardener/gardener v1.150 docs/deployment/gardenlet_api_access.md,
 //! pkg/admissioncontroller/webhook/{auth/seed,admission/seedrestriction}, pkg/utils/graph. Stricter on purpose: what is not
@@ -21,6 +21,7 @@ mod refusal;
 mod review;
 mod rules;
 mod tie;
+mod webhooks;
 
 pub use admit::{Write, admit};
 pub use decide::{Decision, Request, decide};
@@ -35,3 +36,4 @@ pub use objects::{
 pub use refusal::Refusal;
 pub use review::{BEHIND_MAX, review_access, review_write};
 pub use tie::Tie;
+pub use webhooks::{AUTHORIZER_PATH, RESTRICTION_PATH, webhooks};

@@ -7,7 +7,6 @@
 
 mod admission_configuration;
 mod clients;
-mod files;
 mod identity;
 mod server;
 mod serving;

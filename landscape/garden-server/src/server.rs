@@ -14,14 +14,14 @@ use cluster_store::{Page, Range, Store};
 use cluster_store_etcd::EtcdStore;
 use control_plane_garden_api::GardenSettings;
 use landscape_data_folder::audit_file::{self, Audit};
-use landscape_data_folder::on_etcd;
+use landscape_data_folder::{followed, on_etcd};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::clients::Clients;
 use crate::settings::{ServingSettings, Settings, TokenSettings};
 use crate::trust::Trust;
-use crate::{admission_configuration, files, identity, serving, trust, unapplied};
+use crate::{admission_configuration, identity, serving, trust, unapplied};
 
 /// The server's name in logs.
 const NAME: &str = "garden";
@@ -92,7 +92,7 @@ pub async fn run(
 
 /// Certificate and key, which can be used now.
 async fn certificate(settings: &ServingSettings, clock: &Clock) -> Result<[String; 2], Fault> {
-    let texts = files::read(&[
+    let texts = followed::read(&[
         (serving::CERTIFICATE, &settings.certificate),
         (serving::KEY, &settings.key),
     ])
@@ -107,7 +107,7 @@ async fn warn_of_configuration(settings: &Settings) -> Result<(), Fault> {
     let Some(path) = &settings.admission_configuration else {
         return Ok(());
     };
-    let [text] = files::read(&[("--admission-control-config-file", path)]).await?;
+    let [text] = followed::read(&[("--admission-control-config-file", path)]).await?;
     for sentence in admission_configuration::read(path, &text)? {
         tracing::warn!("{sentence}");
     }
@@ -167,7 +167,7 @@ fn changes_with_objects(user: &User) -> bool {
 
 async fn token_issuer(settings: &TokenSettings) -> Result<TokenAuthority, Fault> {
     const FLAG: &str = "--workload-identity-signing-key-file";
-    let [text] = files::read(&[(FLAG, &settings.key)]).await?;
+    let [text] = followed::read(&[(FLAG, &settings.key)]).await?;
     let signer = PrivateKey::from_pem(&text).map_err(|error| {
         Fault::user(format!("{} of {FLAG} cannot be used: {error}", settings.key.display()))
             .hint("make one with: openssl ecparam -name prime256v1 -genkey -noout")
@@ -221,7 +221,7 @@ async fn follow_certificate(
         (serving::CERTIFICATE, settings.certificate.clone()),
         (serving::KEY, settings.key.clone()),
     ];
-    files::follow(files, known, async |[certificate, key]| {
+    followed::follow(files, known, async |[certificate, key]| {
         let warning = serving::check(&settings.certificate, &certificate, clock)?;
         registration
             .renew(&certificate, &key)

@@ -12,8 +12,8 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
+use landscape_data_folder::followed;
 
-use crate::files;
 use crate::settings::{HeaderSettings, TrustSettings};
 
 const NAMESPACE: &str = "kube-system";
@@ -40,11 +40,11 @@ impl Trust {
     pub(crate) async fn read(settings: &TrustSettings) -> Result<Self, Fault> {
         let mut known = Known::default();
         if let Some(path) = &settings.clients {
-            let [text] = files::read(&[(CLIENTS, path)]).await?;
+            let [text] = followed::read(&[(CLIENTS, path)]).await?;
             known.clients = Some(text);
         }
         if let Some(flags) = &settings.front_proxies {
-            let [text] = files::read(&[(FRONT_PROXIES, &flags.authorities)]).await?;
+            let [text] = followed::read(&[(FRONT_PROXIES, &flags.authorities)]).await?;
             known.front_proxies = Some(from_flags(flags, text));
         }
         Ok(Self(Arc::new(Mutex::new(known))))
@@ -126,7 +126,7 @@ pub(crate) async fn follow(trust: Trust, settings: TrustSettings, server: ApiSer
     let clients = async {
         if let Some(path) = settings.clients.clone() {
             let text = known.clients.clone().unwrap_or_default();
-            files::follow([(CLIENTS, path)], [text], async |[text]| {
+            followed::follow([(CLIENTS, path)], [text], async |[text]| {
                 trust.learn(&server, |known| known.clients = Some(text))
             })
             .await;
@@ -136,7 +136,7 @@ pub(crate) async fn follow(trust: Trust, settings: TrustSettings, server: ApiSer
         if let Some(flags) = settings.front_proxies.clone() {
             let text = known.front_proxies.as_ref().map(|front| front.authorities.clone());
             let path = flags.authorities.clone();
-            files::follow([(FRONT_PROXIES, path)], [text.unwrap_or_default()], async |[text]| {
+            followed::follow([(FRONT_PROXIES, path)], [text.unwrap_or_default()], async |[text]| {
                 let front = from_flags(&flags, text);
                 trust.learn(&server, |known| known.front_proxies = Some(front))
             })

@@ -40,6 +40,7 @@ pub(crate) fn warn<T>(read: &Read<T>, path: &Path) {
 #[must_use]
 pub fn reference() -> String {
     let mut page = OPENING.to_owned();
+    section::<api_config::AdmissionControllerConfiguration>("admission-controller", &mut page);
     section::<api_config::ControllerManagerConfiguration>("controller-manager", &mut page);
     section::<api_config::SchedulerConfiguration>("scheduler", &mut page);
     section::<api_config::GardenletConfiguration>("gardenlet", &mut page);

@@ -3,6 +3,7 @@
 //! metrics, logs, the end. Beside them the node that joins a cluster elsewhere. It decides nothing about objects.
 
 mod access;
+mod admission_controller;
 mod calls;
 mod configuration;
 mod controller_manager;
@@ -13,6 +14,7 @@ mod node;
 mod ports;
 mod resource_manager;
 mod scheduler;
+mod webhooks;
 
 pub use access::Kubeconfigs;
 pub use configuration::reference;
@@ -29,6 +31,8 @@ use elected::Elected;
 /// A process of the production form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
+    /// gardener-admission-controller.
+    AdmissionController,
     /// The garden's controllers.
     ControllerManager,
     /// The scheduler.
@@ -44,6 +48,7 @@ impl Program {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::AdmissionController => "gardener-admission-controller",
             Self::ControllerManager => "gardener-controller-manager",
             Self::Scheduler => "gardener-scheduler",
             Self::Gardenlet => "gardenlet",
@@ -63,6 +68,17 @@ pub async fn run(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<ExitCode, Fault> {
     let ended = match program {
+        Program::AdmissionController => {
+            let read = configuration::read::<api_config::AdmissionControllerConfiguration>(configuration)?;
+            let elected = begin(program, &read, &read.configuration.process, configuration)?;
+            Box::pin(admission_controller::run(
+                elected,
+                read.configuration,
+                kubeconfigs,
+                stop,
+            ))
+            .await
+        }
         Program::ControllerManager => {
             let read = configuration::read::<api_config::ControllerManagerConfiguration>(configuration)?;
             let elected = begin(program, &read, &read.configuration.process, configuration)?;

@@ -102,6 +102,8 @@ pub enum Command {
     Kubeconfig(Kubeconfig),
     /// Run the local provider as a process of its own
     ProviderLocal(ProviderLocal),
+    /// Run the webhooks that confine gardenlets to their seeds as a process of its own
+    AdmissionController(OfGarden),
     /// Run the garden's controllers as a process of its own
     ControllerManager(OfGarden),
     /// Run the scheduler as a process of its own

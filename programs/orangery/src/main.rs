@@ -103,9 +103,11 @@ async fn dispatch(command: Command, console: &Console) -> Result<ExitCode, Fault
             landscape_process::run_node(&settings, interrupted(), |text| console.say(text)).await
         }
         // They log as their configurations say, and were run before.
-        Command::ControllerManager(_) | Command::Scheduler(_) | Command::Gardenlet(_) | Command::ResourceManager(_) => {
-            Ok(())
-        }
+        Command::AdmissionController(_)
+        | Command::ControllerManager(_)
+        | Command::Scheduler(_)
+        | Command::Gardenlet(_)
+        | Command::ResourceManager(_) => Ok(()),
     };
     outcome.map(|()| ExitCode::SUCCESS)
 }

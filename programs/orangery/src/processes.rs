@@ -1,5 +1,5 @@
-//! `orangery controller-manager`, `scheduler`, `gardenlet`, `resource-manager`: the processes of the production form, whose work
-//! and configuration stand in `landscape-process`.
+//! `orangery admission-controller`, `controller-manager`, `scheduler`, `gardenlet`, `resource-manager`: the processes of the
+//! production form, whose work and configuration stand in `landscape-process`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,6 +19,7 @@ pub(crate) struct Process {
 /// The process that a command asks for.
 pub(crate) fn of(command: &Command) -> Option<Process> {
     let (program, configuration, kubeconfigs) = match command {
+        Command::AdmissionController(of) => (Program::AdmissionController, &of.config, of.into()),
         Command::ControllerManager(of) => (Program::ControllerManager, &of.config, of.into()),
         Command::Scheduler(of) => (Program::Scheduler, &of.config, of.into()),
         Command::Gardenlet(of) => (Program::Gardenlet, &of.config, of.into()),

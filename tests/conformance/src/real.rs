@@ -120,6 +120,18 @@ impl Real {
         ready(&mut self.programs, &self.endpoint).await
     }
 
+    /// Starts kube-apiserver again with an AuthorizationConfiguration in place of its authorization modes.
+    ///
+    /// # Errors
+    /// As [`Real::start`].
+    pub async fn authorize_by(&mut self, configuration: &Path) -> Outcome {
+        self.kill_kube_apiserver();
+        self.kube_apiserver.retain(|flag| !flag.starts_with("--authorization-"));
+        let flag = format!("--authorization-config={}", configuration.display());
+        self.kube_apiserver.push(flag);
+        self.start_kube_apiserver().await
+    }
+
     /// What its audit log says so far.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use landscape_process::{Kubeconfigs, NodeSettings};
 /// Where `node` keeps the volumes of its pods when the user names no folder, below the working directory.
 pub const NODE_DATA_DIR: &str = ".orangery-node";
 
-/// Arguments of `orangery controller-manager` and `orangery scheduler`.
+/// Arguments of `orangery admission-controller`, `orangery controller-manager` and `orangery scheduler`.
 #[derive(Args, Debug)]
 pub struct OfGarden {
     /// Configuration file, of Gardener's kind for this component; see docs/reference/configuration.md

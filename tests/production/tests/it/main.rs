@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
 mod admission;
+mod confined;
 mod faults;
 mod garden;
 mod refused;

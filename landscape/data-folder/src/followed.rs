@@ -11,8 +11,11 @@ use tokio::time::{MissedTickBehavior, interval};
 /// Between two looks: a file is small, and a new certificate is wanted at once.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The texts of these files. Errors: one cannot be read; it names the flag.
-pub(crate) async fn read<const N: usize>(files: &[(&str, &Path); N]) -> Result<[String; N], Fault> {
+/// The texts of these files, each with the flag or field that names it.
+///
+/// # Errors
+/// One cannot be read; it names the flag.
+pub async fn read<const N: usize>(files: &[(&str, &Path); N]) -> Result<[String; N], Fault> {
     let mut texts = std::array::from_fn(|_| String::new());
     for (text, (flag, path)) in texts.iter_mut().zip(files) {
         *text = tokio::fs::read_to_string(path).await.map_err(|error| {
@@ -25,7 +28,7 @@ pub(crate) async fn read<const N: usize>(files: &[(&str, &Path); N]) -> Result<[
 
 /// Calls `taken` with the texts of the files whenever they have changed since `known`, for ever. What `taken` refuses is tried
 /// again: of two files that belong together one may be written before the other. It is reported when it is refused twice.
-pub(crate) async fn follow<const N: usize, F>(
+pub async fn follow<const N: usize, F>(
     files: [(&str, PathBuf); N],
     mut known: [String; N],
     mut taken: impl FnMut([String; N]) -> F,
