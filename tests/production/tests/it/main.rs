@@ -5,5 +5,6 @@
 mod admission;
 mod faults;
 mod garden;
+mod landscape;
 mod refused;
 mod replicas;
