@@ -3,9 +3,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use base_secrets::{Authority, Issued};
 use crate::machine::Certificates;
 use crate::{Folder, Outcome, Program, folder_of_programs, free_port};
+use base_secrets::{Authority, Issued};
 
 /// Somebody else may take a port between the moment it is found free and the moment it is used.
 const STARTS_MAX: usize = 3;

@@ -129,12 +129,18 @@ fn described(folder: &Path) -> Outcome<String> {
     seeds.sort();
     for seed in seeds {
         let name = seed.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        lines.push(format!("kubeconfig of seed {name}: {}", seed.join("admin.kubeconfig").display()));
+        lines.push(format!(
+            "kubeconfig of seed {name}: {}",
+            seed.join("admin.kubeconfig").display()
+        ));
     }
     lines.push(format!("\ntry:\n  export KUBECONFIG={}", garden.display()));
     lines.push("  kubectl get seeds,controllerinstallations".to_owned());
     lines.push("  kubectl apply -f examples/10-project.yaml && kubectl wait project local --for=jsonpath={.status.phase}=Ready".to_owned());
-    lines.push("  kubectl apply -f examples/20-cloudprofile.yaml -f examples/30-credentials.yaml -f examples/40-shoot.yaml".to_owned());
+    lines.push(
+        "  kubectl apply -f examples/20-cloudprofile.yaml -f examples/30-credentials.yaml -f examples/40-shoot.yaml"
+            .to_owned(),
+    );
     lines.push("  kubectl get shoots -A --watch".to_owned());
     lines.push("\nlogs are beside the kubeconfigs; Ctrl-C ends all processes, what was written stays".to_owned());
     Ok(lines.join("\n"))
@@ -142,7 +148,10 @@ fn described(folder: &Path) -> Outcome<String> {
 
 fn status(folder: &Path) -> Outcome {
     let process = holder(folder)?.ok_or_else(|| {
-        format!("nothing runs in {}: `cargo xtask landscape up` starts it", folder.display())
+        format!(
+            "nothing runs in {}: `cargo xtask landscape up` starts it",
+            folder.display()
+        )
     })?;
     println!("runs as process {process}\n{}", described(folder)?);
     Ok(())
@@ -199,7 +208,9 @@ fn holder(folder: &Path) -> Outcome<Option<u32>> {
             let mut text = String::new();
             file.read_to_string(&mut text).map_err(|error| error.to_string())?;
             let number = text.trim().parse();
-            number.map(Some).map_err(|error| format!("up.lock of {}: {error}", folder.display()))
+            number
+                .map(Some)
+                .map_err(|error| format!("up.lock of {}: {error}", folder.display()))
         }
         Err(TryLockError::Error(error)) => Err(error.to_string()),
     }

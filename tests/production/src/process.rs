@@ -18,7 +18,12 @@ pub fn program() -> PathBuf {
     // Programs stand beside it, tests one folder further down.
     let beside = own.ancestors().skip(1).take(2).map(|folder| folder.join("orangery"));
     let found = beside.into_iter().find(|program| program.is_file());
-    found.unwrap_or_else(|| panic!("no orangery beside {}: cargo build --package programs-orangery", own.display()))
+    found.unwrap_or_else(|| {
+        panic!(
+            "no orangery beside {}: cargo build --package programs-orangery",
+            own.display()
+        )
+    })
 }
 
 /// A running `orangery`. Dropping it kills it, as `kill -9` does.

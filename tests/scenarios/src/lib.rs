@@ -257,9 +257,8 @@ pub async fn admin_kubeconfig(shoots: &Api<Shoot>, name: &str) -> Kubeconfig {
 #[must_use]
 pub fn has_succeeded(shoot: &Shoot) -> bool {
     let Some(status) = &shoot.status else { return false };
-    let is_done = |operation: &LastOperation| {
-        operation.state == LastOperationState::Succeeded && operation.progress == 100
-    };
+    let is_done =
+        |operation: &LastOperation| operation.state == LastOperationState::Succeeded && operation.progress == 100;
     status.last_operation.as_ref().is_some_and(is_done) && status.observed_generation == shoot.metadata.generation
 }
 

@@ -97,7 +97,10 @@ impl Started<'_> {
     }
 
     fn elected(&self, name: &'static str, kind: (&str, &str), user: &str, ports: &mut Ports) -> Outcome<Part> {
-        let health = [ports.of(&format!("{name}/health"))?, ports.of(&format!("{name}/metrics"))?];
+        let health = [
+            ports.of(&format!("{name}/health"))?,
+            ports.of(&format!("{name}/metrics"))?,
+        ];
         let configuration = write(self.folder, name, &process(kind.0, kind.1, health, self.election))?;
         let kubeconfig = rights::kubeconfig(self.folder, name, &self.garden.real, user, &[])?;
         let arguments = vec![

@@ -2,8 +2,10 @@
 //! with the rights of its manifests. All files are in one folder; started on it again, the landscape goes on where it was.
 //! No process outlives its owner, however that ends.
 
+pub mod audit;
 mod configuration;
 mod garden_side;
+pub mod granted;
 mod part;
 mod ports;
 mod rights;
@@ -12,9 +14,7 @@ mod seed_side;
 use std::path::PathBuf;
 
 use api_core::v1beta1::Seed;
-use api_meta::conditions::seed::{
-    BACKUP_BUCKETS_READY, EXTENSIONS_READY, GARDENLET_READY, SYSTEM_COMPONENTS_HEALTHY,
-};
+use api_meta::conditions::seed::{BACKUP_BUCKETS_READY, EXTENSIONS_READY, GARDENLET_READY, SYSTEM_COMPONENTS_HEALTHY};
 use api_meta::{Condition, ConditionStatus};
 use base_client::{Judgement, wait_until};
 use kube::Api;
@@ -30,7 +30,8 @@ pub use seed_side::OfSeed;
 use crate::PATIENCE;
 
 /// Every request but that of watches' beginnings, once it is answered, without bodies.
-const AUDIT_POLICY: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n- level: Metadata\n";
+const AUDIT_POLICY: &str =
+    "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n- level: Metadata\n";
 
 /// What a landscape is started with.
 #[derive(Clone, Debug)]
@@ -152,10 +153,12 @@ const WANTED: [&str; 4] = [
 fn is_ready(seed: Option<&Seed>) -> Judgement<()> {
     let conditions = seed.and_then(|seed| seed.status.as_ref());
     let conditions = conditions.map_or(&[][..], |status| &status.conditions);
-    let missing = WANTED.into_iter().find_map(|type_| match Condition::find(conditions, type_) {
-        Some(condition) if condition.status == ConditionStatus::True => None,
-        Some(condition) => Some(format!("its condition {type_} is not True: {}", condition.message)),
-        None => Some(format!("its condition {type_} is not there yet")),
-    });
+    let missing = WANTED
+        .into_iter()
+        .find_map(|type_| match Condition::find(conditions, type_) {
+            Some(condition) if condition.status == ConditionStatus::True => None,
+            Some(condition) => Some(format!("its condition {type_} is not True: {}", condition.message)),
+            None => Some(format!("its condition {type_} is not there yet")),
+        });
     missing.map_or(Judgement::Done(()), Judgement::NotYet)
 }

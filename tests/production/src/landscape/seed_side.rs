@@ -168,7 +168,9 @@ impl Starting<'_> {
         let authority = Authority::generate("webhooks", &clock, &entropy).map_err(|error| failed(&error))?;
         let local = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
         let spec = CertificateSpec::server(RESOURCE_MANAGER, vec!["localhost".to_owned()], local, VALIDITY);
-        let issued = authority.issue(&spec, &clock, &entropy).map_err(|error| failed(&error))?;
+        let issued = authority
+            .issue(&spec, &clock, &entropy)
+            .map_err(|error| failed(&error))?;
         write_private(&folder.join("tls.crt"), &issued.certificate_pem())?;
         write_private(&folder.join("tls.key"), issued.key_pem().expose())?;
         Ok(Webhooks {
@@ -210,7 +212,10 @@ impl Starting<'_> {
         let bound = wait_until(&bindings, components_seed::CLUSTER_ROLE, PATIENCE, there).await;
         bound.map_err(|waited| waited.to_string())?;
 
-        let health = [self.port("resource-manager/health")?, self.port("resource-manager/metrics")?];
+        let health = [
+            self.port("resource-manager/health")?,
+            self.port("resource-manager/metrics")?,
+        ];
         let api = "resourcemanager.config.gardener.cloud/v1alpha1";
         let mut configuration = process(api, "ResourceManagerConfiguration", health, self.settings.election);
         configuration["leaderElection"]["resourceNamespace"] = NAMESPACE.into();
@@ -219,18 +224,16 @@ impl Starting<'_> {
         configuration["controllers"] = controllers(&deployed)?;
         let configuration = write(self.folder, "resource-manager", &configuration)?;
         let kubeconfig = self.folder.join("resource-manager.kubeconfig");
-        write_private(&kubeconfig, &with_token(self.real, &self.token(RESOURCE_MANAGER).await?))?;
+        write_private(
+            &kubeconfig,
+            &with_token(self.real, &self.token(RESOURCE_MANAGER).await?),
+        )?;
         let arguments = vec![
             "resource-manager".to_owned(),
             format!("--config={}", configuration.display()),
             format!("--kubeconfig={}", kubeconfig.display()),
         ];
-        let mut started = Part::start(
-            "resource-manager",
-            self.folder,
-            arguments,
-            Health::Ready(health[0]),
-        )?;
+        let mut started = Part::start("resource-manager", self.folder, arguments, Health::Ready(health[0]))?;
         started.until_ready().await?;
         Ok(started)
     }
@@ -245,7 +248,9 @@ impl Starting<'_> {
             },
             ..TokenRequest::default()
         };
-        let issued = accounts.create_token_request(account, &PostParams::default(), &request).await;
+        let issued = accounts
+            .create_token_request(account, &PostParams::default(), &request)
+            .await;
         let issued = issued.map_err(|error| format!("no token of service account {account}: {error}"))?;
         issued
             .status

@@ -18,6 +18,8 @@ use tests_production::{LOOK_PAUSE, PATIENCE};
 use tests_scenarios::inventory::Inventory;
 use tests_scenarios::{NAME, NAMESPACE, SHOOT, SURROUNDINGS, TECHNICAL_ID, admin_kubeconfig, has_succeeded, merge};
 
+use crate::rights::{self, Rights};
+
 /// What an extension's author changes in a release: an environment variable that its program does not read.
 const RELEASE: &str = "RELEASE";
 
@@ -171,11 +173,20 @@ async fn a_shoot_lives_and_goes_while_each_process_is_killed_once() {
     upgraded(&scene).await;
     hibernated_and_woken(&mut scene).await;
     deleted(&mut scene, &before).await;
+
+    let garden = scene.landscape.garden.garden.real.audit_log().unwrap();
+    let seed = scene.landscape.seeds[0].real.audit_log().unwrap();
+    rights::compare(
+        &Rights::of(&garden, &scene.garden).await,
+        &Rights::of(&seed, &scene.seed).await,
+    );
 }
 
 async fn apply(client: &Client, manifest: &str) {
     let objects = landscape_local::documents(manifest).unwrap();
-    landscape_local::apply_all(client, objects).await.unwrap_or_else(|fault| panic!("{}", fault.chain()));
+    landscape_local::apply_all(client, objects)
+        .await
+        .unwrap_or_else(|fault| panic!("{}", fault.chain()));
 }
 
 /// A change is taken by the next API server of the garden, and carried out.
@@ -188,7 +199,12 @@ async fn changed(scene: &mut Scene) {
     let mut workers = serde_json::to_value(&shoot.spec.provider.workers).unwrap();
     workers[0]["maximum"] = json!(2);
     workers[0]["minimum"] = json!(2);
-    merge(&scene.shoots, NAME, &json!({"spec": {"provider": {"workers": workers}}})).await;
+    merge(
+        &scene.shoots,
+        NAME,
+        &json!({"spec": {"provider": {"workers": workers}}}),
+    )
+    .await;
     scene.succeeded("changed: a pool of two").await;
     let nodes: Api<Node> = Api::all(scene.shoot_client().await);
     assert_eq!(nodes.list(&ListParams::default()).await.unwrap().items.len(), 2);
@@ -203,7 +219,10 @@ async fn upgraded(scene: &Scene) {
     let pods: Api<Pod> = Api::all(scene.seed.clone());
     let begun = Instant::now();
     loop {
-        let listed = pods.list(&ListParams::default().labels("app=provider-local")).await.unwrap();
+        let listed = pods
+            .list(&ListParams::default().labels("app=provider-local"))
+            .await
+            .unwrap();
         let releases: Vec<(bool, bool)> = listed.items.iter().map(|pod| (is_second(pod), is_ready(pod))).collect();
         if releases == [(true, true)] {
             break;
@@ -225,7 +244,9 @@ fn is_second(pod: &Pod) -> bool {
 
 fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    conditions.into_iter().any(|one| one.type_ == "Ready" && one.status == "True")
+    conditions
+        .into_iter()
+        .any(|one| one.type_ == "Ready" && one.status == "True")
 }
 
 /// What users keep in the Shoot is there after it was hibernated, though the seed's node is killed while it wakes.
@@ -238,20 +259,32 @@ async fn hibernated_and_woken(scene: &mut Scene) {
     assert!(shoot.status.unwrap().hibernated);
     let pods: Api<Pod> = Api::namespaced(scene.seed.clone(), TECHNICAL_ID);
     let left = pods.list(&ListParams::default()).await.unwrap();
-    assert_eq!(left.items.len(), 0, "{:?}", left.items.iter().map(|pod| &pod.metadata.name).collect::<Vec<_>>());
+    assert_eq!(
+        left.items.len(),
+        0,
+        "{:?}",
+        left.items.iter().map(|pod| &pod.metadata.name).collect::<Vec<_>>()
+    );
 
     hibernate(scene, false).await;
     scene.in_the_middle(10).await;
     scene.landscape.seeds[0].node.kill();
     scene.still_runs().await;
     scene.killed(|landscape| &mut landscape.seeds[0].node).await;
-    scene.succeeded("woken, with the seed's node killed in the middle").await;
+    scene
+        .succeeded("woken, with the seed's node killed in the middle")
+        .await;
     let maps: Api<ConfigMap> = Api::namespaced(scene.shoot_client().await, "default");
     assert_eq!(maps.get("kept").await.unwrap().data, kept.data);
 }
 
 async fn hibernate(scene: &Scene, enabled: bool) {
-    merge(&scene.shoots, NAME, &json!({"spec": {"hibernation": {"enabled": enabled}}})).await;
+    merge(
+        &scene.shoots,
+        NAME,
+        &json!({"spec": {"hibernation": {"enabled": enabled}}}),
+    )
+    .await;
 }
 
 async fn deleted(scene: &mut Scene, before: &Inventory) {

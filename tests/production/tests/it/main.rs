@@ -8,3 +8,4 @@ mod garden;
 mod landscape;
 mod refused;
 mod replicas;
+mod rights;
