@@ -16,8 +16,8 @@ use crate::PATIENCE;
 pub fn program() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     // Programs stand beside it, tests one folder further down.
-    let beside = own.ancestors().skip(1).take(2).map(|folder| folder.join("orangery"));
-    let found = beside.into_iter().find(|program| program.is_file());
+    let mut beside = own.ancestors().skip(1).take(2).map(|folder| folder.join("orangery"));
+    let found = beside.find(|program| program.is_file());
     found.unwrap_or_else(|| {
         panic!(
             "no orangery beside {}: cargo build --package programs-orangery",
