@@ -2,6 +2,8 @@
 //! `manifests/`, and the few objects whose names the settings choose. Applied once by the bootstrap identity.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::Path;
 
 use api_extensions::ExtensionKind;
 use api_meta::Fault;
@@ -79,11 +81,11 @@ fn of_processes(shared: &str, more: &str) -> Result<Vec<Value>, Fault> {
 pub(super) async fn garden(client: &Client, settings: &Settings) -> Result<(), Fault> {
     apply_garden(client).await?;
     for seed in &settings.seeds {
-        let secrets = [DNS_SECRET_PREFIX, BACKUP_SECRET_PREFIX].map(|prefix| secret(&format!("{prefix}{}", seed.name)));
-        apply_all(client, secrets.into()).await?;
+        apply_all(client, secrets_of_seed(&seed.name).into()).await?;
     }
     for type_ in provider_types(settings) {
-        for object in provider(settings, type_)? {
+        let replicas = settings.provider_replicas;
+        for object in provider_objects(type_, &settings.data_dir.join(BACKUPS), settings.dns, replicas)? {
             offer(client, object).await?;
         }
     }
@@ -216,13 +218,28 @@ fn secret_ref(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Secret", "name": name, "namespace": "garden"})
 }
 
-/// How the local provider is made known, by its own chart: it is primary for every kind that the first Shoot needs.
-fn provider(settings: &Settings, provider_type: &str) -> Result<Vec<Value>, Fault> {
+/// The Secrets of the garden that the Seed of this name refers to.
+#[must_use]
+pub fn secrets_of_seed(name: &str) -> [Value; 2] {
+    [DNS_SECRET_PREFIX, BACKUP_SECRET_PREFIX].map(|prefix| secret(&format!("{prefix}{name}")))
+}
+
+/// How the local provider is made known, by its own chart: it is primary for every kind that the first Shoot needs. Its buckets
+/// are folders below `backups`; it answers DNS queries at `dns` if there is one.
+///
+/// # Errors
+/// The chart cannot be packed, which is a bug.
+pub fn provider_objects(
+    provider_type: &str,
+    backups: &Path,
+    dns: Option<SocketAddr>,
+    replicas: i32,
+) -> Result<Vec<Value>, Fault> {
     let mut args = vec![
-        format!("--provider-type={}", provider_type),
-        format!("--data-dir={}", settings.data_dir.join(BACKUPS).display()),
+        format!("--provider-type={provider_type}"),
+        format!("--data-dir={}", backups.display()),
     ];
-    args.extend(settings.dns.map(|address| format!("--dns-address={address}")));
+    args.extend(dns.map(|address| format!("--dns-address={address}")));
     let name = provider_name(provider_type);
     let resource = |kind: &ExtensionKind| {
         let type_ = match kind {
@@ -240,7 +257,7 @@ fn provider(settings: &Settings, provider_type: &str) -> Result<Vec<Value>, Faul
             "type": "helm",
             "providerConfig": {
                 "chart": ByteString(provider_chart::archive()?),
-                "values": {"args": args, "replicas": settings.provider_replicas},
+                "values": {"args": args, "replicas": replicas},
             },
         }),
         json!({

@@ -31,7 +31,10 @@ pub use api::Api;
 use parts::Parts;
 use readiness::{Before, Readiness};
 
-pub use bootstrap::{BACKUPS, apply_all, apply_garden, documents, manifests_of_garden, manifests_of_seed, seed_object};
+pub use bootstrap::{
+    BACKUPS, apply_all, apply_garden, documents, manifests_of_garden, manifests_of_seed, provider_objects,
+    secrets_of_seed, seed_object,
+};
 pub use confined::{ADMISSION_CONTROLLER, confinement};
 pub use garden::{CONTROLLER_MANAGER, SCHEDULER};
 pub use provider_chart::provider_rules;

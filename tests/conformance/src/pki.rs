@@ -1,6 +1,8 @@
-//! The certificates of one server and its administrator. Made anew for each run; nothing of it is kept.
+//! The certificates of one server and its administrator. Made for each run; a server that runs in a
+//! lasting folder keeps its authority and the key of its tokens there.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
 use std::time::Duration;
 
 use base_clock::{Clock, Entropy};
@@ -14,6 +16,13 @@ pub(crate) const SERVER_NAME: &str = "localhost";
 pub(crate) const MASTERS: &str = "system:masters";
 /// Longer than any run.
 const VALIDITY: Duration = Duration::from_secs(24 * 3600);
+
+/// The files of what a folder keeps from one start to the next.
+pub(crate) const AUTHORITY: &str = "ca.crt";
+/// The authority's key.
+pub(crate) const AUTHORITY_KEY: &str = "ca.key";
+/// The key of tokens.
+pub(crate) const ACCOUNTS_KEY: &str = "accounts.key";
 
 /// As whom a server asks servers behind it.
 pub(crate) const FRONT_PROXY: &str = "front-proxy";
@@ -36,6 +45,27 @@ impl Pki {
     pub(crate) fn generate() -> Outcome<Self> {
         let (clock, entropy) = (Clock::real(), Entropy::os());
         let authority = Authority::generate("conformance", &clock, &entropy).map_err(|error| error.to_string())?;
+        Self::of(authority, PrivateKey::generate(&entropy))
+    }
+
+    /// With the authority and the key of tokens of a server that ran in this folder before, so that what they have signed
+    /// stays valid; with new ones in a new folder.
+    pub(crate) fn of_folder(folder: &Path) -> Outcome<Self> {
+        let read = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
+        let (Some(certificate), Some(key), Some(accounts)) = (read(AUTHORITY), read(AUTHORITY_KEY), read(ACCOUNTS_KEY))
+        else {
+            return Self::generate();
+        };
+        let authority = Authority::from_pem(&certificate, &key);
+        let accounts = PrivateKey::from_pem(&accounts);
+        Self::of(
+            authority.map_err(|error| format!("{AUTHORITY}: {error}"))?,
+            accounts.map_err(|error| format!("{ACCOUNTS_KEY}: {error}"))?,
+        )
+    }
+
+    fn of(authority: Authority, accounts: PrivateKey) -> Outcome<Self> {
+        let (clock, entropy) = (Clock::real(), Entropy::os());
         let names = ["localhost", "kubernetes.default.svc", "behind.default.svc"]
             .map(str::to_owned)
             .to_vec();
@@ -54,7 +84,7 @@ impl Pki {
             admin: issue(&admin)?,
             front_proxy: front_proxy.map_err(|error| error.to_string())?,
             front_authority,
-            accounts: PrivateKey::generate(&entropy),
+            accounts,
             authority,
             clock,
             entropy,

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use http::Method;
-use tempfile::TempDir;
-use tests_parts::{Program, etcd_flags, folder_of_programs, free_port};
+use ipnet::Ipv4Net;
+use tests_parts::{Folder, Program, etcd_flags, folder_of_programs, free_port};
 
 use base_secrets::SecretText;
 
-use crate::pki::{FRONT_PROXY, MASTERS, Pki};
+use crate::pki::{ACCOUNTS_KEY, AUTHORITY, AUTHORITY_KEY, FRONT_PROXY, MASTERS, Pki};
 use crate::wire::Call;
 use crate::{Endpoint, Outcome};
 
@@ -64,6 +64,19 @@ impl Options {
     }
 }
 
+/// Where a Kubernetes lives whose data outlasts its processes, and what distinguishes it from others beside it.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Its folder; made when it is missing, and left behind.
+    pub folder: PathBuf,
+    /// The port of kube-apiserver on loopback, the same at every start: it stands in kubeconfigs.
+    pub port: u16,
+    /// Where its Services get their addresses from.
+    pub service_range: Ipv4Net,
+    /// Further flags of kube-apiserver; of a flag that is given twice the last counts.
+    pub flags: Vec<String>,
+}
+
 /// Real Kubernetes, until it is dropped.
 pub struct Real {
     /// How to reach it.
@@ -74,7 +87,7 @@ pub struct Real {
     kube_apiserver: Vec<String>,
     /// Clients before servers, the store last: fields are dropped in this order.
     programs: Vec<Program>,
-    folder: TempDir,
+    folder: Folder,
 }
 
 impl Real {
@@ -86,11 +99,33 @@ impl Real {
         let programs = folder_of_programs()?;
         let mut tries = 1;
         loop {
-            match Self::start_once(&programs, options).await {
+            let port = free_port()?;
+            let setup = Setup {
+                folder: temporary_folder(options)?,
+                pki: Pki::generate()?,
+                port,
+                flags: vec![format!("--service-cluster-ip-range={SERVICE_RANGE}")],
+            };
+            match Self::start_once(&programs, options, setup).await {
                 Err(why) if why.contains("address already in use") && tries < STARTS_MAX => tries += 1,
                 outcome => return outcome,
             }
         }
+    }
+
+    /// The same at a place, on what is there already.
+    ///
+    /// # Errors
+    /// As [`Real::start`]; or files of the folder cannot be read.
+    pub async fn start_at(place: &Place, options: Options) -> Outcome<Self> {
+        let range = format!("--service-cluster-ip-range={}", place.service_range);
+        let setup = Setup {
+            folder: Folder::lasting(place.folder.clone())?,
+            pki: Pki::of_folder(&place.folder)?,
+            port: place.port,
+            flags: std::iter::once(range).chain(place.flags.iter().cloned()).collect(),
+        };
+        Self::start_once(&folder_of_programs()?, options, setup).await
     }
 
     /// The numbers of its processes, by name.
@@ -154,12 +189,17 @@ impl Real {
         self.pki.authority.certificate_pem()
     }
 
-    async fn start_once(programs: &Path, options: Options) -> Outcome<Self> {
-        let folder = temporary_folder(options).map_err(|error| format!("cannot make a temporary folder: {error}"))?;
-        let pki = Pki::generate()?;
+    async fn start_once(programs: &Path, options: Options, setup: Setup) -> Outcome<Self> {
+        let Setup {
+            folder,
+            pki,
+            port,
+            flags,
+        } = setup;
         let files = Files::write(folder.path(), &pki)?;
-        let start = |name: &'static str, arguments: &[String]| {
-            Program::start(name, &programs.join(name), folder.path(), arguments)
+        let start = |name: &'static str, arguments: &[String]| match &folder {
+            Folder::Temporary(folder) => Program::start(name, &programs.join(name), folder.path(), arguments),
+            Folder::Lasting(folder) => Program::start_beside(name, &programs.join(name), folder, arguments),
         };
         if let Some(policy) = options.audit_policy {
             files.put(AUDIT_POLICY, policy)?;
@@ -167,8 +207,8 @@ impl Real {
         let etcd_port = free_port()?;
         let mut running = vec![start("etcd", &etcd(&files, options, etcd_port, free_port()?))?];
         listening(&mut running, etcd_port).await?;
-        let port = free_port()?;
-        let arguments = kube_apiserver(&files, options, etcd_port, port);
+        let mut arguments = kube_apiserver(&files, options, etcd_port, port);
+        arguments.extend(flags);
         // It may be started again: its folder goes with etcd.
         let program = programs.join(KUBE_APISERVER);
         running.insert(
@@ -200,6 +240,15 @@ impl Real {
     }
 }
 
+/// What a start is made of.
+struct Setup {
+    folder: Folder,
+    pki: Pki,
+    port: u16,
+    /// The flags of kube-apiserver that are not the same everywhere.
+    flags: Vec<String>,
+}
+
 /// What the programs read from their folder.
 struct Files {
     folder: PathBuf,
@@ -211,8 +260,8 @@ impl Files {
             folder: folder.to_owned(),
         };
         let authority = pki.authority.certificate_pem();
-        files.put("ca.crt", &authority)?;
-        files.put("ca.key", pki.authority.key_pem().expose())?;
+        files.put(AUTHORITY, &authority)?;
+        files.put(AUTHORITY_KEY, pki.authority.key_pem().expose())?;
         files.put("server.crt", &(pki.server.certificate_pem() + &authority))?;
         files.put("server.key", pki.server.key_pem().expose())?;
         files.put("front.crt", &pki.front_authority.certificate_pem())?;
@@ -221,7 +270,7 @@ impl Files {
         let kubelets = pki.member("kube-apiserver-kubelet-client", &[MASTERS])?;
         files.put("kubelets.crt", &kubelets.certificate_pem())?;
         files.put("kubelets.key", kubelets.key_pem().expose())?;
-        files.put("accounts.key", pki.accounts.to_pem().expose())?;
+        files.put(ACCOUNTS_KEY, pki.accounts.to_pem().expose())?;
         files.put("accounts.pub", &pki.accounts.public().to_pem())?;
         Ok(files)
     }
@@ -240,14 +289,15 @@ impl Files {
     }
 }
 
-fn temporary_folder(options: Options) -> std::io::Result<TempDir> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix("orangery-real-");
+fn temporary_folder(options: Options) -> Outcome<Folder> {
+    const PREFIX: &str = "orangery-real-";
     let memory = Path::new(MEMORY_FOLDER);
-    if !options.durable && memory.is_dir() {
-        return builder.tempdir_in(memory);
+    if options.durable || !memory.is_dir() {
+        return Folder::temporary(PREFIX);
     }
-    builder.tempdir()
+    let made = tempfile::Builder::new().prefix(PREFIX).tempdir_in(memory);
+    made.map(Folder::Temporary)
+        .map_err(|error| format!("cannot make a temporary folder: {error}"))
 }
 
 fn etcd(files: &Files, options: Options, clients: u16, peers: u16) -> Vec<String> {
@@ -276,11 +326,10 @@ fn kube_apiserver(files: &Files, options: Options, etcd_port: u16, port: u16) ->
             "--endpoint-reconciler-type={}",
             if options.published { "master-count" } else { "none" }
         ),
-        format!("--service-cluster-ip-range={SERVICE_RANGE}"),
         "--allow-privileged=true".to_owned(),
         files.flag("tls-cert-file", "server.crt"),
         files.flag("tls-private-key-file", "server.key"),
-        files.flag("client-ca-file", "ca.crt"),
+        files.flag("client-ca-file", AUTHORITY),
         "--authorization-mode=Node,RBAC".to_owned(),
         files.flag("kubelet-client-certificate", "kubelets.crt"),
         files.flag("kubelet-client-key", "kubelets.key"),
@@ -289,7 +338,7 @@ fn kube_apiserver(files: &Files, options: Options, etcd_port: u16, port: u16) ->
         "--enable-bootstrap-token-auth=true".to_owned(),
         format!("--service-account-issuer={ISSUER}"),
         files.flag("service-account-key-file", "accounts.pub"),
-        files.flag("service-account-signing-key-file", "accounts.key"),
+        files.flag("service-account-signing-key-file", ACCOUNTS_KEY),
         files.flag("requestheader-client-ca-file", "front.crt"),
         format!("--requestheader-allowed-names={FRONT_PROXY}"),
         "--requestheader-username-headers=X-Remote-User".to_owned(),
@@ -322,11 +371,11 @@ fn client(files: &Files, pki: &Pki, name: &str, api_port: u16, port: u16) -> Out
     ];
     if name == "kube-controller-manager" {
         arguments.extend([
-            files.flag("service-account-private-key-file", "accounts.key"),
+            files.flag("service-account-private-key-file", ACCOUNTS_KEY),
             "--use-service-account-credentials=true".to_owned(),
-            files.flag("root-ca-file", "ca.crt"),
-            files.flag("cluster-signing-cert-file", "ca.crt"),
-            files.flag("cluster-signing-key-file", "ca.key"),
+            files.flag("root-ca-file", AUTHORITY),
+            files.flag("cluster-signing-cert-file", AUTHORITY),
+            files.flag("cluster-signing-key-file", AUTHORITY_KEY),
         ]);
     }
     Ok(arguments)

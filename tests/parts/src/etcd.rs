@@ -1,13 +1,11 @@
 //! A real etcd on loopback, which can be killed and started again where it was.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
-
-use base_secrets::{Authority, Issued};
-use tempfile::TempDir;
+use std::path::{Path, PathBuf};
 
 use crate::machine::Certificates;
-use crate::{Outcome, Program, folder_of_programs, free_port};
+use crate::{Folder, Outcome, Program, folder_of_programs, free_port};
+use base_secrets::{Authority, Issued};
 
 /// Somebody else may take a port between the moment it is found free and the moment it is used.
 const STARTS_MAX: usize = 3;
@@ -19,7 +17,7 @@ pub struct Etcd {
     peers: u16,
     /// How its clients reach it, when not in the open.
     tls: Option<ServerTls>,
-    folder: TempDir,
+    folder: Folder,
 }
 
 /// What clients of an etcd need that wants to know them.
@@ -48,6 +46,26 @@ impl Etcd {
         Self::start_with(None)
     }
 
+    /// Starts one whose data stays in this folder, on what is there already, and waits until it takes connections.
+    ///
+    /// # Errors
+    /// As [`Etcd::start`].
+    pub fn start_in(folder: PathBuf) -> Outcome<Self> {
+        let mut etcd = Self::at(Folder::lasting(folder)?, None)?;
+        etcd.start_again()?;
+        Ok(etcd)
+    }
+
+    fn at(folder: Folder, tls: Option<ServerTls>) -> Outcome<Self> {
+        Ok(Self {
+            program: None,
+            clients: free_port()?,
+            peers: free_port()?,
+            tls,
+            folder,
+        })
+    }
+
     /// As [`Etcd::start`], for a client of this name that has a certificate.
     ///
     /// # Errors
@@ -69,14 +87,7 @@ impl Etcd {
     fn start_with(tls: Option<ServerTls>) -> Outcome<Self> {
         let mut tries = 1;
         loop {
-            let folder = tempfile::Builder::new().prefix("orangery-etcd-").tempdir();
-            let mut etcd = Etcd {
-                program: None,
-                clients: free_port()?,
-                peers: free_port()?,
-                tls: tls.clone(),
-                folder: folder.map_err(|error| format!("cannot make a temporary folder: {error}"))?,
-            };
+            let mut etcd = Etcd::at(Folder::temporary("orangery-etcd-")?, tls.clone())?;
             match etcd.start_again() {
                 Err(why) if why.contains("address already in use") && tries < STARTS_MAX => tries += 1,
                 outcome => return outcome.map(|()| etcd),

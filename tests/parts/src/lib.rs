@@ -4,6 +4,7 @@
 mod answering;
 mod comparing;
 mod etcd;
+mod folder;
 mod machine;
 mod program;
 mod proxy;
@@ -12,6 +13,7 @@ mod registry;
 pub use answering::Answering;
 pub use comparing::{Comparing, ended};
 pub use etcd::{Etcd, Secured, flags as etcd_flags};
+pub use folder::Folder;
 pub use machine::{CACHE_VARIABLE, cache_folder, folder_of_programs, free_port, memory_kib};
 pub use program::{Program, fed};
 pub use proxy::Proxy;

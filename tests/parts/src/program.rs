@@ -16,12 +16,12 @@ const LOOK_PAUSE: Duration = Duration::from_millis(20);
 const LOG_LINES_MAX: usize = 8;
 
 /// Runs the program until the standard input ends, which it does however its owner ends; then it is killed, and its
-/// folder goes when one is named. A program that ends by itself leaves its log.
+/// folder goes when one is named. A program that ends by itself leaves its log; one that is started again goes on with it.
 const KEEPER: &str = r#"
 folder=$1 log=$2
 shift 2
 exec 3<&0
-"$@" >"$log" 2>&1 </dev/null &
+"$@" >>"$log" 2>&1 </dev/null &
 program=$!
 ( read -r _ <&3; trap '' TERM; kill -9 "$program"; if [ -n "$folder" ]; then rm -rf "$folder"; fi ) >/dev/null 2>&1 &
 watcher=$!

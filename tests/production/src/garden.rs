@@ -2,7 +2,7 @@
 //! `deploy/production/garden-apiserver.yaml`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,9 +19,8 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName};
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use tests_conformance::real::{Options, Real};
-use tests_parts::{Etcd, cache_folder, fed, free_port};
+use tests_conformance::real::{Options, Place, Real};
+use tests_parts::{Etcd, Folder, cache_folder, fed, free_port};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -44,7 +43,7 @@ const MANIFEST: &str = concat!(
 /// The name in the certificate, which is the Service's.
 pub const SERVER_NAME: &str = "garden-apiserver.garden.svc";
 /// Longer than any test.
-const VALIDITY: Duration = Duration::from_secs(24 * 3600);
+pub(crate) const VALIDITY: Duration = Duration::from_secs(24 * 3600);
 
 /// The garden, until it is dropped.
 pub struct Garden {
@@ -55,7 +54,7 @@ pub struct Garden {
     /// Who signs the server's certificates.
     pub authority: Authority,
     /// Files of the test.
-    pub folder: TempDir,
+    pub folder: Folder,
     /// A client of `system:masters`.
     pub admin: Client,
 }
@@ -77,7 +76,26 @@ impl Garden {
     pub async fn start(options: Options) -> Self {
         let real = Real::start(options).await.unwrap_or_else(|why| panic!("{why}"));
         let etcd = Etcd::start().unwrap_or_else(|why| panic!("{why}"));
-        let folder = tempfile::tempdir().unwrap();
+        let folder = Folder::temporary("orangery-garden-").unwrap();
+        Self::on(real, etcd, folder)
+    }
+
+    /// The same in a folder that stays, on what is there already: Kubernetes at `place`, the etcd of the garden's objects beside it.
+    ///
+    /// # Panics
+    /// As [`Garden::start`].
+    pub async fn start_in(folder: &Path, place: &Place, options: Options) -> Self {
+        let owned = Folder::lasting(folder.to_owned()).unwrap_or_else(|why| panic!("{why}"));
+        let real = Real::start_at(place, options).await;
+        let etcd = Etcd::start_in(folder.join("objects"));
+        Self::on(
+            real.unwrap_or_else(|why| panic!("{why}")),
+            etcd.unwrap_or_else(|why| panic!("{why}")),
+            owned,
+        )
+    }
+
+    fn on(real: Real, etcd: Etcd, folder: Folder) -> Self {
         let authority = Authority::generate("serving", &Clock::real(), &Entropy::os()).unwrap();
         let kubeconfig = Kubeconfig::from_yaml(real.endpoint.kubeconfig.expose()).unwrap();
         let admin = Https::new("tests").client(&kubeconfig).unwrap();
@@ -101,17 +119,10 @@ impl Garden {
 
     /// The kubeconfig `server`: the token of the service account that the manifest gives its rights to.
     fn write_identity(&self) {
-        let token = self.kubectl("admin", &["create", "token", "garden-apiserver", "-n", "garden"], "");
-        let text = self.real.endpoint.kubeconfig.expose();
-        let mut kubeconfig = Kubeconfig::from_yaml(text).unwrap();
-        for user in kubeconfig
-            .auth_infos
-            .iter_mut()
-            .filter_map(|user| user.auth_info.as_mut())
-        {
-            *user = serde_json::from_value(json!({"token": token.trim()})).unwrap();
-        }
-        let text = serde_json::to_string(&kubeconfig).unwrap();
+        let duration = format!("--duration={}s", VALIDITY.as_secs());
+        let words = ["create", "token", "garden-apiserver", "-n", "garden", &duration];
+        let token = self.kubectl("admin", &words, "");
+        let text = with_token(&self.real, token.trim());
         std::fs::write(self.path("server.kubeconfig"), text).unwrap();
     }
 
@@ -209,7 +220,10 @@ impl Garden {
 
     /// Waits until kube-apiserver leads requests of a group's version to a replica. The condition Available does not
     /// tell: kube-aggregator writes it before its own routing follows, and answers 503 in between.
-    async fn until_served(&self, group: &str, version: &str) {
+    ///
+    /// # Panics
+    /// It does not in time.
+    pub async fn until_served(&self, group: &str, version: &str) {
         let (path, begun) = (format!("/apis/{group}/{version}"), Instant::now());
         loop {
             let (code, text) = text(&self.admin, &path).await;
@@ -346,6 +360,19 @@ impl Replica {
             tokio::time::sleep(LOOK_PAUSE).await;
         }
     }
+}
+
+/// A kubeconfig for a Kubernetes with this token, as text.
+///
+/// # Panics
+/// The administrator's kubeconfig, which it is made from, cannot be read.
+#[must_use]
+pub fn with_token(real: &Real, token: &str) -> String {
+    let mut kubeconfig = Kubeconfig::from_yaml(real.endpoint.kubeconfig.expose()).unwrap();
+    for user in &mut kubeconfig.auth_infos {
+        user.auth_info = serde_json::from_value(json!({"token": token})).unwrap();
+    }
+    serde_json::to_string(&kubeconfig).unwrap()
 }
 
 /// Code and text of a GET; 0 where nobody answers.

@@ -8,6 +8,7 @@
 
 pub mod balancer;
 pub mod garden;
+pub mod landscape;
 pub mod objects;
 pub mod process;
 

@@ -15,13 +15,15 @@ use crate::PATIENCE;
 #[must_use]
 pub fn program() -> PathBuf {
     let own = std::env::current_exe().unwrap();
-    let program = own.ancestors().nth(2).unwrap().join("orangery");
-    assert!(
-        program.exists(),
-        "{} is missing: cargo build --package programs-orangery",
-        program.display()
-    );
-    program
+    // Programs stand beside it, tests one folder further down.
+    let mut beside = own.ancestors().skip(1).take(2).map(|folder| folder.join("orangery"));
+    let found = beside.find(|program| program.is_file());
+    found.unwrap_or_else(|| {
+        panic!(
+            "no orangery beside {}: cargo build --package programs-orangery",
+            own.display()
+        )
+    })
 }
 
 /// A running `orangery`. Dropping it kills it, as `kill -9` does.

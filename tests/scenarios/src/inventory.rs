@@ -22,6 +22,15 @@ const RECORDS: [&str; 1] = ["Event"];
 pub struct Inventory(BTreeSet<String>);
 
 impl Inventory {
+    /// All objects of these clusters, each with what it is called in the list.
+    pub async fn of(clusters: &[(&str, &Client)]) -> Self {
+        let mut found = BTreeSet::new();
+        for (cluster, client) in clusters {
+            objects(cluster, client, &mut found).await;
+        }
+        Self(found)
+    }
+
     /// What is here and not in `before`.
     #[must_use]
     pub fn beyond(&self, before: &Self) -> Vec<String> {
@@ -32,9 +41,7 @@ impl Inventory {
 impl World {
     /// Lists everything.
     pub async fn inventory(&self) -> Inventory {
-        let mut found = BTreeSet::new();
-        objects("garden", &self.garden, &mut found).await;
-        objects("seed", &self.seed, &mut found).await;
+        let Inventory(mut found) = Inventory::of(&[("garden", &self.garden), ("seed", &self.seed)]).await;
         files(self.folder(), &mut found);
         Inventory(found)
     }

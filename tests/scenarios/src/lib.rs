@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use api_core::authentication::{AdminKubeconfigRequest, KubeconfigRequestSpec};
 use api_core::v1beta1::{ControllerDeployment, ControllerInstallation, Shoot};
-use api_meta::LastOperationState;
+use api_meta::{LastOperation, LastOperationState};
 use base_client::{Judgement, wait_until};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
@@ -187,14 +187,8 @@ impl World {
 
     /// Waits until the Shoot's last operation has succeeded for its newest generation.
     pub async fn succeeded(&self, namespace: &str, name: &str) -> Shoot {
-        wait(&self.shoots(namespace), name, |shoot| {
-            let shoot = shoot?;
-            let status = shoot.status.as_ref()?;
-            let operation = status.last_operation.as_ref()?;
-            let done = operation.state == LastOperationState::Succeeded && operation.progress == 100;
-            (done && status.observed_generation == shoot.metadata.generation).then(|| shoot.clone())
-        })
-        .await
+        let succeeded = |shoot: Option<&Shoot>| shoot.filter(|shoot| has_succeeded(shoot)).cloned();
+        wait(&self.shoots(namespace), name, succeeded).await
     }
 
     /// A client for a Shoot, as its user gets one: by the subresource `adminkubeconfig`.
@@ -205,19 +199,7 @@ impl World {
 
     /// The kubeconfig behind it.
     pub async fn shoot_kubeconfig(&self, namespace: &str, name: &str) -> Kubeconfig {
-        let request = AdminKubeconfigRequest {
-            spec: KubeconfigRequestSpec {
-                expiration_seconds: Some(3600),
-            },
-            ..AdminKubeconfigRequest::default()
-        };
-        let answer: AdminKubeconfigRequest = self
-            .shoots(namespace)
-            .create_subresource("adminkubeconfig", name, &PostParams::default(), &request)
-            .await
-            .unwrap_or_else(|error| panic!("an admin kubeconfig is handed out: {error}"));
-        let text = String::from_utf8(answer.status.unwrap().kubeconfig.0).unwrap();
-        Kubeconfig::from_yaml(&text).unwrap()
+        admin_kubeconfig(&self.shoots(namespace), name).await
     }
 
     /// Runs the local provider of every seed in so many pods, as whoever deploys it would say it; 0 stops it. Waits until it is so on
@@ -253,6 +235,31 @@ impl World {
             .await
             .unwrap_or_else(|waited| panic!("{waited}"));
     }
+}
+
+/// The kubeconfig of a Shoot, as its user gets one: by the subresource `adminkubeconfig`.
+pub async fn admin_kubeconfig(shoots: &Api<Shoot>, name: &str) -> Kubeconfig {
+    let request = AdminKubeconfigRequest {
+        spec: KubeconfigRequestSpec {
+            expiration_seconds: Some(3600),
+        },
+        ..AdminKubeconfigRequest::default()
+    };
+    let answer: AdminKubeconfigRequest = shoots
+        .create_subresource("adminkubeconfig", name, &PostParams::default(), &request)
+        .await
+        .unwrap_or_else(|error| panic!("an admin kubeconfig is handed out: {error}"));
+    let text = String::from_utf8(answer.status.unwrap().kubeconfig.0).unwrap();
+    Kubeconfig::from_yaml(&text).unwrap()
+}
+
+/// Whether the last operation of a Shoot has succeeded for its newest generation.
+#[must_use]
+pub fn has_succeeded(shoot: &Shoot) -> bool {
+    let Some(status) = &shoot.status else { return false };
+    let is_done =
+        |operation: &LastOperation| operation.state == LastOperationState::Succeeded && operation.progress == 100;
+    status.last_operation.as_ref().is_some_and(is_done) && status.observed_generation == shoot.metadata.generation
 }
 
 /// Merge-patches an object.

@@ -11,6 +11,7 @@ mod ci;
 mod crash;
 mod fuzz;
 mod generate;
+mod landscape;
 mod licences;
 mod process;
 mod real;
@@ -70,6 +71,8 @@ enum Command {
     Fuzz(fuzz::Fuzz),
     /// Kill the product in the middle of its work, again and again, and look at what comes of it
     Crash(crash::Crash),
+    /// The production form on real Kubernetes, to try it: garden, seeds, and each of our parts a process
+    Landscape(landscape::Landscape),
     /// Many Shoots with random changes, faults and restarts for a while; measured and drawn
     Soak(soak::Soak),
 }
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
         Command::Bench { what, runs } => bench::run(what, runs),
         Command::Fuzz(arguments) => fuzz::run(&arguments),
         Command::Crash(arguments) => crash::run(&arguments),
+        Command::Landscape(arguments) => landscape::run(&arguments),
         Command::Soak(arguments) => soak::run(&arguments),
     };
     match outcome {

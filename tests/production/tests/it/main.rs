@@ -6,5 +6,7 @@ mod admission;
 mod confined;
 mod faults;
 mod garden;
+mod landscape;
 mod refused;
 mod replicas;
+mod rights;
