@@ -1,4 +1,4 @@
-//! What a reference page says of a field.
+//! The description of a field in a reference page.
 
 /// A field of a configuration kind.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Reads the fields of an object one by one: what has the wrong type is noted, what nobody reads is unknown. The same calls
+//! Reads the fields of an object one by one: what has the wrong type is noted, what no call reads is unknown. The same calls
 //! describe the fields for the reference page.
 
 use std::fmt;
@@ -301,7 +301,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// What does not go together, said of a field that was read already.
+    /// Reports a field that was read already and does not fit another.
     pub(crate) fn contradicts(&mut self, name: &str, value: impl fmt::Display, allowed: &str) {
         let path = self.at(name);
         self.notes.problems.push(Problem {

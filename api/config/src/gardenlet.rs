@@ -1,5 +1,5 @@
 //! `GardenletConfiguration` (gardener/gardener v1.150 pkg/apis/config/gardenlet/v1alpha1), and one field of our own: what
-//! stands under `orangery` says how the API servers of shoots are addressed and where their images come from, which
+//! stands under `orangery` defines how the API servers of shoots are addressed and where their images come from, which
 //! Gardener decides by Istio and by an image vector.
 
 use std::collections::BTreeMap;

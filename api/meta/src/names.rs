@@ -49,7 +49,9 @@ pub const DNS_UNMANAGED: &str = "unmanaged";
 pub const ARCHITECTURE_AMD64: &str = "amd64";
 /// Deployment type of Helm charts.
 pub const DEPLOYMENT_TYPE_HELM: &str = "helm";
-/// Where a cluster's identity is stored (ConfigMap in kube-system).
+/// Namespace of Kubernetes' own parts.
+pub const SYSTEM_NAMESPACE: &str = "kube-system";
+/// Where a cluster's identity is stored: the ConfigMap in [`SYSTEM_NAMESPACE`], and its key.
 pub const CLUSTER_IDENTITY: &str = "cluster-identity";
 /// ManagedResource of the objects a shoot refers to.
 pub const REFERENCED_RESOURCES: &str = "referenced-resources";

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::stream::{BoxStream, unfold};
 use futures::{Stream, StreamExt};
-use kube::core::{DynamicObject, PartialObjectMeta};
+use kube::core::ApiResource;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Error, Resource};
 use serde::de::DeserializeOwned;
@@ -26,19 +26,11 @@ where
     unending(move || watch_raw(api.clone(), config.clone()).boxed())
 }
 
-/// As [`watch`], of the metadata alone of a kind that is known only at run time.
-pub fn watch_metadata(
-    api: Api<PartialObjectMeta<DynamicObject>>,
-    config: watcher::Config,
-) -> impl Stream<Item = watcher::Result<Event<PartialObjectMeta<DynamicObject>>>> + Send {
-    unending(move || watcher(api.clone(), config.clone()).boxed())
-}
-
-/// As [`watch`], of a kind that is known only at run time.
-pub fn watch_objects(
-    api: Api<DynamicObject>,
-    config: watcher::Config,
-) -> impl Stream<Item = watcher::Result<Event<DynamicObject>>> + Send {
+/// As [`watch`], of a kind that is known only at run time: its objects or their metadata alone.
+pub fn watch_dynamic<K>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = watcher::Result<Event<K>>> + Send
+where
+    K: Resource<DynamicType = ApiResource> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+{
     unending(move || watcher(api.clone(), config.clone()).boxed())
 }
 

@@ -94,7 +94,7 @@ impl Authenticator {
 
     /// Believes from now on what clients with a certificate of these authorities (PEM) and one of these common names say of
     /// users in these headers (`--requestheader-client-ca-file`, `--requestheader-allowed-names`,
-    /// `--requestheader-username-headers` and its siblings), and no other clients. No names: all of them. Empty text: nobody.
+    /// `--requestheader-username-headers` and its siblings), and no other clients. No names: all of them. Empty text: no client.
     ///
     /// # Errors
     /// When the bundle does not parse; then those before stay.
@@ -145,7 +145,7 @@ impl Authenticator {
     ) -> Result<User, AuthenticationError> {
         let mut refused = None;
         if let Some(peer) = peer.filter(|peer| !peer.0.is_empty()) {
-            // Whom a front proxy names is who asks; one that names nobody asks for itself.
+            // The user that a front proxy names is the caller; without a name the front proxy itself is.
             if let Ok(Some(user)) = self.front_proxies.authenticate(headers, peer) {
                 return Ok(user);
             }
@@ -313,7 +313,7 @@ fn tell(extra: &mut BTreeMap<String, Vec<String>>, what: &str, reference: &Refer
     );
 }
 
-/// What kube-apiserver says of a token that it does not look at: one that stands behind a blank too many. (Source: as of
+/// What kube-apiserver answers to a token that it does not look at: one that stands behind a blank too many. (Source: as of
 /// `bearer`.)
 #[must_use]
 pub fn overlooked_token(headers: &HeaderMap) -> Option<&'static str> {

@@ -1,4 +1,4 @@
-//! Users that another API server has authenticated: it says in headers who they are, and is believed for the client
+//! Users that another API server has authenticated: headers name them, and are trusted for the client
 //! certificate that it shows, never for the headers alone.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/authentication/request/headerrequest)
 
@@ -8,6 +8,7 @@ use std::sync::{PoisonError, RwLock};
 use base_clock::Clock;
 use base_secrets::SecretError;
 use http::{HeaderMap, HeaderValue};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::certificates::Certificates;
 use crate::impersonate::unescape;
@@ -21,6 +22,23 @@ pub const UID: &str = "x-remote-uid";
 pub const GROUP: &str = "x-remote-group";
 /// What the names of headers with more about the user begin with; then comes the key, percent-encoded.
 pub const EXTRA_PREFIX: &str = "x-remote-extra-";
+
+/// What is encoded in the key of a header's name: all but the characters of RFC 9110's tokens, and `%` itself.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'!')
+    .remove(b'#')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'^')
+    .remove(b'_')
+    .remove(b'`')
+    .remove(b'|')
+    .remove(b'~');
 
 /// The headers in which front proxies name the user, in lower case (`--requestheader-username-headers` and its siblings). Of
 /// several names the first that has a value counts; groups and extra keys are collected from all.
@@ -49,7 +67,7 @@ impl Default for RequestHeaders {
 }
 
 impl RequestHeaders {
-    /// The user that the headers name; none where they name nobody.
+    /// The user that the headers name; none where they name no user.
     fn user(&self, headers: &HeaderMap) -> Option<User> {
         let texts = |names: &[String]| -> Vec<String> {
             let all = names.iter().flat_map(|name| headers.get_all(name.to_ascii_lowercase()));
@@ -135,7 +153,7 @@ fn text(value: &HeaderValue) -> Option<&str> {
     std::str::from_utf8(value.as_bytes()).ok()
 }
 
-/// Whether a header tells who the user is: nobody but a front proxy may send it on.
+/// Whether a header names the user: only a front proxy may forward it.
 pub fn is_identity(name: &str) -> bool {
     [USER, UID, GROUP].contains(&name) || name.starts_with(EXTRA_PREFIX)
 }
@@ -148,25 +166,10 @@ pub fn identity_headers(user: &User) -> Vec<(String, String)> {
     }
     headers.extend(user.groups.iter().map(|group| (GROUP.to_owned(), group.clone())));
     for (key, values) in &user.extra {
-        let name = format!("{EXTRA_PREFIX}{}", escape(key));
+        let name = format!("{EXTRA_PREFIX}{}", utf8_percent_encode(key, ENCODED));
         headers.extend(values.iter().map(|value| (name.clone(), value.clone())));
     }
     headers
-}
-
-/// Keys may hold what names of headers may not.
-fn escape(key: &str) -> String {
-    const LEGAL: &str = "!#$&'*+-.^_`|~";
-    let mut escaped = String::new();
-    for byte in key.bytes() {
-        let character = char::from(byte);
-        if byte.is_ascii_alphanumeric() || LEGAL.contains(character) {
-            escaped.push(character);
-        } else {
-            escaped.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{Attributes, User};
 
-/// One of the chain. An answer comes at once, by what is known; that it may soon be another is said with it.
+/// One of the chain. An answer comes at once, from what is known, and states whether it may soon change.
 pub trait Gatekeeper: Send + Sync + 'static {
     /// Whether requests of this user are decided here at all. Asked of every request.
     fn concerns(&self, user: &User) -> bool;
@@ -41,7 +41,7 @@ pub enum Opinion {
 /// Why something is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objection {
-    /// The reason, for whoever asks.
+    /// The reason, for the caller.
     pub why: String,
     /// How long it is worth to wait for news that may change it; zero when none can.
     pub patience: Duration,

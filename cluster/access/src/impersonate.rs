@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::HeaderMap;
+use percent_encoding::percent_decode_str;
 
 use crate::error::ImpersonationError;
 use crate::user::{service_account_groups, split_service_account};
@@ -147,21 +148,5 @@ impl Impersonation {
 
 /// Header names carry extra keys percent-encoded.
 pub(crate) fn unescape(key: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = key.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        let code = (*first == b'%').then(|| tail.get(..2)).flatten();
-        let code = code.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
-        match code {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(key).decode_utf8_lossy().into_owned()
 }

@@ -49,7 +49,7 @@ pub struct Authorities {
 pub struct FrontProxies {
     /// PEM bundle of the authorities of their client certificates. (`--requestheader-client-ca-file`)
     pub authorities: String,
-    /// Their common names; empty: whoever the authorities vouch for. (`--requestheader-allowed-names`)
+    /// Their common names; empty: every client that the authorities have signed. (`--requestheader-allowed-names`)
     pub allowed_names: Vec<String>,
     /// The names of the headers. (`--requestheader-username-headers` and its siblings)
     pub headers: RequestHeaders,
@@ -83,7 +83,7 @@ pub struct TokenAuthority {
 
 /// Authenticator and authorizer of one server.
 pub(crate) struct Access {
-    /// None: nobody is let in by it.
+    /// None: no client is authenticated by it.
     loopback_token: Option<String>,
     loopback: Arc<User>,
     pub(crate) authenticator: Authenticator,
@@ -164,12 +164,12 @@ impl Access {
         self.tokens = Some(Arc::new(made));
     }
 
-    /// Empty for a server that lets nobody in by such a token.
+    /// Empty for a server that accepts no such token.
     pub(crate) fn loopback_token(&self) -> &str {
         self.loopback_token.as_deref().unwrap_or_default()
     }
 
-    /// Lets nobody in by a token of this server's own.
+    /// Accepts no token of this server's own.
     pub(crate) fn without_loopback(&mut self) {
         self.loopback_token = None;
     }

@@ -1,5 +1,5 @@
 //! Asks the gatekeepers: before the access rules, and about writes. A refusal that may soon be none is asked for again as
-//! long as its gatekeeper wants: what it decides by comes to it by watches, as it comes to whoever asks.
+//! long as its gatekeeper wants: what it decides by comes to it by watches, as it comes to the caller.
 
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ pub(crate) async fn admit(
     Ok(())
 }
 
-/// Superusers are confined by nobody.
+/// Superusers are not confined.
 fn concerned<'a>(
     gatekeepers: &'a [Arc<dyn Gatekeeper>],
     user: &'a User,

@@ -6,7 +6,7 @@ mod graph;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use base_client::{WatchPause, watch_fault, watch_metadata};
+use base_client::{WatchPause, watch_dynamic, watch_fault};
 use base_controller::ObjectKey;
 use futures::StreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -162,7 +162,7 @@ impl Inventory {
     async fn watch(self, kind: Kind) {
         let key = kind.key();
         let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(self.0.client.clone(), &kind.resource);
-        let mut events = std::pin::pin!(watch_metadata(api, Config::default()));
+        let mut events = std::pin::pin!(watch_dynamic(api, Config::default()));
         let mut listed = BTreeSet::new();
         while let Some(event) = events.next().await {
             match event {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use api_meta::FaultClass;
+use base_client::watch_fault;
 use futures::{Stream, StreamExt, future, stream};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource};
@@ -32,16 +34,34 @@ impl Iterator for Pause {
     }
 }
 
-/// Every event of a watch; errors are logged and waited out.
+/// Refusals in a row from which on a right is missing: the node authorizer refuses an object for the moment in which it has
+/// not seen the pod that needs it.
+const REFUSALS: u32 = 3;
+
+/// Every event of a watch; errors are logged and waited out. A right that is missing is a warning, for what waits for these
+/// objects waits without end.
 pub(crate) fn follow<K>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = Event<K>> + Send + 'static
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Send + 'static,
 {
-    base_client::watch(api, config).filter_map(|event| {
-        if let Err(error) = &event {
-            tracing::debug!(%error, kind = %K::kind(&()), "watch failed, trying again");
-        }
-        future::ready(event.ok())
+    let mut refusals = 0;
+    base_client::watch(api, config).filter_map(move |event| {
+        let event = match event {
+            Ok(event) => {
+                refusals = 0;
+                Some(event)
+            }
+            Err(error) => {
+                let fault = watch_fault(error, &K::plural(&()));
+                refusals += u32::from(fault.class == FaultClass::Access);
+                match refusals == REFUSALS {
+                    true => tracing::warn!(hint = %fault.hint, "{fault}"),
+                    false => tracing::debug!("{fault}, trying again"),
+                }
+                None
+            }
+        };
+        future::ready(event)
     })
 }
 

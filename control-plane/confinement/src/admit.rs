@@ -1,6 +1,6 @@
 //! Whether a write may be stored, once its object is known: what a request's line does not say. Pure.
 //!
-//! Beside whose the object is, it looks at what the object says. A gardenlet must not open its own way: not by a Seed or a
+//! Beside whose the object is, it looks at the object's content. A gardenlet must not open its own way: not by a Seed or a
 //! bucket that names another's Secret, not by the spec of a Shoot, not by moving anything to its seed.
 
 use api_meta::names::GARDEN_NAMESPACE;
@@ -87,7 +87,7 @@ impl Asked<'_> {
         }
     }
 
-    /// What a Seed newly refers to must be nobody else's.
+    /// What a Seed newly refers to must not belong to others.
     fn check_seed(&self, object: &Value) -> Result<(), Refusal> {
         let references = |object: &Value| self.read::<Seed>(object).map(|seed| seed.references());
         let old = self.write.old.map(references).transpose()?.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Whether a request may go on, by what its line says: verb, resource, names and selectors. Pure.
+//! Whether a request may go on, by its attributes: verb, resource, names and selectors. Pure.
 
 use crate::graph::Graph;
 use crate::identity::{Identity, Party};
@@ -108,7 +108,7 @@ impl Asked<'_> {
 
     fn needs(&self, needed: Tie) -> Result<(), Refusal> {
         let (namespace, name) = (self.namespace, self.request.name);
-        // An event of a namespace is as good as any other there, and its name says nothing.
+        // An event of a namespace is as good as any other there, and its name has no meaning.
         let name = if self.kind == Kind::Event { "an event" } else { name };
         match self.graph.tie(self.identity, self.kind, namespace, name) {
             tie if tie >= needed => Ok(()),

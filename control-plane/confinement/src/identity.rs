@@ -34,7 +34,7 @@ pub enum Who {
     Other,
     /// Confined to a seed.
     Confined(Identity),
-    /// It says to be of a seed, but not clearly of which: everything is refused. The text is the reason.
+    /// It claims a seed, but not clearly which: everything is refused. The text is the reason.
     Unclear(String),
 }
 

@@ -3,7 +3,7 @@
 //!
 //! [`Graph`] holds which object refers to which and which seeds that makes it belong to; [`decide()`] answers a request before
 //! it is read, [`admit()`] a write once its object is known. All three are plain functions of what they are given. [`Keeper`]
-//! fills a graph by watches and says when it is complete. Nothing here serves, and nothing writes to an API server.
+//! fills a graph by watches and reports when it is complete. Nothing here serves, and nothing writes to an API server.
 //!
 //! Facts of kinds, paths and verbs: gardener/gardener v1.150 docs/deployment/gardenlet_api_access.md,
 //! pkg/admissioncontroller/webhook/{auth/seed,admission/seedrestriction}, pkg/utils/graph. Stricter on purpose: what is not

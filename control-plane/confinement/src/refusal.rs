@@ -1,5 +1,5 @@
 //! The one sentence by which a request is refused: who, which verb, which object, of which seed, why, and what would be
-//! allowed. It never says to which other seed something belongs.
+//! allowed. It never names the other seed that something belongs to.
 
 use std::fmt;
 

@@ -225,7 +225,7 @@ impl AdmissionRequest {
         let kind = Kind::of(&self.resource.group, &self.resource.resource);
         let name = match (self.name.as_str(), named) {
             ("", Some(name)) => name,
-            // Its name is drawn later, and says nothing.
+            // Its name is drawn later and has no meaning.
             ("", None) if kind == Some(Kind::Event) => "new",
             (name, _) => name,
         };

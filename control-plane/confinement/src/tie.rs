@@ -2,15 +2,14 @@
 //! not. It knows no verbs.
 
 use api_meta::names::{
-    CLUSTER_IDENTITY, GARDEN_NAMESPACE, SEED_LEASE_NAMESPACE, SEED_NAMESPACE_PREFIX, SYSTEM_PUBLIC_NAMESPACE,
+    CLUSTER_IDENTITY, GARDEN_NAMESPACE, SEED_LEASE_NAMESPACE, SEED_NAMESPACE_PREFIX, SYSTEM_NAMESPACE,
+    SYSTEM_PUBLIC_NAMESPACE,
 };
 
 use crate::graph::Graph;
 use crate::identity::{Identity, Party};
 use crate::kinds::Kind;
 
-/// Namespace of the ConfigMap with the garden's identity.
-const SYSTEM_NAMESPACE: &str = "kube-system";
 /// ConfigMap with public facts of the garden, in namespace `gardener-system-public`.
 const GARDENER_INFO: &str = "gardener-info";
 /// What a gardenlet publishes of a Shoot in its project's namespace, as `SHOOT.SUFFIX`

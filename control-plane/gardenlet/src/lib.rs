@@ -30,7 +30,7 @@ pub use config::{
     SYNC_PERIOD,
 };
 pub use context::Clients;
-pub use seed::kinds_of_seed;
+pub use seed::{cluster_identity, kinds_of_seed};
 
 use context::{Context, GardenCaches, SeedCaches};
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api_meta::FaultClass;
-use base_client::{watch_fault, watch_metadata};
+use base_client::{watch_dynamic, watch_fault};
 use base_controller::ObjectKey;
 use futures::StreamExt;
 use futures::stream::{BoxStream, unfold};
@@ -145,7 +145,7 @@ impl Inner {
         let kind = kind_of(&resource);
         let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(self.target.clone(), &resource);
         let ours = Config::default().labels(&format!("{MANAGED_BY}={MANAGED_BY_GARDENER}"));
-        let mut events = std::pin::pin!(watch_metadata(api, ours));
+        let mut events = std::pin::pin!(watch_dynamic(api, ours));
         // What was written after a list had begun need not be in it.
         let mut unlisted = BTreeSet::new();
         let mut refusal = String::new();

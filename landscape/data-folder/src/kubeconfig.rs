@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use api_core::authentication::{AdminKubeconfigRequest, KubeconfigRequestSpec};
 use api_core::v1beta1::Shoot;
 use api_meta::Fault;
-use base_client::{Connector, Https, Target, fault_of, is_missing, is_unanswered};
+use base_client::{Connector, Https, Target, fault_of, inline_files, is_missing, is_unanswered};
 use kube::Api;
 use kube::api::PostParams;
 use kube::config::Kubeconfig;
@@ -130,6 +130,15 @@ pub fn read_file(path: &Path, hint: &str) -> Result<(String, Kubeconfig), Fault>
     let kubeconfig = Kubeconfig::from_yaml(&text).map_err(|error| not_one(error.to_string()))?;
     Target::of(&kubeconfig).map_err(|fault| not_one(fault.to_string()))?;
     Ok((text, kubeconfig))
+}
+
+/// A kubeconfig with the content of the files that it names; a token file stays one, which a client reads again.
+///
+/// # Errors
+/// As [`read_file`]; a named file cannot be read.
+pub async fn read_with_files(path: &Path, hint: &str) -> Result<Kubeconfig, Fault> {
+    let (_, kubeconfig) = read_file(path, hint)?;
+    inline_files(kubeconfig, path.parent().unwrap_or(Path::new("."))).await
 }
 
 /// A client for the garden, with the kubeconfig that `up` left in its data folder.

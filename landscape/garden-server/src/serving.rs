@@ -1,4 +1,4 @@
-//! The certificate that the server shows: whether it can be used, before anybody connects. It reads no file.
+//! The certificate that the server shows: whether it can be used, before a client connects. It reads no file.
 
 use std::path::Path;
 

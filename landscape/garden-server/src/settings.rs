@@ -28,7 +28,7 @@ pub struct Settings {
     pub admission_configuration: Option<PathBuf>,
     /// The audit log, if there is one.
     pub audit: Option<AuditSettings>,
-    /// Who signs tokens of WorkloadIdentities, if somebody does.
+    /// Who signs tokens of WorkloadIdentities; none: they are refused.
     pub tokens: Option<TokenSettings>,
     /// What `/version` reports.
     pub version: String,
@@ -60,7 +60,7 @@ pub struct ClientSettings {
     pub authorization: Option<PathBuf>,
 }
 
-/// Whose certificates and headers are believed. What no file says is read from the ConfigMap
+/// Whose certificates and headers are believed. What no file holds is read from the ConfigMap
 /// `kube-system/extension-apiserver-authentication`.
 #[derive(Clone, Debug, Default)]
 pub struct TrustSettings {

@@ -83,7 +83,7 @@ impl Trust {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes in something new, and lets the server believe it. What cannot be used is as if it had not been said.
+    /// Takes in something new, and lets the server believe it. What cannot be used is ignored.
     fn learn(&self, server: &ApiServer, change: impl FnOnce(&mut Known)) -> Result<(), Fault> {
         let before = self.known();
         let mut after = before.clone();
@@ -108,7 +108,7 @@ fn from_flags(flags: &HeaderSettings, authorities: String) -> FrontProxies {
     }
 }
 
-/// Who is a client of one authority for both could say in a header that they are anybody.
+/// Who is a client of one authority for both could name any user in a header.
 fn open_to_all(clients: &str, front_proxies: &FrontProxies) -> Option<String> {
     let is_open = !clients.trim().is_empty()
         && clients.trim() == front_proxies.authorities.trim()
@@ -120,7 +120,7 @@ fn open_to_all(clients: &str, front_proxies: &FrontProxies) -> Option<String> {
     })
 }
 
-/// Follows files and, for what no file says, the ConfigMap; for ever.
+/// Follows files and, for what no file holds, the ConfigMap; for ever.
 pub(crate) async fn follow(trust: Trust, settings: TrustSettings, server: ApiServer, client: Client) {
     let known = trust.known();
     let clients = async {
@@ -171,7 +171,7 @@ async fn follow_published(trust: &Trust, settings: &TrustSettings, server: &ApiS
                     })
                 })
             }
-            // Whom it named stays trusted until another one says whom to trust.
+            // What it named stays trusted until another one replaces it.
             Ok(_) => continue,
             Err(error) => Err(Fault::dependency(format!(
                 "ConfigMap {NAMESPACE}/{NAME} of the API server in front cannot be read: {error}; bind role \
@@ -186,7 +186,7 @@ async fn follow_published(trust: &Trust, settings: &TrustSettings, server: &ApiS
     }
 }
 
-/// What the ConfigMap says: authorities of clients, and front proxies.
+/// The content of the ConfigMap: authorities of clients, and front proxies.
 fn published(data: &BTreeMap<String, String>) -> Result<(String, FrontProxies), Fault> {
     let text = |key: &str| data.get(key).cloned().unwrap_or_default();
     let list = |key: &str| -> Result<Vec<String>, Fault> {

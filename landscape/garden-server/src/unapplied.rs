@@ -1,5 +1,5 @@
 //! What is configured in the API server in front and not applied to the garden's kinds: MutatingAdmissionPolicies. They are
-//! looked for once, when the server starts, so that nobody relies on one without a word.
+//! looked for once, when the server starts, so that no operator relies on one without a warning.
 
 use kube::Client;
 use serde_json::Value;

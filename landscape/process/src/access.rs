@@ -4,12 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use api_meta::Fault;
-use base_client::{Connector, Https, inline_files};
+use base_client::{Connector, Https, in_cluster_kubeconfig};
 use kube::Client;
 use kube::config::Kubeconfig;
-use landscape_data_folder::kubeconfig::read_file;
-
-use crate::in_cluster;
+use landscape_data_folder::kubeconfig::read_with_files;
 
 /// The kubeconfigs of flags and environment variables; each comes before the configuration's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,11 +26,11 @@ pub(crate) struct Wanted<'a> {
     pub(crate) of: &'a str,
     /// The flag.
     pub(crate) flag: &'static str,
-    /// What the flag says.
+    /// The flag's value.
     pub(crate) given: Option<&'a Path>,
     /// The field of the configuration.
     pub(crate) field: &'static str,
-    /// What the field says.
+    /// The field's value.
     pub(crate) configured: Option<&'a str>,
 }
 
@@ -45,7 +43,7 @@ pub(crate) struct Access {
 /// Makes the client.
 ///
 /// # Errors
-/// There is no kubeconfig, or it cannot be used; the error says where it was named.
+/// There is no kubeconfig, or it cannot be used; the error names the flag or field.
 pub(crate) async fn access(program: &str, wanted: &Wanted<'_>) -> Result<Access, Fault> {
     let kubeconfig = kubeconfig(wanted).await?;
     let client = Https::new(program).with_token_files().client(&kubeconfig)?;
@@ -62,19 +60,16 @@ async fn kubeconfig(wanted: &Wanted<'_>) -> Result<Kubeconfig, Fault> {
     } = *wanted;
     let path = given.or(configured.map(Path::new));
     let Some(path) = path else {
-        return in_cluster::kubeconfig().ok_or_else(|| {
-            Fault::user(format!(
-                "there is no kubeconfig of {of}, and this process is not in a pod"
-            ))
-            .hint(format!("name one with {flag}, or in {field} of the configuration"))
+        return in_cluster_kubeconfig().map_err(|fault| {
+            Fault::user(format!("there is no kubeconfig of {of}, and {fault}"))
+                .hint(format!("name one with {flag}, or in {field} of the configuration"))
         });
     };
     let named = match given {
         Some(_) => flag,
         None => field,
     };
-    let (_, kubeconfig) = read_file(path, &format!("name a kubeconfig of {of} with {named}"))?;
-    inline_files(kubeconfig, path.parent().unwrap_or(Path::new("."))).await
+    read_with_files(path, &format!("name a kubeconfig of {of} with {named}")).await
 }
 
 #[cfg(test)]
@@ -96,7 +91,8 @@ mod tests {
         let none = kubeconfig(&wanted(None, None)).await.unwrap_err();
         assert_eq!(
             none.to_string(),
-            "there is no kubeconfig of the garden, and this process is not in a pod"
+            "there is no kubeconfig of the garden, and this is no pod: KUBERNETES_SERVICE_HOST and \
+             KUBERNETES_SERVICE_PORT are not set"
         );
         assert_eq!(
             none.hint,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use api_config::Process;
 use api_meta::{Fault, FaultClass};
+use base_client::in_cluster_namespace;
 use base_clock::{Clock, Entropy};
 use base_controller::{Backoff, Terms, lead_by};
 use base_telemetry::Metrics;
@@ -16,7 +17,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio_util::sync::CancellationToken;
 
 use crate::calls::Calls;
-use crate::in_cluster;
 use crate::ports::{self, Answer, Paths};
 
 /// How long work may take to end: less than the 30 s that a pod is given, so that the Lease is released.
@@ -136,7 +136,7 @@ impl Elected {
         if !election.leader_elect {
             return Ok(None);
         }
-        let namespace = election.resource_namespace.clone().or_else(in_cluster::namespace);
+        let namespace = election.resource_namespace.clone().or_else(in_cluster_namespace);
         namespace.map(Some).ok_or_else(|| {
             Fault::user("there is no namespace for the Lease: this process is not in a pod")
                 .hint("name one in leaderElection.resourceNamespace of the configuration")

@@ -5,21 +5,18 @@ use std::sync::Arc;
 use api_config::{Addressing, GardenletConfiguration};
 use api_core::v1beta1::Seed;
 use api_meta::{Fault, names};
-use base_client::{Https, Target, get};
+use base_client::{Https, Target};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use control_plane_gardenlet::{
-    Addressing as Reached, CareSettings, Clients, Config, GardenAccess, Images, WebhookServer, run as run_gardenlet,
+    Addressing as Reached, CareSettings, Clients, Config, GardenAccess, Images, WebhookServer, cluster_identity,
+    run as run_gardenlet,
 };
-use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Client;
 use kube::config::{Cluster, Kubeconfig};
-use kube::{Api, Client};
 
 use crate::access::{Kubeconfigs, Wanted, access};
 use crate::elected::Elected;
-
-/// Namespace of the ConfigMap with a cluster's identity.
-const IDENTITY_NAMESPACE: &str = "kube-system";
 
 pub(crate) async fn run(
     elected: Elected,
@@ -70,13 +67,12 @@ pub(crate) async fn run(
 
 /// The garden's identity, which its API server writes; it is part of that of every Shoot, so that none is made up.
 async fn identity(garden: &Client) -> Result<String, Fault> {
-    let maps: Api<ConfigMap> = Api::namespaced(garden.clone(), IDENTITY_NAMESPACE);
-    let map = get(&maps, names::CLUSTER_IDENTITY).await?;
-    let identity = map.and_then(|map| map.data?.remove(names::CLUSTER_IDENTITY));
+    let identity = cluster_identity(garden).await?;
     identity.filter(|identity| !identity.is_empty()).ok_or_else(|| {
         let name = names::CLUSTER_IDENTITY;
         Fault::dependency(format!(
-            "the garden has no identity: ConfigMap {IDENTITY_NAMESPACE}/{name} has no key {name}"
+            "the garden has no identity: ConfigMap {}/{name} has no key {name}",
+            names::SYSTEM_NAMESPACE
         ))
         .hint("start the garden's API server with --cluster-identity")
     })

@@ -8,7 +8,6 @@ mod configuration;
 mod controller_manager;
 mod elected;
 mod gardenlet;
-mod in_cluster;
 mod logs;
 mod node;
 mod ports;
@@ -97,7 +96,7 @@ pub async fn run(
     })
 }
 
-/// Sets up logs and says what of the configuration has no effect.
+/// Sets up logs and warns of configuration without effect.
 fn begin<T>(
     program: Program,
     read: &api_config::Read<T>,

@@ -3,7 +3,7 @@
 use api_config::{LogFormat, LogLevel, Process};
 use api_meta::Fault;
 
-/// What the client library says of failed calls, the part that called says too.
+/// The client library logs failed calls; the caller logs them too.
 const QUIET: &str = "kube_runtime::watcher=off,kube_client::client::builder=off,rustls_platform_verifier=off,\
                      hyper=info,hyper_util=info,h2=info,tower=info,rustls=info";
 

@@ -1,5 +1,5 @@
 //! A node of ours in a cluster that is elsewhere: the pods of control planes run in this process by the catalogue of images. API
-//! servers that its pods start listen on one port of this machine; the cluster's own API server asks the node on another. With
+//! servers that its pods start listen on one port of this machine; the cluster's own API server reaches the node on another. With
 //! a kubeconfig for it, this process also makes the volumes that claims ask for.
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_meta::Fault;
-use base_client::{Connector, Https, inline_files};
+use base_client::{Connector, Https};
 use base_clock::{Clock, Entropy};
 use base_secrets::{Authority, CertificateSpec, SecretError};
 use cluster_controllers::{Name, Options};
@@ -19,7 +19,7 @@ use ipnet::IpNet;
 use kube::config::Kubeconfig;
 use landscape_data_folder::folder;
 use landscape_data_folder::kept::VOLUMES;
-use landscape_data_folder::kubeconfig::read_file;
+use landscape_data_folder::kubeconfig::read_with_files;
 use landscape_data_folder::server_state::bind;
 use landscape_images::programs::{self, InLandscape};
 use landscape_images::{Host, catalogue};
@@ -53,7 +53,7 @@ pub struct NodeSettings {
     pub data_dir: PathBuf,
 }
 
-/// Runs a node until `stop` is done; `say` is told where it listens.
+/// Runs a node until `stop` is done; `say` receives where it listens.
 ///
 /// # Errors
 /// A kubeconfig that cannot be used, a port that is taken, a folder that another process uses, a registration that the
@@ -64,7 +64,7 @@ pub async fn run_node(
     say: impl FnOnce(&str),
 ) -> Result<(), Fault> {
     let NodeSettings { data_dir, name, .. } = settings;
-    let kubeconfig = read(&settings.kubeconfig, "name the node's kubeconfig with --kubeconfig").await?;
+    let kubeconfig = read_with_files(&settings.kubeconfig, "name the node's kubeconfig with --kubeconfig").await?;
     folder::make("the data folder", data_dir)?;
     let _owned = folder::take(data_dir, "node")?;
     let path = data_dir.join(VOLUMES);
@@ -123,12 +123,6 @@ pub async fn run_node(
     }
 }
 
-/// A kubeconfig that a flag names.
-async fn read(path: &Path, hint: &str) -> Result<Kubeconfig, Fault> {
-    let (_, kubeconfig) = read_file(path, hint)?;
-    inline_files(kubeconfig, path.parent().unwrap_or(Path::new("."))).await
-}
-
 fn local_url(listener: &tokio::net::TcpListener) -> Result<String, Fault> {
     let address = listener
         .local_addr()
@@ -154,7 +148,7 @@ fn images(
     Ok(programs.add_to(images))
 }
 
-/// The port at which the cluster's API server asks the node for logs.
+/// The port at which the cluster's API server requests logs.
 struct Kubelet {
     services: NodeServices,
     port: u16,
@@ -211,7 +205,7 @@ impl Kubelet {
 /// Makes volumes for claims until `stop`, as a seed's storage driver does.
 async fn provision(path: &Path, clock: Clock, entropy: Entropy, stop: CancellationToken) -> Result<(), Fault> {
     let hint = "name the kubeconfig of who makes volumes with --provisioner-kubeconfig";
-    let kubeconfig = read(path, hint).await?;
+    let kubeconfig = read_with_files(path, hint).await?;
     let client = Https::new("orangery-provisioner")
         .with_token_files()
         .client(&kubeconfig)?;

@@ -4,11 +4,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use api_meta::Fault;
-use base_client::{Connector, Https, inline_files};
+use base_client::{Connector, Https};
 use base_clock::{Clock, Entropy};
 use extensions_provider_local::{Options, run as run_provider};
 use kube::config::Kubeconfig;
-use landscape_data_folder::kubeconfig::read_file;
+use landscape_data_folder::kubeconfig::read_with_files;
 use landscape_local::BACKUPS;
 use tokio_util::sync::CancellationToken;
 
@@ -41,9 +41,9 @@ pub(crate) async fn run(arguments: &cli::ProviderLocal, stop: impl Future<Output
 
 async fn read(arguments: &cli::ProviderLocal) -> Result<Kubeconfig, Fault> {
     let path = &arguments.kubeconfig;
-    let (_, kubeconfig) = read_file(
+    read_with_files(
         path,
         "name the kubeconfig of the extension's service account with --kubeconfig",
-    )?;
-    inline_files(kubeconfig, path.parent().unwrap_or_else(|| std::path::Path::new("."))).await
+    )
+    .await
 }

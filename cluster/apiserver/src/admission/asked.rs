@@ -110,8 +110,8 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Asks for what expressions wanted to know about access and nobody has answered yet. True: something was asked, and the
-    /// expressions have to be run again. Errors: nobody answers.
+    /// Requests the access decisions that expressions need and have not got yet. True: some were requested, and the
+    /// expressions have to be run again. Errors: no answer.
     pub(super) async fn settle(&self) -> Result<bool, Status> {
         let open = self.answers.open();
         for check in &open {
@@ -194,7 +194,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// When whoever asked stops waiting.
+    /// When the caller stops waiting.
     pub(super) fn deadline(&self) -> Instant {
         self.context.deadline
     }
@@ -239,7 +239,7 @@ impl<'a> Asked<'a> {
         Status::forbidden(self.group(), self.resource(), &self.name, why)
     }
 
-    /// What AdmissionReview says of the request, but for uid and objects.
+    /// The fields of an AdmissionReview's request, but for uid and objects.
     pub(super) fn request(&self, version: &'a str) -> Map<String, Value> {
         let typed = |(group, version, kind): Typed<'_>| json!({"group": group, "version": version, "kind": kind});
         let resource = |version: &str| json!({"group": self.group(), "version": version, "resource": self.resource()});

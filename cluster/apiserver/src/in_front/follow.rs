@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 
-use base_client::watch_objects;
+use base_client::watch_dynamic;
 use cluster_store::{Entry, Key, StoreError};
 use futures::StreamExt;
 use kube::Api;
@@ -38,7 +38,7 @@ async fn follow(server: &Arc<Inner>, front: &InFront, mirror: &Mirror) {
         plural: place.plural.clone(),
     };
     let api: Api<DynamicObject> = Api::all_with(front.client.clone(), &resource);
-    let mut events = Box::pin(watch_objects(api, Config::default()));
+    let mut events = Box::pin(watch_dynamic(api, Config::default()));
     let mut listed = BTreeSet::new();
     let mut is_first = true;
     let mut reports_failures = true;

@@ -36,7 +36,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a write waits for the first list of everything that is followed
 /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/initializer, WaitForReady).
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Objects in one page of a list, as client-go asks for them.
+/// Objects in one page of a list, as client-go requests them.
 const PAGE: usize = 500;
 
 /// The server in front.
@@ -280,14 +280,17 @@ impl Store for InFront {
         if page.after.is_some() || page.at.is_some() {
             return Err(not_here(&range.resource));
         }
-        let mut listing = match self.mirrors.get(&range.resource).filter(|_| self.is_synced()) {
-            Some(mirror) if &*range.resource != QUOTAS || mirror.list(range).is_empty() => Listing {
-                entries: mirror.list(range),
+        let mirror = self.mirrors.get(&range.resource).filter(|_| self.is_synced());
+        let known_here = mirror.map(|mirror| mirror.list(range));
+        // The counters of a quota change with every write.
+        let current = known_here.filter(|entries| &*range.resource != QUOTAS || entries.is_empty());
+        let mut listing = match current {
+            Some(entries) => Listing {
+                entries,
                 revision: Revision(0),
                 remaining: 0,
             },
-            // What a quota counts changes with every write.
-            _ => {
+            None => {
                 self.objects(&known(&range.resource)?, range.namespace.as_deref())
                     .await?
             }

@@ -1,11 +1,21 @@
-//! Where objects of a resource are on the API server in front: paths, and entries made of what it answers. It asks nobody.
+//! Where objects of a resource are on the API server in front: paths, and entries made of its answers. It sends no
+//! request.
 
 use cluster_schema::builtin;
 use cluster_store::{Entry, Key, Object, Revision, StoreError};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use crate::objects::store_name;
 use crate::registry::version_priority;
+
+/// What is encoded within a path: all but what RFC 3986 leaves to segments without a doubt.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b':');
 
 /// A resource in one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +23,7 @@ pub(crate) struct Place {
     /// Empty for core.
     pub(crate) group: String,
     pub(crate) version: String,
-    /// Empty where nobody has said it.
+    /// Empty where it is unknown.
     pub(crate) kind: String,
     pub(crate) plural: String,
     pub(crate) namespaced: bool,
@@ -92,15 +102,7 @@ fn named(name: &str) -> Option<String> {
 
 /// A text within a path, percent-encoded.
 pub(crate) fn segment(text: &str) -> String {
-    let mut escaped = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) {
-            escaped.push(char::from(byte));
-        } else {
-            escaped.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    escaped
+    utf8_percent_encode(text, ENCODED).to_string()
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ use alive::Silence;
 pub(crate) use apply::register;
 pub use cluster::kinds_of_seed;
 pub(crate) use cluster::prepare_cluster;
+pub use owner::cluster_identity;
 pub(crate) use owner::refuse_other_cluster;
 
 /// Keeps our Seed's status true, and its lease alive, until `stop`.

@@ -8,11 +8,11 @@ use base_controller::ObjectKey;
 use components_seed::RESOURCE_MANAGER;
 use control_plane_readiness::{not_applied, unhealthy};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{Api, ResourceExt};
 
 use super::extensions::is_of_seed;
 use super::is_system_component;
+use super::owner::{cluster_identity, cluster_uid};
 use crate::context::Context;
 
 /// The seed's cluster and what the garden holds for it.
@@ -39,9 +39,6 @@ pub(crate) struct Seen {
 pub(crate) async fn observe(context: &Context, seed: &Seed) -> Result<Seen, Fault> {
     let version = context.seed.apiserver_version().await;
     let version = version.map_err(|error| fault_of(error, "ask the seed for its Kubernetes version"))?;
-    let config_maps: Api<ConfigMap> = context.in_seed("kube-system");
-    let identity = get(&config_maps, names::CLUSTER_IDENTITY).await?;
-    let system = get(&Api::<Namespace>::all(context.seed.clone()), "kube-system").await?;
     let deployments: Api<Deployment> = context.in_seed(names::GARDEN_NAMESPACE);
     let resource_manager = get(&deployments, RESOURCE_MANAGER).await?;
     let bucket = context
@@ -53,8 +50,8 @@ pub(crate) async fn observe(context: &Context, seed: &Seed) -> Result<Seen, Faul
         extensions: extensions(context).await?,
         registrations: registrations.iter().map(|one| (**one).clone()).collect(),
         kubernetes_version: version.git_version,
-        cluster_identity: identity.and_then(|map| map.data?.get(names::CLUSTER_IDENTITY).cloned()),
-        cluster_uid: system.and_then(|namespace| namespace.uid()).unwrap_or_default(),
+        cluster_identity: cluster_identity(&context.seed).await?,
+        cluster_uid: cluster_uid(&context.seed).await?,
         resource_manager,
         troubled_components: troubled_components(context),
         bucket: bucket.map(|bucket| (*bucket).clone()),

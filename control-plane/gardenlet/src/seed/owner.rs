@@ -9,9 +9,6 @@ use kube::{Api, Client, ResourceExt};
 
 use crate::config::Config;
 
-/// The namespace whose uid stands for a cluster that has no identity yet.
-const SYSTEM: &str = "kube-system";
-
 /// Refuses to go on where the garden knows the Seed as another cluster.
 ///
 /// # Errors
@@ -22,16 +19,27 @@ pub(crate) async fn refuse_other_cluster(garden: &Client, seed: &Client, config:
     let Some(registered) = registered.and_then(|seed| seed.status?.cluster_identity) else {
         return Ok(());
     };
-    let maps: Api<ConfigMap> = Api::namespaced(seed.clone(), SYSTEM);
-    let map = get(&maps, names::CLUSTER_IDENTITY).await?;
-    let own = match map.and_then(|map| map.data?.remove(names::CLUSTER_IDENTITY)) {
+    let own = match cluster_identity(seed).await? {
         Some(own) => own,
-        None => {
-            let system = get(&Api::<Namespace>::all(seed.clone()), SYSTEM).await?;
-            first_identity(name, &system.and_then(|namespace| namespace.uid()).unwrap_or_default())
-        }
+        None => first_identity(name, &cluster_uid(seed).await?),
     };
     decide(name, &registered, &own)
+}
+
+/// The identity that a cluster has been given; none if it has none.
+///
+/// # Errors
+/// What its API server returns.
+pub async fn cluster_identity(cluster: &Client) -> Result<Option<String>, Fault> {
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.clone(), names::SYSTEM_NAMESPACE);
+    let map = get(&maps, names::CLUSTER_IDENTITY).await?;
+    Ok(map.and_then(|map| map.data?.remove(names::CLUSTER_IDENTITY)))
+}
+
+/// What an identity is made from: the uid of a namespace that lives as long as its cluster.
+pub(super) async fn cluster_uid(cluster: &Client) -> Result<String, Fault> {
+    let system = get(&Api::<Namespace>::all(cluster.clone()), names::SYSTEM_NAMESPACE).await?;
+    Ok(system.and_then(|namespace| namespace.uid()).unwrap_or_default())
 }
 
 /// The identity that a seed is given once.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use base_client::watch_objects;
+use base_client::watch_dynamic;
 use futures::StreamExt;
 use http::Method;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
@@ -65,7 +65,7 @@ fn follow(client: kube::Client, seen: Arc<Mutex<BTreeSet<String>>>) -> tokio::ta
     ));
     let api: Api<DynamicObject> = Api::namespaced_with(client, NAMESPACE, &kind);
     tokio::spawn(async move {
-        let mut events = std::pin::pin!(watch_objects(api, Config::default()));
+        let mut events = std::pin::pin!(watch_dynamic(api, Config::default()));
         while let Some(event) = events.next().await {
             if let Ok(Event::InitApply(object) | Event::Apply(object)) = event {
                 seen.lock().unwrap().insert(object.name_any());

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use api_meta::{ErrorCode, Fault, FaultClass, Subject};
-use base_client::{fault_of, is_missing, some_of, watch_fault, watch_metadata};
+use base_client::{fault_of, is_missing, some_of, watch_dynamic, watch_fault};
 use base_clock::Clock;
 use base_controller::ObjectKey;
 use futures::future::try_join_all;
@@ -135,7 +135,7 @@ impl Draining<'_> {
     async fn watch(&self, title: &Subject, remaining: &mut Remaining<'_>, which: Which<'_>) -> Result<(), Fault> {
         let kind = remaining.kind;
         let all: Api<Metadata> = Api::all_with(self.shoot.clone(), kind);
-        let mut events = std::pin::pin!(watch_metadata(all, watcher::Config::default().labels(USERS)));
+        let mut events = std::pin::pin!(watch_dynamic(all, watcher::Config::default().labels(USERS)));
         loop {
             let event = tokio::select! {
                 event = events.next() => event,
