@@ -3,7 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
 mod admission;
+mod charts;
+mod documentation;
 mod faults;
 mod garden;
+mod page;
+mod pods;
 mod refused;
 mod replicas;
+mod shell;
