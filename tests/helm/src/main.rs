@@ -53,7 +53,12 @@ fn judge(arguments: &Arguments) -> Outcome<bool> {
     if arguments.real {
         return charts(&mut oracle, &real::charts()?, filter, real::RealChart::values);
     }
-    if !charts(&mut oracle, &real::own_charts()?, filter, real::RealChart::values_needed)? {
+    if !charts(
+        &mut oracle,
+        &real::own_charts()?,
+        filter,
+        real::RealChart::values_needed,
+    )? {
         return Ok(false);
     }
     let (mut passed, mut failed) = (0_u64, 0);

@@ -27,11 +27,22 @@ fn generated_certificates_are_for_their_services_and_of_one_authority() {
         ("garden-etcd-client-tls", "garden-apiserver"),
     ] {
         let certificate = Certificate::from_pem(&text(&objects, secret, "tls.crt")).unwrap();
-        assert!(certificate.dns_names().contains(&format!("{service}.orangery-system.svc")), "{secret}");
-        assert!(certificate.names_as_issuer(&issuer) && certificate.is_for_clients(), "{secret}");
+        assert!(
+            certificate
+                .dns_names()
+                .contains(&format!("{service}.orangery-system.svc")),
+            "{secret}"
+        );
+        assert!(
+            certificate.names_as_issuer(&issuer) && certificate.is_for_clients(),
+            "{secret}"
+        );
         assert!(certificate.is_valid_at(now), "{secret}");
         assert_eq!(text(&objects, secret, "ca.crt"), authority, "{secret}");
-        assert!(text(&objects, secret, "tls.key").starts_with("-----BEGIN EC PRIVATE KEY-----"), "{secret}");
+        assert!(
+            text(&objects, secret, "tls.key").starts_with("-----BEGIN EC PRIVATE KEY-----"),
+            "{secret}"
+        );
         let annotations = &own::object(&objects, "Secret", secret)["metadata"]["annotations"];
         // 365 days, less 60.
         assert_eq!(annotations["orangery.dev/renew-after"], "2026-11-02", "{secret}");
@@ -51,7 +62,10 @@ fn whoever_calls_a_server_is_led_to_its_authority() {
     let service = own::object(&given, "APIService", "v1beta1.core.gardener.cloud");
     let decoded = STANDARD.decode(service["spec"]["caBundle"].as_str().unwrap()).unwrap();
     assert!(decoded.starts_with(b"-----BEGIN CERTIFICATE-----"));
-    assert!(!given.iter().any(|object| object["kind"] == "Secret"), "given ones are not repeated");
+    assert!(
+        !given.iter().any(|object| object["kind"] == "Secret"),
+        "given ones are not repeated"
+    );
     let by_manager = own::objects("garden", "full");
     let service = own::object(&by_manager, "APIService", "v1beta1.core.gardener.cloud");
     let annotation = &service["metadata"]["annotations"]["cert-manager.io/inject-ca-from"];

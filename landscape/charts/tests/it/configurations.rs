@@ -19,7 +19,10 @@ fn warnings<T: Configuration>(name: &str, document: Value) -> Vec<String> {
 /// All warnings about the configurations of a chart.
 fn of_chart(chart: &str, values: &str) -> Vec<String> {
     let mut all = Vec::new();
-    for map in own::objects(chart, values).iter().filter(|object| object["kind"] == "ConfigMap") {
+    for map in own::objects(chart, values)
+        .iter()
+        .filter(|object| object["kind"] == "ConfigMap")
+    {
         let Some(text) = map["data"]["config.yaml"].as_str() else {
             continue;
         };
@@ -39,7 +42,11 @@ fn of_chart(chart: &str, values: &str) -> Vec<String> {
 
 #[test]
 fn default_configurations_are_read_without_a_warning() {
-    for (chart, values) in [("garden", "given"), ("garden", "generated"), ("gardenlet", "kubeconfig")] {
+    for (chart, values) in [
+        ("garden", "given"),
+        ("garden", "generated"),
+        ("gardenlet", "kubeconfig"),
+    ] {
         assert_eq!(of_chart(chart, values), Vec::<String>::new(), "{chart} with {values}");
     }
 }
@@ -67,7 +74,11 @@ fn configurations_are_where_the_containers_look_for_them() {
             let pod = &deployment["spec"]["template"]["spec"];
             let container = &pod["containers"][0];
             for argument in container["args"].as_array().unwrap() {
-                let Some(path) = argument.as_str().and_then(|text| text.split_once('=')).map(|(_, path)| path) else {
+                let Some(path) = argument
+                    .as_str()
+                    .and_then(|text| text.split_once('='))
+                    .map(|(_, path)| path)
+                else {
                     continue;
                 };
                 if path.starts_with('/') && !path.starts_with("/registry") && path != "/garden" {
@@ -91,7 +102,9 @@ fn assert_mounted(objects: &[Value], pod: &Value, path: &str) {
         (_, Value::String(name)) => ("Secret", name),
         _ => return,
     };
-    let made = objects.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == **name);
+    let made = objects
+        .iter()
+        .find(|object| object["kind"] == kind && object["metadata"]["name"] == **name);
     // Others are given, or made by cert-manager.
     if let Some(made) = made {
         assert!(made["data"][file].is_string(), "{kind} {name} has no {file}");

@@ -63,18 +63,23 @@ pub(crate) fn rendered_in(namespace: &str, chart: &str, values: &str, more: &Val
     let engine = Engine::default()
         .with_clock(Clock::simulated(NOW.parse().unwrap()))
         .with_entropy(Entropy::seeded(1));
-    engine.render(&chart, &values, &setting).map_err(|error| error.to_string())
+    engine
+        .render(&chart, &values, &setting)
+        .map_err(|error| error.to_string())
 }
 
 /// The same in the namespace of docs/production.md.
 pub(crate) fn rendered(chart: &str, values: &str) -> Rendered {
-    rendered_in(namespace(chart), chart, values, &Value::Null).unwrap_or_else(|why| panic!("{chart} with {values}: {why}"))
+    rendered_in(namespace(chart), chart, values, &Value::Null)
+        .unwrap_or_else(|why| panic!("{chart} with {values}: {why}"))
 }
 
 /// All objects of a rendering.
 pub(crate) fn objects_of(rendered: &Rendered) -> Vec<Value> {
     let manifests = rendered.sorted.manifests.iter();
-    manifests.map(|manifest| base_yaml::read(&manifest.content).unwrap()).collect()
+    manifests
+        .map(|manifest| base_yaml::read(&manifest.content).unwrap())
+        .collect()
 }
 
 /// All objects of the chart with that file of values.

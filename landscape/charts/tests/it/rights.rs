@@ -19,14 +19,26 @@ const SEED: [&str; 2] = [
 ];
 /// What is in manifests and in no chart: the people and the operator of `orangery up`; and the rights of gardenlets that no
 /// authorizer confines, for which the garden's chart has one.
-const LEFT_OUT: [&str; 3] = ["orangery:admins", "orangery:builtin-operator", "orangery:seeds-unconfined"];
+const LEFT_OUT: [&str; 3] = [
+    "orangery:admins",
+    "orangery:builtin-operator",
+    "orangery:seeds-unconfined",
+];
 /// Users and accounts of manifests, and the service accounts that have their rights where they run as pods: of which chart, and
 /// their name.
 const ACCOUNTS: [(&str, &str, &str); 5] = [
     ("garden-apiserver", "garden", "garden-apiserver"),
-    ("gardener.cloud:system:controller-manager", "garden", "gardener-controller-manager"),
+    (
+        "gardener.cloud:system:controller-manager",
+        "garden",
+        "gardener-controller-manager",
+    ),
     ("gardener.cloud:system:scheduler", "garden", "gardener-scheduler"),
-    ("gardener.cloud:system:admission-controller", "garden", "gardener-admission-controller"),
+    (
+        "gardener.cloud:system:admission-controller",
+        "garden",
+        "gardener-admission-controller",
+    ),
     ("gardener.cloud:system:gardenlet", "gardenlet", "gardenlet"),
 ];
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
@@ -40,7 +52,11 @@ fn rights(objects: impl IntoIterator<Item = Value>) -> Rights {
     for object in objects {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let metadata = &object["metadata"];
-        let key = [text(&object["kind"]), text(&metadata["namespace"]), text(&metadata["name"])];
+        let key = [
+            text(&object["kind"]),
+            text(&metadata["namespace"]),
+            text(&metadata["name"]),
+        ];
         if object["apiVersion"] != RBAC || LEFT_OUT.contains(&key[2].as_str()) {
             continue;
         }
@@ -55,7 +71,9 @@ fn rights(objects: impl IntoIterator<Item = Value>) -> Rights {
 
 /// The service account that stands for a subject of the manifests; of a chart's, itself.
 fn as_in_pods(subject: Value) -> Value {
-    let found = ACCOUNTS.iter().find(|(name, ..)| subject["kind"] != "Group" && subject["name"] == **name);
+    let found = ACCOUNTS
+        .iter()
+        .find(|(name, ..)| subject["kind"] != "Group" && subject["name"] == **name);
     match found {
         Some((_, chart, account)) => {
             json!({"kind": "ServiceAccount", "name": account, "namespace": own::namespace(chart)})
@@ -73,9 +91,8 @@ fn of_manifests(paths: &[&str]) -> Rights {
 
 #[track_caller]
 fn assert_same(chart: &Rights, manifests: &Rights) {
-    for key in manifests.keys().filter(|key| !chart.contains_key(*key)) {
-        panic!("{key:?} of the manifests is not in the chart");
-    }
+    let missing: Vec<_> = manifests.keys().filter(|key| !chart.contains_key(*key)).collect();
+    assert!(missing.is_empty(), "of the manifests and not in the chart: {missing:?}");
     for (key, stated) in chart {
         let Some(expected) = manifests.get(key) else {
             panic!("{key:?} of the chart is not in the manifests");
@@ -105,7 +122,10 @@ fn pods_run_as_accounts_that_the_chart_makes() {
     for (chart, values) in own::cases() {
         let objects = own::objects(chart, &values);
         let workloads = ["Deployment", "StatefulSet"];
-        for workload in objects.iter().filter(|object| workloads.iter().any(|kind| object["kind"] == *kind)) {
+        for workload in objects
+            .iter()
+            .filter(|object| workloads.iter().any(|kind| object["kind"] == *kind))
+        {
             let pod = &workload["spec"]["template"]["spec"];
             match pod["serviceAccountName"].as_str() {
                 Some(account) => {

@@ -32,6 +32,8 @@ fn class_of_gardenlet_is_the_one_that_gardenlet_makes() {
     let objects = own::objects("gardenlet", "kubeconfig");
     let class = own::object(&objects, "PriorityClass", "gardener-system-critical");
     let made = components_seed::priority_classes();
-    let made = made.iter().find(|made| made.metadata.name.as_deref() == Some("gardener-system-critical"));
+    let made = made
+        .iter()
+        .find(|made| made.metadata.name.as_deref() == Some("gardener-system-critical"));
     assert_eq!(*class, serde_json::to_value(made.unwrap()).unwrap());
 }

@@ -23,15 +23,27 @@ fn wrong_values_of_the_garden_are_refused_by_name() {
     refused(json!({"replicas": 3}), &["replicas"]);
     refused(json!({"apiserver": {"replicaCount": "two"}}), &["replicaCount"]);
     refused(json!({"certificates": {"mode": "maybe"}}), &["mode"]);
-    refused(json!({"apiserver": {"etcd": {"servers": []}}}), &["apiserver.etcd.servers is missing", "etcd.enabled"]);
+    refused(
+        json!({"apiserver": {"etcd": {"servers": []}}}),
+        &["apiserver.etcd.servers is missing", "etcd.enabled"],
+    );
     refused(json!({"apiserver": {"etcd": {"servers": ["etcd:2379"]}}}), &["servers"]);
-    refused(json!({"apiserver": {"caBundle": ""}}), &["apiserver.caBundle is missing"]);
-    refused(json!({"admission": {"tls": {"secretName": ""}}}), &["admission.tls.crt is missing"]);
+    refused(
+        json!({"apiserver": {"caBundle": ""}}),
+        &["apiserver.caBundle is missing"],
+    );
+    refused(
+        json!({"admission": {"tls": {"secretName": ""}}}),
+        &["admission.tls.crt is missing"],
+    );
     let half = json!({"apiserver": {"etcd": {"secretName": "", "caBundle": "authority"}}});
     refused(half, &["apiserver.etcd.tls.crt is missing"]);
     let keyless = json!({"apiserver": {"workloadIdentity": {"token": {"issuer": "https://a"}}}});
     refused(keyless, &["apiserver.workloadIdentity.token.key is missing"]);
-    refused(json!({"scheduler": {"config": {"server": {"metrics": {"port": 70000}}}}}), &["port"]);
+    refused(
+        json!({"scheduler": {"config": {"server": {"metrics": {"port": 70000}}}}}),
+        &["port"],
+    );
 }
 
 #[test]

@@ -17,13 +17,17 @@ const FOREIGN: &str = "cert-manager.io/v1";
 /// All objects of a chart with a file of values from its folder `ci`.
 fn rendered(shell: &Shell, chart: &str, values: &str) -> Vec<Value> {
     let file = format!("charts/{chart}/ci/{values}-values.yaml");
-    let text = shell.run(&format!("helm template test charts/{chart} --namespace {NAMESPACE} --values {file}"));
+    let text = shell.run(&format!(
+        "helm template test charts/{chart} --namespace {NAMESPACE} --values {file}"
+    ));
     base_yaml::read_all(&text).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kube_apiserver_takes_all_objects_strictly_and_all_pods_as_restricted() {
-    let real = Real::start(Options::default()).await.unwrap_or_else(|why| panic!("{why}"));
+    let real = Real::start(Options::default())
+        .await
+        .unwrap_or_else(|why| panic!("{why}"));
     let shell = Shell::new(&["charts"]);
     shell.write(ADMIN, real.endpoint.kubeconfig.expose());
     shell.run(&format!(
@@ -64,7 +68,11 @@ fn pod(workload: &Value) -> Option<Value> {
         return None;
     }
     let mut spec = workload["spec"]["template"]["spec"].clone();
-    for claim in workload["spec"]["volumeClaimTemplates"].as_array().into_iter().flatten() {
+    for claim in workload["spec"]["volumeClaimTemplates"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
         let name = &claim["metadata"]["name"];
         let volume = json!({"name": name, "persistentVolumeClaim": {"claimName": name}});
         spec["volumes"].as_array_mut().unwrap().push(volume);

@@ -45,7 +45,9 @@ impl World {
             ..Options::default()
         };
         let garden = Real::start(controllers).await.unwrap_or_else(|why| panic!("{why}"));
-        let seed = Real::start(Options::default()).await.unwrap_or_else(|why| panic!("{why}"));
+        let seed = Real::start(Options::default())
+            .await
+            .unwrap_or_else(|why| panic!("{why}"));
         let (etcd, Secured { authority, client }) = Etcd::start_secured("garden").unwrap();
         let shell = Shell::new(&["charts", "deploy", "examples"]);
         shell.write(GARDEN, garden.endpoint.kubeconfig.expose());
@@ -142,7 +144,7 @@ async fn commands_of_the_page_make_a_garden_and_a_seed_and_bring_a_backup_back()
     let components = install(&mut world).await;
     seed(&mut world);
     upgrade(&mut world);
-    restore(&mut world, components).await;
+    let _components = restore(&mut world, components).await;
     certificates(&mut world);
     world.page.end();
 }
@@ -182,9 +184,15 @@ fn seed(world: &mut World) {
 
 /// An upgrade changes the image and leaves what was generated.
 fn upgrade(world: &mut World) {
-    let before = [world.secret("garden-ca", "ca.key"), world.secret("garden-apiserver-tls", "tls.crt")];
+    let before = [
+        world.secret("garden-ca", "ca.key"),
+        world.secret("garden-apiserver-tls", "tls.crt"),
+    ];
     world.next("Upgrade");
-    let after = [world.secret("garden-ca", "ca.key"), world.secret("garden-apiserver-tls", "tls.crt")];
+    let after = [
+        world.secret("garden-ca", "ca.key"),
+        world.secret("garden-apiserver-tls", "tls.crt"),
+    ];
     assert_eq!(before, after);
     let get = format!("kubectl get deployment garden-apiserver --namespace {RELEASE} --kubeconfig {GARDEN}");
     let image = world.shell.run(&format!("{get} --output jsonpath='{{..image}}'"));
@@ -192,29 +200,37 @@ fn upgrade(world: &mut World) {
 }
 
 /// What was there is there again, and what came later is not.
-async fn restore(world: &mut World, components: Components) {
+async fn restore(world: &mut World, components: Components) -> Components {
     world.lead("garden-apiserver", components.apiserver.port);
     world.until_served().await;
     world.next("Backup of etcd");
-    world.shell.run("sed 's/name: local$/name: late/; s/garden-local/garden-late/' examples/10-project.yaml | kubectl apply -f -");
+    world.shell.run(
+        "sed 's/name: local$/name: late/; s/garden-local/garden-late/' examples/10-project.yaml | kubectl apply -f -",
+    );
     world.next("Restore of etcd");
     for pod in [components.controllers, components.scheduler, components.apiserver] {
         assert!(pod.running.stop().success());
     }
     world.next("Restore of etcd");
     world.etcd.replace_data(&world.shell.path("restored")).unwrap();
-    let _components = world.components().await;
+    let components = world.components().await;
     let printed = world.next("Restore of etcd");
     assert!(printed.contains("local") && !printed.contains("late"), "{printed}");
     // It works again, and not only answers: the state before the snapshot is changed, and watched.
-    world.shell.run("kubectl delete cloudprofile local && kubectl get seeds,shoots --all-namespaces");
+    world
+        .shell
+        .run("kubectl delete cloudprofile local && kubectl get seeds,shoots --all-namespaces");
+    components
 }
 
 fn certificates(world: &mut World) {
     let date = world.next("Certificates");
     let parts: Vec<usize> = date.trim().split('-').map(str::len).collect();
     assert_eq!(parts, [4, 2, 2], "{date}");
-    let before = [world.secret("garden-ca", "ca.crt"), world.secret("garden-apiserver-tls", "tls.crt")];
+    let before = [
+        world.secret("garden-ca", "ca.crt"),
+        world.secret("garden-apiserver-tls", "tls.crt"),
+    ];
     let printed = world.next("Certificates");
     assert!(printed.contains("notAfter="), "{printed}");
     assert_eq!(world.secret("garden-ca", "ca.crt"), before[0]);

@@ -46,7 +46,10 @@ impl Page {
 
     /// Executes the next block, which is below this heading; what it prints.
     pub(crate) fn next(&mut self, shell: &Shell, heading: &str) -> String {
-        let (found, block) = self.blocks.pop().unwrap_or_else(|| panic!("no block is left for {heading:?}"));
+        let (found, block) = self
+            .blocks
+            .pop()
+            .unwrap_or_else(|| panic!("no block is left for {heading:?}"));
         assert_eq!(found, heading, "{block}");
         shell.run(&block)
     }

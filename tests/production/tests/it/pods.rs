@@ -18,8 +18,6 @@ pub(crate) struct Pod {
     pub(crate) running: Running,
     /// Where it serves its API or its webhooks, if it does.
     pub(crate) port: u16,
-    /// Where it serves `/readyz` without TLS, if it does.
-    pub(crate) health: u16,
 }
 
 /// A volume: its folder here, and where the container finds it.
@@ -54,7 +52,12 @@ pub(crate) fn start(shell: &Shell, kubeconfig: &str, namespace: &str, deployment
     for mount in &mounts {
         rewrite(mount, &mounts, port, health);
     }
-    let token = token(shell, kubeconfig, namespace, spec["serviceAccountName"].as_str().unwrap());
+    let token = token(
+        shell,
+        kubeconfig,
+        namespace,
+        spec["serviceAccountName"].as_str().unwrap(),
+    );
     let arguments = container["args"].as_array().unwrap().iter();
     let mut arguments: Vec<String> = arguments
         .map(|argument| local(argument.as_str().unwrap(), &mounts))
@@ -68,17 +71,23 @@ pub(crate) fn start(shell: &Shell, kubeconfig: &str, namespace: &str, deployment
         arguments.push("--bind-address=127.0.0.1".to_owned());
     }
     let running = Running::start(&shell.path("."), deployment, &arguments);
-    Pod { running, port, health }
+    Pod { running, port }
 }
 
 /// The files of a volume.
 fn files(volume: &Value, get: &impl Fn(&str, &str) -> Value) -> Vec<(String, Vec<u8>)> {
     let (data, items) = if let Some(name) = volume["configMap"]["name"].as_str() {
         let data = get("configmap", name)["data"].clone();
-        (texts(&data, |text| text.as_bytes().to_vec()), &volume["configMap"]["items"])
+        (
+            texts(&data, |text| text.as_bytes().to_vec()),
+            &volume["configMap"]["items"],
+        )
     } else if let Some(name) = volume["secret"]["secretName"].as_str() {
         let data = get("secret", name)["data"].clone();
-        (texts(&data, |text| STANDARD.decode(text).unwrap()), &volume["secret"]["items"])
+        (
+            texts(&data, |text| STANDARD.decode(text).unwrap()),
+            &volume["secret"]["items"],
+        )
     } else {
         (Vec::new(), &Value::Null)
     };
@@ -94,7 +103,9 @@ fn files(volume: &Value, get: &impl Fn(&str, &str) -> Value) -> Vec<(String, Vec
 
 fn texts(data: &Value, bytes: impl Fn(&str) -> Vec<u8>) -> Vec<(String, Vec<u8>)> {
     let items = data.as_object().into_iter().flatten();
-    items.map(|(name, text)| (name.clone(), bytes(text.as_str().unwrap()))).collect()
+    items
+        .map(|(name, text)| (name.clone(), bytes(text.as_str().unwrap())))
+        .collect()
 }
 
 /// Lets a configuration name folders and ports of this machine.
