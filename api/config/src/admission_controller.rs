@@ -44,7 +44,7 @@ impl Configuration for AdmissionControllerConfiguration {
 }
 
 fn webhooks(fields: &mut Fields<'_>) -> Webhooks {
-    let server = listen(fields, 2719, "Port of the webhooks");
+    let server = listen(fields, 2721, "Port of the webhooks");
     let purpose = "Folder with tls.crt and tls.key";
     let certificate_folder = fields.object("tls", |fields| {
         fields.text("serverCertDir", "/etc/gardener-admission-controller/srv", purpose)

@@ -51,7 +51,15 @@ fn judge(arguments: &Arguments) -> Outcome<bool> {
     }
     let mut oracle = Oracle::start()?;
     if arguments.real {
-        return real(&mut oracle, filter);
+        return charts(&mut oracle, &real::charts()?, filter, real::RealChart::values);
+    }
+    if !charts(
+        &mut oracle,
+        &real::own_charts()?,
+        filter,
+        real::RealChart::values_needed,
+    )? {
+        return Ok(false);
     }
     let (mut passed, mut failed) = (0_u64, 0);
     for mut file in case::files()? {
@@ -85,12 +93,17 @@ fn judge(arguments: &Arguments) -> Outcome<bool> {
     Ok(failed == 0)
 }
 
-/// Compares charts that people use whose path contains `filter`.
-fn real(oracle: &mut Oracle, filter: &str) -> Outcome<bool> {
+/// Compares charts whose path contains `filter`, with the values that `values` has for each.
+fn charts(
+    oracle: &mut Oracle,
+    all: &[real::RealChart],
+    filter: &str,
+    values: impl Fn(&real::RealChart) -> Outcome<Vec<serde_json::Value>>,
+) -> Outcome<bool> {
     let (mut charts, mut passed, mut failed) = (0, 0, 0);
-    for chart in real::charts()?.iter().filter(|chart| chart.name.contains(filter)) {
+    for chart in all.iter().filter(|chart| chart.name.contains(filter)) {
         let (mut agree, mut differ) = (0, 0);
-        for values in chart.values()? {
+        for values in values(chart)? {
             match chart.difference(&values, oracle)? {
                 None => agree += 1,
                 Some(difference) if differ < SHOWN_MAX => {

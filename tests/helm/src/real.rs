@@ -1,9 +1,10 @@
 //! Charts that people use, which `cargo xtask real charts` fetches: rendered with their own values, with the files of values
-//! that lie beside them, and with each switch in them turned.
+//! that lie beside them, and with each switch in them turned. And the charts of this repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use base_helm::values::merge_maps;
 use base_yaml::go;
 use serde_json::{Map, Value, json};
 use tests_parts::cache_folder;
@@ -12,6 +13,8 @@ use crate::{Answer, Case, Oracle, Outcome, our_answer};
 
 /// Where `cargo xtask real charts` says where they are, below the cache folder.
 const LIST: &str = "real/charts/folders";
+/// The charts of this repository.
+const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts");
 /// Folders in which the projects keep what is no chart for people.
 const NO_CHARTS: [&str; 2] = ["testdata", "node_modules"];
 /// Switches of one chart that are turned one by one; each costs Helm some twenty milliseconds, and of the largest chart a second.
@@ -47,6 +50,24 @@ pub fn charts() -> Outcome<Vec<RealChart>> {
             folder,
         }));
     }
+    charts.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(charts)
+}
+
+/// The charts of this repository, sorted by name.
+///
+/// # Errors
+/// Their folder cannot be read.
+pub fn own_charts() -> Outcome<Vec<RealChart>> {
+    let mut found = Vec::new();
+    find(Path::new(OWN), &mut found)?;
+    let mut charts: Vec<RealChart> = found
+        .into_iter()
+        .map(|folder| RealChart {
+            name: folder.to_string_lossy().replacen(OWN, "charts", 1),
+            folder,
+        })
+        .collect();
     charts.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(charts)
 }
@@ -105,6 +126,29 @@ impl RealChart {
         Ok(all)
     }
 
+    /// What a chart that needs values is rendered with: each file of values in its folder `ci`, and each of them with a switch
+    /// turned. For a chart without such files, [`RealChart::values`].
+    ///
+    /// # Errors
+    /// Files of the chart cannot be read.
+    pub fn values_needed(&self) -> Outcome<Vec<Value>> {
+        let all = self.values()?;
+        if !self.folder.join("ci").is_dir() {
+            return Ok(all);
+        }
+        // The first is empty; what is turned has a single switch and is no file.
+        let (files, switches): (Vec<Value>, Vec<Value>) = all.into_iter().skip(1).partition(|value| !is_switch(value));
+        let mut needed = files.clone();
+        for file in files {
+            for switch in &switches {
+                let (mut values, more) = (object(file.clone()), object(switch.clone()));
+                merge_maps(&mut values, more);
+                needed.push(Value::Object(values));
+            }
+        }
+        Ok(needed)
+    }
+
     /// How what we render differs from what Helm does. Where Helm is not of one mind itself, as with what is random, any line
     /// will do.
     ///
@@ -125,6 +169,22 @@ impl RealChart {
             Answer::Error(why) => format!("error: {why}"),
         });
         Ok(first_difference(&ours, &theirs, &again))
+    }
+}
+
+/// Whether a value is a truth in nothing but objects of one item.
+fn is_switch(value: &Value) -> bool {
+    match value {
+        Value::Bool(_) => true,
+        Value::Object(items) if items.len() == 1 => items.values().all(is_switch),
+        _ => false,
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(items) => items,
+        _ => Map::new(),
     }
 }
 
@@ -169,7 +229,7 @@ fn first_difference(ours: &str, theirs: &str, again: &str) -> Option<String> {
 mod tests {
     use serde_json::json;
 
-    use super::{first_difference, turned};
+    use super::{first_difference, is_switch, turned};
 
     #[test]
     fn each_switch_is_turned_by_itself() {
@@ -180,6 +240,8 @@ mod tests {
             &mut switches,
         );
         assert_eq!(switches, [json!({"a": false}), json!({"b": {"c": true}})]);
+        assert!(switches.iter().all(is_switch));
+        assert!(!is_switch(&json!({"a": {"b": true, "c": true}})) && !is_switch(&json!({"a": "b"})));
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use base_secrets::{Authority, Issued};
+
 use crate::machine::Certificates;
 use crate::{Folder, Outcome, Program, folder_of_programs, free_port};
-use base_secrets::{Authority, Issued};
 
 /// Somebody else may take a port between the moment it is found free and the moment it is used.
 const STARTS_MAX: usize = 3;
@@ -113,14 +114,30 @@ impl Etcd {
         drop(self.program.take());
     }
 
+    /// Ends it, and starts it on the data of that folder, which it takes: what `etcdutl snapshot restore` has made.
+    ///
+    /// # Errors
+    /// As [`Etcd::start`], and where the folder cannot be moved.
+    pub fn replace_data(&mut self, data: &Path) -> Outcome {
+        self.kill();
+        let place = self.data();
+        let failed = |error: std::io::Error| format!("cannot move {} to {}: {error}", data.display(), place.display());
+        std::fs::remove_dir_all(&place).map_err(failed)?;
+        std::fs::rename(data, &place).map_err(failed)?;
+        self.start_again()
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
     /// Starts it where it was.
     ///
     /// # Errors
     /// As [`Etcd::start`].
     pub fn start_again(&mut self) -> Outcome {
         let program = folder_of_programs()?.join("etcd");
-        let data = self.folder.path().join("data");
-        let mut arguments = flags(&data, self.clients, self.peers);
+        let mut arguments = flags(&self.data(), self.clients, self.peers);
         if let Some(tls) = &self.tls {
             arguments.extend(tls.flags(self.folder.path(), &self.url())?);
         }

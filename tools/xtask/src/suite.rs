@@ -275,7 +275,8 @@ fn production(test: &Test) -> Outcome {
 
 /// The real parts that the tests of the production form need.
 pub(crate) fn prepare_production() -> Outcome {
-    real::prepare(&[real::Part::Kubectl, real::Part::Kubernetes])
+    real::prepare(&[real::Part::Kubectl, real::Part::Kubernetes])?;
+    real::clients::helm()
 }
 
 fn refuse_all(test: &Test) -> Outcome {

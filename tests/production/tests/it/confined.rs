@@ -101,7 +101,7 @@ fn configure(garden: &Garden, health: u16, port: u16) {
     });
     let kubeconfig = garden.path("webhook.kubeconfig");
     std::fs::write(&kubeconfig, webhook.to_string()).unwrap();
-    let text = std::fs::read_to_string(format!("{DEPLOY}/authorization.yaml")).unwrap();
+    let text = std::fs::read_to_string(format!("{DEPLOY}/authorization-configuration.yaml")).unwrap();
     let mut authorization: Value = base_yaml::read(&text).unwrap();
     authorization["authorizers"][1]["webhook"]["connectionInfo"]["kubeConfigFile"] =
         kubeconfig.display().to_string().into();

@@ -3,10 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
 mod admission;
+mod charts;
 mod confined;
+mod documentation;
 mod faults;
 mod garden;
 mod landscape;
+mod page;
+mod pods;
 mod refused;
 mod replicas;
 mod rights;
+mod shell;

@@ -72,7 +72,7 @@ pub(super) fn prepare() -> Outcome {
 }
 
 /// Helm alone.
-pub(super) fn helm() -> Outcome {
+pub(crate) fn helm() -> Outcome {
     build(&HELM, &folder(HELM_FOLDER)?)
 }
 

@@ -1,4 +1,4 @@
-//! Kubernetes' servers and etcd, built from the Go modules that `pins/` names. What was built from the same pins by the
+//! Kubernetes' servers, etcd and its tools, built from the Go modules that `pins/` names. What was built from the same pins by the
 //! same Go in the same way is left alone.
 
 use std::fs;
@@ -49,11 +49,30 @@ const ETCD: Pins = Pins {
     stamped: &[],
 };
 
-const PROGRAMS: [Program; 4] = [
+/// Apart from etcd's own pins, so that its modules change nothing of what etcd is built from.
+const ETCDCTL: Pins = Pins {
+    folder: "pins/etcdctl",
+    go_mod: include_str!("../../pins/etcdctl/go.mod"),
+    go_sum: include_str!("../../pins/etcdctl/go.sum"),
+    module: "go.etcd.io/etcd/etcdctl/v3",
+    stamped: &[],
+};
+
+const PROGRAMS: [Program; 6] = [
     Program {
         name: "etcd",
         pins: &ETCD,
         package: "go.etcd.io/etcd/server/v3",
+    },
+    Program {
+        name: "etcdctl",
+        pins: &ETCDCTL,
+        package: "go.etcd.io/etcd/etcdctl/v3",
+    },
+    Program {
+        name: "etcdutl",
+        pins: &ETCDCTL,
+        package: "go.etcd.io/etcd/etcdutl/v3",
     },
     Program {
         name: "kube-apiserver",

@@ -19,7 +19,8 @@ pub(crate) enum Part {
     Kubectl,
     /// etcd alone, built from its Go module
     Etcd,
-    /// etcd, kube-apiserver, kube-controller-manager and kube-scheduler, built from their Go modules: minutes the first time
+    /// etcd with etcdctl and etcdutl, kube-apiserver, kube-controller-manager and kube-scheduler, built from their Go modules:
+    /// minutes the first time
     Kubernetes,
     /// Helm, the newest kubectl and a client-go program, built from Go modules, and Python's client: minutes the first time
     Clients,

@@ -1,0 +1,238 @@
+//! The commands of docs/production.md, executed in its order; pods are processes, which are started where the page waits for
+//! pods.
+
+use std::time::Instant;
+
+use base_client::{Connector, Https};
+use kube::Client;
+use kube::config::Kubeconfig;
+use serde_json::{Value, json};
+use tests_conformance::real::{Options, Real};
+use tests_parts::{Etcd, Secured};
+use tests_production::garden::{GROUPS, text};
+use tests_production::{LOOK_PAUSE, PATIENCE};
+
+use crate::page::Page;
+use crate::pods::{self, Pod};
+use crate::shell::Shell;
+
+const PAGE: &str = include_str!("../../../../docs/production.md");
+const GARDEN: &str = "garden-admin.kubeconfig";
+const SEED: &str = "seed-admin.kubeconfig";
+/// The namespace of the garden's release.
+const RELEASE: &str = "orangery-system";
+
+/// Two clusters, an etcd, and the folder of a person who types.
+struct World {
+    garden: Real,
+    _seed: Real,
+    etcd: Etcd,
+    shell: Shell,
+    page: Page,
+}
+
+/// The garden's components, while they run.
+struct Components {
+    apiserver: Pod,
+    controllers: Pod,
+    scheduler: Pod,
+}
+
+impl World {
+    async fn start() -> Self {
+        let controllers = Options {
+            controllers: true,
+            ..Options::default()
+        };
+        let garden = Real::start(controllers).await.unwrap_or_else(|why| panic!("{why}"));
+        let seed = Real::start(Options::default())
+            .await
+            .unwrap_or_else(|why| panic!("{why}"));
+        let (etcd, Secured { authority, client }) = Etcd::start_secured("garden").unwrap();
+        let shell = Shell::new(&["charts", "deploy", "examples"]);
+        shell.write(GARDEN, garden.endpoint.kubeconfig.expose());
+        shell.write(SEED, seed.endpoint.kubeconfig.expose());
+        shell.write("etcd-ca.crt", &authority.certificate_pem());
+        shell.write("etcd-client.crt", &client.certificate_pem());
+        shell.write("etcd-client.key", client.key_pem().expose());
+        shell.run(&format!("export ETCD_SERVERS={}", etcd.url()));
+        let page = Page::read(PAGE);
+        Self {
+            garden,
+            _seed: seed,
+            etcd,
+            shell,
+            page,
+        }
+    }
+
+    /// Executes the next block of the page.
+    fn next(&mut self, heading: &str) -> String {
+        self.page.next(&self.shell, heading)
+    }
+
+    /// Starts the components of the garden as the chart has them, and leads kube-apiserver to its API.
+    async fn components(&self) -> Components {
+        let start = |name: &str| pods::start(&self.shell, GARDEN, RELEASE, name);
+        let apiserver = start("garden-apiserver");
+        self.lead("garden-apiserver", apiserver.port);
+        self.until_served().await;
+        Components {
+            apiserver,
+            controllers: start("gardener-controller-manager"),
+            scheduler: start("gardener-scheduler"),
+        }
+    }
+
+    /// Lets a Service of the release lead to a port of this machine, which no real Service can, and all that names the Service
+    /// name that port. It is written as Helm writes, so that an upgrade takes it back.
+    fn lead(&self, service: &str, port: u16) {
+        let manifest = self.shell.run("helm get manifest garden --namespace orangery-system");
+        let mut changed = Vec::new();
+        for mut object in base_yaml::read_all::<Value>(&manifest).unwrap() {
+            let is_it = object["metadata"]["name"] == service && object["kind"] == "Service";
+            if is_it {
+                object["spec"] = json!({"type": "ExternalName", "externalName": "localhost"});
+            } else if object["spec"]["service"]["name"] == service {
+                object["spec"]["service"]["port"] = json!(port);
+            } else {
+                continue;
+            }
+            changed.push(object);
+        }
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": changed}).to_string();
+        let apply = "kubectl apply --server-side --force-conflicts --field-manager=helm -f -";
+        self.shell.run_with(&format!("{apply} --kubeconfig {GARDEN}"), &list);
+    }
+
+    /// Waits until kube-apiserver leads to the garden's API: no watch reports it.
+    async fn until_served(&self) {
+        let kubeconfig = Kubeconfig::from_yaml(self.garden.endpoint.kubeconfig.expose()).unwrap();
+        let client: Client = Https::new("tests").client(&kubeconfig).unwrap();
+        for (group, version) in GROUPS {
+            let (path, begun) = (format!("/apis/{group}/{version}"), Instant::now());
+            loop {
+                let (code, body) = text(&client, &path).await;
+                if code == 200 {
+                    break;
+                }
+                assert!(begun.elapsed() < PATIENCE, "{path} is {code}: {body}");
+                tokio::time::sleep(LOOK_PAUSE).await;
+            }
+        }
+    }
+
+    /// Waits until a Lease in namespace `garden` has a holder.
+    fn until_held(&self, kubeconfig: &str, lease: &str) {
+        let found = format!("--kubeconfig {kubeconfig} --namespace garden --timeout 2m lease/{lease}");
+        self.shell.run(&format!(
+            "kubectl wait --for=create {found}\nkubectl wait --for=jsonpath='{{.spec.holderIdentity}}' {found}"
+        ));
+    }
+
+    /// A key of a Secret of the release.
+    fn secret(&self, name: &str, key: &str) -> String {
+        let path = key.replace('.', "\\.");
+        let get = format!("kubectl get secret {name} --namespace {RELEASE} --kubeconfig {GARDEN}");
+        self.shell.run(&format!("{get} --output jsonpath='{{.data.{path}}}'"))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_of_the_page_make_a_garden_and_a_seed_and_bring_a_backup_back() {
+    let mut world = World::start().await;
+    let components = install(&mut world).await;
+    seed(&mut world);
+    upgrade(&mut world);
+    let _components = restore(&mut world, components).await;
+    certificates(&mut world);
+    world.page.end();
+}
+
+async fn install(world: &mut World) -> Components {
+    world.next("2. A namespace for the garden's pods");
+    world.next("3. etcd");
+    world.next("4. Install the garden");
+    let components = world.components().await;
+    world.until_held(GARDEN, "gardener-controller-manager-leader-election");
+    world.until_held(GARDEN, "gardener-scheduler-leader-election");
+    let printed = world.next("4. Install the garden");
+    assert!(printed.contains("gardener-scheduler-leader-election"), "{printed}");
+    world.next("5. Authorize gardenlets");
+    let authorizer = std::fs::read_to_string(world.shell.path("seed-authorizer.kubeconfig")).unwrap();
+    Kubeconfig::from_yaml(&authorizer).unwrap();
+    let printed = world.next("6. A project");
+    assert!(printed.contains("garden-local"), "{printed}");
+    components
+}
+
+/// A seed of which gardenlet runs with the rights and files of its chart.
+fn seed(world: &mut World) {
+    world.next("7. The credentials of a seed");
+    let printed = world.next("7. The credentials of a seed");
+    assert!(printed.contains("gardener.cloud:system:seed:north"), "{printed}");
+    world.next("8. The seed");
+    world.next("8. The seed");
+    let gardenlet = pods::start(&world.shell, SEED, "garden", "gardenlet");
+    world.until_held(SEED, "gardenlet-leader-election");
+    let logged = gardenlet.running.logged();
+    assert!(!logged.contains("has no effect"), "{logged}");
+    assert!(gardenlet.running.stop().success());
+    let printed = world.next("9. Extensions and a first Shoot");
+    assert!(printed.contains("provider-local"), "{printed}");
+}
+
+/// An upgrade changes the image and leaves what was generated.
+fn upgrade(world: &mut World) {
+    let before = [
+        world.secret("garden-ca", "ca.key"),
+        world.secret("garden-apiserver-tls", "tls.crt"),
+    ];
+    world.next("Upgrade");
+    let after = [
+        world.secret("garden-ca", "ca.key"),
+        world.secret("garden-apiserver-tls", "tls.crt"),
+    ];
+    assert_eq!(before, after);
+    let get = format!("kubectl get deployment garden-apiserver --namespace {RELEASE} --kubeconfig {GARDEN}");
+    let image = world.shell.run(&format!("{get} --output jsonpath='{{..image}}'"));
+    assert_eq!(image, "registry.example.com/orangery:v0.1.1");
+}
+
+/// What was there is there again, and what came later is not.
+async fn restore(world: &mut World, components: Components) -> Components {
+    world.lead("garden-apiserver", components.apiserver.port);
+    world.until_served().await;
+    world.next("Backup of etcd");
+    world.shell.run(
+        "sed 's/name: local$/name: late/; s/garden-local/garden-late/' examples/10-project.yaml | kubectl apply -f -",
+    );
+    world.next("Restore of etcd");
+    for pod in [components.controllers, components.scheduler, components.apiserver] {
+        assert!(pod.running.stop().success());
+    }
+    world.next("Restore of etcd");
+    world.etcd.replace_data(&world.shell.path("restored")).unwrap();
+    let components = world.components().await;
+    let printed = world.next("Restore of etcd");
+    assert!(printed.contains("local") && !printed.contains("late"), "{printed}");
+    // It works again, and not only answers: the state before the snapshot is changed, and watched.
+    world
+        .shell
+        .run("kubectl delete cloudprofile local && kubectl get seeds,shoots --all-namespaces");
+    components
+}
+
+fn certificates(world: &mut World) {
+    let date = world.next("Certificates");
+    let parts: Vec<usize> = date.trim().split('-').map(str::len).collect();
+    assert_eq!(parts, [4, 2, 2], "{date}");
+    let before = [
+        world.secret("garden-ca", "ca.crt"),
+        world.secret("garden-apiserver-tls", "tls.crt"),
+    ];
+    let printed = world.next("Certificates");
+    assert!(printed.contains("notAfter="), "{printed}");
+    assert_eq!(world.secret("garden-ca", "ca.crt"), before[0]);
+    assert_ne!(world.secret("garden-apiserver-tls", "tls.crt"), before[1]);
+}
