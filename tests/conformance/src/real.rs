@@ -35,6 +35,8 @@ const STARTS_MAX: usize = 3;
 
 const KUBE_APISERVER: &str = "kube-apiserver";
 
+const AUTHORIZATION_CONFIG: &str = "--authorization-config";
+
 const AUDIT_POLICY: &str = "audit-policy.yaml";
 const AUDIT_LOG: &str = "audit.log";
 
@@ -161,9 +163,8 @@ impl Real {
     /// As [`Real::start`].
     pub async fn authorize_by(&mut self, configuration: &Path) -> Outcome {
         self.kill_kube_apiserver();
-        self.kube_apiserver.retain(|flag| !flag.starts_with("--authorization-"));
-        let flag = format!("--authorization-config={}", configuration.display());
-        self.kube_apiserver.push(flag);
+        let flag = authorization_flag(configuration);
+        self.kube_apiserver = with_flags(std::mem::take(&mut self.kube_apiserver), [flag]);
         self.start_kube_apiserver().await
     }
 
@@ -207,8 +208,7 @@ impl Real {
         let etcd_port = free_port()?;
         let mut running = vec![start("etcd", &etcd(&files, options, etcd_port, free_port()?))?];
         listening(&mut running, etcd_port).await?;
-        let mut arguments = kube_apiserver(&files, options, etcd_port, port);
-        arguments.extend(flags);
+        let arguments = with_flags(kube_apiserver(&files, options, etcd_port, port), flags);
         // It may be started again: its folder goes with etcd.
         let program = programs.join(KUBE_APISERVER);
         running.insert(
@@ -238,6 +238,21 @@ impl Real {
             folder,
         })
     }
+}
+
+/// The flag of kube-apiserver that names an AuthorizationConfiguration.
+#[must_use]
+pub fn authorization_flag(configuration: &Path) -> String {
+    format!("{AUTHORIZATION_CONFIG}={}", configuration.display())
+}
+
+/// Adds flags of kube-apiserver, which takes a list of authorizers by one of two flags.
+fn with_flags(mut flags: Vec<String>, more: impl IntoIterator<Item = String>) -> Vec<String> {
+    flags.extend(more);
+    if flags.iter().any(|flag| flag.starts_with(AUTHORIZATION_CONFIG)) {
+        flags.retain(|flag| !flag.starts_with("--authorization-mode="));
+    }
+    flags
 }
 
 /// What a start is made of.

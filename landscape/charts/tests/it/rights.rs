@@ -17,13 +17,8 @@ const SEED: [&str; 2] = [
     "landscape/local/manifests/seed.yaml",
     "landscape/local/manifests/seed-processes.yaml",
 ];
-/// What is in manifests and in no chart: the people and the operator of `orangery up`; and the rights of gardenlets that no
-/// authorizer confines, for which the garden's chart has one.
-const LEFT_OUT: [&str; 3] = [
-    "orangery:admins",
-    "orangery:builtin-operator",
-    "orangery:seeds-unconfined",
-];
+/// What is in manifests and in no chart: the people and the operator of `orangery up`.
+const LEFT_OUT: [&str; 2] = ["orangery:admins", "orangery:builtin-operator"];
 /// Users and accounts of manifests, and the service accounts that have their rights where they run as pods: of which chart, and
 /// their name.
 const ACCOUNTS: [(&str, &str, &str); 5] = [

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tests_parts::Outcome;
 
+use crate::write_private;
+
 /// How replicas agree on the one that works.
 #[derive(Clone, Copy, Debug)]
 pub struct Election {
@@ -65,18 +67,4 @@ pub(super) fn write(folder: &Path, name: &str, configuration: &Value) -> Outcome
     let path = folder.join(format!("{name}.yaml"));
     write_private(&path, &format!("{configuration:#}\n"))?;
     Ok(path)
-}
-
-/// Writes a file that only its owner may read.
-///
-/// # Errors
-/// It cannot be written.
-pub(super) fn write_private(path: &Path, text: &str) -> Outcome {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let mut options = std::fs::OpenOptions::new();
-    let opened = options.write(true).create(true).truncate(true).mode(0o600).open(path);
-    opened
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .map_err(|error| format!("cannot write {}: {error}", path.display()))
 }

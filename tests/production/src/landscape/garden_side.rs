@@ -1,17 +1,21 @@
-//! The garden of a landscape: Kubernetes, the garden's API server behind it, controllers and scheduler, each a process.
+//! The garden of a landscape: Kubernetes, the garden's API server behind it, what confines gardenlets, controllers and
+//! scheduler, each a process.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
 use ipnet::Ipv4Net;
-use tests_conformance::real::Place;
+use serde_json::Value;
+use tests_conformance::real::{Place, authorization_flag};
 use tests_parts::Outcome;
 
 use super::configuration::{Election, process, write};
 use super::part::{Health, Part};
 use super::ports::Ports;
+use super::serving::serving;
 use super::{Settings, rights};
+use crate::confinement::Webhooks;
 use crate::garden::Garden;
 
 /// Where Services of the garden get their addresses from; no seed's range overlaps it.
@@ -23,6 +27,8 @@ const IDENTITY: &str = "--cluster-identity=landscape";
 pub struct OfGarden {
     /// `orangery garden-apiserver`.
     pub apiserver: Part,
+    /// `orangery admission-controller`.
+    pub admission_controller: Part,
     /// `orangery controller-manager`.
     pub controller_manager: Part,
     /// `orangery scheduler`.
@@ -34,15 +40,20 @@ pub struct OfGarden {
 impl OfGarden {
     pub(super) async fn start(settings: &Settings, ports: &mut Ports) -> Outcome<Self> {
         let folder = settings.folder.join("garden");
-        let rights = rights::of_garden()?;
+        let webhooks = serving(
+            &folder.join("admission-controller"),
+            "gardener-admission-controller",
+            ports.of("garden/admission-controller")?,
+        )?;
+        let authorization = webhooks.authorization(&folder)?;
         let place = Place {
             folder: folder.join("kubernetes"),
             port: ports.of("garden/kube-apiserver")?,
             service_range: SERVICES,
-            flags: rights.flags,
+            flags: vec![authorization_flag(&authorization)],
         };
         let garden = Garden::start_in(&folder, &place, settings.of_kubernetes(false)).await;
-        apply(&garden.admin, rights.manifests).await?;
+        apply(&garden.admin, rights::of_garden()?).await?;
         for seed in settings.seeds() {
             apply(&garden.admin, landscape_local::secrets_of_seed(&seed.name).into()).await?;
         }
@@ -63,7 +74,12 @@ impl OfGarden {
             election: settings.election,
             garden: &garden,
         };
+        // Gardenlets are refused until it is ready.
+        let mut admission_controller = started.admission_controller(&webhooks, ports)?;
+        admission_controller.until_ready().await?;
+        apply(&garden.admin, vec![webhooks.restriction()?]).await?;
         Ok(Self {
+            admission_controller,
             controller_manager: started.controller_manager(ports)?,
             scheduler: started.scheduler(ports)?,
             apiserver,
@@ -72,8 +88,13 @@ impl OfGarden {
     }
 
     /// The parts that can be killed and started again.
-    pub fn parts(&mut self) -> [&mut Part; 3] {
-        [&mut self.apiserver, &mut self.controller_manager, &mut self.scheduler]
+    pub fn parts(&mut self) -> [&mut Part; 4] {
+        [
+            &mut self.apiserver,
+            &mut self.admission_controller,
+            &mut self.controller_manager,
+            &mut self.scheduler,
+        ]
     }
 }
 
@@ -85,6 +106,13 @@ struct Started<'a> {
 }
 
 impl Started<'_> {
+    fn admission_controller(&self, webhooks: &Webhooks, ports: &mut Ports) -> Outcome<Part> {
+        let name = "admission-controller";
+        let health = ports.of(&format!("{name}/health"))?;
+        let configuration = webhooks.configuration(health, ports.of(&format!("{name}/metrics"))?);
+        self.process(name, &configuration, rights::ADMISSION_CONTROLLER, health)
+    }
+
     fn controller_manager(&self, ports: &mut Ports) -> Outcome<Part> {
         let api = "controllermanager.config.gardener.cloud/v1alpha1";
         let kind = "ControllerManagerConfiguration";
@@ -101,14 +129,19 @@ impl Started<'_> {
             ports.of(&format!("{name}/health"))?,
             ports.of(&format!("{name}/metrics"))?,
         ];
-        let configuration = write(self.folder, name, &process(kind.0, kind.1, health, self.election))?;
+        let configuration = process(kind.0, kind.1, health, self.election);
+        self.process(name, &configuration, user, health[0])
+    }
+
+    fn process(&self, name: &'static str, configuration: &Value, user: &str, health: u16) -> Outcome<Part> {
+        let configuration = write(self.folder, name, configuration)?;
         let kubeconfig = rights::kubeconfig(self.folder, name, &self.garden.real, user, &[])?;
         let arguments = vec![
             name.to_owned(),
             format!("--config={}", configuration.display()),
             format!("--kubeconfig={}", kubeconfig.display()),
         ];
-        Part::start(name, self.folder, arguments, Health::Ready(health[0]))
+        Part::start(name, self.folder, arguments, Health::Ready(health))
     }
 }
 

@@ -10,6 +10,7 @@ mod part;
 mod ports;
 mod rights;
 mod seed_side;
+mod serving;
 
 use std::path::PathBuf;
 

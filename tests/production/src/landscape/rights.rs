@@ -1,5 +1,4 @@
-//! As whom each part of a landscape acts, and what lets it: manifests, and flags of kube-apiserver. The one place to change where
-//! gardenlets are confined in another way.
+//! As whom each part of a landscape acts, and which manifests let it.
 
 use std::path::{Path, PathBuf};
 
@@ -7,9 +6,10 @@ use serde_json::Value;
 use tests_conformance::real::Real;
 use tests_parts::Outcome;
 
-use super::configuration::write_private;
+use crate::write_private;
 
 pub(super) const CONTROLLER_MANAGER: &str = landscape_local::CONTROLLER_MANAGER;
+pub(super) const ADMISSION_CONTROLLER: &str = landscape_local::ADMISSION_CONTROLLER;
 pub(super) const SCHEDULER: &str = landscape_local::SCHEDULER;
 /// A gardenlet in its seed.
 pub(super) const GARDENLET: &str = "gardener.cloud:system:gardenlet";
@@ -25,25 +25,13 @@ pub(super) fn of_gardenlet(seed: &str) -> String {
     format!("gardener.cloud:system:seed:{seed}")
 }
 
-/// What a garden is given.
-pub(super) struct OfGarden {
-    /// Further flags of its kube-apiserver.
-    pub(super) flags: Vec<String>,
-    /// Who may do what.
-    pub(super) manifests: Vec<Value>,
-}
-
-/// How a garden lets its parts do their work. What belongs to which seed no role can express, so that `orangery:seeds-unconfined`
-/// of these manifests lets every gardenlet touch the objects of every seed.
+/// What lets the parts of a garden do their work. What belongs to which seed no role can express: gardenlets have what
+/// `orangery admission-controller` allows.
 ///
 /// # Errors
 /// A manifest is not YAML.
-pub(super) fn of_garden() -> Outcome<OfGarden> {
-    let manifests = landscape_local::manifests_of_garden().map_err(|fault| fault.chain())?;
-    Ok(OfGarden {
-        flags: Vec::new(),
-        manifests,
-    })
+pub(super) fn of_garden() -> Outcome<Vec<Value>> {
+    landscape_local::manifests_of_garden().map_err(|fault| fault.chain())
 }
 
 /// What lets the parts of a seed do their work.

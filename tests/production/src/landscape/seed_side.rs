@@ -1,12 +1,9 @@
 //! A seed of a landscape: Kubernetes with our node, and a gardenlet, each a process; beside them the replica of
 //! gardener-resource-manager that answers the webhooks of an API server that reaches no pods.
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 use base_client::{Connector as _, Https, Judgement, wait_until};
-use base_clock::{Clock, Entropy};
-use base_secrets::{Authority, CertificateSpec};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Node, ServiceAccount};
@@ -19,13 +16,15 @@ use serde_json::{Value, json};
 use tests_conformance::real::{Place, Real};
 use tests_parts::Outcome;
 
-use super::configuration::{local, process, write, write_private};
+use super::configuration::{local, process, write};
 use super::garden_side::apply;
 use super::part::{Health, Part};
 use super::ports::Ports;
+use super::serving::serving;
 use super::{Settings, rights};
-use crate::PATIENCE;
+use crate::confinement::Webhooks;
 use crate::garden::{Garden, VALIDITY, with_token};
+use crate::{PATIENCE, write_private};
 
 /// Name of the seed's gardener-resource-manager: its Deployment, service account and Lease.
 const RESOURCE_MANAGER: &str = components_seed::RESOURCE_MANAGER;
@@ -109,14 +108,6 @@ impl OfSeed {
     }
 }
 
-/// How the replica of gardener-resource-manager is reached.
-struct Webhooks {
-    port: u16,
-    /// `tls.crt` and `tls.key`.
-    folder: PathBuf,
-    authority: String,
-}
-
 /// What the parts are started in.
 struct Starting<'a> {
     settings: &'a Settings,
@@ -159,25 +150,10 @@ impl Starting<'_> {
         Ok((node, of_shoots))
     }
 
-    /// The certificate of the replica that answers webhooks; a new one at every start.
+    /// Where the replica that answers webhooks does.
     fn webhooks(&mut self) -> Outcome<Webhooks> {
-        let folder = self.folder.join("webhooks");
-        std::fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-        let (clock, entropy) = (Clock::real(), Entropy::os());
-        let failed = |error: &dyn std::fmt::Display| format!("no certificate for {RESOURCE_MANAGER}: {error}");
-        let authority = Authority::generate("webhooks", &clock, &entropy).map_err(|error| failed(&error))?;
-        let local = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
-        let spec = CertificateSpec::server(RESOURCE_MANAGER, vec!["localhost".to_owned()], local, VALIDITY);
-        let issued = authority
-            .issue(&spec, &clock, &entropy)
-            .map_err(|error| failed(&error))?;
-        write_private(&folder.join("tls.crt"), &issued.certificate_pem())?;
-        write_private(&folder.join("tls.key"), issued.key_pem().expose())?;
-        Ok(Webhooks {
-            port: self.port("webhooks")?,
-            folder,
-            authority: authority.certificate_pem(),
-        })
+        let port = self.port("webhooks")?;
+        serving(&self.folder.join("webhooks"), RESOURCE_MANAGER, port)
     }
 
     fn gardenlet(&mut self, garden: &Garden, of_shoots: u16, webhooks: &Webhooks) -> Outcome<Part> {
@@ -220,7 +196,7 @@ impl Starting<'_> {
         let mut configuration = process(api, "ResourceManagerConfiguration", health, self.settings.election);
         configuration["leaderElection"]["resourceNamespace"] = NAMESPACE.into();
         configuration["server"]["webhooks"] = local(webhooks.port);
-        configuration["server"]["webhooks"]["tls"] = json!({"serverCertDir": webhooks.folder});
+        configuration["server"]["webhooks"]["tls"] = json!({"serverCertDir": webhooks.certificates});
         configuration["controllers"] = controllers(&deployed)?;
         let configuration = write(self.folder, "resource-manager", &configuration)?;
         let kubeconfig = self.folder.join("resource-manager.kubeconfig");

@@ -8,6 +8,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use tests_conformance::real::Options;
 use tests_parts::free_port;
+use tests_production::confinement::Webhooks;
 use tests_production::garden::{Garden, Replica, call, create, path_of, text};
 use tests_production::objects::{CORE, NAMESPACE, binding, profile, project, registration, secret, shoot};
 use tests_production::process::Running;
@@ -16,7 +17,8 @@ use tests_production::{LOOK_PAUSE, PATIENCE};
 use crate::garden::create_all;
 
 const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../landscape/local/manifests");
-const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/production");
+/// The user of `orangery admission-controller`.
+const CONTROLLER: &str = "gardener.cloud:system:admission-controller";
 /// The seed whose credentials are stolen, and the one that they are used against. Every object of a seed has its name in it.
 const OWN: &str = "alpha";
 const OTHER: &str = "bravo";
@@ -32,10 +34,12 @@ struct Confined {
 impl Confined {
     async fn start() -> Self {
         let mut garden = Garden::start(Options::default()).await;
-        let (health, port) = (free_port().unwrap(), free_port().unwrap());
-        configure(&garden, health, port);
-        let authorization = garden.path("authorization.yaml");
+        let (webhooks, health) = (webhooks(&garden), free_port().unwrap());
+        let authorization = webhooks.authorization(garden.folder.path()).unwrap();
         garden.real.authorize_by(&authorization).await.unwrap();
+        let configuration = webhooks.configuration(health, health);
+        std::fs::write(garden.path("controller.yaml"), configuration.to_string()).unwrap();
+        let _ = garden.user(CONTROLLER, &[]);
         for manifest in ["garden.yaml", "garden-processes.yaml"] {
             garden.kubectl("admin", &["apply", "-f", &format!("{MANIFESTS}/{manifest}")], "");
         }
@@ -48,21 +52,21 @@ impl Confined {
             health,
         };
         confined.start_controller().await;
-        let webhook = std::fs::read_to_string(format!("{DEPLOY}/seed-restriction.yaml")).unwrap();
-        let mut webhook: Value = base_yaml::read(&webhook).unwrap();
-        webhook["webhooks"][0]["clientConfig"] = json!({
-            "url": format!("https://127.0.0.1:{port}/webhooks/admission/seed-restriction"),
-            "caBundle": base64_of(&confined.garden.authority.certificate_pem()),
-        });
+        let restriction = webhooks.restriction().unwrap();
         confined
             .garden
-            .kubectl("admin", &["apply", "-f", "-"], &webhook.to_string());
+            .kubectl("admin", &["apply", "-f", "-"], &restriction.to_string());
         confined
     }
 
     async fn start_controller(&mut self) {
         let file = self.garden.path("controller.yaml").display().to_string();
-        let arguments = ["admission-controller".to_owned(), format!("--config={file}")];
+        let kubeconfig = self.garden.path(&format!("{CONTROLLER}.kubeconfig"));
+        let arguments = [
+            "admission-controller".to_owned(),
+            format!("--config={file}"),
+            format!("--kubeconfig={}", kubeconfig.display()),
+        ];
         let running = Running::start(self.garden.folder.path(), "admission-controller", &arguments);
         let health = plain(self.health);
         let begun = Instant::now();
@@ -84,46 +88,18 @@ impl Confined {
     }
 }
 
-/// Writes what kube-apiserver and the controller read.
-fn configure(garden: &Garden, health: u16, port: u16) {
+/// Where the controller answers, with the certificate of the garden's own server.
+fn webhooks(garden: &Garden) -> Webhooks {
     let certificates = garden.path("certificates");
     std::fs::create_dir(&certificates).unwrap();
     for name in ["tls.crt", "tls.key"] {
         std::fs::copy(garden.path(name), certificates.join(name)).unwrap();
     }
-    let webhook = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-        "clusters": [{"name": "k", "cluster": {
-            "server": format!("https://127.0.0.1:{port}/webhooks/auth/seed"),
-            "certificate-authority-data": base64_of(&garden.authority.certificate_pem())}}],
-        "users": [{"name": "u", "user": {}}],
-    });
-    let kubeconfig = garden.path("webhook.kubeconfig");
-    std::fs::write(&kubeconfig, webhook.to_string()).unwrap();
-    let text = std::fs::read_to_string(format!("{DEPLOY}/authorization-configuration.yaml")).unwrap();
-    let mut authorization: Value = base_yaml::read(&text).unwrap();
-    authorization["authorizers"][1]["webhook"]["connectionInfo"]["kubeConfigFile"] =
-        kubeconfig.display().to_string().into();
-    std::fs::write(garden.path("authorization.yaml"), authorization.to_string()).unwrap();
-
-    let user = "gardener.cloud:system:admission-controller";
-    let _ = garden.user(user, &[]);
-    let server = json!({"bindAddress": "127.0.0.1", "port": health});
-    let configuration = json!({
-        "apiVersion": "admissioncontroller.config.gardener.cloud/v1alpha1",
-        "kind": "AdmissionControllerConfiguration",
-        "logFormat": "text",
-        "gardenClientConnection": {"kubeconfig": garden.path(&format!("{user}.kubeconfig")).display().to_string()},
-        "server": {"healthProbes": server, "metrics": server, "webhooks": {"bindAddress": "127.0.0.1", "port": port,
-            "tls": {"serverCertDir": certificates.display().to_string()}}},
-    });
-    std::fs::write(garden.path("controller.yaml"), configuration.to_string()).unwrap();
-}
-
-fn base64_of(text: &str) -> String {
-    use base64::Engine as _;
-    base64::engine::general_purpose::STANDARD.encode(text)
+    Webhooks {
+        port: free_port().unwrap(),
+        certificates,
+        authority: garden.authority.certificate_pem(),
+    }
 }
 
 /// A client of a port without TLS.

@@ -60,6 +60,7 @@ impl Scene {
         let of_seed = &self.landscape.seeds[0];
         let parts = [
             &of_garden.apiserver,
+            &of_garden.admission_controller,
             &of_garden.controller_manager,
             &of_garden.scheduler,
             &of_seed.gardenlet,
@@ -167,6 +168,9 @@ async fn a_shoot_lives_and_goes_while_each_process_is_killed_once() {
     scene.landscape.seeds[0].gardenlet.kill();
     scene.still_runs().await;
     scene.killed(|landscape| &mut landscape.seeds[0].gardenlet).await;
+    scene
+        .killed(|landscape| &mut landscape.garden.admission_controller)
+        .await;
     scene.succeeded("created, with gardenlet killed in the middle").await;
 
     changed(&mut scene).await;
