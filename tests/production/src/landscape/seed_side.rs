@@ -48,6 +48,8 @@ pub struct OfSeed {
     pub real: Real,
     /// Its files.
     pub folder: PathBuf,
+    /// The port of loopback where the API servers of its Shoots listen, told apart by the TLS server name.
+    pub of_shoots: u16,
 }
 
 impl OfSeed {
@@ -92,6 +94,7 @@ impl OfSeed {
             admin,
             real,
             folder,
+            of_shoots,
         })
     }
 
