@@ -47,6 +47,8 @@ pub struct OfSeed {
     pub real: Real,
     /// Its files.
     pub folder: PathBuf,
+    /// The port of loopback where the API servers of its Shoots listen, told apart by the TLS server name.
+    pub of_shoots: u16,
 }
 
 impl OfSeed {
@@ -91,6 +93,7 @@ impl OfSeed {
             admin,
             real,
             folder,
+            of_shoots,
         })
     }
 

@@ -12,7 +12,7 @@ use kube::api::{ListParams, PostParams};
 use kube::{Api, Client, Resource};
 use landscape_local::example;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 use tests_production::landscape::{Landscape, Part, Settings};
 use tests_production::{LOOK_PAUSE, PATIENCE};
 use tests_scenarios::inventory::Inventory;
@@ -136,7 +136,12 @@ impl Scene {
     }
 
     async fn shoot_client(&self) -> Client {
-        let kubeconfig = admin_kubeconfig(&self.shoots, NAME).await;
+        let mut kubeconfig = admin_kubeconfig(&self.shoots, NAME).await;
+        // The name in it is one of a DNS service that this machine does not ask; the server is known by it all the same.
+        let cluster = kubeconfig.clusters[0].cluster.as_mut().unwrap();
+        let name = cluster.server.as_ref().unwrap().parse::<http::Uri>().unwrap();
+        cluster.tls_server_name = name.host().map(str::to_owned);
+        cluster.server = Some(format!("https://127.0.0.1:{}", self.landscape.seeds[0].of_shoots));
         Https::new("tests").client(&kubeconfig).unwrap()
     }
 }
