@@ -30,13 +30,15 @@ struct Scene {
     seed: Client,
     shoots: Api<Shoot>,
     begun: Instant,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Scene {
     async fn start() -> Self {
         let begun = Instant::now();
-        let folder = tempfile::tempdir().unwrap();
+        let mut folder = tempfile::tempdir().unwrap();
+        // What a test that fails leaves behind is there for who looks for the reason.
+        folder.disable_cleanup(true);
         let settings = Settings::for_test(folder.path().to_owned());
         let landscape = Landscape::start(&settings).await.unwrap_or_else(|why| panic!("{why}"));
         let garden = landscape.garden.garden.admin.clone();
@@ -46,7 +48,7 @@ impl Scene {
             garden,
             landscape,
             begun,
-            _folder: folder,
+            folder,
         };
         if let Err(why) = scene.landscape.until_ready().await {
             scene.fail(&why);
@@ -70,7 +72,11 @@ impl Scene {
         for part in parts {
             println!("--- {}\n{}", part.name(), part.logged());
         }
-        panic!("after {:?}: {why}", self.begun.elapsed());
+        panic!(
+            "after {:?}: {why}\nfiles: {}",
+            self.begun.elapsed(),
+            self.folder.path().display()
+        );
     }
 
     fn note(&self, what: &str) {
@@ -189,6 +195,7 @@ async fn a_shoot_lives_and_goes_while_each_process_is_killed_once() {
         &Rights::of(&garden, &scene.garden).await,
         &Rights::of(&seed, &scene.seed).await,
     );
+    scene.folder.disable_cleanup(false);
 }
 
 async fn apply(client: &Client, manifest: &str) {

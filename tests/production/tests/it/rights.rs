@@ -24,6 +24,14 @@ was made while a Shoot was created, changed, hibernated, woken and deleted, an e
 A rule that is unused there is for what this life does not have: a refused right would be seen, since the test fails on each refusal
 that it does not expect.
 
+Roles that are wide on purpose:
+
+| role | what needs it |
+|---|---|
+| `gardener-resource-manager-seed`: everything | it applies whatever the charts of extensions hold. provider-local's chart needs ServiceAccount, Deployment, ClusterRole, ClusterRoleBinding, Role and RoleBinding, and all rights of its roles, since nobody hands out a right without holding it; other charts bring other kinds |
+| `gardener.cloud:system:gardenlet`: bind and escalate | ClusterRole `gardener-resource-manager-seed`, by name; Roles `gardener-resource-manager` and `machine-controller-manager` in the namespaces of Shoots |
+| `gardener.cloud:system:controller-manager`: bind and escalate | the roles of projects' members, and Role `gardener.cloud:system:seed` in the namespace of each seed |
+
 ";
 
 /// Beginnings of the names of our users.
@@ -45,10 +53,16 @@ const SUBJECTS: [&str; 6] = [
     "ServiceAccount extension-",
 ];
 
-/// A refusal that a user provokes: user, verb, resource.
+/// A refusal that a user provokes: beginning of its name, verb, resource.
 type Refusal = (&'static str, &'static str, &'static str);
+/// kube-apiserver learns by a watch of its own which pods a node has, and refuses until then what belongs to them.
+const LATER: &str = "the node authorizer has not heard of the pod yet; the node tries again";
 /// Refusals that belong to the product, each with its reason.
-const EXPECTED: [(Refusal, &str); 0] = [];
+const EXPECTED: [(Refusal, &str); 3] = [
+    (("system:node:", "create", "serviceaccounts/token"), LATER),
+    (("system:node:", "get", "secrets"), LATER),
+    (("system:node:", "get", "configmaps"), LATER),
+];
 
 /// What was done in a cluster, and what was granted there.
 pub(crate) struct Rights {
@@ -106,8 +120,10 @@ impl Rights {
 }
 
 fn is_expected(request: &Request) -> bool {
-    let found = (request.user.as_str(), request.verb.as_str(), request.resource.as_str());
-    EXPECTED.iter().any(|(refusal, _)| *refusal == found)
+    let mut refusals = EXPECTED.iter().map(|(refusal, _)| refusal);
+    refusals.any(|(user, verb, resource)| {
+        request.user.starts_with(user) && request.verb == *verb && request.resource == *resource
+    })
 }
 
 fn begins<'a>(mut names: impl Iterator<Item = &'a String>, with: &[&str]) -> bool {
@@ -138,8 +154,8 @@ pub(crate) fn compare(garden: &Rights, seed: &Rights) {
         );
         rights.unused();
     }
+    let tables = format!("## In the garden\n\n{}## In a seed\n\n{}", garden.table(), seed.table());
     let refused: Vec<String> = [garden, seed].into_iter().flat_map(Rights::refused).collect();
     assert!(refused.is_empty(), "refused: {refused:#?}");
-    let tables = format!("## In the garden\n\n{}## In a seed\n\n{}", garden.table(), seed.table());
     assert_golden(PAGE, &format!("{OPENING}{}\n", tables.trim_end()));
 }
