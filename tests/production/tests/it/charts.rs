@@ -35,6 +35,8 @@ async fn kube_apiserver_takes_all_objects_strictly_and_all_pods_as_restricted() 
     shell.run(&format!(
         "export KUBECONFIG={ADMIN}
 kubectl create namespace {NAMESPACE}
+# kube-controller-manager, which makes it, does not run.
+kubectl create serviceaccount default --namespace {NAMESPACE}
 kubectl label namespace {NAMESPACE} pod-security.kubernetes.io/enforce=restricted"
     ));
     let all = [
