@@ -182,7 +182,12 @@ async fn populate(confined: &Confined) {
     let deployment = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerDeployment",
         "metadata": {"name": "prov"}, "type": "custom"});
     let admin = &confined.garden.admin;
-    create_all(admin, [deployment, registration(), namespace, project(), profile()]).await;
+    let mut registration = registration();
+    for kind in ["BackupBucket", "BackupEntry"] {
+        let resources = registration["spec"]["resources"].as_array_mut().unwrap();
+        resources.push(json!({"kind": kind, "type": "prov"}));
+    }
+    create_all(admin, [deployment, registration, namespace, project(), profile()]).await;
     for seed in [OWN, OTHER] {
         create_all(admin, of_seed(seed)).await;
     }
