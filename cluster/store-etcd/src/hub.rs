@@ -1,7 +1,7 @@
 //! The one stream of watches to etcd: a watch per resource, however many read from it. It follows a broken connection
 //! with another from where each resource stands, and a history that was thrown away with a new beginning.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -47,6 +47,10 @@ struct Open {
     answers: Streaming<WatchResponse>,
     /// The repeaters of the watches that go on.
     live: BTreeMap<i64, Arc<Repeater>>,
+    /// The watches that etcd has confirmed: an answer about the progress of all of them says nothing about others, whose events
+    /// may still be to come although they are older than it.
+    confirmed: BTreeSet<i64>,
+    next: i64,
 }
 
 /// Why a stream is no longer read.
@@ -54,9 +58,6 @@ enum End {
     /// Nobody gives orders any more.
     Closed,
     Broken(String),
-    /// Another watch is needed. On this stream an answer about the progress of all watches may be under way that is older than the
-    /// new one, and tell a revision that it has not come to: whoever lists would miss what its watch still has to bring.
-    Renewed,
 }
 
 impl Hub {
@@ -96,7 +97,6 @@ impl Hub {
                     }
                     match end {
                         End::Closed => return,
-                        End::Renewed => continue,
                         End::Broken(why) => why,
                     }
                 }
@@ -129,6 +129,7 @@ impl Hub {
             let _ = requests.send(create(id, repeater));
             live.insert(id, repeater.clone());
         }
+        let next = i64::try_from(live.len()).map_or(i64::MAX, |last| last + 1);
         let waiting = stream::unfold(waiting, |mut waiting| async move {
             let request = waiting.recv().await?;
             Some((request, waiting))
@@ -137,6 +138,8 @@ impl Hub {
             answers: self.client.watch(waiting).await?,
             requests,
             live,
+            confirmed: BTreeSet::new(),
+            next,
         })
     }
 
@@ -149,40 +152,41 @@ impl Hub {
                 },
                 answer = open.answers.next() => match answer {
                     Some(Ok(answer)) => self.answer(open, answer).await,
-                    Some(Err(status)) => Some(End::Broken(status.message().to_owned())),
-                    None => Some(End::Broken("etcd ended it".to_owned())),
+                    Some(Err(status)) => Some(status.message().to_owned()),
+                    None => Some("etcd ended it".to_owned()),
                 },
             };
-            if let Some(end) = end {
-                return end;
+            if let Some(why) = end {
+                return End::Broken(why);
             }
         }
     }
 
     /// Does what was ordered and all that waits behind it, and asks for progress once for all who want to know; what makes
-    /// the stream useless is returned. Who wants to know asks again.
-    fn obey(&mut self, open: &Open, first: Order) -> Option<End> {
+    /// the stream useless is returned.
+    fn obey(&mut self, open: &mut Open, first: Order) -> Option<String> {
         let mut next = Some(first);
-        let (mut is_progress_wanted, mut is_renewed) = (false, false);
+        let mut is_progress_wanted = false;
         while let Some(order) = next {
             match order {
                 Order::Progress => is_progress_wanted = true,
                 Order::Add(repeater) => {
-                    self.repeaters.push(repeater);
-                    is_renewed = true;
+                    self.repeaters.push(repeater.clone());
+                    if let Some(why) = open.add(repeater) {
+                        return Some(why);
+                    }
                 }
             }
             next = self.orders.try_recv().ok();
         }
-        match is_renewed {
-            true => Some(End::Renewed),
-            false if is_progress_wanted => open.ask(Watching::Progress(Empty {})),
-            false => None,
+        if is_progress_wanted {
+            return open.ask(Watching::Progress(Empty {}));
         }
+        None
     }
 
     /// Takes one answer; what makes the stream useless is returned.
-    async fn answer(&self, open: &mut Open, answer: WatchResponse) -> Option<End> {
+    async fn answer(&self, open: &mut Open, answer: WatchResponse) -> Option<String> {
         let revision = Revision(revision_of(answer.header.as_ref()));
         if answer.canceled {
             let Some(repeater) = open
@@ -190,16 +194,18 @@ impl Hub {
                 .remove(&answer.watch_id)
                 .filter(|_| answer.compact_revision > 0)
             else {
-                return Some(End::Broken(format!("etcd ended a watch: {}", answer.cancel_reason)));
+                return Some(format!("etcd ended a watch: {}", answer.cancel_reason));
             };
             // What happened since was thrown away before it came here.
             return match repeater.load_again(&self.client, &self.layout).await {
-                Ok(()) => Some(End::Renewed),
-                Err(failure) => Some(End::Broken(failure.to_string())),
+                Ok(()) => open.add(repeater),
+                Err(failure) => Some(failure.to_string()),
             };
         }
         if answer.created {
-            return None;
+            open.confirmed.insert(answer.watch_id);
+            // An answer about all that came before this one did not count for it.
+            return open.ask(Watching::Progress(Empty {}));
         }
         if !answer.events.is_empty() {
             // The revision in the header may lie beyond events that are still to come.
@@ -207,7 +213,8 @@ impl Hub {
                 repeater.show(&self.layout, answer.events).await;
             }
         } else if answer.watch_id == ALL {
-            open.live.values().for_each(|repeater| repeater.advance(revision));
+            let confirmed = open.confirmed.iter().filter_map(|id| open.live.get(id));
+            confirmed.for_each(|repeater| repeater.advance(revision));
         } else if let Some(repeater) = open.live.get(&answer.watch_id) {
             repeater.advance(revision);
         }
@@ -216,9 +223,21 @@ impl Hub {
 }
 
 impl Open {
-    fn ask(&self, request: Watching) -> Option<End> {
-        let sent = self.requests.send(WatchRequest { request: Some(request) });
-        sent.is_err().then(|| End::Broken("the connection is gone".to_owned()))
+    fn add(&mut self, repeater: Arc<Repeater>) -> Option<String> {
+        let id = self.next;
+        self.next += 1;
+        let request = create(id, &repeater);
+        self.live.insert(id, repeater);
+        self.send(request)
+    }
+
+    fn ask(&self, request: Watching) -> Option<String> {
+        self.send(WatchRequest { request: Some(request) })
+    }
+
+    fn send(&self, request: WatchRequest) -> Option<String> {
+        let sent = self.requests.send(request);
+        sent.is_err().then(|| "the connection is gone".to_owned())
     }
 }
 
