@@ -1,7 +1,7 @@
 //! The one stream of watches to etcd: a watch per resource, however many read from it. It follows a broken connection
 //! with another from where each resource stands, and a history that was thrown away with a new beginning.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -45,12 +45,26 @@ pub(crate) struct Hub {
 struct Open {
     requests: mpsc::UnboundedSender<WatchRequest>,
     answers: Streaming<WatchResponse>,
-    /// The repeaters of the watches that go on.
-    live: BTreeMap<i64, Arc<Repeater>>,
-    /// The watches that etcd has confirmed: an answer about the progress of all of them says nothing about others, whose events
-    /// may still be to come although they are older than it.
-    confirmed: BTreeSet<i64>,
+    /// The watches that go on.
+    live: BTreeMap<i64, Watched>,
     next: i64,
+}
+
+/// A watch of the stream.
+struct Watched {
+    repeater: Arc<Repeater>,
+    /// Whether etcd has confirmed it. An answer about the progress of all watches says nothing about one that is not confirmed:
+    /// its events may still be to come although they are older than the answer.
+    is_confirmed: bool,
+}
+
+impl From<Arc<Repeater>> for Watched {
+    fn from(repeater: Arc<Repeater>) -> Self {
+        Self {
+            repeater,
+            is_confirmed: false,
+        }
+    }
 }
 
 /// Why a stream is no longer read.
@@ -127,7 +141,7 @@ impl Hub {
         for (id, repeater) in (1..).zip(&self.repeaters) {
             // It lives as long as this function holds the other end.
             let _ = requests.send(create(id, repeater));
-            live.insert(id, repeater.clone());
+            live.insert(id, repeater.clone().into());
         }
         let next = i64::try_from(live.len()).map_or(i64::MAX, |last| last + 1);
         let waiting = stream::unfold(waiting, |mut waiting| async move {
@@ -138,7 +152,6 @@ impl Hub {
             answers: self.client.watch(waiting).await?,
             requests,
             live,
-            confirmed: BTreeSet::new(),
             next,
         })
     }
@@ -189,11 +202,8 @@ impl Hub {
     async fn answer(&self, open: &mut Open, answer: WatchResponse) -> Option<String> {
         let revision = Revision(revision_of(answer.header.as_ref()));
         if answer.canceled {
-            let Some(repeater) = open
-                .live
-                .remove(&answer.watch_id)
-                .filter(|_| answer.compact_revision > 0)
-            else {
+            let ended = open.live.remove(&answer.watch_id);
+            let Some(Watched { repeater, .. }) = ended.filter(|_| answer.compact_revision > 0) else {
                 return Some(format!("etcd ended a watch: {}", answer.cancel_reason));
             };
             // What happened since was thrown away before it came here.
@@ -203,20 +213,23 @@ impl Hub {
             };
         }
         if answer.created {
-            open.confirmed.insert(answer.watch_id);
-            // An answer about all that came before this one did not count for it.
-            return open.ask(Watching::Progress(Empty {}));
+            if let Some(watched) = open.live.get_mut(&answer.watch_id) {
+                watched.is_confirmed = true;
+            }
+            // What was answered about all before did not count for those that were not confirmed.
+            let is_complete = open.live.values().all(|watched| watched.is_confirmed);
+            return is_complete.then(|| open.ask(Watching::Progress(Empty {}))).flatten();
         }
         if !answer.events.is_empty() {
             // The revision in the header may lie beyond events that are still to come.
-            if let Some(repeater) = open.live.get(&answer.watch_id) {
-                repeater.show(&self.layout, answer.events).await;
+            if let Some(watched) = open.live.get(&answer.watch_id) {
+                watched.repeater.show(&self.layout, answer.events).await;
             }
         } else if answer.watch_id == ALL {
-            let confirmed = open.confirmed.iter().filter_map(|id| open.live.get(id));
-            confirmed.for_each(|repeater| repeater.advance(revision));
-        } else if let Some(repeater) = open.live.get(&answer.watch_id) {
-            repeater.advance(revision);
+            let confirmed = open.live.values().filter(|watched| watched.is_confirmed);
+            confirmed.for_each(|watched| watched.repeater.advance(revision));
+        } else if let Some(watched) = open.live.get(&answer.watch_id) {
+            watched.repeater.advance(revision);
         }
         None
     }
@@ -227,7 +240,7 @@ impl Open {
         let id = self.next;
         self.next += 1;
         let request = create(id, &repeater);
-        self.live.insert(id, repeater);
+        self.live.insert(id, repeater.into());
         self.send(request)
     }
 
