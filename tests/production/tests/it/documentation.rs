@@ -1,16 +1,13 @@
 //! The commands of docs/production.md, executed in its order; pods are processes, which are started where the page waits for
 //! pods.
 
-use std::time::Instant;
-
 use base_client::{Connector, Https};
 use kube::Client;
 use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 use tests_conformance::real::{Options, Real};
 use tests_parts::{Etcd, Secured};
-use tests_production::garden::{GROUPS, text};
-use tests_production::{LOOK_PAUSE, PATIENCE};
+use tests_production::garden::{GROUPS, until_served};
 
 use crate::page::Page;
 use crate::pods::{self, Pod};
@@ -110,15 +107,7 @@ impl World {
         let kubeconfig = Kubeconfig::from_yaml(self.garden.endpoint.kubeconfig.expose()).unwrap();
         let client: Client = Https::new("tests").client(&kubeconfig).unwrap();
         for (group, version) in GROUPS {
-            let (path, begun) = (format!("/apis/{group}/{version}"), Instant::now());
-            loop {
-                let (code, body) = text(&client, &path).await;
-                if code == 200 {
-                    break;
-                }
-                assert!(begun.elapsed() < PATIENCE, "{path} is {code}: {body}");
-                tokio::time::sleep(LOOK_PAUSE).await;
-            }
+            until_served(&client, group, version).await;
         }
     }
 
