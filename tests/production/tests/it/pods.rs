@@ -122,6 +122,9 @@ fn rewrite(mount: &Mounted, all: &[Mounted], port: u16, health: u16) {
     if server["webhooks"].is_object() {
         server["webhooks"]["port"] = json!(port);
         server["webhooks"]["bindAddress"] = json!("127.0.0.1");
+        let certificates = &mut server["webhooks"]["tls"]["serverCertDir"];
+        let mounted = all.iter().find(|mount| *certificates == *mount.path);
+        *certificates = json!(mounted.unwrap().folder);
     }
     std::fs::write(path, config.to_string()).unwrap();
 }
