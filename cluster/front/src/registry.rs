@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::body::REQUEST_BODIES_BYTES_MAX;
+use crate::body::{REQUEST_BODIES_BYTES_MAX, REQUEST_BODY_BYTES_MAX};
 use crate::serve::CONNECTIONS_MAX;
 use crate::timeouts::Timeouts;
 use crate::tls::{self, CertificateError};
@@ -54,6 +54,7 @@ impl fmt::Debug for Front {
 pub struct RegisteredServer {
     service: HttpService,
     shown: Shown,
+    body_bytes_max: usize,
 }
 
 /// What a server shows its clients.
@@ -79,7 +80,18 @@ impl RegisteredServer {
     /// [`CertificateError`] when they do not parse or do not belong together.
     pub fn new(service: HttpService, certificates: &str, key: &str) -> Result<Self, CertificateError> {
         let shown = Shown::new(certificates, key)?;
-        Ok(Self { service, shown })
+        Ok(Self {
+            service,
+            shown,
+            body_bytes_max: REQUEST_BODY_BYTES_MAX,
+        })
+    }
+
+    /// Takes bodies of requests up to `bytes` instead of [`REQUEST_BODY_BYTES_MAX`].
+    #[must_use]
+    pub fn with_body_bytes_max(mut self, bytes: usize) -> Self {
+        self.body_bytes_max = bytes;
+        self
     }
 }
 
@@ -87,6 +99,8 @@ impl RegisteredServer {
 pub(crate) struct Server {
     pub(crate) id: u64,
     pub(crate) service: HttpService,
+    /// Largest body of a request.
+    pub(crate) body_bytes_max: usize,
     shown: RwLock<Arc<Shown>>,
     /// Connections finish what they are doing and take nothing new.
     pub(crate) closing: CancellationToken,
@@ -140,7 +154,11 @@ impl Front {
         names: impl IntoIterator<Item = N>,
         server: RegisteredServer,
     ) -> Result<Registration, NameTaken> {
-        let RegisteredServer { service, shown } = server;
+        let RegisteredServer {
+            service,
+            shown,
+            body_bytes_max,
+        } = server;
         let names: Vec<String> = names.into_iter().map(|name| name.into().to_ascii_lowercase()).collect();
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let authority = authority_of(&shown.certificates);
@@ -157,6 +175,7 @@ impl Front {
         let server = Arc::new(Server {
             id,
             service,
+            body_bytes_max,
             shown: RwLock::new(Arc::new(shown)),
             closing,
             cut,

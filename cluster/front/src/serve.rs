@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
+use crate::body::Limits;
 use crate::registry::{Front, NotRegistered, Server};
 use crate::takeover::{Place, Takeover, taken_over};
 use crate::timeouts::Timeouts;
@@ -386,7 +387,11 @@ async fn answer(
     if let Some(address) = address {
         parts.extensions.insert(address);
     }
-    let held = match body::read(body, &bodies, body_timeout).await {
+    let limits = Limits {
+        bytes: server.body_bytes_max,
+        patience: body_timeout,
+    };
+    let held = match body::read(body, &bodies, limits).await {
         Ok(held) => held,
         Err(refusal) => {
             tracing::debug!(?refusal, path = parts.uri.path(), "a request's body was refused");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use api_config::Webhooks;
 use api_meta::Fault;
-use base_client::HttpService;
+use base_client::{HttpService, REVIEW_BYTES_MAX};
 use base_clock::Clock;
 use cluster_front::{ANY_NAME, CertificateError, Front, RegisteredServer};
 use landscape_data_folder::followed;
@@ -30,6 +30,7 @@ pub(crate) async fn serve(settings: &Webhooks, webhooks: HttpService, clock: Clo
         ))
     };
     let server = RegisteredServer::new(webhooks, &known[0], &known[1]).map_err(&unusable)?;
+    let server = server.with_body_bytes_max(REVIEW_BYTES_MAX);
     let listener = ports::open(&settings.server, "server.webhooks.port").await?;
     let front = Front::new(clock);
     let registration = front.register([ANY_NAME], server);
