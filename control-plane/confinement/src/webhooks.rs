@@ -1,7 +1,7 @@
-//! The server of both reviews, at the paths of gardener-admission-controller (gardener/gardener v1.150
-//! pkg/admissioncontroller/webhook/{auth/seed,admission/seedrestriction}). It listens nowhere by itself.
+//! Both reviews at the paths of gardener-admission-controller (gardener/gardener v1.150
+//! pkg/admissioncontroller/webhook/{auth/seed,admission/seedrestriction}). They are served elsewhere.
 
-use base_client::{HttpService, review_server, reviewer};
+use base_client::{Reviewer, reviewer};
 
 use crate::keeper::Keeper;
 use crate::review::{review_access, review_write};
@@ -11,9 +11,9 @@ pub const AUTHORIZER_PATH: &str = "/webhooks/auth/seed";
 /// Path of AdmissionReviews.
 pub const RESTRICTION_PATH: &str = "/webhooks/admission/seedrestriction";
 
-/// The server over what a keeper knows.
+/// A reviewer for each path, over what a keeper knows.
 #[must_use]
-pub fn webhooks(keeper: Keeper) -> HttpService {
+pub fn webhooks(keeper: Keeper) -> Vec<(&'static str, Reviewer)> {
     let of_writes = keeper.clone();
     let access = reviewer(move |review| {
         let keeper = keeper.clone();
@@ -23,5 +23,5 @@ pub fn webhooks(keeper: Keeper) -> HttpService {
         let keeper = of_writes.clone();
         async move { review_write(&keeper, &review).await }
     });
-    review_server(vec![(AUTHORIZER_PATH, access), (RESTRICTION_PATH, write)])
+    vec![(AUTHORIZER_PATH, access), (RESTRICTION_PATH, write)]
 }

@@ -11,6 +11,7 @@ mod kinds;
 mod prepare;
 mod shoot;
 mod typed;
+mod webhooks;
 mod workload_token;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use base_clock::Entropy;
 use cluster_apiserver::Kind;
 
 pub use admission_plugins::{AdmissionPlugin, AdmissionPlugins, UnknownPlugin, Work};
+pub use webhooks::{NAMESPACE_DELETION_PATH, SECRET_IN_USE_PATH, guards};
 
 /// What the garden's kinds need from the program that wires them.
 #[derive(Clone)]

@@ -57,7 +57,7 @@ pub async fn run(
         gateway: None,
         plugins: settings.plugins.clone(),
     });
-    warn_of_guards(&kinds);
+    log_guards(&kinds);
     let groups: Vec<String> = kinds.iter().map(|kind| kind.resource().group.to_string()).collect();
     let resources: Vec<String> = kinds.iter().map(|kind| kind.resource().store_name()).collect();
     let server = build(&settings, kinds, &clients, store.clone(), audit.as_ref()).await?;
@@ -115,14 +115,14 @@ async fn warn_of_configuration(settings: &Settings) -> Result<(), Fault> {
 }
 
 /// What the garden checks about kinds that are written in front of it is not checked by this process.
-fn warn_of_guards(kinds: &[Arc<dyn Kind>]) {
+fn log_guards(kinds: &[Arc<dyn Kind>]) {
     let guards = kinds.iter().flat_map(|kind| kind.guards());
     let mut guarded: Vec<String> = guards.map(|guard| guard.resource().1.to_owned()).collect();
     guarded.sort();
     guarded.dedup();
     if !guarded.is_empty() {
-        tracing::warn!(
-            "{} are written in the API server in front: what the garden checks about these needs its webhooks there",
+        tracing::info!(
+            "{} are written in the API server in front: what the garden checks about these is left to the webhooks of admission-controller",
             guarded.join(" and ")
         );
     }

@@ -1,9 +1,11 @@
-//! gardener-admission-controller: confines gardenlets and the extensions of seeds where the garden's API server is a real
-//! kube-apiserver. Every replica answers its webhooks; none writes.
+//! gardener-admission-controller: confines gardenlets and the extensions of seeds, and guards the namespaces of projects, where the
+//! garden's API server is a real kube-apiserver. Every replica answers its webhooks; none writes.
 
 use api_config::AdmissionControllerConfiguration;
 use api_meta::Fault;
+use base_client::review_server;
 use control_plane_confinement::{Keeper, webhooks};
+use control_plane_garden_api::guards;
 
 use crate::access::{Kubeconfigs, Wanted, access};
 use crate::elected::Elected;
@@ -25,7 +27,9 @@ pub(crate) async fn run(
     let garden = access(elected.name(), &wanted).await?.client;
     let keeper = Keeper::default();
     // Before the graph is complete, what hangs on it is refused.
-    serve(&configuration.webhooks, webhooks(keeper.clone()), elected.clock.clone()).await?;
+    let mut reviewers = webhooks(keeper.clone());
+    reviewers.extend(guards(&garden, &elected.clock));
+    serve(&configuration.webhooks, review_server(reviewers), elected.clock.clone()).await?;
     let watched = elected.watched(garden.clone());
     let work = |stop| {
         let (keeper, watched) = (keeper.clone(), watched.clone());

@@ -1,5 +1,5 @@
-//! The files of `deploy/production` by which a kube-apiserver on this machine confines the identities of seeds: an authorizer and
-//! an admission webhook of `orangery admission-controller`.
+//! The files of `deploy/production` by which a kube-apiserver on this machine confines the identities of seeds and guards what the
+//! garden needs: an authorizer and admission webhooks of `orangery admission-controller`.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ impl Webhooks {
             "apiVersion": "v1", "kind": "Config", "current-context": "seeds",
             "contexts": [{"name": "seeds", "context": {"cluster": "seeds", "user": "kube-apiserver"}}],
             "clusters": [{"name": "seeds", "cluster": {
-                "server": self.url("auth/seed"), "certificate-authority-data": STANDARD.encode(&self.authority)}}],
+                "server": self.url("/webhooks/auth/seed"), "certificate-authority-data": STANDARD.encode(&self.authority)}}],
             "users": [{"name": "kube-apiserver", "user": {}}],
         });
         let named = folder.join("seed-authorizer.kubeconfig");
@@ -50,11 +50,13 @@ impl Webhooks {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn restriction(&self) -> Outcome<Value> {
-        let mut restriction = read("seed-restriction.yaml")?;
-        restriction["webhooks"][0]["clientConfig"] = json!({
-            "url": self.url("admission/seedrestriction"), "caBundle": STANDARD.encode(&self.authority)});
-        Ok(restriction)
+    pub fn admission(&self) -> Outcome<Value> {
+        let mut webhooks = read("admission-controller.yaml")?;
+        for webhook in webhooks["webhooks"].as_array_mut().into_iter().flatten() {
+            let path = webhook["clientConfig"]["service"]["path"].as_str().unwrap_or_default();
+            webhook["clientConfig"] = json!({"url": self.url(path), "caBundle": STANDARD.encode(&self.authority)});
+        }
+        Ok(webhooks)
     }
 
     /// The configuration of `orangery admission-controller`, with these ports of health and metrics.
@@ -71,7 +73,7 @@ impl Webhooks {
     }
 
     fn url(&self, path: &str) -> String {
-        format!("https://127.0.0.1:{}/webhooks/{path}", self.port)
+        format!("https://127.0.0.1:{}{path}", self.port)
     }
 }
 

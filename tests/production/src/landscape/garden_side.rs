@@ -77,7 +77,7 @@ impl OfGarden {
         // Gardenlets are refused until it is ready.
         let mut admission_controller = started.admission_controller(&webhooks, ports)?;
         admission_controller.until_ready().await?;
-        apply(&garden.admin, vec![webhooks.restriction()?]).await?;
+        apply(&garden.admin, vec![webhooks.admission()?]).await?;
         Ok(Self {
             admission_controller,
             controller_manager: started.controller_manager(ports)?,

@@ -44,8 +44,8 @@ impl Confined {
         garden.publish(replica.port).await;
         let mut controller = controller(&garden, &webhooks);
         controller.until_ready().await.unwrap();
-        let restriction = webhooks.restriction().unwrap();
-        garden.kubectl("admin", &["apply", "-f", "-"], &restriction.to_string());
+        let admission = webhooks.admission().unwrap();
+        garden.kubectl("admin", &["apply", "-f", "-"], &admission.to_string());
         Self {
             garden,
             _replica: replica,
@@ -147,7 +147,7 @@ fn of_seed(seed: &str) -> Vec<Value> {
 
 async fn populate(confined: &Confined) {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
-        "metadata": {"name": NAMESPACE, "labels": {"project.gardener.cloud/name": "p"}}});
+        "metadata": {"name": NAMESPACE, "labels": {"gardener.cloud/role": "project", "project.gardener.cloud/name": "p"}}});
     let deployment = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerDeployment",
         "metadata": {"name": "prov"}, "type": "custom"});
     let admin = &confined.garden.admin;
@@ -309,4 +309,22 @@ async fn gardenlet_works_on_its_own_seed_and_lists_nothing_else() {
         assert!(begun.elapsed() < PATIENCE);
         tokio::time::sleep(LOOK_PAUSE).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_garden_needs_is_guarded_in_kubernetes() {
+    let confined = Confined::start().await;
+    populate(&confined).await;
+    // A project's namespace is not taken from under its Shoots.
+    let namespace = format!("/api/v1/namespaces/{NAMESPACE}");
+    let (code, refusal) = call(&confined.garden.admin, Method::DELETE, &namespace, &Value::Null).await;
+    let message = refusal["message"].as_str().unwrap_or_default();
+    assert!(
+        code == 403 && message.contains("kubectl delete project p"),
+        "{code} {refusal}"
+    );
+    let deletion = ["delete", "secret", OWN, "--namespace", NAMESPACE, "--dry-run=server"];
+    let printed = confined.garden.try_kubectl("admin", &deletion, "").stderr;
+    let printed = String::from_utf8_lossy(&printed);
+    assert!(printed.contains("stays until nothing names it"), "{printed}");
 }
