@@ -16,6 +16,7 @@ mod load;
 mod process;
 mod server;
 mod shoots;
+mod watches;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -56,6 +57,8 @@ enum What {
     Installations(installations::Arguments),
     /// The garden's API alone with many Shoots: requests a second, memory, restart, and Shoots of one megabyte
     Garden(garden::Arguments),
+    /// The garden's API on etcd: start with many Shoots, and many gardenlets that watch
+    GardenEtcd(garden::etcd::Arguments),
 }
 
 #[tokio::main]
@@ -81,6 +84,7 @@ async fn measure(arguments: Arguments) -> Result<(), String> {
         What::Lives { runs } => lives::run(runs, &program).await,
         What::Installations(arguments) => installations::run(&arguments, &program).await,
         What::Garden(arguments) => garden::run(&arguments, &program).await,
+        What::GardenEtcd(arguments) => garden::etcd::run(&arguments, &program).await,
     }
 }
 
@@ -92,7 +96,15 @@ mod tests {
 
     #[test]
     fn program_of_another_folder_is_measured_by_each_subcommand() {
-        for what in ["first-light", "shoots", "api", "lives", "installations", "garden"] {
+        for what in [
+            "first-light",
+            "shoots",
+            "api",
+            "lives",
+            "installations",
+            "garden",
+            "garden-etcd",
+        ] {
             let arguments = Arguments::try_parse_from(["tests-bench", what, "--program", "/opt/orangery"]).unwrap();
             assert_eq!(arguments.program.as_deref(), Some(Path::new("/opt/orangery")), "{what}");
         }

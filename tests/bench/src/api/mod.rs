@@ -4,15 +4,15 @@
 
 mod requests;
 mod subject;
-mod watches;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use self::requests::{Kind, name, preparations};
 use self::subject::{Subject, Which};
-use self::watches::{Delivered, Load, deliver};
 use crate::landscape::{median, shown};
-use crate::load::{Taken, send_all};
+use crate::load::{Taken, Target, send_all};
+use crate::watches::{Delivered, Load, deliver, version};
 
 /// How much is sent.
 #[derive(clap::Args)]
@@ -50,6 +50,8 @@ pub(crate) struct Arguments {
 const LISTS_AT_ONCE: usize = 2;
 /// Bytes of each object when memory is measured.
 const STORED_BYTES: usize = 2_048;
+/// Objects that are changed in turn while others watch.
+const CHANGED: usize = 100;
 /// How long changes are sent to watchers.
 const WATCH_SECONDS: usize = 5;
 /// Changes a second that one watcher is told of.
@@ -134,20 +136,10 @@ async fn measure(which: Which, arguments: &Arguments, program: &Path) -> Result<
     {
         phases(&subject, kind, arguments, &mut figures).await?;
     }
-    for load in [
-        Load {
-            watchers: 1,
-            per_second: FEW_CHANGES,
-            seconds: WATCH_SECONDS,
-        },
-        Load {
-            watchers: arguments.watchers,
-            per_second: arguments.changes,
-            seconds: WATCH_SECONDS,
-        },
-    ] {
-        if load.watchers > 0 {
-            told(load, &deliver(&subject, load).await?, &mut figures);
+    for (watchers, per_second) in [(1, FEW_CHANGES), (arguments.watchers, arguments.changes)] {
+        if watchers > 0 {
+            let load = load(&subject.target, watchers, per_second).await?;
+            told(&load, &deliver(&subject.target, &load).await?, &mut figures);
         }
     }
     drop(subject);
@@ -208,8 +200,28 @@ fn phase(kind: Kind, what: &str, taken: Taken, figures: &mut Vec<Figure>) {
     });
 }
 
-fn told(load: Load, delivered: &Delivered, figures: &mut Vec<Figure>) {
-    let what = format!("{} watching, {} changes a second", load.watchers, load.per_second);
+/// So many watch all ConfigMaps, of which some are changed in turn.
+async fn load(target: &Target, watchers: usize, per_second: usize) -> Result<Load, String> {
+    let kind = Kind::Configmaps;
+    let mut connection = target.endpoint.connect().await?;
+    let changed = |number: usize| format!("w-{}", name(number % CHANGED));
+    for number in 0..CHANGED {
+        // They may be there from the measurement before.
+        connection.send(&kind.create(&changed(number), 100)).await?;
+    }
+    // From here on, as a client that has listed.
+    let watch = kind.watch(&version(&mut connection, &kind.first()).await?);
+    Ok(Load {
+        watches: vec![watch; watchers],
+        told: per_second * WATCH_SECONDS,
+        per_second,
+        seconds: WATCH_SECONDS,
+        change: Arc::new(move |number, text| kind.patch(&changed(number), text)),
+    })
+}
+
+fn told(load: &Load, delivered: &Delivered, figures: &mut Vec<Figure>) {
+    let what = format!("{} watching, {} changes a second", load.watches.len(), load.per_second);
     for (part, unit, value, more) in [
         ("changes made", "a second", delivered.changes_per_second, true),
         ("told", "of 1", delivered.fraction, true),

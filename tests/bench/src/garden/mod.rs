@@ -2,6 +2,7 @@
 //! memory, the folder, a start from that folder, and Shoots of one megabyte. The real gardener-apiserver is not measured
 //! beside it: it is in no package registry.
 
+pub(crate) mod etcd;
 mod figures;
 mod large;
 mod objects;

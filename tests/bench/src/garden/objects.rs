@@ -32,7 +32,7 @@ pub(super) fn preparations() -> Vec<Call> {
         ("/api/v1/namespaces".to_owned(), namespace()),
         (format!("{CORE}/projects"), project()),
         (format!("{CORE}/cloudprofiles"), cloud_profile()),
-        (format!("{CORE}/seeds"), seed()),
+        (format!("{CORE}/seeds"), seed("seed")),
         (
             format!("/api/v1/namespaces/{NAMESPACE}/secrets"),
             json!({"metadata": {"name": "account"}}),
@@ -60,6 +60,31 @@ pub(super) fn preparations() -> Vec<Call> {
 /// Creates the Shoot of that number.
 pub(super) fn create(number: u32) -> Call {
     create_one(&shoot(&name(number)))
+}
+
+/// Creates the Shoot of that number on a seed.
+pub(super) fn create_on(number: u32, seed: &str) -> Call {
+    let mut shoot = shoot(&name(number));
+    shoot["spec"]["seedName"] = seed.into();
+    create_one(&shoot)
+}
+
+/// Notes a text in the Shoot of that number, as annotation `patched`.
+pub(super) fn note(number: u32, text: &str) -> Call {
+    let body = json!({"metadata": {"annotations": {"patched": text}}});
+    Call::new(Method::PATCH, format!("{}/{}", shoots(), name(number))).with_body(MERGE_PATCH, body.to_string())
+}
+
+/// Creates a Seed of this name.
+pub(super) fn create_seed(name: &str) -> Call {
+    post(format!("{CORE}/seeds"), &seed(name))
+}
+
+/// Follows the Shoots of a seed from a version on, as its gardenlet does.
+pub(super) fn watch_of_seed(seed: &str, version: &str) -> Call {
+    let selector = format!("name.seed.gardener.cloud%2F{seed}%3Dtrue");
+    let from = format!("watch=1&allowWatchBookmarks=true&resourceVersion={version}");
+    Call::new(Method::GET, format!("{CORE}/shoots?{from}&labelSelector={selector}"))
 }
 
 /// Creates this Shoot.
@@ -157,11 +182,11 @@ fn cloud_profile() -> Value {
             "machineImages": [{"name": "linux", "versions": [image]}]}})
 }
 
-fn seed() -> Value {
+fn seed(name: &str) -> Value {
     let account = json!({"name": "names", "namespace": "garden"});
     let internal = json!({"domain": "internal.example", "type": "names",
         "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": "names", "namespace": "garden"}});
-    json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Seed", "metadata": {"name": "seed"},
+    json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Seed", "metadata": {"name": name},
         "spec": {
             "provider": {"type": "prov", "region": "r"},
             "networks": {"pods": "10.1.0.0/16", "services": "10.2.0.0/16", "nodes": "10.3.0.0/16"},

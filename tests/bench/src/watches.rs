@@ -4,15 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use tests_conformance::{Call, Connection};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use super::requests::{Kind, name};
-use super::subject::Subject;
+use crate::load::Target;
 
-/// Objects that are changed in turn.
-const OBJECTS: usize = 100;
 /// Connections that the changes are sent over.
 const WRITERS: usize = 16;
 /// Of all watchers so many look at the times; the others only count.
@@ -24,12 +21,25 @@ const CHANGE: &[u8] = br#"{"type":"MODIFIED""#;
 /// What stands before the time of a change.
 const MARK: &[u8] = br#""patched":"at-"#;
 
+/// Makes the change of a number; a text of the object, `patched`, is the second argument.
+pub(crate) type Change = Arc<dyn Fn(usize, &str) -> Call + Send + Sync>;
+
 /// What is asked for.
-#[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
-    pub(crate) watchers: usize,
+    /// One watch for each watcher, from a version on: what was there before is told to none.
+    pub(crate) watches: Vec<Call>,
+    /// Of all changes, how many each watcher is told of.
+    pub(crate) told: usize,
     pub(crate) per_second: usize,
     pub(crate) seconds: usize,
+    pub(crate) change: Change,
+}
+
+impl Load {
+    /// How many changes are made.
+    pub(crate) fn changes(&self) -> usize {
+        self.per_second * self.seconds
+    }
 }
 
 /// What was found.
@@ -43,40 +53,36 @@ pub(crate) struct Delivered {
     pub(crate) processor_seconds: f64,
 }
 
-/// Changes objects at a steady pace while all watchers follow them.
-pub(crate) async fn deliver(subject: &Subject, load: Load) -> Result<Delivered, String> {
-    let kind = Kind::Configmaps;
-    let mut connection = subject.target.endpoint.connect().await?;
-    for number in 0..OBJECTS {
-        // They may be there from the measurement before.
-        connection
-            .send(&kind.create(&format!("w-{}", name(number)), 100))
-            .await?;
-    }
-    // From here on, as a client that has listed: what was there before would be told to each of them first.
-    let answer = connection.send(&kind.first()).await?;
-    let list: Value = serde_json::from_slice(&answer.body).map_err(|why| format!("a list is no JSON: {why}"))?;
+/// The version of a list.
+pub(crate) async fn version(connection: &mut Connection, list: &Call) -> Result<String, String> {
+    let answer = connection.send(list).await?;
+    let list: serde_json::Value =
+        serde_json::from_slice(&answer.body).map_err(|why| format!("a list is no JSON: {why}"))?;
     let version = list["metadata"]["resourceVersion"].as_str();
-    let watch = kind.watch(version.ok_or("a list names no version")?);
-    let changes = load.per_second * load.seconds;
+    Ok(version.ok_or("a list names no version")?.to_owned())
+}
+
+/// Changes objects at a steady pace while all watchers follow them.
+pub(crate) async fn deliver(target: &Target, load: &Load) -> Result<Delivered, String> {
+    let told = load.told;
     let (begun, seen) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
-    let opened = Arc::new(Barrier::new(load.watchers + 1));
+    let opened = Arc::new(Barrier::new(load.watches.len() + 1));
     let mut watchers = JoinSet::new();
-    for number in 0..load.watchers {
-        let (endpoint, seen, opened) = (subject.target.endpoint.clone(), seen.clone(), opened.clone());
+    for (number, watch) in load.watches.iter().enumerate() {
+        let (endpoint, seen, opened) = (target.endpoint.clone(), seen.clone(), opened.clone());
         let watch = watch.clone();
         watchers.spawn(async move {
             let mut connection = endpoint.connect().await?;
             let answer = connection.open(&watch).await?;
             let times = (number < TIMED_MAX).then(Vec::new);
             opened.wait().await;
-            follow(answer.into_body(), begun, changes, &seen, times).await
+            follow(answer.into_body(), begun, told, &seen, times).await
         });
     }
     opened.wait().await;
-    let (before, started) = (subject.target.processor_seconds(), Instant::now());
-    write(subject, kind, load, begun).await?;
-    let changes_per_second = changes as f64 / started.elapsed().as_secs_f64();
+    let (before, started) = (target.processor_seconds(), Instant::now());
+    write(target, load, begun).await?;
+    let changes_per_second = load.changes() as f64 / started.elapsed().as_secs_f64();
     let mut times = Vec::new();
     let all = async {
         while let Some(ended) = watchers.join_next().await {
@@ -98,27 +104,26 @@ pub(crate) async fn deliver(subject: &Subject, load: Load) -> Result<Delivered, 
     };
     Ok(Delivered {
         changes_per_second,
-        fraction: seen.load(Ordering::Relaxed) as f64 / (changes * load.watchers) as f64,
+        fraction: seen.load(Ordering::Relaxed) as f64 / (told * load.watches.len()) as f64,
         median: at(0.5),
         p99: at(0.99),
-        processor_seconds: subject.target.processor_seconds() - before,
+        processor_seconds: target.processor_seconds() - before,
     })
 }
 
-async fn write(subject: &Subject, kind: Kind, load: Load, begun: Instant) -> Result<(), String> {
+async fn write(target: &Target, load: &Load, begun: Instant) -> Result<(), String> {
     let pause = Duration::from_secs_f64(WRITERS as f64 / load.per_second as f64);
     let mut writers = JoinSet::new();
     for writer in 0..WRITERS {
-        let mut connection = subject.target.endpoint.connect().await?;
-        let turns = (writer..load.per_second * load.seconds).step_by(WRITERS);
+        let mut connection = target.endpoint.connect().await?;
+        let turns = (writer..load.changes()).step_by(WRITERS);
+        let change = load.change.clone();
         writers.spawn(async move {
             let mut pace = tokio::time::interval(pause);
             for number in turns {
                 pace.tick().await;
                 let text = format!("at-{}", begun.elapsed().as_micros());
-                let answer = connection
-                    .send(&kind.patch(&format!("w-{}", name(number % OBJECTS)), &text))
-                    .await?;
+                let answer = connection.send(&change(number, &text)).await?;
                 if !answer.status.is_success() {
                     return Err(format!("a change was answered by {}", answer.status));
                 }
