@@ -3,7 +3,7 @@
 //! Beside whose the object is, it looks at the object's content. A gardenlet must not open its own way: not by a Seed or a
 //! bucket that names another's Secret, not by the spec of a Shoot, not by moving anything to its seed.
 
-use api_meta::names::GARDEN_NAMESPACE;
+use api_meta::names::{GARDEN_NAMESPACE, SEED_USER_PREFIX};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -48,6 +48,9 @@ pub fn admit(graph: &Graph, identity: &Identity, write: &Write<'_>) -> Result<()
         write,
         kind,
     };
+    if kind == Kind::CertificateSigningRequest && write.old.is_none() && write.subresource.is_empty() {
+        return asked.check_request();
+    }
     asked.check_tie()?;
     match (kind, write.object) {
         (Kind::Seed, Some(object)) => asked.check_seed(object),
@@ -84,6 +87,15 @@ impl Asked<'_> {
         match self.graph.tie(self.identity, self.kind, namespace, name) >= needed {
             true => Ok(()),
             false => Err(self.refuse("it does not belong to this seed", true)),
+        }
+    }
+
+    /// A new signing request is its maker's, as the API server notes; which certificate it may get is decided by who approves it.
+    fn check_request(&self) -> Result<(), Refusal> {
+        let maker = self.write.object.map_or("", |object| text(object, "/spec/username"));
+        match maker.strip_prefix(SEED_USER_PREFIX) == Some(self.identity.seed.as_str()) {
+            true => Ok(()),
+            false => Err(self.refuse("it was not made by the gardenlet of this seed", false)),
         }
     }
 

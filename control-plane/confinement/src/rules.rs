@@ -89,6 +89,11 @@ pub(crate) fn rule(kind: Kind, party: Party) -> Rule {
             allowed: "all but delete on Seed {seed}, with lists by its name or its label name.seed.gardener.cloud/{seed}=true",
             ..NOTHING
         },
+        Kind::CertificateSigningRequest if !extension => Rule {
+            creates: true,
+            allowed: "create, and get of those that the gardenlet of seed \"{seed}\" made",
+            ..READ
+        },
         Kind::Shoot => Rule {
             verbs: &[GET, UPDATE, PATCH],
             parts: STATUS,

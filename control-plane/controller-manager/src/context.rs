@@ -12,6 +12,7 @@ use api_meta::labels;
 use api_meta::names::SEED_LEASE_NAMESPACE;
 use base_clock::Clock;
 use base_controller::{Cache, Index, ObjectKey, Recorder};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
@@ -50,6 +51,7 @@ pub(crate) struct Caches {
     pub(crate) seed_roles: Cache<Role>,
     /// The same.
     pub(crate) seed_role_bindings: Cache<RoleBinding>,
+    pub(crate) signing_requests: Cache<CertificateSigningRequest>,
 }
 
 /// Shared by all controllers; cheap to clone.
@@ -115,6 +117,7 @@ impl Context {
             leases: mirror(Api::namespaced(client.clone(), SEED_LEASE_NAMESPACE), stop),
             seed_roles: Cache::start(Api::all(client.clone()), of_seeds.clone(), stop.clone()),
             seed_role_bindings: Cache::start(Api::all(client.clone()), of_seeds, stop.clone()),
+            signing_requests: mirror(Api::all(client.clone()), stop),
         };
         let recorder = Recorder::new(client.clone(), MANAGER, clock.clone());
         Self {

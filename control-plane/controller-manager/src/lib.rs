@@ -1,6 +1,7 @@
 //! The garden's own controllers (gardener/gardener v1.150 pkg/controllermanager): which extensions each seed needs,
-//! projects and their namespaces, bindings and their credentials, the life of seeds, what shoots show, hibernation schedules. They reach seeds and extensions only through
-//! objects of the garden, and never install anything themselves.
+//! projects and their namespaces, bindings and their credentials, the life of seeds and the certificates of their gardenlets,
+//! what shoots show, hibernation schedules. They reach seeds and extensions only through objects of the garden, and never
+//! install anything themselves.
 
 mod binding;
 mod context;
@@ -9,6 +10,7 @@ mod project;
 mod registration;
 mod seed;
 mod shoot;
+mod signing_request;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -41,11 +43,13 @@ pub enum Name {
     Shoot,
     /// Hibernation schedules of shoots.
     ShootHibernation,
+    /// Signing requests of gardenlets.
+    CertificateSigningRequest,
 }
 
 impl Name {
     /// Every controller.
-    pub const ALL: [Name; 8] = [
+    pub const ALL: [Name; 9] = [
         Name::ControllerRegistration,
         Name::ControllerDeployment,
         Name::Seed,
@@ -54,6 +58,7 @@ impl Name {
         Name::CredentialsBinding,
         Name::Shoot,
         Name::ShootHibernation,
+        Name::CertificateSigningRequest,
     ];
 }
 
@@ -68,6 +73,7 @@ impl fmt::Display for Name {
             Name::CredentialsBinding => "credentialsbinding",
             Name::Shoot => "shoot",
             Name::ShootHibernation => "shoot-hibernation",
+            Name::CertificateSigningRequest => "certificatesigningrequest",
         })
     }
 }
@@ -91,6 +97,7 @@ pub async fn run(client: Client, controllers: BTreeSet<Name>, clock: Clock, stop
             Name::CredentialsBinding => running.spawn(binding::run::<CredentialsBinding>(context, stop)),
             Name::Shoot => running.spawn(shoot::run(context, stop)),
             Name::ShootHibernation => running.spawn(hibernation::run(context, stop)),
+            Name::CertificateSigningRequest => running.spawn(signing_request::run(context, stop)),
         };
     }
     while running.join_next().await.is_some() {}

@@ -1,0 +1,123 @@
+//! Signing requests of gardenlets (gardener/gardener v1.150 pkg/controllermanager/controller/certificatesigningrequest): approves those
+//! that register or renew, and denies those that would make a gardenlet of another seed. It signs nothing.
+
+mod plan;
+
+use std::sync::Arc;
+
+use api_meta::Fault;
+use base_client::{fault_of, is_conflict, is_missing};
+use base_controller::{Controller, Next, ObjectKey};
+use jiff::Timestamp;
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+use kube::api::PostParams;
+use tokio_util::sync::CancellationToken;
+
+use self::plan::{Verdict, judge};
+use crate::context::Context;
+
+/// Answers the requests of gardenlets.
+pub(crate) async fn run(context: Context, stop: CancellationToken) {
+    let requests = context.caches.signing_requests.clone();
+    Controller::new("certificatesigningrequest", requests)
+        .when(|_, _| true)
+        .run(stop, move |request| {
+            let context = context.clone();
+            async move { reconcile(&context, &request).await }
+        })
+        .await;
+}
+
+async fn reconcile(context: &Context, request: &Arc<CertificateSigningRequest>) -> Result<Next, Fault> {
+    context.caches.seeds.ready().await;
+    let seeds = &context.caches.seeds;
+    let verdict = judge(request, |seed| seeds.get(&ObjectKey::cluster(seed)).is_some());
+    let (type_, reason, message) = match verdict {
+        Verdict::NotOurs => return Ok(Next::Change),
+        Verdict::Register => {
+            check_right(context, request).await?;
+            ("Approved", "AutoApproved", "it registers a gardenlet".to_owned())
+        }
+        Verdict::Renew => (
+            "Approved",
+            "AutoApproved",
+            "it renews a gardenlet's certificate".to_owned(),
+        ),
+        Verdict::Deny(why) => ("Denied", "AutoDenied", why),
+    };
+    tracing::info!(request = request.name_any(), "{type_}: {message}");
+    decide(context, request, condition(context, type_, reason, message)).await
+}
+
+fn condition(context: &Context, type_: &str, reason: &str, message: String) -> CertificateSigningRequestCondition {
+    let now = context.clock.now();
+    // Kubernetes stores whole seconds.
+    let now = Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now)));
+    CertificateSigningRequestCondition {
+        type_: type_.to_owned(),
+        status: "True".to_owned(),
+        reason: Some(reason.to_owned()),
+        message: Some(message),
+        last_update_time: now.clone(),
+        last_transition_time: now,
+    }
+}
+
+async fn decide(
+    context: &Context,
+    request: &CertificateSigningRequest,
+    condition: CertificateSigningRequestCondition,
+) -> Result<Next, Fault> {
+    let mut decided = request.clone();
+    let status = decided.status.get_or_insert_default();
+    status.conditions.get_or_insert_default().push(condition);
+    let name = request.name_any();
+    let api = context.cluster::<CertificateSigningRequest>();
+    match api
+        .replace_subresource("approval", &name, &PostParams::default(), &decided)
+        .await
+    {
+        Ok(_) => Ok(Next::Change),
+        // The change by another, or the deletion, leads here again.
+        Err(error) if is_conflict(&error) || is_missing(&error) => Ok(Next::Change),
+        Err(error) => Err(fault_of(error, &format!("decide CertificateSigningRequest {name}"))),
+    }
+}
+
+/// The requester needs the right to `create` `certificatesigningrequests/seedclient`, as in Gardener.
+async fn check_right(context: &Context, request: &CertificateSigningRequest) -> Result<(), Fault> {
+    let spec = &request.spec;
+    let (name, user) = (request.name_any(), spec.username.clone().unwrap_or_default());
+    let review = SubjectAccessReview {
+        spec: SubjectAccessReviewSpec {
+            user: Some(user.clone()),
+            groups: spec.groups.clone(),
+            uid: spec.uid.clone(),
+            extra: spec.extra.clone(),
+            resource_attributes: Some(ResourceAttributes {
+                group: Some("certificates.k8s.io".to_owned()),
+                resource: Some("certificatesigningrequests".to_owned()),
+                subresource: Some("seedclient".to_owned()),
+                verb: Some("create".to_owned()),
+                ..ResourceAttributes::default()
+            }),
+            ..SubjectAccessReviewSpec::default()
+        },
+        ..SubjectAccessReview::default()
+    };
+    let answered = context.cluster::<SubjectAccessReview>();
+    let answered = answered.create(&PostParams::default(), &review).await;
+    let answered = answered.map_err(|error| fault_of(error, &format!("review the rights of {user}")))?;
+    if answered.status.is_some_and(|status| status.allowed) {
+        return Ok(());
+    }
+    Err(Fault::user(format!(
+        "CertificateSigningRequest {name} is not approved: {user} may not create certificatesigningrequests/seedclient"
+    ))
+    .hint(
+        "bind ClusterRole gardener.cloud:system:seed-bootstrapper to group system:bootstrappers, or approve it by hand",
+    ))
+}
