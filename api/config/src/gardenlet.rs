@@ -10,7 +10,8 @@ use api_core::v1beta1::SeedTemplate;
 
 use crate::Configuration;
 use crate::fields::{Fields, Form};
-use crate::process::{Defaults, Process, connection, kubeconfig, process};
+use crate::garden_connection::{GardenConnection, garden_connection};
+use crate::process::{Defaults, Process, connection, process};
 
 /// Most Shoots that a gardenlet may work on at the same time.
 const SHOOTS_MAX: u64 = 1000;
@@ -22,10 +23,8 @@ const GRACE_HOURS_MAX: u64 = 24 * 365 * 10;
 pub struct GardenletConfiguration {
     /// What every process has.
     pub process: Process,
-    /// Path of the garden's kubeconfig.
-    pub garden_kubeconfig: Option<String>,
-    /// Address of the garden for pods of the seed, where it is not the one of the kubeconfig.
-    pub garden_address: Option<String>,
+    /// How it gets into the garden.
+    pub garden: GardenConnection,
     /// Path of the seed's kubeconfig.
     pub seed_kubeconfig: Option<String>,
     /// The Seed that it registers.
@@ -123,7 +122,7 @@ impl Configuration for GardenletConfiguration {
     const KIND: &'static str = "GardenletConfiguration";
 
     fn of(fields: &mut Fields<'_>) -> Self {
-        let (garden_kubeconfig, garden_address) = fields.object("gardenClientConnection", garden_connection);
+        let garden = fields.object("gardenClientConnection", garden_connection);
         let seed_kubeconfig = connection(fields, "seedClientConnection");
         fields.without_effect(&[("shootClientConnection", Form::Object)]);
         let defaults = Defaults {
@@ -151,8 +150,7 @@ impl Configuration for GardenletConfiguration {
         ]);
         Self {
             process,
-            garden_kubeconfig,
-            garden_address,
+            garden,
             seed_kubeconfig,
             seed,
             shoots_max,
@@ -166,18 +164,6 @@ impl Configuration for GardenletConfiguration {
     fn process(&self) -> &Process {
         &self.process
     }
-}
-
-fn garden_connection(fields: &mut Fields<'_>) -> (Option<String>, Option<String>) {
-    let path = kubeconfig(fields);
-    let purpose = "Address of the garden for pods of the seed; without it that of the kubeconfig";
-    let address = fields.text("gardenClusterAddress", "", purpose);
-    fields.without_effect(&[
-        ("bootstrapKubeconfig", Form::Object),
-        ("kubeconfigSecret", Form::Object),
-        ("kubeconfigValidity", Form::Object),
-    ]);
-    (path, Some(address).filter(|address| !address.is_empty()))
 }
 
 /// The Seed is named: without a name there is nothing to register.

@@ -71,6 +71,11 @@ impl Elected {
         self.calls.around(client)
     }
 
+    /// What counts calls, as [`Self::watched`] does, for clients that are made later.
+    pub(crate) fn calls(&self) -> Calls {
+        self.calls.clone()
+    }
+
     /// Runs `work` until `stop` is done, while this process holds its Lease, which `leases` writes. Work that fails is started
     /// again.
     ///

@@ -6,6 +6,7 @@ use api_config::{Addressing, GardenletConfiguration};
 use api_core::v1beta1::Seed;
 use api_meta::{Fault, names};
 use base_client::{Https, Target};
+use base_clock::{Clock, Entropy};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use control_plane_gardenlet::{
@@ -14,8 +15,11 @@ use control_plane_gardenlet::{
 };
 use kube::Client;
 use kube::config::{Cluster, Kubeconfig};
+use tokio_util::sync::CancellationToken;
 
-use crate::access::{Kubeconfigs, Wanted, access};
+use crate::access::{Access, Kubeconfigs, Wanted, access};
+use crate::calls::Calls;
+use crate::credential::Stored;
 use crate::elected::Elected;
 
 pub(crate) async fn run(
@@ -25,14 +29,6 @@ pub(crate) async fn run(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Fault> {
     let wanted = Wanted {
-        of: "the garden",
-        flag: "--garden-kubeconfig",
-        given: kubeconfigs.garden.as_deref(),
-        field: "gardenClientConnection.kubeconfig",
-        configured: configuration.garden_kubeconfig.as_deref(),
-    };
-    let garden = access(elected.name(), &wanted).await?;
-    let wanted = Wanted {
         of: "the seed",
         flag: "--kubeconfig",
         given: kubeconfigs.kubeconfig.as_deref(),
@@ -40,29 +36,115 @@ pub(crate) async fn run(
         configured: configuration.seed_kubeconfig.as_deref(),
     };
     let seed = access(elected.name(), &wanted).await?.client;
-    let config = Config {
+    let garden = garden(&elected, &configuration, kubeconfigs, &seed).await?;
+    let calls = elected.calls();
+    let gardenlet = Arc::new(Gardenlet {
+        garden,
+        seed: calls.around(seed.clone()),
+        calls,
+        configuration,
         identity: elected.identity.clone(),
-        ..config(configuration, &garden.kubeconfig)?
-    };
-    let (of_garden, of_seed) = (elected.watched(garden.client), elected.watched(seed.clone()));
-    let (clock, entropy) = (elected.clock.clone(), elected.entropy.clone());
+        clock: elected.clock.clone(),
+        entropy: elected.entropy.clone(),
+    });
     let work = |stop| {
-        let clients = Clients {
-            garden: of_garden.clone(),
-            seed: of_seed.clone(),
-            shoots: Arc::new(Https::new("gardenlet")),
-        };
-        let (config, clock, entropy) = (config.clone(), clock.clone(), entropy.clone());
-        async move {
-            let garden_identity = identity(&clients.garden).await?;
-            let config = Config {
-                garden_identity,
-                ..config
-            };
-            Box::pin(run_gardenlet(clients, config, clock, entropy, stop)).await
-        }
+        let gardenlet = gardenlet.clone();
+        async move { gardenlet.work(stop).await }
     };
     elected.run(seed, stop, work).await
+}
+
+/// The way into the garden: a flag, the Secret that gardenlet writes itself, or a file.
+async fn garden(
+    elected: &Elected,
+    configuration: &GardenletConfiguration,
+    kubeconfigs: &Kubeconfigs,
+    seed: &Client,
+) -> Result<Garden, Fault> {
+    let connection = &configuration.garden;
+    match &connection.stored {
+        Some(settings) if kubeconfigs.garden.is_none() => Ok(Garden::Stored(Stored {
+            settings: settings.clone(),
+            seed_name: configuration.seed.metadata.name.clone().unwrap_or_default(),
+            seed: seed.clone(),
+            clock: elected.clock.clone(),
+            entropy: elected.entropy.clone(),
+        })),
+        _ => {
+            let wanted = Wanted {
+                of: "the garden",
+                flag: "--garden-kubeconfig",
+                given: kubeconfigs.garden.as_deref(),
+                field: "gardenClientConnection.kubeconfig",
+                configured: connection.kubeconfig.as_deref(),
+            };
+            access(elected.name(), &wanted).await.map(Garden::Given)
+        }
+    }
+}
+
+/// How it gets into the garden.
+enum Garden {
+    Given(Access),
+    /// It gets its credential itself.
+    Stored(Stored),
+}
+
+/// What a gardenlet works with.
+struct Gardenlet {
+    garden: Garden,
+    seed: Client,
+    calls: Calls,
+    configuration: GardenletConfiguration,
+    identity: String,
+    clock: Clock,
+    entropy: Entropy,
+}
+
+impl Gardenlet {
+    /// Works until `stop`, anew with each credential.
+    async fn work(&self, stop: CancellationToken) -> Result<(), Fault> {
+        let stored = match &self.garden {
+            Garden::Given(access) => return self.work_with(access, stop).await,
+            Garden::Stored(stored) => stored,
+        };
+        while !stop.is_cancelled() {
+            let held = stored.obtain().await?;
+            let until = stop.child_token();
+            let working = self.work_with(&held.access, until.clone());
+            let mut working = std::pin::pin!(working);
+            tokio::select! {
+                ended = &mut working => return ended,
+                () = stored.renew(&held) => {}
+            }
+            tracing::info!("beginning anew with the new credential");
+            until.cancel();
+            working.await?;
+        }
+        Ok(())
+    }
+
+    async fn work_with(&self, garden: &Access, stop: CancellationToken) -> Result<(), Fault> {
+        let clients = Clients {
+            garden: self.calls.around(garden.client.clone()),
+            seed: self.seed.clone(),
+            shoots: Arc::new(Https::new("gardenlet")),
+        };
+        let garden_identity = identity(&clients.garden).await?;
+        let config = Config {
+            identity: self.identity.clone(),
+            garden_identity,
+            ..config(self.configuration.clone(), &garden.kubeconfig)?
+        };
+        Box::pin(run_gardenlet(
+            clients,
+            config,
+            self.clock.clone(),
+            self.entropy.clone(),
+            stop,
+        ))
+        .await
+    }
 }
 
 /// The garden's identity, which its API server writes; it is part of that of every Shoot, so that none is made up.
@@ -82,8 +164,7 @@ async fn identity(garden: &Client) -> Result<String, Fault> {
 fn config(configuration: GardenletConfiguration, garden: &Kubeconfig) -> Result<Config, Fault> {
     let GardenletConfiguration {
         process: _,
-        garden_kubeconfig: _,
-        garden_address,
+        garden: connection,
         seed_kubeconfig: _,
         seed,
         shoots_max,
@@ -111,7 +192,7 @@ fn config(configuration: GardenletConfiguration, garden: &Kubeconfig) -> Result<
         stale_after: care.stale_after,
     };
     let mut access = garden_access(garden)?;
-    if let Some(address) = garden_address {
+    if let Some(address) = connection.address {
         access.server = address;
     }
     let given = orangery.garden_access;

@@ -7,6 +7,7 @@ mod admission_controller;
 mod calls;
 mod configuration;
 mod controller_manager;
+mod credential;
 mod elected;
 mod gardenlet;
 mod logs;
@@ -14,6 +15,7 @@ mod node;
 mod ports;
 mod resource_manager;
 mod scheduler;
+mod signing;
 mod webhooks;
 
 pub use access::Kubeconfigs;

@@ -1,6 +1,8 @@
 //! The commands of docs/production.md, executed in its order; pods are processes, which are started where the page waits for
 //! pods.
 
+use std::time::Instant;
+
 use base_client::{Connector, Https};
 use kube::Client;
 use kube::config::Kubeconfig;
@@ -8,6 +10,7 @@ use serde_json::{Value, json};
 use tests_conformance::real::{Options, Real};
 use tests_parts::{Etcd, Secured};
 use tests_production::garden::{GROUPS, until_served};
+use tests_production::{LOOK_PAUSE, PATIENCE};
 
 use crate::page::Page;
 use crate::pods::{self, Pod};
@@ -199,16 +202,82 @@ async fn install(world: &mut World) -> Components {
 fn seed(world: &mut World) {
     world.next("7. The credentials of a seed");
     let printed = world.next("7. The credentials of a seed");
-    assert!(printed.contains("gardener.cloud:system:seed:north"), "{printed}");
+    assert!(printed.contains("system:bootstrappers:seed:north"), "{printed}");
     world.next("8. The seed");
     world.next("8. The seed");
     let gardenlet = pods::start(&world.shell, SEED, "garden", "gardenlet");
     world.until_held(SEED, "gardenlet-leader-election");
+    renew(world);
     let logged = gardenlet.running.logged();
     assert!(!logged.contains("has no effect"), "{logged}");
+    assert!(logged.contains("beginning anew with the new credential"), "{logged}");
+    refuse_token(world);
     assert!(gardenlet.running.stop().success());
     let printed = world.next("9. Extensions and a first Shoot");
     assert!(printed.contains("provider-local"), "{printed}");
+}
+
+/// gardenlet has got its certificate with the token, and gets another when its Seed asks for it.
+fn renew(world: &World) {
+    let run = |commands: &str| world.shell.run(commands);
+    let secret = format!("--namespace garden --kubeconfig {SEED} --timeout=2m");
+    run(&format!(
+        "kubectl wait --for=create secret/gardenlet-kubeconfig {secret}"
+    ));
+    run(&format!(
+        "kubectl wait --for=delete secret/gardenlet-kubeconfig-bootstrap {secret}"
+    ));
+    run(&format!(
+        "kubectl wait --for=create seed/north --timeout=2m --kubeconfig {GARDEN}"
+    ));
+    let get = format!("kubectl get secret gardenlet-kubeconfig --namespace garden --kubeconfig {SEED}");
+    let stored = || run(&format!("{get} --output jsonpath='{{.metadata.resourceVersion}}'"));
+    let (before, begun) = (stored(), Instant::now());
+    run(&format!(
+        "kubectl annotate seed north gardener.cloud/operation=renew-kubeconfig --kubeconfig {GARDEN}"
+    ));
+    while stored() == before {
+        assert!(begun.elapsed() < PATIENCE, "the certificate is not renewed");
+        std::thread::sleep(LOOK_PAUSE);
+    }
+    // The operation is taken from the Seed, and what works with the new certificate reports it ready again.
+    run(&format!(
+        "kubectl wait --for=jsonpath='{{.spec.holderIdentity}}' --timeout=2m lease/north --namespace gardener-system-seed-lease --kubeconfig {GARDEN}"
+    ));
+    let annotation = "{.metadata.annotations.gardener\\.cloud/operation}";
+    let left = run(&format!(
+        "kubectl get seed north --kubeconfig {GARDEN} --output jsonpath='{annotation}'"
+    ));
+    assert_eq!(left, "");
+}
+
+/// A token that is for no seed in particular is not good for a seed that is there.
+fn refuse_token(world: &World) {
+    let printed = world.shell.run(&format!(
+        r#"kubectl create secret generic bootstrap-token-aaaaaa --namespace kube-system --type=bootstrap.kubernetes.io/token \
+  --from-literal=token-id=aaaaaa --from-literal=token-secret=0123456789abcdef \
+  --from-literal=usage-bootstrap-authentication=true --kubeconfig {GARDEN}
+cp north.kubeconfig other.kubeconfig
+kubectl config set-credentials bootstrap --token aaaaaa.0123456789abcdef --kubeconfig other.kubeconfig
+openssl req -newkey rsa:2048 -nodes -keyout other.key -out other.csr \
+  -subj "/O=gardener.cloud:system:seeds/CN=gardener.cloud:system:seed:north" 2> openssl.log
+cat <<END | kubectl create --kubeconfig other.kubeconfig -f -
+apiVersion: certificates.k8s.io/v1
+kind: CertificateSigningRequest
+metadata:
+  name: other
+spec:
+  signerName: kubernetes.io/kube-apiserver-client
+  usages: [digital signature, key encipherment, client auth]
+  request: $(base64 --wrap=0 other.csr)
+END
+kubectl wait --for=condition=Denied --timeout=2m csr/other --kubeconfig {GARDEN}
+kubectl get csr other --kubeconfig {GARDEN} --output jsonpath='{{.status.conditions[0].message}}'"#
+    ));
+    assert!(
+        printed.contains("system:bootstrappers:seed:north in auth-extra-groups"),
+        "{printed}"
+    );
 }
 
 /// An upgrade changes the image and leaves what was generated.
