@@ -200,11 +200,13 @@ async fn install(world: &mut World) -> Components {
 
 /// A seed of which gardenlet runs with the rights and files of its chart.
 fn seed(world: &mut World) {
-    world.next("7. The credentials of a seed");
-    let printed = world.next("7. The credentials of a seed");
+    let printed = world.next("7. Extensions");
+    assert!(printed.contains("provider-local"), "{printed}");
+    world.next("8. The credentials of a seed");
+    let printed = world.next("8. The credentials of a seed");
     assert!(printed.contains("system:bootstrappers:seed:north"), "{printed}");
-    world.next("8. The seed");
-    world.next("8. The seed");
+    world.next("9. The seed");
+    world.next("9. The seed");
     let gardenlet = pods::start(&world.shell, SEED, "garden", "gardenlet");
     world.until_held(SEED, "gardenlet-leader-election");
     renew(world);
@@ -213,8 +215,6 @@ fn seed(world: &mut World) {
     assert!(logged.contains("beginning anew with the new credential"), "{logged}");
     refuse_token(world);
     assert!(gardenlet.running.stop().success());
-    let printed = world.next("9. Extensions and a first Shoot");
-    assert!(printed.contains("provider-local"), "{printed}");
 }
 
 /// gardenlet has got its certificate with the token, and gets another when its Seed asks for it.
