@@ -87,7 +87,7 @@ pub fn catalogue(host: Host) -> ImageCatalogue {
             move |context: ContainerContext| image(Arc::clone(&host), context)
         };
     let of_components = ComponentId::ALL.iter().map(|id| match id.component().image() {
-        Image::Own(name) | Image::Kubernetes(name) => name,
+        Image::Own(name) | Image::Kubernetes(name) | Image::Upstream { name, .. } => name,
     });
     // The last one of a name stays.
     of_components

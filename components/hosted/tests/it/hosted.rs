@@ -68,6 +68,7 @@ fn issued(component: &dyn Component, cluster: &HostedCluster, replicas: i32) -> 
     let tag = |image| match image {
         Image::Kubernetes(name) => format!("registry.example/{name}:v{}", cluster.version),
         Image::Own(name) => format!("registry.example/{name}:v0.1.0"),
+        Image::Upstream { name, tag } => format!("registry.example/{name}:{tag}"),
     };
     let wanted: Vec<Wanted> = wanted_secrets(cluster);
     let has_bundle = |one: &&Wanted| matches!(one.content, Content::Authority { .. } | Content::SigningKey);
