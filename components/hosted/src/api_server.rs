@@ -199,6 +199,8 @@ fn container(cluster: &HostedCluster, issued: &Issued, mounts: &Mounts<'_>) -> V
         "imagePullPolicy": "IfNotPresent",
         "command": ["/usr/local/bin/kube-apiserver"],
         "args": args(cluster),
+        // Else it would look for an interface with a route, which not every pod network shows.
+        "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}}],
         "ports": [{"name": "https", "containerPort": PORT, "protocol": "TCP"}],
         // It serves once it has read what etcd holds, and no liveness counts until then.
         "startupProbe": startup_probe("/livez", PORT),
@@ -259,6 +261,7 @@ fn args(cluster: &HostedCluster) -> Vec<String> {
         ..
     } = cluster;
     vec![
+        "--advertise-address=$(POD_IP)".to_owned(),
         "--allow-privileged=true".to_owned(),
         "--authorization-mode=Node,RBAC".to_owned(),
         "--client-ca-file=/srv/kubernetes/ca-client/bundle.crt".to_owned(),

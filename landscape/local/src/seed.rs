@@ -19,7 +19,7 @@ use ipnet::IpNet;
 use kube::Client;
 use landscape_data_folder::kept::Kept;
 use landscape_images::programs::{self, InLandscape};
-use landscape_images::{ApiServerStarted, Host};
+use landscape_images::{ApiServerStarted, Host, Machines};
 use tokio_util::sync::CancellationToken;
 
 use super::api::{Api, ApiSettings};
