@@ -14,10 +14,11 @@ use serde_json::{Value, json};
 use tests_conformance::real::{Options, Real};
 
 /// Where the plural name of a kind stands, for the kinds that gardenlet creates.
-const KINDS: [(&str, &str, bool); 9] = [
+const KINDS: [(&str, &str, bool); 10] = [
     ("ClusterRole", "clusterroles", false),
     ("ClusterRoleBinding", "clusterrolebindings", false),
     ("Deployment", "deployments", true),
+    ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", false),
     ("PodDisruptionBudget", "poddisruptionbudgets", true),
     ("PriorityClass", "priorityclasses", false),
     ("Role", "roles", true),

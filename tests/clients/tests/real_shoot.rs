@@ -33,7 +33,7 @@ const SHOOT: &str = "local";
 const TECHNICAL_ID: &str = "shoot--local--local";
 /// The images of the control plane that are real here.
 const PROGRAMS: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
-/// What the infrastructure chooses for the nodes, other than the Shoot's own `spec.networking.nodes`.
+/// The network that the infrastructure reports for the nodes; the Shoot's spec names none.
 const NODES: &str = "10.77.0.0/16";
 /// Real programs on a slow machine: many times what they need.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -83,7 +83,6 @@ impl Scene {
         if let Ok(version) = env::var("ORANGERY_KUBERNETES_VERSION") {
             shoot["spec"]["kubernetes"]["version"] = version.into();
         }
-        shoot["spec"]["networking"]["nodes"] = json!("10.250.0.0/16");
         shoot["spec"]["provider"]["infrastructureConfig"] = json!({
             "apiVersion": "local.provider.extensions.orangery.dev/v1alpha1", "kind": "InfrastructureConfig",
             "networks": {"nodes": NODES},
