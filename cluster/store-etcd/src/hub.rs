@@ -47,7 +47,6 @@ struct Open {
     answers: Streaming<WatchResponse>,
     /// The repeaters of the watches that go on.
     live: BTreeMap<i64, Arc<Repeater>>,
-    next: i64,
 }
 
 /// Why a stream is no longer read.
@@ -55,6 +54,9 @@ enum End {
     /// Nobody gives orders any more.
     Closed,
     Broken(String),
+    /// Another watch is needed. On this stream an answer about the progress of all watches may be under way that is older than the
+    /// new one, and tell a revision that it has not come to: whoever lists would miss what its watch still has to bring.
+    Renewed,
 }
 
 impl Hub {
@@ -94,6 +96,7 @@ impl Hub {
                     }
                     match end {
                         End::Closed => return,
+                        End::Renewed => continue,
                         End::Broken(why) => why,
                     }
                 }
@@ -126,7 +129,6 @@ impl Hub {
             let _ = requests.send(create(id, repeater));
             live.insert(id, repeater.clone());
         }
-        let next = i64::try_from(live.len()).map_or(i64::MAX, |last| last + 1);
         let waiting = stream::unfold(waiting, |mut waiting| async move {
             let request = waiting.recv().await?;
             Some((request, waiting))
@@ -135,7 +137,6 @@ impl Hub {
             answers: self.client.watch(waiting).await?,
             requests,
             live,
-            next,
         })
     }
 
@@ -148,41 +149,40 @@ impl Hub {
                 },
                 answer = open.answers.next() => match answer {
                     Some(Ok(answer)) => self.answer(open, answer).await,
-                    Some(Err(status)) => Some(status.message().to_owned()),
-                    None => Some("etcd ended it".to_owned()),
+                    Some(Err(status)) => Some(End::Broken(status.message().to_owned())),
+                    None => Some(End::Broken("etcd ended it".to_owned())),
                 },
             };
-            if let Some(why) = end {
-                return End::Broken(why);
+            if let Some(end) = end {
+                return end;
             }
         }
     }
 
     /// Does what was ordered and all that waits behind it, and asks for progress once for all who want to know; what makes
-    /// the stream useless is returned.
-    fn obey(&mut self, open: &mut Open, first: Order) -> Option<String> {
+    /// the stream useless is returned. Who wants to know asks again.
+    fn obey(&mut self, open: &Open, first: Order) -> Option<End> {
         let mut next = Some(first);
-        let mut is_progress_wanted = false;
+        let (mut is_progress_wanted, mut is_renewed) = (false, false);
         while let Some(order) = next {
             match order {
                 Order::Progress => is_progress_wanted = true,
                 Order::Add(repeater) => {
-                    self.repeaters.push(repeater.clone());
-                    if let Some(why) = open.add(repeater) {
-                        return Some(why);
-                    }
+                    self.repeaters.push(repeater);
+                    is_renewed = true;
                 }
             }
             next = self.orders.try_recv().ok();
         }
-        if is_progress_wanted {
-            return open.ask(Watching::Progress(Empty {}));
+        match is_renewed {
+            true => Some(End::Renewed),
+            false if is_progress_wanted => open.ask(Watching::Progress(Empty {})),
+            false => None,
         }
-        None
     }
 
     /// Takes one answer; what makes the stream useless is returned.
-    async fn answer(&self, open: &mut Open, answer: WatchResponse) -> Option<String> {
+    async fn answer(&self, open: &mut Open, answer: WatchResponse) -> Option<End> {
         let revision = Revision(revision_of(answer.header.as_ref()));
         if answer.canceled {
             let Some(repeater) = open
@@ -190,12 +190,12 @@ impl Hub {
                 .remove(&answer.watch_id)
                 .filter(|_| answer.compact_revision > 0)
             else {
-                return Some(format!("etcd ended a watch: {}", answer.cancel_reason));
+                return Some(End::Broken(format!("etcd ended a watch: {}", answer.cancel_reason)));
             };
             // What happened since was thrown away before it came here.
             return match repeater.load_again(&self.client, &self.layout).await {
-                Ok(()) => open.add(repeater),
-                Err(failure) => Some(failure.to_string()),
+                Ok(()) => Some(End::Renewed),
+                Err(failure) => Some(End::Broken(failure.to_string())),
             };
         }
         if answer.created {
@@ -216,21 +216,9 @@ impl Hub {
 }
 
 impl Open {
-    fn add(&mut self, repeater: Arc<Repeater>) -> Option<String> {
-        let id = self.next;
-        self.next += 1;
-        let request = create(id, &repeater);
-        self.live.insert(id, repeater);
-        self.send(request)
-    }
-
-    fn ask(&self, request: Watching) -> Option<String> {
-        self.send(WatchRequest { request: Some(request) })
-    }
-
-    fn send(&self, request: WatchRequest) -> Option<String> {
-        let sent = self.requests.send(request);
-        sent.is_err().then(|| "the connection is gone".to_owned())
+    fn ask(&self, request: Watching) -> Option<End> {
+        let sent = self.requests.send(WatchRequest { request: Some(request) });
+        sent.is_err().then(|| End::Broken("the connection is gone".to_owned()))
     }
 }
 

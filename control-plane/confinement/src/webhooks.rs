@@ -9,7 +9,7 @@ use crate::review::{review_access, review_write};
 /// Path of SubjectAccessReviews.
 pub const AUTHORIZER_PATH: &str = "/webhooks/auth/seed";
 /// Path of AdmissionReviews.
-pub const RESTRICTION_PATH: &str = "/webhooks/admission/seed-restriction";
+pub const RESTRICTION_PATH: &str = "/webhooks/admission/seedrestriction";
 
 /// The server over what a keeper knows.
 #[must_use]

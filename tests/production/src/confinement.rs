@@ -53,7 +53,7 @@ impl Webhooks {
     pub fn restriction(&self) -> Outcome<Value> {
         let mut restriction = read("seed-restriction.yaml")?;
         restriction["webhooks"][0]["clientConfig"] = json!({
-            "url": self.url("admission/seed-restriction"), "caBundle": STANDARD.encode(&self.authority)});
+            "url": self.url("admission/seedrestriction"), "caBundle": STANDARD.encode(&self.authority)});
         Ok(restriction)
     }
 

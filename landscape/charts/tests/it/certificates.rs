@@ -58,6 +58,12 @@ fn whoever_calls_a_server_is_led_to_its_authority() {
     for service in services {
         assert_eq!(service["spec"]["caBundle"], *bundle, "{}", service["metadata"]["name"]);
     }
+    let webhooks = own::object(
+        &objects,
+        "ValidatingWebhookConfiguration",
+        "gardener-admission-controller",
+    );
+    assert_eq!(webhooks["webhooks"][0]["clientConfig"]["caBundle"], *bundle);
     let given = own::objects("garden", "given");
     let service = own::object(&given, "APIService", "v1beta1.core.gardener.cloud");
     let decoded = STANDARD.decode(service["spec"]["caBundle"].as_str().unwrap()).unwrap();

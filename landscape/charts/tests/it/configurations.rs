@@ -1,6 +1,9 @@
 //! What the processes read in the rendered ConfigMaps.
 
-use api_config::{Configuration, ControllerManagerConfiguration, GardenletConfiguration, SchedulerConfiguration};
+use api_config::{
+    AdmissionControllerConfiguration, Configuration, ControllerManagerConfiguration, GardenletConfiguration,
+    SchedulerConfiguration,
+};
 use serde_json::Value;
 
 use crate::own;
@@ -32,8 +35,7 @@ fn of_chart(chart: &str, values: &str) -> Vec<String> {
             "ControllerManagerConfiguration" => warnings::<ControllerManagerConfiguration>(name, document),
             "SchedulerConfiguration" => warnings::<SchedulerConfiguration>(name, document),
             "GardenletConfiguration" => warnings::<GardenletConfiguration>(name, document),
-            // FIXME: api-config does not have this kind yet.
-            "AdmissionControllerConfiguration" => continue,
+            "AdmissionControllerConfiguration" => warnings::<AdmissionControllerConfiguration>(name, document),
             kind => panic!("{name} is a {kind}"),
         });
     }

@@ -132,3 +132,21 @@ fn pods_run_as_accounts_that_the_chart_makes() {
         }
     }
 }
+
+#[test]
+fn webhooks_of_the_garden_chart_are_those_of_the_manifest() {
+    let text = std::fs::read_to_string(own::repository("deploy/production/seed-restriction.yaml")).unwrap();
+    let mut manifest: Value = base_yaml::read(&text).unwrap();
+    let objects = own::objects("garden", "generated");
+    let name = manifest["metadata"]["name"].as_str().unwrap().to_owned();
+    let mut chart = own::object(&objects, "ValidatingWebhookConfiguration", &name).clone();
+    // Where it is and whose certificate it shows are the chart's to state.
+    let service = &chart["webhooks"][0]["clientConfig"]["service"];
+    assert_eq!(service["namespace"], own::namespace("garden"));
+    for stated in [&mut manifest, &mut chart] {
+        for webhook in stated["webhooks"].as_array_mut().unwrap() {
+            webhook["clientConfig"] = Value::Null;
+        }
+    }
+    assert_eq!(chart["webhooks"], manifest["webhooks"]);
+}

@@ -320,10 +320,10 @@ async fn gardenlet_works_on_its_own_seed_and_lists_nothing_else() {
     let made = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "new", "namespace": NAMESPACE}});
     assert_eq!(create(&gardenlet, &made).await.0, 403, "{}", path_of(&made));
 
-    // Without an answer it is refused; people are not affected; the same credential works again afterwards.
+    // Without an answer kube-apiserver does not go on (500); people are not affected; the credential works again afterwards.
     confined.controller = None;
     let (code, refusal) = get(own.clone()).await;
-    assert_eq!(code, 403, "{refusal}");
+    assert_eq!(code, 500, "{refusal}");
     assert_eq!(
         call(&confined.garden.admin, Method::GET, &own, &Value::Null).await.0,
         200

@@ -58,10 +58,16 @@ type Refusal = (&'static str, &'static str, &'static str);
 /// kube-apiserver learns by a watch of its own which pods a node has, and refuses until then what belongs to them.
 const LATER: &str = "the node authorizer has not heard of the pod yet; the node tries again";
 /// Refusals that belong to the product, each with its reason.
-const EXPECTED: [(Refusal, &str); 3] = [
+const EXPECTED: [(Refusal, &str); 6] = [
     (("system:node:", "create", "serviceaccounts/token"), LATER),
     (("system:node:", "get", "secrets"), LATER),
+    (("system:node:", "list", "secrets"), LATER),
     (("system:node:", "get", "configmaps"), LATER),
+    (("system:node:", "list", "configmaps"), LATER),
+    (
+        ("system:serviceaccount:shoot--", "update", "leases"),
+        "a Shoot's component releases its Lease when its Role is deleted already; the namespace goes",
+    ),
 ];
 
 /// What was done in a cluster, and what was granted there.

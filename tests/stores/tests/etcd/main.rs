@@ -150,6 +150,36 @@ async fn a_thousand_watchers_of_two_resources_are_two_watches_of_etcd() {
     assert!((watchers - 2.0).abs() < 0.5, "{watchers} watchers in etcd");
 }
 
+/// Resources that a server which has just begun is asked for at once.
+const RESOURCES: usize = 24;
+/// Servers that begin one after the other.
+const BEGINNINGS: usize = 20;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_of_a_server_that_has_just_begun_are_whole() {
+    let etcd = OnEtcd::start();
+    let resource = |number: usize| format!("kinds{number}");
+    let first = etcd.store("/begun".to_owned());
+    for number in 0..RESOURCES {
+        let key = Key::new(resource(number).as_str(), None, "a");
+        first.create(key, object("a", 0)).await.unwrap();
+    }
+    drop(first);
+    for _ in 0..BEGINNINGS {
+        let store = etcd.store("/begun".to_owned());
+        let lists = (0..RESOURCES).map(|number| {
+            let (store, range) = (store.clone(), Range::all(resource(number).as_str()));
+            async move {
+                // Not all at the same moment: the first are answered while others begin.
+                tokio::task::yield_now().await;
+                store.list(&range, Page::default()).await.unwrap().entries.len()
+            }
+        });
+        let found = futures::future::join_all(lists).await;
+        assert_eq!(found, vec![1; RESOURCES]);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_another_server_writes_is_seen_by_all_reads_that_follow() {
     let on = OnEtcd::start();
