@@ -2,8 +2,14 @@
 
 use crate::Configuration;
 use crate::fields::{Fields, Form};
-use crate::process::{Defaults, Process, connection, listen, process_without_election};
-use crate::resource_manager::Webhooks;
+use crate::process::{Defaults, OfWebhooks, Process, Webhooks, connection, process, webhooks};
+
+const WEBHOOKS: OfWebhooks = OfWebhooks {
+    port: 2721,
+    port_purpose: "Port of the webhooks",
+    folder: "/etc/gardener-admission-controller/srv",
+    folder_purpose: "Folder with tls.crt and tls.key",
+};
 
 /// Configuration of gardener-admission-controller.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,17 +29,16 @@ impl Configuration for AdmissionControllerConfiguration {
     fn of(fields: &mut Fields<'_>) -> Self {
         let kubeconfig = connection(fields, "gardenClientConnection");
         let defaults = Defaults {
-            lease: "",
-            lease_namespace: "",
+            lease: None,
             health_port: 2722,
             metrics_port: 2723,
         };
-        let (process, webhooks) = process_without_election(fields, &defaults, |fields| {
+        let (process, webhooks) = process(fields, &defaults, |fields| {
             fields.without_effect(&[
                 ("resourceAdmissionConfiguration", Form::Object),
                 ("enableDebugHandlers", Form::Flag),
             ]);
-            fields.object("webhooks", webhooks)
+            webhooks(fields, &WEBHOOKS)
         });
         Self {
             process,
@@ -41,16 +46,8 @@ impl Configuration for AdmissionControllerConfiguration {
             webhooks,
         }
     }
-}
 
-fn webhooks(fields: &mut Fields<'_>) -> Webhooks {
-    let server = listen(fields, 2721, "Port of the webhooks");
-    let purpose = "Folder with tls.crt and tls.key";
-    let certificate_folder = fields.object("tls", |fields| {
-        fields.text("serverCertDir", "/etc/gardener-admission-controller/srv", purpose)
-    });
-    Webhooks {
-        server,
-        certificate_folder,
+    fn process(&self) -> &Process {
+        &self.process
     }
 }

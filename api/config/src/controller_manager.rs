@@ -86,8 +86,7 @@ impl Configuration for ControllerManagerConfiguration {
     fn of(fields: &mut Fields<'_>) -> Self {
         let kubeconfig = connection(fields, "gardenClientConnection");
         let defaults = Defaults {
-            lease: "gardener-controller-manager-leader-election",
-            lease_namespace: "garden",
+            lease: Some(("gardener-controller-manager-leader-election", "garden")),
             health_port: 2718,
             metrics_port: 2719,
         };
@@ -102,5 +101,9 @@ impl Configuration for ControllerManagerConfiguration {
             fields.without_effect(&[("cacheSyncTimeout", Form::Span)]);
         });
         Self { process, kubeconfig }
+    }
+
+    fn process(&self) -> &Process {
+        &self.process
     }
 }

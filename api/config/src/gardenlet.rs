@@ -127,8 +127,7 @@ impl Configuration for GardenletConfiguration {
         let seed_kubeconfig = connection(fields, "seedClientConnection");
         fields.without_effect(&[("shootClientConnection", Form::Object)]);
         let defaults = Defaults {
-            lease: "gardenlet-leader-election",
-            lease_namespace: "garden",
+            lease: Some(("gardenlet-leader-election", "garden")),
             health_port: 2728,
             metrics_port: 2729,
         };
@@ -162,6 +161,10 @@ impl Configuration for GardenletConfiguration {
             backup_grace,
             orangery,
         }
+    }
+
+    fn process(&self) -> &Process {
+        &self.process
     }
 }
 

@@ -21,8 +21,8 @@ pub use controller_manager::ControllerManagerConfiguration;
 pub use described::Described;
 pub use fields::Problem;
 pub use gardenlet::{Addressing, Extended, GardenAccess, GardenletConfiguration, Images, SeedWebhooks, ShootCare};
-pub use process::{LeaderElection, LogFormat, LogLevel, Process, Server};
-pub use resource_manager::{Ingress, NetworkPolicy, ResourceManagerConfiguration, Webhooks};
+pub use process::{LeaderElection, LogFormat, LogLevel, Process, Server, Webhooks};
+pub use resource_manager::{Ingress, NetworkPolicy, ResourceManagerConfiguration};
 pub use scheduler::{SchedulerConfiguration, Strategy};
 
 use fields::{Fields, Notes};
@@ -36,6 +36,9 @@ pub trait Configuration: Sized {
 
     #[doc(hidden)]
     fn of(fields: &mut Fields<'_>) -> Self;
+
+    /// What every process has.
+    fn process(&self) -> &Process;
 }
 
 /// A configuration as it was read.

@@ -46,6 +46,20 @@ pub struct LeaderElection {
     pub resource_namespace: Option<String>,
 }
 
+impl LeaderElection {
+    /// That of a process of which every replica works.
+    fn none() -> Self {
+        Self {
+            leader_elect: false,
+            lease_duration: Duration::ZERO,
+            renew_deadline: Duration::ZERO,
+            retry_period: Duration::ZERO,
+            resource_name: String::new(),
+            resource_namespace: None,
+        }
+    }
+}
+
 /// The leader election, with Gardener's defaults for this lease.
 pub(crate) fn leader_election(fields: &mut Fields<'_>, lease: &str, namespace: &str) -> LeaderElection {
     fields.object("leaderElection", |fields| {
@@ -153,8 +167,8 @@ pub struct Process {
 
 /// Gardener's defaults of a process.
 pub(crate) struct Defaults {
-    pub(crate) lease: &'static str,
-    pub(crate) lease_namespace: &'static str,
+    /// Name and namespace of the lease; none where every replica works.
+    pub(crate) lease: Option<(&'static str, &'static str)>,
     pub(crate) health_port: u64,
     pub(crate) metrics_port: u64,
 }
@@ -165,33 +179,10 @@ pub(crate) fn process<T>(
     defaults: &Defaults,
     servers: impl FnOnce(&mut Fields<'_>) -> T,
 ) -> (Process, T) {
-    let leader_election = leader_election(fields, defaults.lease, defaults.lease_namespace);
-    beside_election(fields, leader_election, defaults, servers)
-}
-
-/// The same of a process of which every replica works. `defaults` needs no lease.
-pub(crate) fn process_without_election<T>(
-    fields: &mut Fields<'_>,
-    defaults: &Defaults,
-    servers: impl FnOnce(&mut Fields<'_>) -> T,
-) -> (Process, T) {
-    let none = LeaderElection {
-        leader_elect: false,
-        lease_duration: Duration::ZERO,
-        renew_deadline: Duration::ZERO,
-        retry_period: Duration::ZERO,
-        resource_name: String::new(),
-        resource_namespace: None,
+    let leader_election = match defaults.lease {
+        Some((lease, namespace)) => leader_election(fields, lease, namespace),
+        None => LeaderElection::none(),
     };
-    beside_election(fields, none, defaults, servers)
-}
-
-fn beside_election<T>(
-    fields: &mut Fields<'_>,
-    leader_election: LeaderElection,
-    defaults: &Defaults,
-    servers: impl FnOnce(&mut Fields<'_>) -> T,
-) -> (Process, T) {
     let levels = [
         ("debug", LogLevel::Debug),
         ("info", LogLevel::Info),
@@ -236,4 +227,32 @@ pub(crate) fn listen(fields: &mut Fields<'_>, port: u64, purpose: &'static str) 
         address,
         port: u16::try_from(port).unwrap_or_default(),
     }
+}
+
+/// A port of HTTPS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webhooks {
+    /// Where it listens.
+    pub server: Server,
+    /// Folder with `tls.crt` and `tls.key`.
+    pub certificate_folder: String,
+}
+
+/// How a process describes its port of webhooks.
+pub(crate) struct OfWebhooks {
+    pub(crate) port: u64,
+    pub(crate) port_purpose: &'static str,
+    /// Where the certificate is by default.
+    pub(crate) folder: &'static str,
+    pub(crate) folder_purpose: &'static str,
+}
+
+/// Takes the port of webhooks among the servers; its folder is empty where the process has no default and none is named.
+pub(crate) fn webhooks(fields: &mut Fields<'_>, of: &OfWebhooks) -> Webhooks {
+    fields.object("webhooks", |fields| Webhooks {
+        server: listen(fields, of.port, of.port_purpose),
+        certificate_folder: fields.object("tls", |fields| {
+            fields.text("serverCertDir", of.folder, of.folder_purpose)
+        }),
+    })
 }

@@ -7,10 +7,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use crate::Configuration;
 use crate::fields::{Fields, Form};
-use crate::process::{Defaults, Process, Server, kubeconfig, listen, process};
+use crate::process::{Defaults, OfWebhooks, Process, Webhooks, kubeconfig, process, webhooks};
 
 /// The class that stands for ManagedResources without one.
 const CLASS_DEFAULT: &str = "resources";
+const WEBHOOKS: OfWebhooks = OfWebhooks {
+    port: 9449,
+    port_purpose: "Port of the webhooks, if they are served",
+    folder: "",
+    folder_purpose: "Folder with tls.crt and tls.key; without it no webhooks are served",
+};
 
 /// Configuration of gardener-resource-manager.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,15 +61,6 @@ pub struct Ingress {
     pub pod_labels: BTreeMap<String, String>,
 }
 
-/// A port of HTTPS.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Webhooks {
-    /// Where it listens.
-    pub server: Server,
-    /// Folder with `tls.crt` and `tls.key`.
-    pub certificate_folder: String,
-}
-
 impl Configuration for ResourceManagerConfiguration {
     const API_VERSION: &'static str = "resourcemanager.config.gardener.cloud/v1alpha1";
     const KIND: &'static str = "ResourceManagerConfiguration";
@@ -76,12 +73,11 @@ impl Configuration for ResourceManagerConfiguration {
             path
         });
         let defaults = Defaults {
-            lease: "gardener-resource-manager",
-            lease_namespace: "",
+            lease: Some(("gardener-resource-manager", "")),
             health_port: 8081,
             metrics_port: 8080,
         };
-        let (process, webhooks) = process(fields, &defaults, |fields| fields.object("webhooks", webhooks));
+        let (process, webhooks) = process(fields, &defaults, |fields| webhooks(fields, &WEBHOOKS));
         let controllers = fields.object("controllers", controllers);
         fields.without_effect(&[("webhooks", Form::Object)]);
         Self {
@@ -89,13 +85,17 @@ impl Configuration for ResourceManagerConfiguration {
             source_kubeconfig,
             target_kubeconfig,
             namespace,
-            webhooks,
+            webhooks: Some(webhooks).filter(|webhooks| !webhooks.certificate_folder.is_empty()),
             cluster_id: controllers.cluster_id,
             class: controllers.class,
             garbage_collection: controllers.garbage_collection,
             token_requestor: controllers.token_requestor,
             network_policies: controllers.network_policies,
         }
+    }
+
+    fn process(&self) -> &Process {
+        &self.process
     }
 }
 
@@ -109,16 +109,6 @@ fn source(fields: &mut Fields<'_>) -> (Option<String>, Option<String>) {
         fields.contradicts("namespaces", all, "at most one namespace");
     }
     (path, namespaces.pop())
-}
-
-fn webhooks(fields: &mut Fields<'_>) -> Option<Webhooks> {
-    let server = listen(fields, 9449, "Port of the webhooks, if they are served");
-    let purpose = "Folder with tls.crt and tls.key; without it no webhooks are served";
-    let certificate_folder = fields.object("tls", |fields| fields.text("serverCertDir", "", purpose));
-    (!certificate_folder.is_empty()).then_some(Webhooks {
-        server,
-        certificate_folder,
-    })
 }
 
 /// Controllers whose fields have no effect here, beside `concurrentSyncs`.

@@ -32,8 +32,7 @@ impl Configuration for SchedulerConfiguration {
     fn of(fields: &mut Fields<'_>) -> Self {
         let kubeconfig = connection(fields, "clientConnection");
         let defaults = Defaults {
-            lease: "gardener-scheduler-leader-election",
-            lease_namespace: "garden",
+            lease: Some(("gardener-scheduler-leader-election", "garden")),
             health_port: 10251,
             metrics_port: 19251,
         };
@@ -57,5 +56,9 @@ impl Configuration for SchedulerConfiguration {
             kubeconfig,
             strategy: strategy.unwrap_or_default(),
         }
+    }
+
+    fn process(&self) -> &Process {
+        &self.process
     }
 }

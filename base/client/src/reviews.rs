@@ -13,8 +13,9 @@ use serde_json::Value;
 
 use crate::service::{HttpService, ResponseBody, full_body};
 
-/// Largest review that is read: the largest object twice, and then some.
-const REVIEW_BYTES_MAX: usize = 8 << 20;
+/// Largest review that is read, in bytes: the largest object that kube-apiserver takes twice, before and after a change, and 2 MiB
+/// around them. A listener in front of [`review_server`] must take it.
+pub const REVIEW_BYTES_MAX: usize = 8 << 20;
 
 /// Answers a review; the text of an error says why it is none.
 pub type Reviewer = Arc<dyn Fn(Value) -> Pin<Box<dyn Future<Output = Result<Value, String>> + Send>> + Send + Sync>;

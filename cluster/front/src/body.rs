@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Size of a request's body: kube-apiserver's limit (kubernetes/kubernetes v1.35
+/// Size of a request's body unless its server takes larger ones: kube-apiserver's limit (kubernetes/kubernetes v1.35
 /// staging/src/k8s.io/apiserver/pkg/server/config.go, MaxRequestBodyBytes).
 pub const REQUEST_BODY_BYTES_MAX: usize = 3 << 20;
 /// Bodies that are held at once: nobody is authenticated yet, so no number of connections may take more memory.
@@ -30,11 +30,20 @@ pub(crate) struct Held {
     pub(crate) permit: Option<OwnedSemaphorePermit>,
 }
 
+/// What one body may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Its size.
+    pub(crate) bytes: usize,
+    /// The time until its end.
+    pub(crate) patience: Duration,
+}
+
 /// Why a body was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// With its size, where the client has said it.
-    TooLarge(Option<u64>),
+    /// With the limit in bytes, and the size if the client declared it.
+    TooLarge(usize, Option<u64>),
     /// It did not end within this time.
     TooSlow(Duration),
     NoMemory,
@@ -42,18 +51,19 @@ pub(crate) enum Refusal {
 }
 
 /// Reads a body to its end; `left` is what all bodies may still take, in bytes.
-pub(crate) async fn read<B>(body: B, left: &Arc<Semaphore>, patience: Duration) -> Result<Held, Refusal>
+pub(crate) async fn read<B>(body: B, left: &Arc<Semaphore>, limits: Limits) -> Result<Held, Refusal>
 where
     B: Body<Data = Bytes> + Unpin,
     B::Error: std::fmt::Display,
 {
-    timeout(patience, Reading::new(left).run(body))
+    timeout(limits.patience, Reading::new(left, limits.bytes).run(body))
         .await
-        .unwrap_or(Err(Refusal::TooSlow(patience)))
+        .unwrap_or(Err(Refusal::TooSlow(limits.patience)))
 }
 
 struct Reading<'a> {
     left: &'a Arc<Semaphore>,
+    bytes_max: usize,
     bytes: BytesMut,
     permit: Option<OwnedSemaphorePermit>,
     discarded: usize,
@@ -61,9 +71,10 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn new(left: &'a Arc<Semaphore>) -> Self {
+    fn new(left: &'a Arc<Semaphore>, bytes_max: usize) -> Self {
         Self {
             left,
+            bytes_max,
             bytes: BytesMut::new(),
             permit: None,
             discarded: 0,
@@ -77,8 +88,9 @@ impl<'a> Reading<'a> {
         B::Error: std::fmt::Display,
     {
         let declared = Pin::new(&mut body).size_hint().exact();
-        self.too_large = declared.is_some_and(|size| size > REQUEST_BODY_BYTES_MAX as u64);
-        let refuse = || Err(Refusal::TooLarge(declared));
+        self.too_large = declared.is_some_and(|size| size > self.bytes_max as u64);
+        let bytes_max = self.bytes_max;
+        let refuse = || Err(Refusal::TooLarge(bytes_max, declared));
         while let Some(frame) = body.frame().await {
             let frame = match frame {
                 Ok(frame) => frame,
@@ -86,7 +98,7 @@ impl<'a> Reading<'a> {
                 Err(error) => return Err(Refusal::Broken(error.to_string())),
             };
             let Ok(data) = frame.into_data() else { continue };
-            self.too_large |= self.bytes.len() + data.len() > REQUEST_BODY_BYTES_MAX;
+            self.too_large |= self.bytes.len() + data.len() > self.bytes_max;
             if self.too_large {
                 self.bytes = BytesMut::new();
                 self.permit = None;
@@ -125,12 +137,12 @@ impl Refusal {
     /// are those of kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go.
     pub(crate) fn response(&self) -> Response<ResponseBody> {
         let (code, reason, message) = match self {
-            Self::TooLarge(size) => {
+            Self::TooLarge(limit, size) => {
                 let size = size.map(|size| format!(", the request has {size}")).unwrap_or_default();
                 (
                     StatusCode::PAYLOAD_TOO_LARGE,
                     "RequestEntityTooLarge",
-                    format!("Request entity too large: limit is {REQUEST_BODY_BYTES_MAX}{size}"),
+                    format!("Request entity too large: limit is {limit}{size}"),
                 )
             }
             Self::TooSlow(patience) => (
@@ -185,6 +197,10 @@ mod tests {
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(60);
+    const LIMITS: Limits = Limits {
+        bytes: REQUEST_BODY_BYTES_MAX,
+        patience: PATIENCE,
+    };
 
     /// A body without a declared size, of `count` times 64 KiB; then nothing, or nothing ever again.
     fn body(count: usize, ends: bool) -> impl Body<Data = Bytes, Error = Infallible> + Unpin {
@@ -204,35 +220,45 @@ mod tests {
     #[tokio::test]
     async fn a_body_up_to_the_limit_is_taken_and_counts_until_it_is_dropped() {
         let left = budget(REQUEST_BODY_BYTES_MAX);
-        let held = read(body(48, true), &left, PATIENCE).await.unwrap();
+        let held = read(body(48, true), &left, LIMITS).await.unwrap();
         assert_eq!(
             (held.bytes.len(), left.available_permits()),
             (REQUEST_BODY_BYTES_MAX, 0)
         );
         assert_eq!(
-            read(body(1, true), &left, PATIENCE).await.unwrap_err(),
+            read(body(1, true), &left, LIMITS).await.unwrap_err(),
             Refusal::NoMemory
         );
         drop(held);
         assert_eq!(left.available_permits(), REQUEST_BODY_BYTES_MAX);
         assert_eq!(
-            read(body(49, true), &left, PATIENCE).await.unwrap_err(),
-            Refusal::TooLarge(None)
+            read(body(49, true), &left, LIMITS).await.unwrap_err(),
+            Refusal::TooLarge(REQUEST_BODY_BYTES_MAX, None)
         );
         assert_eq!(left.available_permits(), REQUEST_BODY_BYTES_MAX);
+        let larger = Limits {
+            bytes: REQUEST_BODY_BYTES_MAX + (64 << 10),
+            ..LIMITS
+        };
+        let left = budget(REQUEST_BODIES_BYTES_MAX);
+        assert!(read(body(49, true), &left, larger).await.is_ok());
+        assert_eq!(
+            read(body(50, true), &left, larger).await.unwrap_err(),
+            Refusal::TooLarge(larger.bytes, None)
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_stops_is_given_up_and_one_that_never_ends_too() {
         let left = budget(REQUEST_BODIES_BYTES_MAX);
         assert_eq!(
-            read(body(3, false), &left, PATIENCE).await.unwrap_err(),
+            read(body(3, false), &left, LIMITS).await.unwrap_err(),
             Refusal::TooSlow(PATIENCE)
         );
         assert_eq!(left.available_permits(), REQUEST_BODIES_BYTES_MAX);
         assert_eq!(
-            read(body(1000, false), &left, PATIENCE).await.unwrap_err(),
-            Refusal::TooLarge(None)
+            read(body(1000, false), &left, LIMITS).await.unwrap_err(),
+            Refusal::TooLarge(REQUEST_BODY_BYTES_MAX, None)
         );
         assert_eq!(left.available_permits(), REQUEST_BODIES_BYTES_MAX);
     }

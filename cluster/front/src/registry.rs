@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::body::REQUEST_BODIES_BYTES_MAX;
+use crate::body::{REQUEST_BODIES_BYTES_MAX, REQUEST_BODY_BYTES_MAX};
 use crate::program::{Program, RegisteredProgram, authority_of};
 use crate::serve::CONNECTIONS_MAX;
 use crate::timeouts::Timeouts;
@@ -54,6 +54,7 @@ impl fmt::Debug for Front {
 pub struct RegisteredServer {
     service: HttpService,
     shown: Shown,
+    body_bytes_max: usize,
 }
 
 /// What a server shows its clients.
@@ -79,7 +80,18 @@ impl RegisteredServer {
     /// [`CertificateError`] when they do not parse or do not belong together.
     pub fn new(service: HttpService, certificates: &str, key: &str) -> Result<Self, CertificateError> {
         let shown = Shown::new(certificates, key)?;
-        Ok(Self { service, shown })
+        Ok(Self {
+            service,
+            shown,
+            body_bytes_max: REQUEST_BODY_BYTES_MAX,
+        })
+    }
+
+    /// Takes bodies of requests up to `bytes` instead of [`REQUEST_BODY_BYTES_MAX`].
+    #[must_use]
+    pub fn with_body_bytes_max(mut self, bytes: usize) -> Self {
+        self.body_bytes_max = bytes;
+        self
     }
 }
 
@@ -105,6 +117,8 @@ pub(crate) enum Serves {
 /// A service of this process, behind TLS that is spoken here.
 pub(crate) struct Here {
     pub(crate) service: HttpService,
+    /// Largest body of a request.
+    pub(crate) body_bytes_max: usize,
     shown: RwLock<Arc<Shown>>,
 }
 
@@ -162,9 +176,12 @@ impl Front {
         names: impl IntoIterator<Item = N>,
         server: RegisteredServer,
     ) -> Result<Registration, NameTaken> {
-        let RegisteredServer { service, shown } = server;
-        let shown = RwLock::new(Arc::new(shown));
-        self.enter(names, Serves::Here(Here { service, shown }))
+        let here = Here {
+            service: server.service,
+            body_bytes_max: server.body_bytes_max,
+            shown: RwLock::new(Arc::new(server.shown)),
+        };
+        self.enter(names, Serves::Here(here))
     }
 
     /// Lets a program answer to `names`, as [`Front::register`] does a server of this process. While the last program of a

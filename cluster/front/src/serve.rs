@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
+use crate::body::Limits;
 use crate::hello::{Begun, Hello};
 use crate::registry::{Front, Here, NotRegistered, Server, Serves};
 use crate::takeover::{Place, Takeover, taken_over};
@@ -219,6 +220,10 @@ impl Front {
             server: server.clone(),
             service: here.service.clone(),
             bodies: self.bodies.clone(),
+            limits: Limits {
+                bytes: here.body_bytes_max,
+                patience: self.timeouts.body,
+            },
             timeouts: self.timeouts,
             traffic: Traffic::new(),
             place,
@@ -304,6 +309,7 @@ struct Session {
     server: Arc<Server>,
     service: HttpService,
     bodies: Arc<Semaphore>,
+    limits: Limits,
     timeouts: Timeouts,
     traffic: Arc<Traffic>,
     place: Arc<Place>,
@@ -390,11 +396,11 @@ impl Session {
     }
 
     fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Result<Response<Pieces>, Infallible>> + use<> {
-        let (service, bodies, body_timeout) = (self.service.clone(), self.bodies.clone(), self.timeouts.body);
+        let (service, bodies, limits) = (self.service.clone(), self.bodies.clone(), self.limits);
         let (peer, address, open) = (self.peer.clone(), self.address, self.traffic.open());
         let taken = taken_over(request, &self.server, &self.place);
         async move {
-            let answer = answer(service, bodies, body_timeout, (peer, address), taken).await?;
+            let answer = answer(service, bodies, limits, (peer, address), taken).await?;
             Ok(answer.map(|body| Pieces::new(body, open)))
         }
     }
@@ -411,7 +417,7 @@ enum Verdict {
 async fn answer(
     service: HttpService,
     bodies: Arc<Semaphore>,
-    body_timeout: Duration,
+    limits: Limits,
     (peer, address): (Option<PeerCertificates>, Option<PeerAddress>),
     (request, takeover): (Request<Incoming>, Option<Takeover>),
 ) -> Result<Response<ResponseBody>, Infallible> {
@@ -427,7 +433,7 @@ async fn answer(
     if let Some(address) = address {
         parts.extensions.insert(address);
     }
-    let held = match body::read(body, &bodies, body_timeout).await {
+    let held = match body::read(body, &bodies, limits).await {
         Ok(held) => held,
         Err(refusal) => {
             tracing::debug!(?refusal, path = parts.uri.path(), "a request's body was refused");

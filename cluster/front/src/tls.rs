@@ -30,6 +30,17 @@ pub enum CertificateError {
     Pair(#[source] Error),
 }
 
+impl CertificateError {
+    /// The error with its source, on one line.
+    #[must_use]
+    pub fn chain(&self) -> String {
+        match self {
+            Self::Pair(source) => format!("{self}: {source}"),
+            Self::Certificate | Self::Key => self.to_string(),
+        }
+    }
+}
+
 /// How HTTP/2 is called in a handshake.
 pub(crate) const HTTP2: &[u8] = b"h2";
 /// Protocols offered, most wanted first.

@@ -45,8 +45,26 @@ pub(crate) struct Hub {
 struct Open {
     requests: mpsc::UnboundedSender<WatchRequest>,
     answers: Streaming<WatchResponse>,
-    /// The repeaters of the watches that go on.
-    live: BTreeMap<i64, Arc<Repeater>>,
+    /// The watches that go on.
+    live: BTreeMap<i64, Watched>,
+    next: i64,
+}
+
+/// A watch of the stream.
+struct Watched {
+    repeater: Arc<Repeater>,
+    /// Whether etcd has confirmed it. An answer about the progress of all watches says nothing about one that is not confirmed:
+    /// its events may still be to come although they are older than the answer.
+    is_confirmed: bool,
+}
+
+impl From<Arc<Repeater>> for Watched {
+    fn from(repeater: Arc<Repeater>) -> Self {
+        Self {
+            repeater,
+            is_confirmed: false,
+        }
+    }
 }
 
 /// Why a stream is no longer read.
@@ -54,9 +72,6 @@ enum End {
     /// Nobody gives orders any more.
     Closed,
     Broken(String),
-    /// Another watch is needed. On this stream an answer about the progress of all watches may be under way that is older than the
-    /// new one, and tell a revision that it has not come to: whoever lists would miss what its watch still has to bring.
-    Renewed,
 }
 
 impl Hub {
@@ -96,7 +111,6 @@ impl Hub {
                     }
                     match end {
                         End::Closed => return,
-                        End::Renewed => continue,
                         End::Broken(why) => why,
                     }
                 }
@@ -127,8 +141,9 @@ impl Hub {
         for (id, repeater) in (1..).zip(&self.repeaters) {
             // It lives as long as this function holds the other end.
             let _ = requests.send(create(id, repeater));
-            live.insert(id, repeater.clone());
+            live.insert(id, repeater.clone().into());
         }
+        let next = i64::try_from(live.len()).map_or(i64::MAX, |last| last + 1);
         let waiting = stream::unfold(waiting, |mut waiting| async move {
             let request = waiting.recv().await?;
             Some((request, waiting))
@@ -137,6 +152,7 @@ impl Hub {
             answers: self.client.watch(waiting).await?,
             requests,
             live,
+            next,
         })
     }
 
@@ -149,76 +165,92 @@ impl Hub {
                 },
                 answer = open.answers.next() => match answer {
                     Some(Ok(answer)) => self.answer(open, answer).await,
-                    Some(Err(status)) => Some(End::Broken(status.message().to_owned())),
-                    None => Some(End::Broken("etcd ended it".to_owned())),
+                    Some(Err(status)) => Some(status.message().to_owned()),
+                    None => Some("etcd ended it".to_owned()),
                 },
             };
-            if let Some(end) = end {
-                return end;
+            if let Some(why) = end {
+                return End::Broken(why);
             }
         }
     }
 
     /// Does what was ordered and all that waits behind it, and asks for progress once for all who want to know; what makes
-    /// the stream useless is returned. Who wants to know asks again.
-    fn obey(&mut self, open: &Open, first: Order) -> Option<End> {
+    /// the stream useless is returned.
+    fn obey(&mut self, open: &mut Open, first: Order) -> Option<String> {
         let mut next = Some(first);
-        let (mut is_progress_wanted, mut is_renewed) = (false, false);
+        let mut is_progress_wanted = false;
         while let Some(order) = next {
             match order {
                 Order::Progress => is_progress_wanted = true,
                 Order::Add(repeater) => {
-                    self.repeaters.push(repeater);
-                    is_renewed = true;
+                    self.repeaters.push(repeater.clone());
+                    if let Some(why) = open.add(repeater) {
+                        return Some(why);
+                    }
                 }
             }
             next = self.orders.try_recv().ok();
         }
-        match is_renewed {
-            true => Some(End::Renewed),
-            false if is_progress_wanted => open.ask(Watching::Progress(Empty {})),
-            false => None,
+        if is_progress_wanted {
+            return open.ask(Watching::Progress(Empty {}));
         }
+        None
     }
 
     /// Takes one answer; what makes the stream useless is returned.
-    async fn answer(&self, open: &mut Open, answer: WatchResponse) -> Option<End> {
+    async fn answer(&self, open: &mut Open, answer: WatchResponse) -> Option<String> {
         let revision = Revision(revision_of(answer.header.as_ref()));
         if answer.canceled {
-            let Some(repeater) = open
-                .live
-                .remove(&answer.watch_id)
-                .filter(|_| answer.compact_revision > 0)
-            else {
-                return Some(End::Broken(format!("etcd ended a watch: {}", answer.cancel_reason)));
+            let ended = open.live.remove(&answer.watch_id);
+            let Some(Watched { repeater, .. }) = ended.filter(|_| answer.compact_revision > 0) else {
+                return Some(format!("etcd ended a watch: {}", answer.cancel_reason));
             };
             // What happened since was thrown away before it came here.
             return match repeater.load_again(&self.client, &self.layout).await {
-                Ok(()) => Some(End::Renewed),
-                Err(failure) => Some(End::Broken(failure.to_string())),
+                Ok(()) => open.add(repeater),
+                Err(failure) => Some(failure.to_string()),
             };
         }
         if answer.created {
-            return None;
+            if let Some(watched) = open.live.get_mut(&answer.watch_id) {
+                watched.is_confirmed = true;
+            }
+            // What was answered about all before did not count for those that were not confirmed.
+            let is_complete = open.live.values().all(|watched| watched.is_confirmed);
+            return is_complete.then(|| open.ask(Watching::Progress(Empty {}))).flatten();
         }
         if !answer.events.is_empty() {
             // The revision in the header may lie beyond events that are still to come.
-            if let Some(repeater) = open.live.get(&answer.watch_id) {
-                repeater.show(&self.layout, answer.events).await;
+            if let Some(watched) = open.live.get(&answer.watch_id) {
+                watched.repeater.show(&self.layout, answer.events).await;
             }
         } else if answer.watch_id == ALL {
-            open.live.values().for_each(|repeater| repeater.advance(revision));
-        } else if let Some(repeater) = open.live.get(&answer.watch_id) {
-            repeater.advance(revision);
+            let confirmed = open.live.values().filter(|watched| watched.is_confirmed);
+            confirmed.for_each(|watched| watched.repeater.advance(revision));
+        } else if let Some(watched) = open.live.get(&answer.watch_id) {
+            watched.repeater.advance(revision);
         }
         None
     }
 }
 
 impl Open {
-    fn ask(&self, request: Watching) -> Option<End> {
-        let sent = self.requests.send(WatchRequest { request: Some(request) });
-        sent.is_err().then(|| End::Broken("the connection is gone".to_owned()))
+    fn add(&mut self, repeater: Arc<Repeater>) -> Option<String> {
+        let id = self.next;
+        self.next += 1;
+        let request = create(id, &repeater);
+        self.live.insert(id, repeater.into());
+        self.send(request)
+    }
+
+    fn ask(&self, request: Watching) -> Option<String> {
+        self.send(WatchRequest { request: Some(request) })
+    }
+
+    fn send(&self, request: WatchRequest) -> Option<String> {
+        let sent = self.requests.send(request);
+        sent.is_err().then(|| "the connection is gone".to_owned())
     }
 }
 

@@ -28,14 +28,14 @@ const CLASSES: [(&str, i32, &str); 11] = [
     ),
 ];
 
-/// Every PriorityClass of a seed.
+/// Every PriorityClass of a seed. `globalDefault` is left out: `false` is not stored, so that every other manager that applies it
+/// meets a conflict with ours.
 #[must_use]
 pub fn priority_classes() -> Vec<PriorityClass> {
     let class = |(name, value, description)| {
         typed(json!({
             "metadata": {"name": name},
             "value": value,
-            "globalDefault": false,
             "description": description,
         }))
     };

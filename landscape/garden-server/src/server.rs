@@ -9,7 +9,7 @@ use api_meta::Fault;
 use base_clock::{Clock, Entropy};
 use base_secrets::PrivateKey;
 use cluster_apiserver::{ApiServer, Kind, TokenAuthority, User};
-use cluster_front::{ANY_NAME, CertificateError, Front, RegisteredServer, Registration};
+use cluster_front::{ANY_NAME, Front, RegisteredServer, Registration};
 use cluster_store::{Page, Range, Store};
 use cluster_store_etcd::EtcdStore;
 use control_plane_garden_api::GardenSettings;
@@ -225,18 +225,13 @@ async fn follow_certificate(
         let warning = serving::check(&settings.certificate, &certificate, clock)?;
         registration
             .renew(&certificate, &key)
-            .map_err(|error| serving::no_pair(&described(&error)))?;
+            .map_err(|error| serving::no_pair(&error.chain()))?;
         if let Some(warning) = warning {
             tracing::warn!("{warning}");
         }
         Ok(())
     })
     .await;
-}
-
-fn described(error: &CertificateError) -> String {
-    let source = std::error::Error::source(error).map(|source| format!(": {source}"));
-    format!("{error}{}", source.unwrap_or_default())
 }
 
 /// The server behind its port.
@@ -258,7 +253,7 @@ impl Served {
         let address = address.map_err(|error| Fault::bug(format!("a port that is open has no address: {error}")))?;
         let front = Front::new(clock.clone());
         let registered = RegisteredServer::new(server.service(), certificate, key)
-            .map_err(|error| serving::no_pair(&described(&error)))?;
+            .map_err(|error| serving::no_pair(&error.chain()))?;
         let registration = front
             .register([ANY_NAME], registered)
             .map_err(|error| Fault::bug(error.to_string()))?;

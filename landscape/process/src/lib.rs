@@ -23,6 +23,7 @@ pub use node::{NodeSettings, run_node};
 use std::path::Path;
 use std::process::ExitCode;
 
+use api_config::Configuration;
 use api_meta::Fault;
 use base_clock::{Clock, Entropy};
 
@@ -57,47 +58,36 @@ impl Program {
     }
 }
 
-/// Runs a process until `stop` is done. From the moment its configuration is read, what ends it is logged and not returned.
+/// Runs a process until `stop` is done, with the configuration file at `path`. From the moment its configuration is read, what ends it is logged and not returned.
 ///
 /// # Errors
 /// A configuration that cannot be read or used; every wrong value is named.
 pub async fn run(
     program: Program,
-    configuration: &Path,
+    path: &Path,
     kubeconfigs: &Kubeconfigs,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<ExitCode, Fault> {
     let ended = match program {
         Program::AdmissionController => {
-            let read = configuration::read::<api_config::AdmissionControllerConfiguration>(configuration)?;
-            let elected = begin(program, &read, &read.configuration.process, configuration)?;
-            Box::pin(admission_controller::run(
-                elected,
-                read.configuration,
-                kubeconfigs,
-                stop,
-            ))
-            .await
+            let (elected, configuration) = begin(program, path)?;
+            Box::pin(admission_controller::run(elected, configuration, kubeconfigs, stop)).await
         }
         Program::ControllerManager => {
-            let read = configuration::read::<api_config::ControllerManagerConfiguration>(configuration)?;
-            let elected = begin(program, &read, &read.configuration.process, configuration)?;
-            Box::pin(controller_manager::run(elected, read.configuration, kubeconfigs, stop)).await
+            let (elected, configuration) = begin(program, path)?;
+            Box::pin(controller_manager::run(elected, configuration, kubeconfigs, stop)).await
         }
         Program::Scheduler => {
-            let read = configuration::read::<api_config::SchedulerConfiguration>(configuration)?;
-            let elected = begin(program, &read, &read.configuration.process, configuration)?;
-            Box::pin(scheduler::run(elected, read.configuration, kubeconfigs, stop)).await
+            let (elected, configuration) = begin(program, path)?;
+            Box::pin(scheduler::run(elected, configuration, kubeconfigs, stop)).await
         }
         Program::Gardenlet => {
-            let read = configuration::read::<api_config::GardenletConfiguration>(configuration)?;
-            let elected = begin(program, &read, &read.configuration.process, configuration)?;
-            Box::pin(gardenlet::run(elected, read.configuration, kubeconfigs, stop)).await
+            let (elected, configuration) = begin(program, path)?;
+            Box::pin(gardenlet::run(elected, configuration, kubeconfigs, stop)).await
         }
         Program::ResourceManager => {
-            let read = configuration::read::<api_config::ResourceManagerConfiguration>(configuration)?;
-            let elected = begin(program, &read, &read.configuration.process, configuration)?;
-            Box::pin(resource_manager::run(elected, read.configuration, kubeconfigs, stop)).await
+            let (elected, configuration) = begin(program, path)?;
+            Box::pin(resource_manager::run(elected, configuration, kubeconfigs, stop)).await
         }
     };
     Ok(match ended {
@@ -112,21 +102,14 @@ pub async fn run(
     })
 }
 
-/// Sets up logs and warns of configuration without effect.
-fn begin<T>(
-    program: Program,
-    read: &api_config::Read<T>,
-    process: &api_config::Process,
-    path: &Path,
-) -> Result<Elected, Fault> {
-    logs::init(process)?;
+/// Reads the configuration, sets up logs and warns of fields without effect.
+fn begin<T: Configuration>(program: Program, path: &Path) -> Result<(Elected, T), Fault> {
+    let read = configuration::read::<T>(path)?;
+    let process = read.configuration.process().clone();
+    logs::init(&process)?;
     let version = env!("CARGO_PKG_VERSION");
     tracing::info!(version, configuration = %path.display(), "{} begins", program.name());
-    configuration::warn(read, path);
-    Ok(Elected::new(
-        program.name(),
-        process.clone(),
-        Clock::real(),
-        Entropy::os(),
-    ))
+    configuration::warn(&read, path);
+    let elected = Elected::new(program.name(), process, Clock::real(), Entropy::os());
+    Ok((elected, read.configuration))
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use api_config::Webhooks;
 use api_meta::Fault;
-use base_client::HttpService;
+use base_client::{HttpService, REVIEW_BYTES_MAX};
 use base_clock::Clock;
 use cluster_front::{ANY_NAME, CertificateError, Front, RegisteredServer};
 use landscape_data_folder::followed;
@@ -23,18 +23,14 @@ pub(crate) async fn serve(settings: &Webhooks, webhooks: HttpService, clock: Clo
     let folder = PathBuf::from(&settings.certificate_folder);
     let files = ["tls.crt", "tls.key"].map(|name| (FOLDER, folder.join(name)));
     let known = followed::read(&files.each_ref().map(|(field, path)| (*field, path.as_path()))).await?;
-    let unusable = |error: CertificateError| {
-        let why = std::error::Error::source(&error).map(|source| format!(": {source}"));
-        Fault::user(format!(
-            "the certificate in {} cannot be used: {error}{}",
-            settings.certificate_folder,
-            why.unwrap_or_default()
-        ))
-        .hint(format!(
+    let shown = settings.certificate_folder.clone();
+    let unusable = move |error: CertificateError| {
+        Fault::user(format!("the certificate in {shown} cannot be used: {}", error.chain())).hint(format!(
             "put a certificate and its key, both PEM, into tls.crt and tls.key of {FOLDER}"
         ))
     };
-    let server = RegisteredServer::new(webhooks, &known[0], &known[1]).map_err(unusable)?;
+    let server = RegisteredServer::new(webhooks, &known[0], &known[1]).map_err(&unusable)?;
+    let server = server.with_body_bytes_max(REVIEW_BYTES_MAX);
     let listener = ports::open(&settings.server, "server.webhooks.port").await?;
     let front = Front::new(clock);
     let registration = front.register([ANY_NAME], server);
@@ -42,9 +38,7 @@ pub(crate) async fn serve(settings: &Webhooks, webhooks: HttpService, clock: Clo
     tokio::spawn(async move { front.serve(listener, CancellationToken::new()).await });
     tokio::spawn(async move {
         followed::follow(files, known, async |[certificate, key]| {
-            registration
-                .renew(&certificate, &key)
-                .map_err(|error| Fault::user(format!("the certificate of {FOLDER} cannot be used: {error}")))
+            registration.renew(&certificate, &key).map_err(&unusable)
         })
         .await;
     });

@@ -108,7 +108,7 @@ impl Real {
                 port,
                 flags: vec![format!("--service-cluster-ip-range={SERVICE_RANGE}")],
             };
-            match Self::start_once(&programs, options, setup).await {
+            match Box::pin(Self::start_once(&programs, options, setup)).await {
                 Err(why) if why.contains("address already in use") && tries < STARTS_MAX => tries += 1,
                 outcome => return outcome,
             }
@@ -127,7 +127,7 @@ impl Real {
             port: place.port,
             flags: std::iter::once(range).chain(place.flags.iter().cloned()).collect(),
         };
-        Self::start_once(&folder_of_programs()?, options, setup).await
+        Box::pin(Self::start_once(&folder_of_programs()?, options, setup)).await
     }
 
     /// The numbers of its processes, by name.

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tests_parts::Outcome;
 
-use crate::write_private;
+use crate::{local, write_private};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/production");
 
@@ -60,7 +60,6 @@ impl Webhooks {
     /// The configuration of `orangery admission-controller`, with these ports of health and metrics.
     #[must_use]
     pub fn configuration(&self, health: u16, metrics: u16) -> Value {
-        let local = |port: u16| json!({"bindAddress": "127.0.0.1", "port": port});
         let mut webhooks = local(self.port);
         webhooks["tls"] = json!({"serverCertDir": self.certificates});
         json!({

@@ -218,21 +218,12 @@ impl Garden {
         }
     }
 
-    /// Waits until kube-apiserver leads requests of a group's version to a replica. The condition Available does not
-    /// tell: kube-aggregator writes it before its own routing follows, and answers 503 in between.
+    /// As [`until_served`], asked by the administrator.
     ///
     /// # Panics
     /// It does not in time.
     pub async fn until_served(&self, group: &str, version: &str) {
-        let (path, begun) = (format!("/apis/{group}/{version}"), Instant::now());
-        loop {
-            let (code, text) = text(&self.admin, &path).await;
-            if code == 200 {
-                return;
-            }
-            assert!(begun.elapsed() < PATIENCE, "{path} is {code}: {text}");
-            tokio::time::sleep(LOOK_PAUSE).await;
-        }
+        until_served(&self.admin, group, version).await;
     }
 
     /// A user with a certificate of Kubernetes' own authority: a client, and a kubeconfig `NAME.kubeconfig`.
@@ -373,6 +364,23 @@ pub fn with_token(real: &Real, token: &str) -> String {
         user.auth_info = serde_json::from_value(json!({"token": token})).unwrap();
     }
     serde_json::to_string(&kubeconfig).unwrap()
+}
+
+/// Waits until kube-apiserver leads requests of a group's version to a server behind it. The condition Available does not
+/// tell: kube-aggregator writes it before its own routing follows, and answers 503 in between.
+///
+/// # Panics
+/// It does not in time.
+pub async fn until_served(client: &Client, group: &str, version: &str) {
+    let (path, begun) = (format!("/apis/{group}/{version}"), Instant::now());
+    loop {
+        let (code, text) = text(client, &path).await;
+        if code == 200 {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{path} is {code}: {text}");
+        tokio::time::sleep(LOOK_PAUSE).await;
+    }
 }
 
 /// Code and text of a GET; 0 where nobody answers.

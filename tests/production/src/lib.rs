@@ -21,6 +21,12 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two looks at what no watch reports.
 pub const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
+/// A port of loopback, as configuration files name it.
+#[must_use]
+pub fn local(port: u16) -> serde_json::Value {
+    serde_json::json!({"bindAddress": "127.0.0.1", "port": port})
+}
+
 /// Writes a file that only its owner may read.
 ///
 /// # Errors

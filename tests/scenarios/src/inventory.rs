@@ -69,7 +69,16 @@ async fn objects(cluster: &str, client: &Client, found: &mut BTreeSet<String>) {
                 continue;
             }
             let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-            for object in api.list(&ListParams::default()).await.unwrap() {
+            let listed = loop {
+                match api.list(&ListParams::default()).await {
+                    // kube-apiserver prepares the storage of a kind that was just defined; no watch reports when.
+                    Err(kube::Error::Api(status)) if status.code == 429 => {
+                        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                    }
+                    listed => break listed.unwrap(),
+                }
+            };
+            for object in listed {
                 let namespace = object.namespace().unwrap_or_default();
                 let (kind, group) = (&resource.kind, &resource.group);
                 found.insert(format!("{cluster}: {kind}.{group} {namespace}/{}", object.name_any()));

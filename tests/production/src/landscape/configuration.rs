@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tests_parts::Outcome;
 
-use crate::write_private;
+use crate::{local, write_private};
 
 /// How replicas agree on the one that works.
 #[derive(Clone, Copy, Debug)]
@@ -52,11 +52,6 @@ pub(super) fn process(api_version: &str, kind: &str, ports: HealthPorts, electio
         "logFormat": "text",
         "server": {"healthProbes": local(health), "metrics": local(metrics)},
     })
-}
-
-/// A port of loopback.
-pub(super) fn local(port: u16) -> Value {
-    json!({"bindAddress": "127.0.0.1", "port": port})
 }
 
 /// Writes a configuration to `NAME.yaml` of the folder.

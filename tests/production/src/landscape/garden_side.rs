@@ -62,7 +62,7 @@ impl OfGarden {
         let mut apiserver = Part::start("garden-apiserver", &folder, arguments, Health::Listens(port))?;
         apiserver.until_ready().await?;
         garden.publish(port).await;
-        // Before a gardenlet registers its Seed: a Seed's own bucket and extensions wait for whoever reconciles them.
+        // Before a gardenlet registers its Seed: a Seed's own bucket and extensions wait for the provider that reconciles them.
         let backups = settings.folder.join(landscape_local::BACKUPS);
         let types: BTreeSet<String> = settings.seeds().map(|seed| seed.provider_type).collect();
         for type_ in types {

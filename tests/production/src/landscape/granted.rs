@@ -104,10 +104,13 @@ fn rule_allows(rule: &Value, request: &Request) -> bool {
     names("apiGroups", &request.group) && is_resource && is_name
 }
 
+/// The subjects of a role, and its rules with whether they were used.
+type Rows = (BTreeSet<String>, Vec<(String, bool)>);
+
 /// The table of a cluster's rules, grouped by role.
 #[must_use]
 pub fn table<'a>(granted: &[Granted], requests: impl Iterator<Item = &'a Request> + Clone) -> String {
-    let mut roles: BTreeMap<String, (BTreeSet<String>, Vec<(String, bool)>)> = BTreeMap::new();
+    let mut roles: BTreeMap<String, Rows> = BTreeMap::new();
     for one in granted {
         let used = requests.clone().any(|request| one.allows(request));
         let (subjects, rules) = roles.entry(one.role.clone()).or_default();

@@ -25,8 +25,9 @@ use tests_parts::Outcome;
 
 pub use configuration::Election;
 pub use garden_side::OfGarden;
-pub use part::Part;
+pub use part::{Health, Part};
 pub use seed_side::OfSeed;
+pub use serving::serving;
 
 use crate::PATIENCE;
 

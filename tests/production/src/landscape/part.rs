@@ -24,7 +24,7 @@ pub struct Part {
 
 /// How a process shows that it works.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Health {
+pub enum Health {
     /// `/readyz` on this port answers 200.
     Ready(u16),
     /// This port takes connections.
@@ -36,7 +36,7 @@ impl Part {
     ///
     /// # Errors
     /// The program is missing.
-    pub(super) fn start(name: &'static str, folder: &Path, arguments: Vec<String>, health: Health) -> Outcome<Self> {
+    pub fn start(name: &'static str, folder: &Path, arguments: Vec<String>, health: Health) -> Outcome<Self> {
         let mut part = Self {
             name,
             folder: folder.to_owned(),

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tests_conformance::real::{Place, Real};
 use tests_parts::Outcome;
 
-use super::configuration::{local, process, write};
+use super::configuration::{process, write};
 use super::garden_side::apply;
 use super::part::{Health, Part};
 use super::ports::Ports;
@@ -24,7 +24,7 @@ use super::serving::serving;
 use super::{Settings, rights};
 use crate::confinement::Webhooks;
 use crate::garden::{Garden, VALIDITY, with_token};
-use crate::{PATIENCE, write_private};
+use crate::{PATIENCE, local, write_private};
 
 /// Name of the seed's gardener-resource-manager: its Deployment, service account and Lease.
 const RESOURCE_MANAGER: &str = components_seed::RESOURCE_MANAGER;
@@ -47,7 +47,7 @@ pub struct OfSeed {
     pub real: Real,
     /// Its files.
     pub folder: PathBuf,
-    /// The port of loopback where the API servers of its Shoots listen, told apart by the TLS server name.
+    /// The port of loopback where the API servers of its Shoots listen, routed by the TLS server name.
     pub of_shoots: u16,
 }
 

@@ -15,7 +15,7 @@ use crate::write_private;
 ///
 /// # Errors
 /// It cannot be made or written.
-pub(super) fn serving(folder: &Path, name: &str, port: u16) -> Outcome<Webhooks> {
+pub fn serving(folder: &Path, name: &str, port: u16) -> Outcome<Webhooks> {
     std::fs::create_dir_all(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
     let (clock, entropy) = (Clock::real(), Entropy::os());
     let failed = |error: &dyn std::fmt::Display| format!("no certificate for {name}: {error}");

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use tests_conformance::real::Options;
 use tests_parts::free_port;
 use tests_production::confinement::Webhooks;
-use tests_production::garden::{Garden, Replica, call, create, path_of, text};
+use tests_production::garden::{Garden, Replica, call, create, path_of};
+use tests_production::landscape::{Health, Part, serving};
 use tests_production::objects::{CORE, NAMESPACE, binding, profile, project, registration, secret, shoot};
-use tests_production::process::Running;
 use tests_production::{LOOK_PAUSE, PATIENCE};
 
 use crate::garden::create_all;
@@ -27,58 +27,30 @@ const OTHER: &str = "bravo";
 struct Confined {
     garden: Garden,
     _replica: Replica,
-    controller: Option<Running>,
-    health: u16,
+    controller: Part,
 }
 
 impl Confined {
     async fn start() -> Self {
         let mut garden = Garden::start(Options::default()).await;
-        let (webhooks, health) = (webhooks(&garden), free_port().unwrap());
-        let authorization = webhooks.authorization(garden.folder.path()).unwrap();
+        let folder = garden.folder.path().to_owned();
+        let webhooks = serving(&folder.join("webhooks"), "admission-controller", free_port().unwrap()).unwrap();
+        let authorization = webhooks.authorization(&folder).unwrap();
         garden.real.authorize_by(&authorization).await.unwrap();
-        let configuration = webhooks.configuration(health, health);
-        std::fs::write(garden.path("controller.yaml"), configuration.to_string()).unwrap();
-        let _ = garden.user(CONTROLLER, &[]);
         for manifest in ["garden.yaml", "garden-processes.yaml"] {
             garden.kubectl("admin", &["apply", "-f", &format!("{MANIFESTS}/{manifest}")], "");
         }
         let replica = garden.replica("first", &["--cluster-identity=test"]).await;
         garden.publish(replica.port).await;
-        let mut confined = Self {
+        let mut controller = controller(&garden, &webhooks);
+        controller.until_ready().await.unwrap();
+        let restriction = webhooks.restriction().unwrap();
+        garden.kubectl("admin", &["apply", "-f", "-"], &restriction.to_string());
+        Self {
             garden,
             _replica: replica,
-            controller: None,
-            health,
-        };
-        confined.start_controller().await;
-        let restriction = webhooks.restriction().unwrap();
-        confined
-            .garden
-            .kubectl("admin", &["apply", "-f", "-"], &restriction.to_string());
-        confined
-    }
-
-    async fn start_controller(&mut self) {
-        let file = self.garden.path("controller.yaml").display().to_string();
-        let kubeconfig = self.garden.path(&format!("{CONTROLLER}.kubeconfig"));
-        let arguments = [
-            "admission-controller".to_owned(),
-            format!("--config={file}"),
-            format!("--kubeconfig={}", kubeconfig.display()),
-        ];
-        let running = Running::start(self.garden.folder.path(), "admission-controller", &arguments);
-        let health = plain(self.health);
-        let begun = Instant::now();
-        loop {
-            let (code, why) = text(&health, "/readyz").await;
-            if code == 200 {
-                break;
-            }
-            assert!(begun.elapsed() < PATIENCE, "{code} {why}\n{}", running.logged());
-            tokio::time::sleep(LOOK_PAUSE).await;
+            controller,
         }
-        self.controller = Some(running);
     }
 
     /// The gardenlet of a seed.
@@ -88,28 +60,25 @@ impl Confined {
     }
 }
 
-/// Where the controller answers, with the certificate of the garden's own server.
-fn webhooks(garden: &Garden) -> Webhooks {
-    let certificates = garden.path("certificates");
-    std::fs::create_dir(&certificates).unwrap();
-    for name in ["tls.crt", "tls.key"] {
-        std::fs::copy(garden.path(name), certificates.join(name)).unwrap();
-    }
-    Webhooks {
-        port: free_port().unwrap(),
-        certificates,
-        authority: garden.authority.certificate_pem(),
-    }
-}
-
-/// A client of a port without TLS.
-fn plain(port: u16) -> Client {
-    use base_client::Connector as _;
-    let kubeconfig = json!({"current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-        "clusters": [{"name": "k", "cluster": {"server": format!("http://127.0.0.1:{port}")}}],
-        "users": [{"name": "u", "user": {}}]});
-    let kubeconfig = serde_json::from_value(kubeconfig).unwrap();
-    base_client::Https::new("tests").client(&kubeconfig).unwrap()
+/// Starts `orangery admission-controller`.
+fn controller(garden: &Garden, webhooks: &Webhooks) -> Part {
+    let health = free_port().unwrap();
+    let configuration = garden.path("controller.yaml");
+    std::fs::write(&configuration, webhooks.configuration(health, health).to_string()).unwrap();
+    let _ = garden.user(CONTROLLER, &[]);
+    let kubeconfig = garden.path(&format!("{CONTROLLER}.kubeconfig"));
+    let arguments = vec![
+        "admission-controller".to_owned(),
+        format!("--config={}", configuration.display()),
+        format!("--kubeconfig={}", kubeconfig.display()),
+    ];
+    Part::start(
+        "admission-controller",
+        garden.folder.path(),
+        arguments,
+        Health::Ready(health),
+    )
+    .unwrap()
 }
 
 /// Objects that belong to a seed, each with the seed's name in its own.
@@ -182,7 +151,12 @@ async fn populate(confined: &Confined) {
     let deployment = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerDeployment",
         "metadata": {"name": "prov"}, "type": "custom"});
     let admin = &confined.garden.admin;
-    create_all(admin, [deployment, registration(), namespace, project(), profile()]).await;
+    let mut registration = registration();
+    for kind in ["BackupBucket", "BackupEntry"] {
+        let resources = registration["spec"]["resources"].as_array_mut().unwrap();
+        resources.push(json!({"kind": kind, "type": "prov"}));
+    }
+    create_all(admin, [deployment, registration, namespace, project(), profile()]).await;
     for seed in [OWN, OTHER] {
         create_all(admin, of_seed(seed)).await;
     }
@@ -261,7 +235,7 @@ async fn stolen_credential_of_a_seed_reaches_nothing_of_another() {
                 }
             }
             let (code, _) = call(client, Method::PATCH, &format!("{path}/status"), &json!({"status": {}})).await;
-            if !matches!(code, 403 | 404 | 405) {
+            if !matches!(code, 403..=405) {
                 open.push(format!("{who} PATCH {path}/status: {code}"));
             }
         }
@@ -321,14 +295,15 @@ async fn gardenlet_works_on_its_own_seed_and_lists_nothing_else() {
     assert_eq!(create(&gardenlet, &made).await.0, 403, "{}", path_of(&made));
 
     // Without an answer kube-apiserver does not go on (500); people are not affected; the credential works again afterwards.
-    confined.controller = None;
+    confined.controller.kill();
     let (code, refusal) = get(own.clone()).await;
     assert_eq!(code, 500, "{refusal}");
     assert_eq!(
         call(&confined.garden.admin, Method::GET, &own, &Value::Null).await.0,
         200
     );
-    confined.start_controller().await;
+    confined.controller.start_again().unwrap();
+    confined.controller.until_ready().await.unwrap();
     let begun = Instant::now();
     while get(own.clone()).await.0 != 200 {
         assert!(begun.elapsed() < PATIENCE);

@@ -1,16 +1,13 @@
 //! The commands of docs/production.md, executed in its order; pods are processes, which are started where the page waits for
 //! pods.
 
-use std::time::Instant;
-
 use base_client::{Connector, Https};
 use kube::Client;
 use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 use tests_conformance::real::{Options, Real};
 use tests_parts::{Etcd, Secured};
-use tests_production::garden::{GROUPS, text};
-use tests_production::{LOOK_PAUSE, PATIENCE};
+use tests_production::garden::{GROUPS, until_served};
 
 use crate::page::Page;
 use crate::pods::{self, Pod};
@@ -21,6 +18,8 @@ const GARDEN: &str = "garden-admin.kubeconfig";
 const SEED: &str = "seed-admin.kubeconfig";
 /// The namespace of the garden's release.
 const RELEASE: &str = "orangery-system";
+const APISERVER: &str = "garden-apiserver";
+const ADMISSION: &str = "gardener-admission-controller";
 
 /// Two clusters, an etcd, and the folder of a person who types.
 struct World {
@@ -34,6 +33,7 @@ struct World {
 /// The garden's components, while they run.
 struct Components {
     apiserver: Pod,
+    admission: Pod,
     controllers: Pod,
     scheduler: Pod,
 }
@@ -71,17 +71,40 @@ impl World {
         self.page.next(&self.shell, heading)
     }
 
-    /// Starts the components of the garden as the chart has them, and leads kube-apiserver to its API.
+    /// Starts the components of the garden as the chart has them, and leads kube-apiserver to its API and webhooks.
     async fn components(&self) -> Components {
         let start = |name: &str| pods::start(&self.shell, GARDEN, RELEASE, name);
-        let apiserver = start("garden-apiserver");
-        self.lead("garden-apiserver", apiserver.port);
-        self.until_served().await;
-        Components {
-            apiserver,
+        let components = Components {
+            apiserver: start(APISERVER),
+            admission: start(ADMISSION),
             controllers: start("gardener-controller-manager"),
             scheduler: start("gardener-scheduler"),
-        }
+        };
+        self.lead_to(&components).await;
+        components
+    }
+
+    async fn lead_to(&self, components: &Components) {
+        self.lead(APISERVER, components.apiserver.port);
+        self.lead(ADMISSION, components.admission.port);
+        self.until_served().await;
+    }
+
+    /// Starts kube-apiserver again with the files of the page, which name another path and Service's address than are here.
+    async fn authorize(&mut self, components: &Components) {
+        let (authorizer, authorization) = ("seed-authorizer.kubeconfig", "authorization.yaml");
+        let (path, port) = (self.shell.path(authorizer), components.admission.port);
+        self.shell.run(&format!(
+            "sed -i 's|server: https://[^/]*/|server: https://localhost:{port}/|' {authorizer}
+sed 's|/etc/kubernetes/garden/seed-authorizer.kubeconfig|{}|' deploy/production/authorization-configuration.yaml > {authorization}",
+            path.display()
+        ));
+        let path = self.shell.path(authorization);
+        self.garden
+            .authorize_by(&path)
+            .await
+            .unwrap_or_else(|why| panic!("{why}"));
+        self.until_served().await;
     }
 
     /// Lets a Service of the release lead to a port of this machine, which no real Service can, and all that names the Service
@@ -93,12 +116,16 @@ impl World {
             let is_it = object["metadata"]["name"] == service && object["kind"] == "Service";
             if is_it {
                 object["spec"] = json!({"type": "ExternalName", "externalName": "localhost"});
-            } else if object["spec"]["service"]["name"] == service {
-                object["spec"]["service"]["port"] = json!(port);
-            } else {
-                continue;
             }
-            changed.push(object);
+            let mut leading = services(&mut object);
+            leading.retain(|named| named["name"] == service);
+            let is_changed = is_it || !leading.is_empty();
+            for named in leading {
+                named["port"] = json!(port);
+            }
+            if is_changed {
+                changed.push(object);
+            }
         }
         let list = json!({"apiVersion": "v1", "kind": "List", "items": changed}).to_string();
         let apply = "kubectl apply --server-side --force-conflicts --field-manager=helm -f -";
@@ -110,15 +137,7 @@ impl World {
         let kubeconfig = Kubeconfig::from_yaml(self.garden.endpoint.kubeconfig.expose()).unwrap();
         let client: Client = Https::new("tests").client(&kubeconfig).unwrap();
         for (group, version) in GROUPS {
-            let (path, begun) = (format!("/apis/{group}/{version}"), Instant::now());
-            loop {
-                let (code, body) = text(&client, &path).await;
-                if code == 200 {
-                    break;
-                }
-                assert!(begun.elapsed() < PATIENCE, "{path} is {code}: {body}");
-                tokio::time::sleep(LOOK_PAUSE).await;
-            }
+            until_served(&client, group, version).await;
         }
     }
 
@@ -136,6 +155,17 @@ impl World {
         let get = format!("kubectl get secret {name} --namespace {RELEASE} --kubeconfig {GARDEN}");
         self.shell.run(&format!("{get} --output jsonpath='{{.data.{path}}}'"))
     }
+}
+
+/// Where an object names the Service that answers for it.
+fn services(object: &mut Value) -> Vec<&mut Value> {
+    if object["webhooks"].is_array() {
+        let webhooks = object["webhooks"].as_array_mut().into_iter().flatten();
+        return webhooks
+            .map(|webhook| &mut webhook["clientConfig"]["service"])
+            .collect();
+    }
+    object.pointer_mut("/spec/service").into_iter().collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -159,8 +189,7 @@ async fn install(world: &mut World) -> Components {
     let printed = world.next("4. Install the garden");
     assert!(printed.contains("gardener-scheduler-leader-election"), "{printed}");
     world.next("5. Authorize gardenlets");
-    let authorizer = std::fs::read_to_string(world.shell.path("seed-authorizer.kubeconfig")).unwrap();
-    Kubeconfig::from_yaml(&authorizer).unwrap();
+    world.authorize(&components).await;
     let printed = world.next("6. A project");
     assert!(printed.contains("garden-local"), "{printed}");
     components
@@ -201,14 +230,19 @@ fn upgrade(world: &mut World) {
 
 /// What was there is there again, and what came later is not.
 async fn restore(world: &mut World, components: Components) -> Components {
-    world.lead("garden-apiserver", components.apiserver.port);
-    world.until_served().await;
+    world.lead_to(&components).await;
     world.next("Backup of etcd");
     world.shell.run(
         "sed 's/name: local$/name: late/; s/garden-local/garden-late/' examples/10-project.yaml | kubectl apply -f -",
     );
     world.next("Restore of etcd");
-    for pod in [components.controllers, components.scheduler, components.apiserver] {
+    let Components {
+        apiserver,
+        admission,
+        controllers,
+        scheduler,
+    } = components;
+    for pod in [controllers, scheduler, admission, apiserver] {
         assert!(pod.running.stop().success());
     }
     world.next("Restore of etcd");

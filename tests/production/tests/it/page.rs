@@ -21,11 +21,8 @@ impl Page {
             // Blocks in lists are indented, their content as deep at least.
             let trimmed = line.trim_start();
             match open.take() {
-                Some((is_executed, block)) if trimmed == END => {
-                    if is_executed {
-                        blocks.push((heading.clone(), block));
-                    }
-                }
+                Some((true, block)) if trimmed == END => blocks.push((heading.clone(), block)),
+                Some((false, _)) if trimmed == END => {}
                 Some((is_executed, block)) => open = Some((is_executed, format!("{block}{line}\n"))),
                 None if trimmed == EXECUTED || trimmed == NOT_EXECUTED => {
                     open = Some((trimmed == EXECUTED, String::new()));

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tests_parts::free_port;
+use tests_production::local as listen_at;
 use tests_production::process::Running;
 
 use crate::shell::Shell;
@@ -116,12 +117,14 @@ fn rewrite(mount: &Mounted, all: &[Mounted], port: u16, health: u16) {
     };
     let mut config: Value = base_yaml::read(&local(&text, all)).unwrap();
     let server = &mut config["server"];
-    let listen = |port: u16| json!({"bindAddress": "127.0.0.1", "port": port});
-    server["healthProbes"] = listen(health);
-    server["metrics"] = listen(health);
+    server["healthProbes"] = listen_at(health);
+    server["metrics"] = listen_at(health);
     if server["webhooks"].is_object() {
         server["webhooks"]["port"] = json!(port);
         server["webhooks"]["bindAddress"] = json!("127.0.0.1");
+        let certificates = &mut server["webhooks"]["tls"]["serverCertDir"];
+        let mounted = all.iter().find(|mount| *certificates == *mount.path);
+        *certificates = json!(mounted.unwrap().folder);
     }
     std::fs::write(path, config.to_string()).unwrap();
 }
