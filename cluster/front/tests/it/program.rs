@@ -60,7 +60,9 @@ async fn a_program_of_another_authority_is_refused_by_its_clients() {
     let (landscape, program, _serves) = landscapes().await;
     let _registration = landscape.program(program.port);
     let mut stranger = landscape.kubeconfig(NAME, Credential::Anonymous);
-    let other = Landscape::new().await;
+    let mut other = Landscape::new().await;
+    // All landscapes begin with the same randomness: this is drawn after that of the first authority.
+    other.authority = base_secrets::Authority::generate("other", &landscape.clock, &landscape.entropy).unwrap();
     stranger.clusters = other.kubeconfig(NAME, Credential::Anonymous).clusters;
     stranger.clusters[0].cluster.as_mut().unwrap().server = Some(format!("https://127.0.0.1:{}", landscape.port));
     for (way, connector) in landscape.ways() {

@@ -498,13 +498,14 @@ fn removal_deletes_unlisted_objects_first_and_early_ones_never() {
         [
             "Service/old",
             "StatefulSet/etcd-main",
+            "PodDisruptionBudget/etcd-main",
             "Service/etcd-main-peer",
             "Service/etcd-main-client"
         ]
     );
     assert_eq!(
         of(ComponentId::ApiServer, Some(&listing("Service/kube-apiserver"))),
-        ["Deployment/kube-apiserver"]
+        ["Deployment/kube-apiserver", "PodDisruptionBudget/kube-apiserver"]
     );
     for id in ComponentId::ALL {
         assert!(!of(*id, None).is_empty());
