@@ -184,10 +184,11 @@ async fn reach(to: SocketAddrV4, network: &PodNetwork, servers: &dyn ApiServers)
         let endpoint = network.dial(&to.to_string()).await;
         return bytes(endpoint.map_err(io::Error::other)?).await;
     }
-    network.check(ip, port, Protocol::Tcp).await.map_err(io::Error::other)?;
+    // A real control plane reaches these addresses through a tunnel, so that its cluster's policies never see them.
     if let Some(dialer) = servers.outside(network.namespace(), SocketAddr::from(to)) {
         return dialer.connect().await.map(Reached::There);
     }
+    network.check(ip, port, Protocol::Tcp).await.map_err(io::Error::other)?;
     let address = match *to.ip() {
         MACHINE => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
         ip => SocketAddr::from((ip, port)),
