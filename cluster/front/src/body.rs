@@ -225,10 +225,7 @@ mod tests {
             (held.bytes.len(), left.available_permits()),
             (REQUEST_BODY_BYTES_MAX, 0)
         );
-        assert_eq!(
-            read(body(1, true), &left, LIMITS).await.unwrap_err(),
-            Refusal::NoMemory
-        );
+        assert_eq!(read(body(1, true), &left, LIMITS).await.unwrap_err(), Refusal::NoMemory);
         drop(held);
         assert_eq!(left.available_permits(), REQUEST_BODY_BYTES_MAX);
         assert_eq!(

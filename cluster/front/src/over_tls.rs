@@ -67,7 +67,8 @@ impl OverTls {
             () = server.cut.cancelled() => return Err(crate::cut::reset().into()),
             answered = timeout(ANSWER_TIMEOUT, sender.send_request(request)) => answered,
         };
-        let answer = answered.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no answer of {name}")))??;
+        let answer =
+            answered.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, format!("no answer of {name}")))??;
         let body = |body: hyper::body::Incoming| body.map_err(Into::into).boxed_unsync();
         Ok(answer.map(|answered| cut_with(body(answered), server.cut.clone(), open)))
     }
@@ -81,7 +82,9 @@ impl OverTls {
             return Ok(open);
         }
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, format!("{name} takes no connection"));
-        let open = timeout(CONNECT_TIMEOUT, self.connect(front, name)).await.map_err(late)??;
+        let open = timeout(CONNECT_TIMEOUT, self.connect(front, name))
+            .await
+            .map_err(late)??;
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = Some(open.clone());
         Ok(open)
     }

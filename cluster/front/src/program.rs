@@ -11,7 +11,7 @@ use rustls_pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::time::{Instant, timeout_at};
 
-use crate::registry::{Front, Serves, Server};
+use crate::registry::{Front, Server, Serves};
 use crate::tls::{self, CertificateError};
 
 /// A program to be registered.
@@ -46,7 +46,12 @@ impl Front {
     /// # Errors
     /// None takes it.
     pub(crate) async fn dial(&self, name: &str) -> io::Result<(Arc<Server>, Connection)> {
-        let refused = || io::Error::new(io::ErrorKind::ConnectionRefused, format!("no program listens as {name}"));
+        let refused = || {
+            io::Error::new(
+                io::ErrorKind::ConnectionRefused,
+                format!("no program listens as {name}"),
+            )
+        };
         let mut failed = refused();
         for server in self.find_all(name).into_iter().rev() {
             let Serves::Program(program) = &server.serves else {

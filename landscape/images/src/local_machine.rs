@@ -130,7 +130,13 @@ fn kubelet(host: &Arc<Host>, context: &ContainerContext, name: &str, address: Ip
             let kubeconfig = kubeconfig(&unit)?;
             let catalogue = Arc::new(ImageCatalogue::new().simulating());
             let cluster = server_name(&kubeconfig);
-            let served = served(&host, &unit, &kubeconfig, (&namespace, &name, address), (&clock, &entropy))?;
+            let served = served(
+                &host,
+                &unit,
+                &kubeconfig,
+                (&namespace, &name, address),
+                (&clock, &entropy),
+            )?;
             let mut options = NodeOptions::new(
                 name.clone(),
                 kubeconfig,

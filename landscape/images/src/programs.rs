@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use api_meta::Fault;
-use cluster_front::Front;
 use base_client::Dialer;
+use cluster_front::Front;
 use cluster_node::{ContainerContext, image_name};
-use components_hosted::API_SERVER;
 use cluster_programs::{ApiServers, ImageFile, Isolation, Options, Programs, ToService};
+use components_hosted::API_SERVER;
 use futures::future::BoxFuture;
 
 use crate::kube_apiserver;
@@ -139,7 +139,10 @@ impl ApiServers for InLandscape {
             Ok(registration) => Some(Box::new(registration)),
             Err(exit) => {
                 let why = exit.message;
-                context.warn("NotReachable", format!("clients outside of the cluster do not reach it: {why}"));
+                context.warn(
+                    "NotReachable",
+                    format!("clients outside of the cluster do not reach it: {why}"),
+                );
                 None
             }
         }

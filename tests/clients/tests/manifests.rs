@@ -1,7 +1,11 @@
 //! The objects that gardenlet creates in a seed, from their goldens, given to real kube-apiserver: each is accepted with strict
 //! validation of its fields, and each pod under Pod Security's level `restricted`. Nothing runs them here. Run by
 //! `cargo xtask test clients`, which prepares the real parts.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails, and says why")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test ends where its set-up fails, and says why"
+)]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -51,7 +55,10 @@ fn collection(object: &Value) -> String {
         false => format!("/api/{version}"),
     };
     if kind == "ServiceAccount" {
-        return format!("{root}/namespaces/{}/serviceaccounts", text(object, "/metadata/namespace"));
+        return format!(
+            "{root}/namespaces/{}/serviceaccounts",
+            text(object, "/metadata/namespace")
+        );
     }
     let known = KINDS.iter().find(|(known, ..)| *known == kind);
     let (_, plural, namespaced) = known.unwrap_or_else(|| panic!("the test knows no collection of {kind}"));
@@ -116,7 +123,8 @@ async fn every_object_of_a_control_plane_is_accepted_strictly_and_its_pods_as_re
             "pod-security.kubernetes.io/enforce": "restricted",
             "pod-security.kubernetes.io/enforce-version": "latest",
         });
-        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}});
+        let object =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}});
         create(&client, "/api/v1/namespaces", &object).await.unwrap();
         // No controller makes it here.
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
@@ -143,7 +151,11 @@ async fn every_object_of_a_control_plane_is_accepted_strictly_and_its_pods_as_re
         }
     }
     assert!(refused.is_empty(), "{}", refused.join("\n"));
-    assert_eq!(pods.len(), 8, "of each workload one, and that of the seed's gardener-resource-manager");
+    assert_eq!(
+        pods.len(),
+        8,
+        "of each workload one, and that of the seed's gardener-resource-manager"
+    );
 }
 
 /// The test notices what it is to notice.

@@ -38,6 +38,9 @@ const NODES: &str = "10.77.0.0/16";
 /// Real programs on a slow machine: many times what they need.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// Between two looks at the machine's processes: nothing tells of the end of another process' children.
+const LOOK_PAUSE: Duration = Duration::from_millis(200);
+
 /// A landscape with a Shoot of real programs.
 struct Scene {
     up: Up,
@@ -52,7 +55,11 @@ impl Scene {
         let images = tempfile::tempdir().unwrap();
         let mapping = PROGRAMS.map(|name| {
             let program = programs.join(name);
-            assert!(program.is_file(), "`cargo xtask real kubernetes` builds {}", program.display());
+            assert!(
+                program.is_file(),
+                "`cargo xtask real kubernetes` builds {}",
+                program.display()
+            );
             json!({"image": name, "command": [program]})
         });
         let file = images.path().join("images.yaml");
@@ -102,7 +109,10 @@ impl Scene {
 
     fn hibernate(&self, hibernated: bool) {
         let patch = json!({"spec": {"hibernation": {"enabled": hibernated}}}).to_string();
-        self.garden(&["-n", PROJECT, "patch", "shoot", SHOOT, "--type=merge", "-p", &patch], "");
+        self.garden(
+            &["-n", PROJECT, "patch", "shoot", SHOOT, "--type=merge", "-p", &patch],
+            "",
+        );
     }
 
     /// Writes the kubeconfig that a user of the Shoot gets.
@@ -132,9 +142,28 @@ impl Scene {
         let folder = self.up.folder.path().display().to_string();
         let is_ours = |line: &&str| {
             let program = line.split_whitespace().next().unwrap_or_default();
-            Path::new(program).parent() == Some(&self.programs) && !line.contains(&folder) && line.contains(TECHNICAL_ID)
+            Path::new(program).parent() == Some(&self.programs)
+                && !line.contains(&folder)
+                && line.contains(TECHNICAL_ID)
         };
-        text(&listed.stdout).lines().filter(is_ours).map(str::to_owned).collect()
+        text(&listed.stdout)
+            .lines()
+            .filter(is_ours)
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Pods that end have some time left when the Shoot is hibernated: kube-apiserver finishes what it is at.
+    fn until_no_program_runs(&self) {
+        let began = Instant::now();
+        loop {
+            let running = self.processes();
+            if running.is_empty() {
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "still run: {running:?}");
+            std::thread::sleep(LOOK_PAUSE);
+        }
     }
 }
 
@@ -166,33 +195,67 @@ async fn control_plane_is_real(scene: &Scene) {
         let image = spec["containers"][0]["image"].as_str().unwrap_or_default().to_owned();
         let name = image.rsplit('/').next().and_then(|image| image.split(':').next());
         if let Some(name) = PROGRAMS.iter().find(|program| name == Some(**program)) {
-            assert_eq!(json!(pod.status)["containerStatuses"][0]["ready"], true, "{:?}", pod.status);
+            assert_eq!(
+                json!(pod.status)["containerStatuses"][0]["ready"],
+                true,
+                "{:?}",
+                pod.status
+            );
             real.push(*name);
         }
     }
     real.sort_unstable();
-    let expected = ["etcd", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+    let expected = [
+        "etcd",
+        "etcd",
+        "kube-apiserver",
+        "kube-controller-manager",
+        "kube-scheduler",
+    ];
     assert_eq!(real, expected);
 }
 
 /// What a user does first.
 fn kubectl_works(scene: &Scene) {
     let version: Value = serde_json::from_str(&scene.shoot(&["version", "-o", "json"], "")).unwrap();
-    println!("the Shoot's kube-apiserver is {}", version["serverVersion"]["gitVersion"]);
-    assert_eq!(version["serverVersion"]["compiler"], "gc", "it is the program in Go: {version}");
+    println!(
+        "the Shoot's kube-apiserver is {}",
+        version["serverVersion"]["gitVersion"]
+    );
+    assert_eq!(
+        version["serverVersion"]["compiler"], "gc",
+        "it is the program in Go: {version}"
+    );
     scene.shoot(&["create", "configmap", "survivor", "--from-literal=a=1"], "");
     let applied = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied"}, "data": {"b": "2"}});
     scene.shoot(&["apply", "--server-side", "-f", "-"], &applied.to_string());
-    let words = ["get", "configmap", "applied", "-o", "jsonpath={.metadata.managedFields[0].operation}"];
+    let words = [
+        "get",
+        "configmap",
+        "applied",
+        "-o",
+        "jsonpath={.metadata.managedFields[0].operation}",
+    ];
     assert_eq!(scene.shoot(&words, ""), "Apply");
 }
 
 /// kube-scheduler places a pod, the node runs it, and kube-apiserver reads its log from the node's kubelet.
 fn a_pod_runs_and_its_log_is_read(scene: &Scene) {
-    scene.shoot(&["wait", "node", "--all", "--for=condition=Ready", "--timeout=120s"], "");
-    let words = ["get", "nodes", "-o", "jsonpath={.items[*].status.addresses[?(@.type=='InternalIP')].address}"];
+    scene.shoot(
+        &["wait", "node", "--all", "--for=condition=Ready", "--timeout=120s"],
+        "",
+    );
+    let words = [
+        "get",
+        "nodes",
+        "-o",
+        "jsonpath={.items[*].status.addresses[?(@.type=='InternalIP')].address}",
+    ];
     let addresses = scene.shoot(&words, "");
-    assert!(addresses.starts_with("10.77."), "nodes lie in status.nodesCIDR: {addresses}");
+    assert!(
+        addresses.starts_with("10.77."),
+        "nodes lie in status.nodesCIDR: {addresses}"
+    );
     scene.shoot(&["wait", "serviceaccount/default", "--for=create", "--timeout=60s"], "");
     scene.shoot(&["run", "web", "--image=example.org/web:v1"], "");
     scene.shoot(&["wait", "pod", "web", "--for=condition=Ready", "--timeout=120s"], "");
@@ -220,7 +283,7 @@ async fn a_shoot_of_real_programs_lives_sleeps_and_goes() {
     scene.hibernate(true);
     scene.succeeded().await;
     println!("hibernated in {:.1} s", began.elapsed().as_secs_f64());
-    assert_eq!(scene.processes(), Vec::<String>::new(), "no program runs");
+    scene.until_no_program_runs();
     assert!(!scene.shoot_output(&uid, "").status.success(), "no API server answers");
     let began = Instant::now();
     scene.hibernate(false);

@@ -49,7 +49,11 @@ async fn credentials_of_clients_reach_a_program_both_ways() {
     let token = landscape.kubeconfig(NAME, Credential::Token(base_secrets::SecretText::new("t1")));
     for (way, connector) in landscape.ways() {
         let answer = ask(&connector, &jane).await.unwrap();
-        assert_eq!((answer["server"].as_str(), answer["user"].as_str()), (NAME, "jane"), "{way}");
+        assert_eq!(
+            (answer["server"].as_str(), answer["user"].as_str()),
+            (NAME, "jane"),
+            "{way}"
+        );
         let answer = ask(&connector, &token).await.unwrap();
         assert_eq!(answer["token"], "Bearer t1", "{way}");
     }
@@ -75,7 +79,12 @@ async fn a_program_of_another_authority_is_refused_by_its_clients() {
 async fn an_instance_that_does_not_listen_yet_is_passed_over_and_the_last_gone_is_refused() {
     let (landscape, program, _serves) = landscapes().await;
     let old = landscape.program(program.port);
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
     let starting = landscape.program(closed);
     let anonymous = landscape.kubeconfig(NAME, Credential::Anonymous);
     for (way, connector) in landscape.ways() {

@@ -17,8 +17,8 @@ use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
-use crate::{GardenSettings, Gateway};
 use crate::convert::{CORE, decode_stored, internal};
+use crate::{GardenSettings, Gateway};
 
 /// Validity when the request sets none.
 const VALIDITY_S_DEFAULT: u64 = 60 * 60;

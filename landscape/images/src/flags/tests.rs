@@ -184,7 +184,9 @@ fn every_supported_version_takes_the_command_lines_that_gardenlet_writes() {
     ];
     for (component, name) in components {
         let container = hosted(component);
-        let words = ["command", "args"].into_iter().filter_map(|field| container[field].as_array());
+        let words = ["command", "args"]
+            .into_iter()
+            .filter_map(|field| container[field].as_array());
         let words = words.flatten().map(|word| word.as_str().unwrap());
         // A node puts the pod's address there.
         let words: Vec<String> = words.map(|word| word.replace("$(POD_IP)", "10.0.0.2")).collect();
