@@ -54,7 +54,7 @@ pub trait ApiServers: Send + Sync {
     fn service_of(&self, server_name: Option<&str>) -> Option<(String, String)>;
 
     /// What this process serves, for the pods of a namespace alone, at an address outside of their cluster: a kubelet of a machine that
-    /// the namespace's control plane manages.
+    /// the namespace's control plane manages. Policies of the pods' cluster are not asked: they name no address outside of it.
     fn outside(&self, _namespace: &str, _to: SocketAddr) -> Option<Dialer> {
         None
     }
