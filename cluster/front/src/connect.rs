@@ -18,8 +18,9 @@ use rustls_pki_types::UnixTime;
 use tower::BoxError;
 
 use crate::cut::{cut_with, reset};
-use crate::registry::{Front, Server};
-use crate::tls::{holds_key, verify_server};
+use crate::over_tls::OverTls;
+use crate::registry::{Front, Here, Server, Serves};
+use crate::tls::{client_config, holds_key, verify_server};
 
 /// How long a verified server certificate is taken for good before it is verified again: long enough that a client
 /// pays for it once in thousands of requests, short enough that an expired certificate is noticed.
@@ -44,6 +45,8 @@ struct Caller {
     peer: Option<PeerCertificates>,
     /// Which server was last verified, and when.
     verified: Mutex<Option<(u64, Timestamp)>>,
+    /// To a program of the name, where it is one that serves.
+    over_tls: OverTls,
 }
 
 impl Caller {
@@ -68,22 +71,25 @@ impl Caller {
             Ok::<_, Fault>(value)
         });
         let chain = target.client_certificates()?;
-        let peer = if chain.is_empty() {
-            None
-        } else {
-            let key = target
-                .client_key_pem()?
-                .ok_or_else(|| Fault::user("the kubeconfig has a client certificate without its key"))?;
-            holds_key(&chain, &key)
-                .map_err(|error| Fault::user(format!("the kubeconfig's client certificate cannot be used: {error}")))?;
-            Some(PeerCertificates::new(chain))
+        let unusable = |error| Fault::user(format!("the kubeconfig's client certificate cannot be used: {error}"));
+        let key = match chain.is_empty() {
+            true => None,
+            false => {
+                let key = target
+                    .client_key_pem()?
+                    .ok_or_else(|| Fault::user("the kubeconfig has a client certificate without its key"))?;
+                holds_key(&chain, &key).map_err(unusable)?;
+                Some(key)
+            }
         };
+        let over_tls = OverTls::new(client_config(&target, &chain, key.as_deref()).map_err(unusable)?);
         Ok(Self {
             front,
             bearer: bearer.transpose()?,
             target,
-            peer,
+            peer: key.map(|_| PeerCertificates::new(chain)),
             verified: Mutex::default(),
+            over_tls,
         })
     }
 
@@ -96,10 +102,14 @@ impl Caller {
             )
         };
         let server = self.front.find(name).ok_or_else(refused)?;
-        self.verify(&server, name)?;
         if let Some(bearer) = &self.bearer {
             request.headers_mut().insert(AUTHORIZATION, bearer.clone());
         }
+        let here = match &server.serves {
+            Serves::Here(here) => here,
+            Serves::Program(_) => return self.over_tls.call(&self.front, name, request).await,
+        };
+        self.verify(&server, here, name)?;
         if let Some(peer) = &self.peer {
             request.extensions_mut().insert(peer.clone());
         }
@@ -107,13 +117,13 @@ impl Caller {
         let response = tokio::select! {
             biased;
             () = server.cut.cancelled() => return Err(reset().into()),
-            answered = answer_apart(server.service.clone(), request) => answered?,
+            answered = answer_apart(here.service.clone(), request) => answered?,
         };
         Ok(response.map(|body| cut_with(body, server.cut.clone(), open)))
     }
 
     /// Judges the server's certificate as a TLS client with this kubeconfig would.
-    fn verify(&self, server: &Server, name: &str) -> Result<(), io::Error> {
+    fn verify(&self, server: &Server, here: &Here, name: &str) -> Result<(), io::Error> {
         if self.target.insecure {
             return Ok(());
         }
@@ -127,7 +137,7 @@ impl Caller {
         }
         let seconds = u64::try_from(now.as_second()).unwrap_or(0);
         let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-        verify_server(&server.shown().certificates, &self.target.authorities, name, at).map_err(|why| {
+        verify_server(&here.shown().certificates, &self.target.authorities, name, at).map_err(|why| {
             io::Error::new(
                 io::ErrorKind::InvalidData,
                 format!("the certificate of the API server {name} is not accepted: {why}"),

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use base_client::{HttpService, Layers};
 use base_clock::Clock;
-use base_secrets::Certificate;
 use rustls::ServerConfig;
 use rustls_pki_types::CertificateDer;
 use tokio::sync::Semaphore;
@@ -15,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::body::{REQUEST_BODIES_BYTES_MAX, REQUEST_BODY_BYTES_MAX};
+use crate::program::{Program, RegisteredProgram, authority_of};
 use crate::serve::CONNECTIONS_MAX;
 use crate::timeouts::Timeouts;
 use crate::tls::{self, CertificateError};
@@ -98,10 +98,7 @@ impl RegisteredServer {
 /// One registered server while it runs.
 pub(crate) struct Server {
     pub(crate) id: u64,
-    pub(crate) service: HttpService,
-    /// Largest body of a request.
-    pub(crate) body_bytes_max: usize,
-    shown: RwLock<Arc<Shown>>,
+    pub(crate) serves: Serves,
     /// Connections finish what they are doing and take nothing new.
     pub(crate) closing: CancellationToken,
     /// Connections break off.
@@ -109,10 +106,35 @@ pub(crate) struct Server {
     pub(crate) open: TaskTracker,
 }
 
-impl Server {
+/// Who answers.
+pub(crate) enum Serves {
+    /// A service of this process.
+    Here(Here),
+    /// A program that speaks TLS itself.
+    Program(Program),
+}
+
+/// A service of this process, behind TLS that is spoken here.
+pub(crate) struct Here {
+    pub(crate) service: HttpService,
+    /// Largest body of a request.
+    pub(crate) body_bytes_max: usize,
+    shown: RwLock<Arc<Shown>>,
+}
+
+impl Here {
     /// What is shown to clients that connect now.
     pub(crate) fn shown(&self) -> Arc<Shown> {
         self.shown.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Serves {
+    fn authority(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Here(here) => authority_of(&here.shown().certificates),
+            Self::Program(program) => authority_of(&program.certificates),
+        }
     }
 }
 
@@ -154,18 +176,39 @@ impl Front {
         names: impl IntoIterator<Item = N>,
         server: RegisteredServer,
     ) -> Result<Registration, NameTaken> {
-        let RegisteredServer {
-            service,
-            shown,
-            body_bytes_max,
-        } = server;
+        let here = Here {
+            service: server.service,
+            body_bytes_max: server.body_bytes_max,
+            shown: RwLock::new(Arc::new(server.shown)),
+        };
+        self.enter(names, Serves::Here(here))
+    }
+
+    /// Lets a program answer to `names`, as [`Front::register`] does a server of this process. While the last program of a
+    /// name takes no connections, the one before it gets them.
+    ///
+    /// # Errors
+    /// As of [`Front::register`].
+    pub fn register_program<N: Into<String>>(
+        &self,
+        names: impl IntoIterator<Item = N>,
+        program: RegisteredProgram,
+    ) -> Result<Registration, NameTaken> {
+        self.enter(names, Serves::Program(program.program))
+    }
+
+    fn enter<N: Into<String>>(
+        &self,
+        names: impl IntoIterator<Item = N>,
+        serves: Serves,
+    ) -> Result<Registration, NameTaken> {
         let names: Vec<String> = names.into_iter().map(|name| name.into().to_ascii_lowercase()).collect();
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        let authority = authority_of(&shown.certificates);
+        let authority = serves.authority();
         let holder = |name: &String| table.names.get(name).and_then(|servers| servers.last());
         if let Some(taken) = names
             .iter()
-            .find(|name| holder(name).is_some_and(|holder| authority_of(&holder.shown().certificates) != authority))
+            .find(|name| holder(name).is_some_and(|holder| holder.serves.authority() != authority))
         {
             return Err(NameTaken(taken.clone()));
         }
@@ -174,9 +217,7 @@ impl Front {
         let (closing, cut) = (CancellationToken::new(), CancellationToken::new());
         let server = Arc::new(Server {
             id,
-            service,
-            body_bytes_max,
-            shown: RwLock::new(Arc::new(shown)),
+            serves,
             closing,
             cut,
             open: TaskTracker::new(),
@@ -193,9 +234,14 @@ impl Front {
 
     /// The server that answers to a name now.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<Server>> {
+        self.find_all(name).pop()
+    }
+
+    /// All that are registered under a name, the one that answers last.
+    pub(crate) fn find_all(&self, name: &str) -> Vec<Arc<Server>> {
         let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let named = table.names.get(&name.to_ascii_lowercase());
-        named.or_else(|| table.names.get(ANY_NAME))?.last().cloned()
+        named.or_else(|| table.names.get(ANY_NAME)).cloned().unwrap_or_default()
     }
 
     /// The names somebody answers to at present.
@@ -240,11 +286,6 @@ pub struct NameTaken(String);
 #[error("no API server is registered as {0:?}")]
 pub struct NotRegistered(pub(crate) String);
 
-/// Whose key has signed a server's certificate. Their names do not tell authorities apart.
-fn authority_of(chain: &[CertificateDer<'_>]) -> Option<Vec<u8>> {
-    Certificate::from_der(chain.first()?).ok()?.authority_key_id()
-}
-
 /// A server's stay behind the front. Dropping it refuses new connections and cuts the open ones, as when a process
 /// is killed; [`Self::close`] lets them finish first.
 #[must_use = "dropping the registration cuts the server off"]
@@ -271,13 +312,16 @@ impl Registration {
         let _ = tokio::time::timeout(grace, self.server.open.wait()).await;
     }
 
-    /// Shows another certificate from now on, of whatever authority; connections that are open stay as they are.
+    /// Shows another certificate from now on, of whatever authority; connections that are open stay as they are. What a
+    /// program shows is its own affair: of one nothing changes.
     ///
     /// # Errors
     /// [`CertificateError`] when certificate and key do not parse or do not belong together. The one before stays.
     pub fn renew(&self, certificates: &str, key: &str) -> Result<(), CertificateError> {
         let shown = Arc::new(Shown::new(certificates, key)?);
-        *self.server.shown.write().unwrap_or_else(PoisonError::into_inner) = shown;
+        if let Serves::Here(here) = &self.server.serves {
+            *here.shown.write().unwrap_or_else(PoisonError::into_inner) = shown;
+        }
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use base_client::{ResponseBody, Wire};
+use base_client::{HttpService, ResponseBody, Wire};
 use cluster_access::{PeerAddress, PeerCertificates};
 use http::{Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
@@ -18,17 +18,19 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use kube::client::Body;
 use rustls_pki_types::CertificateDer;
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, MissedTickBehavior, timeout_at};
+use tokio_rustls::StartHandshake;
 use tokio_rustls::server::TlsStream;
-use tokio_rustls::{LazyConfigAcceptor, StartHandshake};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use crate::body::Limits;
-use crate::registry::{Front, NotRegistered, Server};
+use crate::hello::{Begun, Hello};
+use crate::registry::{Front, Here, NotRegistered, Server, Serves};
 use crate::takeover::{Place, Takeover, taken_over};
 use crate::timeouts::Timeouts;
 use crate::tls::HTTP2;
@@ -120,7 +122,7 @@ impl Front {
             _open: connections.token(),
         });
         // On the heap, because it is large and callers keep many.
-        Box::pin(self.forwarded(stream, &server, (deadline, from), place)).await;
+        Box::pin(self.forwarded(stream, (name, &server), (deadline, from), place)).await;
         // It may have become something else than HTTP.
         connections.close();
         connections.wait().await;
@@ -129,56 +131,74 @@ impl Front {
 
     async fn forwarded<S: Wire + 'static>(
         &self,
-        stream: S,
-        server: &Arc<Server>,
+        mut stream: S,
+        (name, server): (&str, &Arc<Server>),
         (deadline, from): (Instant, Option<IpAddr>),
         place: Arc<Place>,
     ) {
         undelayed(&stream);
-        let mut acceptor = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream);
-        match timeout_at(deadline, &mut acceptor).await {
-            Ok(Ok(start)) => self.encrypted(start, server, (deadline, from), place).await,
-            Ok(Err(error)) => tracing::debug!(%error, "a forwarded connection did not begin with TLS"),
-            Err(_) => {}
+        if let Some(begun) = begin(&mut stream, deadline).await {
+            self.hand_on((stream, begun), (name, server), (deadline, from), place)
+                .await;
         }
     }
 
-    async fn connection(&self, stream: TcpStream, from: Option<IpAddr>, place: Arc<Place>) {
+    async fn connection(&self, mut stream: TcpStream, from: Option<IpAddr>, place: Arc<Place>) {
         undelayed(&stream);
         let deadline = Instant::now() + self.timeouts.handshake;
-        let mut acceptor = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream);
-        let start = match timeout_at(deadline, &mut acceptor).await {
-            Ok(Ok(start)) => start,
-            Ok(Err(error)) => {
-                tracing::debug!(%error, "a connection did not begin with TLS");
-                return;
-            }
-            Err(_) => return,
-        };
-        let name = start.client_hello().server_name().unwrap_or_default().to_owned();
-        let Some(server) = self.find(&name) else {
-            tracing::debug!(name, "no API server is registered under the name asked for");
-            reset(&start.io);
+        let Some(begun) = begin(&mut stream, deadline).await else {
             return;
         };
-        self.encrypted(start, &server, (deadline, from), place).await;
+        let name = begun.server_name.clone().unwrap_or_default();
+        let Some(server) = self.find(&name) else {
+            tracing::debug!(name, "no API server is registered under the name asked for");
+            reset(&stream);
+            return;
+        };
+        self.hand_on((stream, begun), (&name, &server), (deadline, from), place)
+            .await;
+    }
+
+    /// Gives a connection that has begun to the server that it is for.
+    async fn hand_on<S: Wire + 'static>(
+        &self,
+        (mut stream, begun): (S, Begun),
+        (name, server): (&str, &Arc<Server>),
+        (deadline, from): (Instant, Option<IpAddr>),
+        place: Arc<Place>,
+    ) {
+        let here = match &server.serves {
+            Serves::Here(here) => here,
+            Serves::Program(_) => {
+                // The place is held as long as the connection lives.
+                if let Err(error) = self.carry(name, &mut stream, begun.bytes, deadline).await {
+                    tracing::debug!(name, %error, "no program takes a connection");
+                    reset(&stream);
+                }
+                return drop(place);
+            }
+        };
+        if let Hello::Whole(accepted) = begun.hello {
+            let start = StartHandshake::from_parts(*accepted, stream);
+            self.encrypted(start, (server, here), (deadline, from), place).await;
+        }
     }
 
     /// Goes on with a handshake for a server, and serves it.
     async fn encrypted<S: Wire + 'static>(
         &self,
         start: StartHandshake<S>,
-        server: &Arc<Server>,
+        (server, here): (&Arc<Server>, &Here),
         (deadline, from): (Instant, Option<IpAddr>),
         place: Arc<Place>,
     ) {
         let open = server.open.token();
-        let handshake = timeout_at(deadline, start.into_stream(server.shown().config.clone()));
+        let handshake = timeout_at(deadline, start.into_stream(here.shown().config.clone()));
         tokio::select! {
             biased;
             () = server.cut.cancelled() => {}
             done = handshake => match done {
-                Ok(Ok(stream)) => self.serve_http(server, stream, from, place).await,
+                Ok(Ok(stream)) => self.serve_http((server, here), stream, from, place).await,
                 Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!("a TLS handshake took too long"),
             },
@@ -188,7 +208,7 @@ impl Front {
 
     async fn serve_http<S: Wire + 'static>(
         &self,
-        server: &Arc<Server>,
+        (server, here): (&Arc<Server>, &Here),
         stream: TlsStream<S>,
         from: Option<IpAddr>,
         place: Arc<Place>,
@@ -198,7 +218,12 @@ impl Front {
         let owned = |chain: Vec<CertificateDer<'_>>| chain.into_iter().map(CertificateDer::into_owned).collect();
         let session = Session {
             server: server.clone(),
+            service: here.service.clone(),
             bodies: self.bodies.clone(),
+            limits: Limits {
+                bytes: here.body_bytes_max,
+                patience: self.timeouts.body,
+            },
             timeouts: self.timeouts,
             traffic: Traffic::new(),
             place,
@@ -209,6 +234,25 @@ impl Front {
         };
         session.serve(stream).await;
     }
+}
+
+/// Reads how a connection begins. What does not begin with TLS is refused by an alert, and one that takes too long is left.
+async fn begin<S: Wire>(stream: &mut S, deadline: Instant) -> Option<Begun> {
+    let begun = match timeout_at(deadline, Begun::read(stream)).await {
+        Ok(Ok(begun)) => begun,
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a connection broke off before it began");
+            return None;
+        }
+        Err(_) => return None,
+    };
+    let Hello::Broken { why, alert } = &begun.hello else {
+        return Some(begun);
+    };
+    tracing::debug!(why, "a connection did not begin with TLS");
+    // Its client may be gone.
+    let _ = timeout_at(deadline, stream.write_all(alert)).await;
+    None
 }
 
 async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
@@ -263,7 +307,9 @@ fn http2(timeouts: &Timeouts) -> http2::Builder<TokioExecutor> {
 /// One encrypted connection.
 struct Session {
     server: Arc<Server>,
+    service: HttpService,
     bodies: Arc<Semaphore>,
+    limits: Limits,
     timeouts: Timeouts,
     traffic: Arc<Traffic>,
     place: Arc<Place>,
@@ -350,11 +396,11 @@ impl Session {
     }
 
     fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Result<Response<Pieces>, Infallible>> + use<> {
-        let (server, bodies, body_timeout) = (self.server.clone(), self.bodies.clone(), self.timeouts.body);
+        let (service, bodies, limits) = (self.service.clone(), self.bodies.clone(), self.limits);
         let (peer, address, open) = (self.peer.clone(), self.address, self.traffic.open());
         let taken = taken_over(request, &self.server, &self.place);
         async move {
-            let answer = answer(server, bodies, body_timeout, (peer, address), taken).await?;
+            let answer = answer(service, bodies, limits, (peer, address), taken).await?;
             Ok(answer.map(|body| Pieces::new(body, open)))
         }
     }
@@ -369,9 +415,9 @@ enum Verdict {
 }
 
 async fn answer(
-    server: Arc<Server>,
+    service: HttpService,
     bodies: Arc<Semaphore>,
-    body_timeout: Duration,
+    limits: Limits,
     (peer, address): (Option<PeerCertificates>, Option<PeerAddress>),
     (request, takeover): (Request<Incoming>, Option<Takeover>),
 ) -> Result<Response<ResponseBody>, Infallible> {
@@ -387,10 +433,6 @@ async fn answer(
     if let Some(address) = address {
         parts.extensions.insert(address);
     }
-    let limits = Limits {
-        bytes: server.body_bytes_max,
-        patience: body_timeout,
-    };
     let held = match body::read(body, &bodies, limits).await {
         Ok(held) => held,
         Err(refusal) => {
@@ -398,9 +440,7 @@ async fn answer(
             return Ok(refusal.response());
         }
     };
-    let answer = server
-        .service
-        .clone()
+    let answer = service
         .oneshot(Request::from_parts(parts, Body::from(held.bytes)))
         .await;
     drop(held.permit);

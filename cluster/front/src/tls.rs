@@ -3,11 +3,15 @@
 
 use std::sync::Arc;
 
+use base_client::Target;
+use base_tls::Unverified;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::sign::CertifiedKey;
-use rustls::{DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme};
+use rustls::{
+    ClientConfig, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, ServerConfig, SignatureScheme,
+};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use webpki::{EndEntityCert, KeyUsage, anchor_from_trusted_cert};
@@ -63,12 +67,45 @@ pub(crate) fn server_config(
     Ok((config, chain))
 }
 
-fn chain_of(text: &str) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
+pub(crate) fn chain_of(text: &str) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
     chain
         .ok()
         .filter(|chain| !chain.is_empty())
         .ok_or(CertificateError::Certificate)
+}
+
+/// How a client in process speaks TLS with a program: HTTP/2 alone, which carries all its requests on one connection.
+pub(crate) fn client_config(
+    target: &Target,
+    chain: &[CertificateDer<'static>],
+    key: Option<&str>,
+) -> Result<ClientConfig, CertificateError> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(CertificateError::Pair)?;
+    let builder = match target.insecure {
+        true => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Unverified(provider))),
+        false => {
+            let mut roots = RootCertStore::empty();
+            roots.add_parsable_certificates(target.authorities.iter().cloned());
+            builder.with_root_certificates(roots)
+        }
+    };
+    let mut config = match key {
+        Some(key) => {
+            let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| CertificateError::Key)?;
+            builder
+                .with_client_auth_cert(chain.to_vec(), key)
+                .map_err(CertificateError::Pair)?
+        }
+        None => builder.with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![HTTP2.to_vec()];
+    Ok(config)
 }
 
 /// Holds that `key` is the private key of the first certificate.

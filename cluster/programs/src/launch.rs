@@ -37,6 +37,8 @@ pub(crate) struct Launched {
     pub(crate) layout: Arc<Layout>,
     pub(crate) watched: Watched,
     pub(crate) _listening: Listening,
+    /// What others hold while it runs.
+    pub(crate) _served: Option<Box<dyn Send + Sync>>,
 }
 
 /// Ports of the machine that are led to.
@@ -82,6 +84,7 @@ impl Inner {
             layout,
             watched,
             _listening: listening,
+            _served: self.shared.servers.started(context),
         })
     }
 

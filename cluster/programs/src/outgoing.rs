@@ -6,9 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base_client::Connection;
+use base_client::{Connection, Dialer};
 use cluster_network_policy::Protocol;
-use cluster_node::{Endpoint, PodNetwork, Refused};
+use cluster_node::{ContainerContext, Endpoint, PodNetwork, Refused};
 use cluster_sandbox::Pod;
 use futures::future::BoxFuture;
 use tokio::net::TcpStream;
@@ -52,6 +52,18 @@ pub trait ApiServers: Send + Sync {
     /// The namespace and the name of the Service whose API server answers at that port to a server name, or to clients that
     /// send none. `None`: there is no Service before it in the pods' cluster.
     fn service_of(&self, server_name: Option<&str>) -> Option<(String, String)>;
+
+    /// What this process serves, for the pods of a namespace alone, at an address outside of their cluster: a kubelet of a machine that
+    /// the namespace's control plane manages. Policies of the pods' cluster are not asked: they name no address outside of it.
+    fn outside(&self, _namespace: &str, _to: SocketAddr) -> Option<Dialer> {
+        None
+    }
+
+    /// A container's program has started; what is returned is held until it has ended. A program that is an API server itself
+    /// becomes one of those that are reached here.
+    fn started(&self, _context: &ContainerContext) -> Option<Box<dyn Send + Sync>> {
+        None
+    }
 }
 
 /// The Service of every cluster's own API server.
@@ -171,6 +183,10 @@ async fn reach(to: SocketAddrV4, network: &PodNetwork, servers: &dyn ApiServers)
     if network.is_pod(ip) {
         let endpoint = network.dial(&to.to_string()).await;
         return bytes(endpoint.map_err(io::Error::other)?).await;
+    }
+    // A real control plane reaches these addresses through a tunnel, so that its cluster's policies never see them.
+    if let Some(dialer) = servers.outside(network.namespace(), SocketAddr::from(to)) {
+        return dialer.connect().await.map(Reached::There);
     }
     network.check(ip, port, Protocol::Tcp).await.map_err(io::Error::other)?;
     let address = match *to.ip() {

@@ -106,6 +106,7 @@ impl Inner {
             layout,
             watched,
             _listening,
+            _served,
         } = launched;
         context.ready.set(true);
         let mut outputs = JoinSet::new();

@@ -8,11 +8,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::Duration;
 
 use base_client::Connection;
+use cluster_front::Begun;
 use cluster_network_policy::Protocol;
 use cluster_node::{PodNetwork, Resolved};
 use cluster_sandbox::Pod;
-use rustls::server::Acceptor;
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
 use crate::outgoing::{ApiServers, Reached, allowed, connect};
@@ -20,8 +20,6 @@ use crate::sandbox::MACHINE;
 
 /// The port of API servers' Services, as Kubernetes and Gardener have them.
 const HTTPS: u16 = 443;
-/// The longest beginning of a TLS connection that is read for its server name: some times that of any client.
-const HELLO_BYTES_MAX: usize = 64 << 10;
 /// How long a client may take to send it: as long as the API servers' own port lets it.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -52,9 +50,10 @@ pub(crate) async fn reach(
     network: &PodNetwork,
     servers: &dyn ApiServers,
 ) -> io::Result<(Reached, Vec<u8>)> {
-    let (name, begun) = tokio::time::timeout(HELLO_TIMEOUT, server_name(stream)).await??;
-    let reached = reach_named(name.as_deref(), port, network, servers).await?;
-    Ok((reached, begun))
+    let begun = tokio::time::timeout(HELLO_TIMEOUT, Begun::read(stream)).await??;
+    // What names no server, and what is no TLS, is for the server to answer.
+    let reached = reach_named(begun.server_name.as_deref(), port, network, servers).await?;
+    Ok((reached, begun.bytes))
 }
 
 async fn reach_named(
@@ -101,31 +100,6 @@ async fn reach_service(
     Ok(Reached::Server { namespace, name })
 }
 
-/// The server name that a connection begins with, if it begins as TLS and names one; and all bytes that were read.
-async fn server_name(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<(Option<String>, Vec<u8>)> {
-    let mut acceptor = Acceptor::default();
-    let mut begun = Vec::new();
-    while begun.len() < HELLO_BYTES_MAX {
-        let before = begun.len();
-        if stream.read_buf(&mut begun).await? == 0 {
-            break;
-        }
-        let mut unread = &begun[before..];
-        while !unread.is_empty() {
-            if acceptor.read_tls(&mut unread).is_err() {
-                return Ok((None, begun));
-            }
-            match acceptor.accept() {
-                Ok(Some(accepted)) => return Ok((accepted.client_hello().server_name().map(str::to_owned), begun)),
-                Ok(None) => {}
-                // It is for the server to answer what is no TLS.
-                Err(_) => return Ok((None, begun)),
-            }
-        }
-    }
-    Ok((None, begun))
-}
-
 /// A connection whose beginning was read already.
 pub(crate) fn replayed(stream: TcpStream, begun: Vec<u8>) -> Connection {
     if begun.is_empty() {
@@ -133,72 +107,4 @@ pub(crate) fn replayed(stream: TcpStream, begun: Vec<u8>) -> Connection {
     }
     let (reader, writer) = stream.into_split();
     Box::new(tokio::io::join(io::Cursor::new(begun).chain(reader), writer))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use rustls::pki_types::ServerName;
-    use rustls::{ClientConfig, ClientConnection, RootCertStore};
-    use tokio::io::AsyncWriteExt;
-
-    use super::*;
-
-    /// What a client sends first.
-    fn hello(server: &str) -> Vec<u8> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(RootCertStore::empty())
-            .with_no_client_auth();
-        let name = ServerName::try_from(server.to_owned()).unwrap();
-        let mut client = ClientConnection::new(Arc::new(config), name).unwrap();
-        let mut bytes = Vec::new();
-        client.write_tls(&mut bytes).unwrap();
-        bytes
-    }
-
-    /// Reads what arrives in pieces.
-    async fn read(bytes: &[u8], pieces: usize) -> (Option<String>, Vec<u8>) {
-        let (mut near, mut far) = tokio::io::duplex(pieces);
-        let reading = async move {
-            let read = server_name(&mut far).await;
-            // Once the name is known, or known not to come, nothing is read any more, and the writer must not wait.
-            drop(far);
-            read
-        };
-        let writing = async move {
-            let written = near.write_all(bytes).await;
-            drop(near);
-            written
-        };
-        let (read, _) = tokio::join!(reading, writing);
-        read.unwrap()
-    }
-
-    #[tokio::test]
-    async fn the_server_name_is_read_from_pieces_and_every_byte_is_returned() {
-        for pieces in [1, 7, 100_000] {
-            let bytes = hello("kube-apiserver.ns.svc");
-            let (name, begun) = read(&bytes, pieces).await;
-            assert_eq!((name.as_deref(), &begun), (Some("kube-apiserver.ns.svc"), &bytes));
-        }
-    }
-
-    #[tokio::test]
-    async fn what_names_no_server_is_returned_as_it_is() {
-        for bytes in [
-            hello("127.0.0.1"),
-            b"GET / HTTP/1.1\r\n\r\n".to_vec(),
-            Vec::new(),
-            vec![22; 9],
-        ] {
-            let (name, begun) = read(&bytes, 100_000).await;
-            assert_eq!((name, &begun), (None, &bytes));
-        }
-        let (name, begun) = read(&vec![22; HELLO_BYTES_MAX * 2], 1000).await;
-        assert!(name.is_none() && begun.len() <= HELLO_BYTES_MAX + 1000);
-    }
 }

@@ -14,9 +14,11 @@ use crate::component::{Component, HostedCluster, Image, Issued, MissingSecret, P
 use crate::etcd::{CLIENT_PORT, Etcd};
 use crate::mount::Mounts;
 use crate::object::{
-    HostedObject, Labels, from_scrape_targets, https_probe, namespaces_with, open_ports, to_service, typed,
+    HostedObject, Labels, from_scrape_targets, https_probe, namespaces_with, open_ports, startup_probe, to_service,
+    typed,
 };
 use crate::secrets::{CA, CA_CLIENT, CA_ETCD, CA_FRONT_PROXY, SERVICE_ACCOUNT_KEY, client, server, service_names};
+use crate::security;
 
 /// Name of Deployment and Service.
 pub const API_SERVER: &str = "kube-apiserver";
@@ -34,6 +36,11 @@ pub(crate) const SERVER: &str = "kube-apiserver";
 pub(crate) const ETCD_CLIENT: &str = "etcd-client";
 /// Its certificate as a client of aggregated API servers.
 pub(crate) const AGGREGATOR: &str = "kube-aggregator";
+
+/// Its certificate as a client of kubelets.
+const KUBELET_CLIENT: &str = "kube-apiserver-kubelet";
+/// The user that it is for kubelets. They let it in by the shoot's own rights.
+pub(crate) const KUBELET_USER: &str = "system:kube-apiserver:kubelet";
 
 /// Titles of its Service.
 const SERVICE_TITLES: Titles = Titles {
@@ -76,6 +83,7 @@ impl Component for ApiServer {
             Wanted::certificate(SERVER, CA, certificate(cluster)),
             Wanted::certificate(ETCD_CLIENT, CA_ETCD, client(API_SERVER)),
             Wanted::certificate(AGGREGATOR, CA_FRONT_PROXY, client("system:kube-aggregator")),
+            Wanted::certificate(KUBELET_CLIENT, CA_CLIENT, client(KUBELET_USER)),
         ]
     }
 
@@ -92,7 +100,10 @@ impl Component for ApiServer {
     }
 
     fn objects(&self, cluster: &HostedCluster, issued: &Issued) -> Result<Vec<HostedObject>, MissingSecret> {
-        Ok(vec![deployment(cluster, issued)?.into()])
+        Ok(vec![
+            LABELS.disruption_budget(&cluster.namespace).into(),
+            deployment(cluster, issued)?.into(),
+        ])
     }
 }
 
@@ -170,6 +181,7 @@ pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Dep
                 "metadata": {"labels": pods, "annotations": mounts.annotations()},
                 "spec": {
                     "automountServiceAccountToken": false,
+                    "securityContext": security::pod_with_low_ports(),
                     "priorityClassName": "gardener-system-500",
                     "terminationGracePeriodSeconds": 30,
                     "containers": [container(cluster, issued, &mounts)],
@@ -187,12 +199,17 @@ fn container(cluster: &HostedCluster, issued: &Issued, mounts: &Mounts<'_>) -> V
         "imagePullPolicy": "IfNotPresent",
         "command": ["/usr/local/bin/kube-apiserver"],
         "args": args(cluster),
+        // Else it would look for an interface with a route, which not every pod network shows.
+        "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}}],
         "ports": [{"name": "https", "containerPort": PORT, "protocol": "TCP"}],
+        // It serves once it has read what etcd holds, and no liveness counts until then.
+        "startupProbe": startup_probe("/livez", PORT),
         "livenessProbe": https_probe("/livez", PORT),
         "readinessProbe": https_probe("/readyz", PORT),
         "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "File",
         "resources": {"requests": {"cpu": "250m", "memory": "500Mi"}},
+        "securityContext": security::container_with_low_ports(),
         "volumeMounts": mounts.volume_mounts(),
     })
 }
@@ -217,6 +234,11 @@ fn mounts(issued: &Issued) -> Result<Mounts<'_>, MissingSecret> {
             issued.secret(AGGREGATOR)?,
             "/srv/kubernetes/aggregator",
         ),
+        (
+            "kubelet-client",
+            issued.secret(KUBELET_CLIENT)?,
+            "/srv/kubernetes/apiserver-kubelet",
+        ),
         ("server", issued.secret(SERVER)?, "/srv/kubernetes/apiserver"),
         (
             "service-account-key",
@@ -239,6 +261,7 @@ fn args(cluster: &HostedCluster) -> Vec<String> {
         ..
     } = cluster;
     vec![
+        "--advertise-address=$(POD_IP)".to_owned(),
         "--allow-privileged=true".to_owned(),
         "--authorization-mode=Node,RBAC".to_owned(),
         "--client-ca-file=/srv/kubernetes/ca-client/bundle.crt".to_owned(),
@@ -252,6 +275,9 @@ fn args(cluster: &HostedCluster) -> Vec<String> {
         format!("--etcd-servers-overrides={}", overrides(namespace)),
         "--event-ttl=1h".to_owned(),
         format!("--external-hostname={api_host}"),
+        "--kubelet-client-certificate=/srv/kubernetes/apiserver-kubelet/tls.crt".to_owned(),
+        "--kubelet-client-key=/srv/kubernetes/apiserver-kubelet/tls.key".to_owned(),
+        "--kubelet-preferred-address-types=InternalIP,Hostname,ExternalIP".to_owned(),
         "--profiling=false".to_owned(),
         "--proxy-client-cert-file=/srv/kubernetes/aggregator/tls.crt".to_owned(),
         "--proxy-client-key-file=/srv/kubernetes/aggregator/tls.key".to_owned(),

@@ -233,6 +233,13 @@ pub enum Image {
     Kubernetes(&'static str),
     /// The product's image of this name: the tag is the product's version.
     Own(&'static str),
+    /// The image of another project, in the release that the product was tested with.
+    Upstream {
+        /// Its name.
+        name: &'static str,
+        /// Its tag.
+        tag: &'static str,
+    },
 }
 
 /// What of a component's objects runs its pods.

@@ -9,7 +9,7 @@ use crate::component::{Component, HostedCluster, Image, Issued, MissingSecret, P
 use crate::mount::Mounts;
 use crate::object::{HostedObject, Labels, https_probe, to_service, typed};
 use crate::secrets::{CA, CA_CLIENT, CA_KUBELET, SERVICE_ACCOUNT_KEY};
-use crate::{KUBECONFIG_FOLDER, KUBECONFIG_PATH};
+use crate::{KUBECONFIG_FOLDER, KUBECONFIG_PATH, security};
 
 /// Name of the Deployment.
 pub const CONTROLLER_MANAGER: &str = "kube-controller-manager";
@@ -54,7 +54,10 @@ impl Component for ControllerManager {
     }
 
     fn objects(&self, cluster: &HostedCluster, issued: &Issued) -> Result<Vec<HostedObject>, MissingSecret> {
-        Ok(vec![deployment(cluster, issued)?.into()])
+        Ok(vec![
+            LABELS.disruption_budget(&cluster.namespace).into(),
+            deployment(cluster, issued)?.into(),
+        ])
     }
 }
 
@@ -83,6 +86,7 @@ pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Dep
                 "metadata": {"labels": pods, "annotations": mounts.annotations()},
                 "spec": {
                     "automountServiceAccountToken": false,
+                    "securityContext": security::pod(),
                     "priorityClassName": "gardener-system-300",
                     "containers": [{
                         "name": CONTROLLER_MANAGER,
@@ -92,6 +96,7 @@ pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Dep
                         "ports": [{"name": "metrics", "containerPort": PORT, "protocol": "TCP"}],
                         "livenessProbe": https_probe("/healthz", PORT),
                         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
+                        "securityContext": security::container(),
                         "volumeMounts": mounts.volume_mounts(),
                     }],
                     "volumes": mounts.volumes(),

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use api_meta::annotations::network as annotations;
 use api_meta::labels::network;
 use api_meta::names;
-use base_secrets::Wanted;
+use base_secrets::{CertificateSpec, Usage, Wanted};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Service;
 use serde_json::{Value, json};
@@ -17,13 +17,23 @@ use crate::component::{Component, HostedCluster, Image, Issued, MissingSecret, P
 use crate::mount::Mounts;
 use crate::object::{HostedObject, Labels, from_scrape_targets, namespaces_with, open_ports, typed};
 use crate::secrets::{CA_ETCD, server, service_names};
+use crate::security;
 use crate::table::ComponentId;
 
+/// The release that runs. Its flags are those of every 3.6.
+const VERSION: &str = "v3.6.16";
 /// Port of the Services that clients use.
 pub(crate) const CLIENT_PORT: u16 = 2379;
 const PEER_PORT: u16 = 2380;
+/// Port of health and metrics, without TLS: kubelets have no certificate for it.
+const METRICS_PORT: u16 = 2381;
 /// Port of the backup and restore program beside etcd.
 const BACKUP_PORT: u16 = 8080;
+
+/// Files of the certificate that a member shows clients and other members, and of whom it believes.
+const AUTHORITIES: &str = "/var/etcd/ssl/ca/bundle.crt";
+const CERTIFICATE: &str = "/var/etcd/ssl/server/tls.crt";
+const KEY: &str = "/var/etcd/ssl/server/tls.key";
 
 /// A store. Both have one authority, and one client certificate opens both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +131,10 @@ impl Component for Etcd {
     }
 
     fn image(&self) -> Image {
-        Image::Own("etcd")
+        Image::Upstream {
+            name: "etcd",
+            tag: VERSION,
+        }
     }
 
     fn workload(&self) -> Workload {
@@ -136,7 +149,11 @@ impl Component for Etcd {
         let mut dns_names: Vec<String> = service_names(self.client_service(), &cluster.namespace).into();
         dns_names.push(format!("*.{}.{}.svc", self.peer_service(), cluster.namespace));
         dns_names.push("localhost".to_owned());
-        let spec = server(self.called(), dns_names, vec![IpAddr::from([127, 0, 0, 1])]);
+        // Members are each other's clients, and etcd's gateway of JSON is a client of its own member.
+        let spec = CertificateSpec {
+            usage: Usage::ServerAndClient,
+            ..server(self.called(), dns_names, vec![IpAddr::from([127, 0, 0, 1])])
+        };
         vec![Wanted::certificate(self.certificate(), CA_ETCD, spec)]
     }
 
@@ -144,6 +161,7 @@ impl Component for Etcd {
         Ok(vec![
             client_service(*self, &cluster.namespace).into(),
             peer_service(*self, &cluster.namespace).into(),
+            self.labels().disruption_budget(&cluster.namespace).into(),
             stateful_set(*self, cluster, issued)?.into(),
         ])
     }
@@ -215,6 +233,7 @@ fn stateful_set(etcd: Etcd, cluster: &HostedCluster, issued: &Issued) -> Result<
                 "metadata": {"labels": pods, "annotations": mounts.annotations()},
                 "spec": {
                     "automountServiceAccountToken": false,
+                    "securityContext": security::pod(),
                     "priorityClassName": "gardener-system-500",
                     "terminationGracePeriodSeconds": 30,
                     "containers": [container(etcd, cluster, issued, &mounts)],
@@ -244,30 +263,52 @@ fn container(etcd: Etcd, cluster: &HostedCluster, issued: &Issued, mounts: &Moun
         "ports": [
             {"name": "client", "containerPort": CLIENT_PORT, "protocol": "TCP"},
             {"name": "peer", "containerPort": PEER_PORT, "protocol": "TCP"},
+            {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
         ],
-        "readinessProbe": {
-            "httpGet": {"path": "/health", "port": 2381, "scheme": "HTTP"},
-            "initialDelaySeconds": 5,
-            "periodSeconds": 5,
-            "failureThreshold": 5,
-        },
+        // A member that replays a long log, or checks a large file, answers nothing meanwhile.
+        "startupProbe": probe("/readyz", 1, 600),
+        "readinessProbe": probe("/readyz", 5, 3),
+        "livenessProbe": probe("/livez", 10, 6),
         "resources": {"requests": etcd.requests()},
+        "securityContext": security::container(),
         "volumeMounts": volume_mounts,
+    })
+}
+
+/// A probe of etcd's own port for it (etcd v3.6 server/etcdserver/api/etcdhttp/health.go).
+fn probe(path: &str, period_seconds: u16, failures_max: u16) -> Value {
+    json!({
+        "httpGet": {"path": path, "port": METRICS_PORT, "scheme": "HTTP"},
+        "periodSeconds": period_seconds,
+        "timeoutSeconds": 5,
+        "failureThreshold": failures_max,
     })
 }
 
 /// What etcd is started with.
 fn arguments(etcd: Etcd, namespace: &str) -> Vec<String> {
+    let member = format!("{}-0", etcd.called());
+    let peer = format!("https://{member}.{}.{namespace}.svc:{PEER_PORT}", etcd.peer_service());
     vec![
-        format!("--name={}-0", etcd.called()),
+        format!("--name={member}"),
         "--data-dir=/var/etcd/data/new.etcd".to_owned(),
         format!("--listen-client-urls=https://0.0.0.0:{CLIENT_PORT}"),
         format!("--advertise-client-urls={}", etcd.url(namespace)),
-        "--listen-metrics-urls=http://0.0.0.0:2381".to_owned(),
+        format!("--listen-metrics-urls=http://0.0.0.0:{METRICS_PORT}"),
         "--client-cert-auth=true".to_owned(),
-        "--trusted-ca-file=/var/etcd/ssl/ca/bundle.crt".to_owned(),
-        "--cert-file=/var/etcd/ssl/server/tls.crt".to_owned(),
-        "--key-file=/var/etcd/ssl/server/tls.key".to_owned(),
+        format!("--trusted-ca-file={AUTHORITIES}"),
+        format!("--cert-file={CERTIFICATE}"),
+        format!("--key-file={KEY}"),
+        format!("--listen-peer-urls=https://0.0.0.0:{PEER_PORT}"),
+        format!("--initial-advertise-peer-urls={peer}"),
+        format!("--initial-cluster={member}={peer}"),
+        // Another shoot's members, or those of the other store, are refused even where an address leads to them.
+        format!("--initial-cluster-token={}-{namespace}", etcd.called()),
+        "--initial-cluster-state=new".to_owned(),
+        "--peer-client-cert-auth=true".to_owned(),
+        format!("--peer-trusted-ca-file={AUTHORITIES}"),
+        format!("--peer-cert-file={CERTIFICATE}"),
+        format!("--peer-key-file={KEY}"),
         "--auto-compaction-mode=periodic".to_owned(),
         "--auto-compaction-retention=30m".to_owned(),
         // 8 GiB, upstream's quota.

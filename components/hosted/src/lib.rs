@@ -16,6 +16,7 @@ mod object;
 mod resource_manager;
 mod scheduler;
 pub mod secrets;
+mod security;
 pub mod shoot;
 mod table;
 

@@ -15,7 +15,7 @@ use crate::component::{
 use crate::mount::Mounts;
 use crate::object::{HostedObject, Labels, from_scrape_targets, open_ports, to_service, typed};
 use crate::shoot::{Object, machine_controller_access_objects};
-use crate::{KUBECONFIG_FOLDER, KUBECONFIG_PATH};
+use crate::{KUBECONFIG_FOLDER, KUBECONFIG_PATH, security};
 
 /// Name of all its objects and of its container.
 const MACHINE_CONTROLLER_MANAGER: &str = "machine-controller-manager";
@@ -89,6 +89,7 @@ impl Component for MachineControllerManager {
             role(namespace).into(),
             LABELS.role_binding(namespace).into(),
             service(namespace).into(),
+            LABELS.disruption_budget(namespace).into(),
             deployment(cluster, issued)?.into(),
         ])
     }
@@ -178,6 +179,7 @@ fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Deployment, Mi
                 "spec": {
                     "serviceAccountName": MACHINE_CONTROLLER_MANAGER,
                     "automountServiceAccountToken": true,
+                    "securityContext": security::pod(),
                     "priorityClassName": "gardener-system-300",
                     "terminationGracePeriodSeconds": 5,
                     "containers": [container(&cluster.namespace, issued, &mounts)],
@@ -217,7 +219,7 @@ fn container(namespace: &str, issued: &Issued, mounts: &Mounts<'_>) -> Value {
             "failureThreshold": 3,
         },
         "resources": {"requests": {"cpu": "10m", "memory": "20M"}},
-        "securityContext": {"allowPrivilegeEscalation": false},
+        "securityContext": security::container(),
         "volumeMounts": mounts.volume_mounts(),
     })
 }

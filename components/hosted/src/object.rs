@@ -8,6 +8,7 @@ use api_meta::labels::{MUTATED_BY_CONTROL_PLANE_WEBHOOK, network};
 use k8s_openapi::Metadata;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{Service, ServiceAccount};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;
@@ -88,6 +89,7 @@ kinds! {
     Role,
     RoleBinding,
     Service,
+    PodDisruptionBudget,
     Deployment,
     StatefulSet,
 }
@@ -198,6 +200,18 @@ impl Labels {
         }))
     }
 
+    /// Lets one pod at a time be evicted for the maintenance of nodes, and any that is not ready: that one serves no client.
+    pub(crate) fn disruption_budget(&self, namespace: &str) -> PodDisruptionBudget {
+        typed(json!({
+            "metadata": self.metadata(namespace),
+            "spec": {
+                "maxUnavailable": 1,
+                "selector": {"matchLabels": self.selector()},
+                "unhealthyPodEvictionPolicy": "AlwaysAllow",
+            },
+        }))
+    }
+
     /// All labels of the pods, with those by which network policies let them connect somewhere.
     pub(crate) fn of_pods(&self, allowed: &[&str]) -> Value {
         let mut labels = self.all();
@@ -242,6 +256,16 @@ pub(crate) fn namespaces_with(labels: &[(&str, &str)]) -> String {
 pub(crate) fn from_scrape_targets() -> String {
     let (prefix, suffix) = (annotations::FROM_PREFIX, annotations::ALLOWED_PORTS_SUFFIX);
     format!("{prefix}{}{suffix}", network::SCRAPE_TARGETS)
+}
+
+/// An HTTPS probe that holds the others back until `path` answers on `port`, for at most ten minutes.
+pub(crate) fn startup_probe(path: &str, port: u16) -> Value {
+    json!({
+        "httpGet": {"path": path, "port": port, "scheme": "HTTPS"},
+        "periodSeconds": 1,
+        "timeoutSeconds": 15,
+        "failureThreshold": 600,
+    })
 }
 
 /// An HTTPS probe of `path` on `port`.

@@ -12,7 +12,7 @@ use crate::api_server::{self, API_SERVER};
 use crate::component::{Component, HostedCluster, Image, Issued, MissingSecret, Place, ShootClient, Titles, titles};
 use crate::mount::Mounts;
 use crate::object::{HostedObject, Labels, to_service, typed};
-use crate::{KUBECONFIG_FOLDER, KUBECONFIG_PATH};
+use crate::{KUBECONFIG_FOLDER, KUBECONFIG_PATH, security};
 
 /// Name of all its objects.
 pub const RESOURCE_MANAGER: &str = "gardener-resource-manager";
@@ -56,6 +56,7 @@ impl Component for ResourceManager {
             LABELS.service_account(namespace).into(),
             role(namespace).into(),
             LABELS.role_binding(namespace).into(),
+            LABELS.disruption_budget(namespace).into(),
             deployment(cluster, issued)?.into(),
         ])
     }
@@ -113,6 +114,7 @@ pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Dep
                 "spec": {
                     "serviceAccountName": RESOURCE_MANAGER,
                     "automountServiceAccountToken": true,
+                    "securityContext": security::pod(),
                     "priorityClassName": "gardener-system-400",
                     "containers": [{
                         "name": RESOURCE_MANAGER,
@@ -130,6 +132,7 @@ pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Dep
                         "livenessProbe": probe("/healthz"),
                         "readinessProbe": probe("/readyz"),
                         "resources": {"requests": {"cpu": "23m", "memory": "47Mi"}},
+                        "securityContext": security::container(),
                         "volumeMounts": mounts.volume_mounts(),
                     }],
                     "volumes": mounts.volumes(),

@@ -10,7 +10,7 @@ use crate::component::{
 };
 use crate::mount::Mounts;
 use crate::object::{HostedObject, Labels, https_probe, to_service, typed};
-use crate::{KUBECONFIG_FOLDER, KUBECONFIG_PATH};
+use crate::{KUBECONFIG_FOLDER, KUBECONFIG_PATH, security};
 
 /// Name of the Deployment.
 pub const SCHEDULER: &str = "kube-scheduler";
@@ -66,7 +66,10 @@ impl Component for Scheduler {
     }
 
     fn objects(&self, cluster: &HostedCluster, issued: &Issued) -> Result<Vec<HostedObject>, MissingSecret> {
-        Ok(vec![deployment(cluster, issued)?.into()])
+        Ok(vec![
+            LABELS.disruption_budget(&cluster.namespace).into(),
+            deployment(cluster, issued)?.into(),
+        ])
     }
 }
 
@@ -84,6 +87,7 @@ pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Dep
                 "metadata": {"labels": pods, "annotations": mounts.annotations()},
                 "spec": {
                     "automountServiceAccountToken": false,
+                    "securityContext": security::pod(),
                     "priorityClassName": "gardener-system-300",
                     "containers": [{
                         "name": SCHEDULER,
@@ -102,6 +106,7 @@ pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Dep
                         "ports": [{"name": "metrics", "containerPort": PORT, "protocol": "TCP"}],
                         "livenessProbe": https_probe("/healthz", PORT),
                         "resources": {"requests": {"cpu": "23m", "memory": "64Mi"}},
+                        "securityContext": security::container(),
                         "volumeMounts": mounts.volume_mounts(),
                     }],
                     "volumes": mounts.volumes(),

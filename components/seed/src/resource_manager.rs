@@ -200,6 +200,13 @@ fn deployment(settings: &ResourceManagerSettings) -> Deployment {
                 "spec": {
                     "serviceAccountName": RESOURCE_MANAGER,
                     "automountServiceAccountToken": true,
+                    // What Pod Security's level `restricted` demands, as for components of Shoots.
+                    "securityContext": {
+                        "runAsNonRoot": true,
+                        "runAsUser": 65_532,
+                        "runAsGroup": 65_532,
+                        "seccompProfile": {"type": "RuntimeDefault"},
+                    },
                     "priorityClassName": "gardener-system-critical",
                     "containers": [{
                         "name": RESOURCE_MANAGER,
@@ -220,6 +227,7 @@ fn deployment(settings: &ResourceManagerSettings) -> Deployment {
                         "livenessProbe": probe("/healthz"),
                         "readinessProbe": probe("/readyz"),
                         "resources": {"requests": {"cpu": "23m", "memory": "47Mi"}},
+                        "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}},
                     }],
                 },
             },

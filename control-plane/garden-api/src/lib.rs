@@ -27,11 +27,21 @@ pub use webhooks::{NAMESPACE_DELETION_PATH, SECRET_IN_USE_PATH, guards};
 pub struct GardenSettings {
     /// Randomness for keys of kubeconfigs and for maintenance windows.
     pub entropy: Entropy,
-    /// `https://host:port` of a port that serves all clusters by server name, where there is one: kubeconfigs for
-    /// shoots then name it with the path `/clusters/HOST`, and the shoot's own host as `tls-server-name`. `None`: the shoot's address itself.
-    pub gateway: Option<String>,
+    /// The port that serves all clusters, where there is one: kubeconfigs for shoots then name it, and the shoot's own host as
+    /// `tls-server-name`. `None`: the shoot's address itself.
+    pub gateway: Option<Gateway>,
     /// The admission plug-ins that are on.
     pub plugins: AdmissionPlugins,
+}
+
+/// A port that serves all clusters by server name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gateway {
+    /// `https://host:port`.
+    pub url: String,
+    /// Whether it removes `/clusters/HOST` from the path of requests. Kubeconfigs carry that path then, by which kubectl keeps what
+    /// it has discovered of one cluster from another. A gateway cannot where the servers are programs that speak TLS themselves.
+    pub removes_paths: bool,
 }
 
 /// Every kind of the groups core, security, operations and seedmanagement, ready to be given to `ApiServer::builder(..).kinds(..)`.

@@ -37,13 +37,19 @@ impl Images {
     /// Our own image `name`.
     #[must_use]
     pub fn own(&self, name: &str) -> String {
-        format!("{}/{name}:{}", self.repository, self.tag)
+        self.tagged(name, &self.tag)
+    }
+
+    /// The image `name` of another project with its own tag.
+    #[must_use]
+    pub fn tagged(&self, name: &str, tag: &str) -> String {
+        format!("{}/{name}:{tag}", self.repository)
     }
 
     /// Kubernetes' image `name` in `version` (`1.35.0`).
     #[must_use]
     pub fn kubernetes(&self, name: &str, version: &str) -> String {
-        format!("{}/{name}:v{}", self.repository, version.trim_start_matches('v'))
+        self.tagged(name, &format!("v{}", version.trim_start_matches('v')))
     }
 }
 

@@ -57,6 +57,15 @@ impl Program {
         Ok(flags)
     }
 
+    /// As [`Program::flags`] of a container whose program is the real one, which logs and checks for itself.
+    ///
+    /// # Errors
+    /// It refuses the command line.
+    pub(crate) fn silently(&self, context: &ContainerContext) -> Result<Flags, Exit> {
+        let tag = context.container.image.as_deref().and_then(image_tag);
+        self.read(tag, &context.args).flags
+    }
+
     /// The flags that the newest version registers, in order.
     pub(crate) fn registered(&self) -> impl Iterator<Item = &'static str> {
         let names: Vec<&str> = Table::of(self.table, table::minor(None)).names().collect();

@@ -3,13 +3,15 @@
 
 mod etcds;
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base_client::Dialer;
 use base_secrets::{Certificate, PrivateKey, PublicKey};
 use cluster_apiserver::{ApiServer, Authorities, TokenAuthority};
-use cluster_front::RegisteredServer;
+use cluster_front::{Front, RegisteredProgram, RegisteredServer, Registration};
 use cluster_node::{ContainerContext, Endpoint, Exit, image_tag};
 use ipnet::IpNet;
 
@@ -116,6 +118,34 @@ async fn serve(host: &Host, context: &ContainerContext) -> Result<(), Exit> {
     // New connections are refused from here on; watches end with the server.
     tokio::join!(registration.close(DRAIN), server.shutdown());
     Ok(())
+}
+
+/// Lets a real kube-apiserver, whose container this is, answer in `front` under the names of its certificate, as the server
+/// here does. Its command line and files tell them.
+///
+/// # Errors
+/// They do not, or another cluster's server has one of the names.
+pub(crate) fn register_program(front: &Front, context: &ContainerContext) -> Result<Registration, Exit> {
+    let flags = PROGRAM.silently(context)?;
+    let path = flags.required("tls-cert-file")?;
+    let certificate = context.files.read_text(path);
+    let certificate = certificate.map_err(|error| Exit::failed(format!("--tls-cert-file: {error}")))?;
+    let port = flags.parsed("secure-port")?.unwrap_or(DEFAULT_PORT);
+    let network = context.network.clone();
+    let dialer = Dialer::new(move || {
+        let endpoint = network.own(port);
+        Box::pin(async move {
+            match endpoint {
+                Some(Endpoint::Bytes(dialer)) => dialer.connect().await,
+                _ => Err(io::ErrorKind::ConnectionRefused.into()),
+            }
+        })
+    });
+    let program = RegisteredProgram::new(dialer, &certificate).map_err(|error| Exit::failed_by(&error))?;
+    let names = names(&certificate, flags.get("external-hostname"))?;
+    front
+        .register_program(names, program)
+        .map_err(|error| Exit::failed_by(&error))
 }
 
 /// Ends the server's tasks when the container is killed before it could shut it down.

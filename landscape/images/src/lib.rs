@@ -13,6 +13,7 @@ mod idle;
 mod kube_apiserver;
 mod kube_controller_manager;
 mod kube_scheduler;
+mod kubelet;
 mod local_machine;
 pub mod programs;
 mod provider_local;
@@ -33,6 +34,7 @@ pub use gardener_resource_manager::gardener_resource_manager;
 pub use kube_apiserver::kube_apiserver;
 pub use kube_controller_manager::kube_controller_manager;
 pub use kube_scheduler::kube_scheduler;
+pub use kubelet::Machines;
 pub use local_machine::local_machine;
 pub use provider_local::provider_local;
 
@@ -47,6 +49,9 @@ pub struct Host {
     pub network: Network,
     /// The pod networks of clusters whose nodes are machines among the images' containers.
     pub networks: Networks,
+    /// Where the kubelets of machines are reached by API servers that are programs. Without, they are not served: API servers of
+    /// this process need none.
+    pub machines: Option<Machines>,
     /// Told of every API server that an image starts; for who must see its audit record.
     pub api_server_started: Option<ApiServerStarted>,
     /// How many audit records those API servers keep.
@@ -64,6 +69,7 @@ impl Host {
             front,
             network: Network::new(),
             networks: Networks::new(),
+            machines: None,
             api_server_started: None,
             audit_records: 0,
         }
@@ -87,7 +93,7 @@ pub fn catalogue(host: Host) -> ImageCatalogue {
             move |context: ContainerContext| image(Arc::clone(&host), context)
         };
     let of_components = ComponentId::ALL.iter().map(|id| match id.component().image() {
-        Image::Own(name) | Image::Kubernetes(name) => name,
+        Image::Own(name) | Image::Kubernetes(name) | Image::Upstream { name, .. } => name,
     });
     // The last one of a name stays.
     of_components

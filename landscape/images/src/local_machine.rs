@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use api_meta::Fault;
+use base_clock::{Clock, Entropy};
 use bytes::Bytes;
 use cluster_node::{ContainerContext, Exit, Files, ImageCatalogue, NodeOptions, PodAddresses, image_tag};
 use control_plane_node_agent::{
@@ -20,6 +21,7 @@ use serde::Deserialize;
 
 use super::Host;
 use super::flags::Flags;
+use super::kubelet::{self, Kubelet};
 
 /// What the provider puts before a machine's name to name its pod.
 const POD_PREFIX: &str = "machine-";
@@ -27,6 +29,8 @@ const POD_PREFIX: &str = "machine-";
 const KUBELET_PROGRAM: &str = "/opt/bin/kubelet";
 /// Where an operating system config without a program says the kubelet's version.
 const KUBELET_VERSION: &str = "/var/lib/kubelet/version";
+/// Who signs the certificates of those that the kubelet answers.
+const KUBELET_CLIENT_CA: &str = "/var/lib/kubelet/ca.crt";
 /// The kubelet's configuration.
 const KUBELET_CONFIG: &str = "/var/lib/kubelet/config/kubelet";
 
@@ -118,12 +122,21 @@ fn address(given: Option<&String>, pod: IpAddr) -> Result<IpAddr, Exit> {
 fn kubelet(host: &Arc<Host>, context: &ContainerContext, name: &str, address: IpAddr) -> UnitBody {
     let (host, name) = (Arc::clone(host), name.to_owned());
     let (clock, entropy) = (context.clock.clone(), context.entropy.clone());
+    let namespace = context.network.namespace().to_owned();
     Arc::new(move |unit: UnitContext| {
-        let (host, name, clock, entropy) = (Arc::clone(&host), name.clone(), clock.clone(), entropy.clone());
+        let (host, name, namespace) = (Arc::clone(&host), name.clone(), namespace.clone());
+        let (clock, entropy) = (clock.clone(), entropy.clone());
         Box::pin(async move {
             let kubeconfig = kubeconfig(&unit)?;
             let catalogue = Arc::new(ImageCatalogue::new().simulating());
             let cluster = server_name(&kubeconfig);
+            let served = served(
+                &host,
+                &unit,
+                &kubeconfig,
+                (&namespace, &name, address),
+                (&clock, &entropy),
+            )?;
             let mut options = NodeOptions::new(
                 name.clone(),
                 kubeconfig,
@@ -137,12 +150,41 @@ fn kubelet(host: &Arc<Host>, context: &ContainerContext, name: &str, address: Ip
             options.pod_addresses = PodAddresses::OfNode;
             options.labels = node_labels(&unit.content);
             options.taints = taints(&unit)?;
+            if let Some(kubelet) = &served {
+                options.services = kubelet.services.clone();
+                options.port = Some(kubelet::PORT);
+            }
             if let Some(version) = version(&unit) {
                 options.kubelet_version = version;
             }
-            cluster_node::run(options, unit.stop).await
+            let ran = cluster_node::run(options, unit.stop).await;
+            drop(served);
+            ran
         })
     })
+}
+
+/// The kubelet's server, where API servers need one.
+fn served(
+    host: &Host,
+    unit: &UnitContext,
+    kubeconfig: &Kubeconfig,
+    (namespace, node, address): (&str, &str, IpAddr),
+    (clock, entropy): (&Clock, &Entropy),
+) -> Result<Option<Kubelet>, Fault> {
+    let (Some(machines), Some(authorities)) = (&host.machines, unit.files.read(KUBELET_CLIENT_CA)) else {
+        return Ok(None);
+    };
+    let settings = kubelet::Settings {
+        node,
+        namespace,
+        address,
+        client: host.connector.client(kubeconfig)?,
+        client_authorities: &String::from_utf8_lossy(&authorities),
+        clock,
+        entropy,
+    };
+    Kubelet::serve(machines, settings).map(Some)
 }
 
 fn kubeconfig(unit: &UnitContext) -> Result<Kubeconfig, Fault> {

@@ -1,13 +1,20 @@
 //! The images that are programs of this machine, wired into the processes that have nodes: how they run here, and which API
 //! servers stand behind Services of their cluster.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
 use api_meta::Fault;
+use base_client::Dialer;
 use cluster_front::Front;
+use cluster_node::{ContainerContext, image_name};
 use cluster_programs::{ApiServers, ImageFile, Isolation, Options, Programs, ToService};
+use components_hosted::API_SERVER;
 use futures::future::BoxFuture;
+
+use crate::kube_apiserver;
+use crate::kubelet::Machines;
 
 /// The folder for what pods of programs need on disk, in the data folder.
 const FOLDER: &str = "programs";
@@ -57,6 +64,7 @@ pub struct InLandscape {
     /// The name of the seed's own.
     own: String,
     port: Option<u16>,
+    machines: Machines,
 }
 
 impl InLandscape {
@@ -67,7 +75,14 @@ impl InLandscape {
             front,
             own: own.to_owned(),
             port: url.rsplit_once(':').and_then(|(_, port)| port.parse().ok()),
+            machines: Machines::default(),
         }
+    }
+
+    /// The same with the kubelets of these machines, for the programs of their namespace.
+    #[must_use]
+    pub fn with_machines(self, machines: Machines) -> Self {
+        Self { machines, ..self }
     }
 
     /// The name that the front knows the API server behind a Service by.
@@ -109,6 +124,28 @@ impl ApiServers for InLandscape {
         }
         let (service, namespace) = server_name.strip_suffix(".svc")?.split_once('.')?;
         (!namespace.contains('.')).then(|| (namespace.to_owned(), service.to_owned()))
+    }
+
+    fn outside(&self, namespace: &str, to: SocketAddr) -> Option<Dialer> {
+        self.machines.find(namespace, to)
+    }
+
+    fn started(&self, context: &ContainerContext) -> Option<Box<dyn Send + Sync>> {
+        let image = context.container.image.as_deref().map(image_name);
+        if image != Some(API_SERVER) {
+            return None;
+        }
+        match kube_apiserver::register_program(&self.front, context) {
+            Ok(registration) => Some(Box::new(registration)),
+            Err(exit) => {
+                let why = exit.message;
+                context.warn(
+                    "NotReachable",
+                    format!("clients outside of the cluster do not reach it: {why}"),
+                );
+                None
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use base_client::Connector;
 use cluster_controllers::{Name, Options};
 use cluster_front::Front;
 use control_plane_confinement::Keeper;
-use control_plane_garden_api::GardenSettings;
+use control_plane_garden_api::{GardenSettings, Gateway};
 use futures::FutureExt;
 use kube::Client;
 
@@ -35,7 +35,11 @@ pub(super) async fn start_api(
         url,
         kinds: control_plane_garden_api::kinds(&GardenSettings {
             entropy: settings.entropy.clone(),
-            gateway: Some(url.to_owned()),
+            gateway: Some(Gateway {
+                url: url.to_owned(),
+                // API servers that are programs get requests as they come.
+                removes_paths: settings.images.is_none(),
+            }),
             plugins: control_plane_garden_api::AdmissionPlugins::default(),
         }),
         services: None,

@@ -19,7 +19,7 @@ use ipnet::IpNet;
 use kube::Client;
 use landscape_data_folder::kept::Kept;
 use landscape_images::programs::{self, InLandscape};
-use landscape_images::{ApiServerStarted, Host};
+use landscape_images::{ApiServerStarted, Host, Machines};
 use tokio_util::sync::CancellationToken;
 
 use super::api::{Api, ApiSettings};
@@ -137,6 +137,8 @@ fn start_cluster(around: &Surroundings<'_>) -> Result<(), Fault> {
         // Each Shoot leaves its record behind, so that it can be read after the Shoot.
         api_server_started: (settings.audit_records > 0).then_some(keep),
         audit_records: settings.audit_records,
+        // Without programs no API server dials one.
+        machines: settings.images.as_ref().map(|_| Machines::default()),
         network: api.pods(),
         ..Host::new(front.clone())
     };
@@ -145,6 +147,7 @@ fn start_cluster(around: &Surroundings<'_>) -> Result<(), Fault> {
     let catalogue = match &settings.images {
         Some(file) => {
             let servers = InLandscape::new(front.clone(), api.server_name(), api.url());
+            let servers = servers.with_machines(host.machines.clone().unwrap_or_default());
             let programs = programs::programs(file, &settings.data_dir, &seed.name, Arc::new(servers))?;
             programs.add_to(landscape_images::catalogue(host.clone()))
         }

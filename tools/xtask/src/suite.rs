@@ -46,6 +46,10 @@ const KUBECTL_VARIABLE: &str = "ORANGERY_KUBECTL";
 const OPERATOR: &str = "operator-python";
 /// The tests of kubectl exec and port-forward with programs.
 pub(crate) const EXEC: &str = "exec";
+/// What gardenlet creates in a seed, given to real kube-apiserver.
+const MANIFESTS: &str = "manifests";
+/// A Shoot whose control plane is the real programs.
+const REAL_SHOOT: &str = "real-shoot";
 /// The tests of the production form.
 pub(crate) const PRODUCTION: &str = "production";
 /// The tests of the example extensions.
@@ -71,8 +75,9 @@ enum Suite {
     /// The same requests to real Kubernetes and to the embedded API server
     Conformance,
     /// Real clients (kubectl, Helm, client-go, Python's) through the same scripts against both, a Go controller's tests on
-    /// both, the example operator and extensions beside `orangery up`, and kubectl exec and port-forward with a program (alone with
-    /// the filters `operator-python`, `example-extensions` and `exec`)
+    /// both, the example operator and extensions beside `orangery up`, kubectl exec and port-forward with a program, the manifests
+    /// of control planes, and a Shoot whose control plane is real programs (alone with the filters `operator-python`,
+    /// `example-extensions`, `exec`, `manifests` and `real-shoot`)
     Clients,
     /// Two of our nodes in a real cluster: real scheduler and controllers place pods on them, kube-apiserver reads their
     /// logs. And a program on kube-rs' runtime, on real Kubernetes and on a bare cluster
@@ -130,6 +135,8 @@ fn clients(test: &Test) -> Outcome {
         Some(OPERATOR) => return beside_up(OPERATOR),
         Some(EXTENSIONS) => return extensions(),
         Some(EXEC) => return beside_up(EXEC),
+        Some(MANIFESTS) => return control_planes(&[MANIFESTS]),
+        Some(REAL_SHOOT) => return control_planes(&[REAL_SHOOT]),
         _ => {}
     }
     real::prepare(&[real::Part::Kubectl, real::Part::Kubernetes, real::Part::Clients])?;
@@ -155,6 +162,7 @@ fn clients(test: &Test) -> Outcome {
         None => beside_up(OPERATOR)
             .and_then(|()| beside_up(EXEC))
             .and_then(|()| extensions())
+            .and_then(|()| control_planes(&[MANIFESTS, REAL_SHOOT]))
             .and_then(|()| envtest()),
         Some(_) => Ok(()),
     }
@@ -165,6 +173,12 @@ fn beside_up(test: &str) -> Outcome {
     real::run(Some(real::Part::Kubectl))?;
     call(cargo().args(["build", "--package", "programs-orangery"]))?;
     call(cargo().args(["test", "--quiet", "--package", "tests-clients", "--test", test]))
+}
+
+/// Tests of control planes on the real programs of Kubernetes and etcd.
+fn control_planes(tests: &[&str]) -> Outcome {
+    real::run(Some(real::Part::Kubernetes))?;
+    tests.iter().try_for_each(|test| beside_up(test))
 }
 
 fn extensions() -> Outcome {

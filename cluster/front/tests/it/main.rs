@@ -3,6 +3,7 @@
 
 mod bodies;
 mod forwarded;
+mod program;
 mod slow;
 
 use std::collections::BTreeMap;

@@ -114,6 +114,13 @@ pub fn system_objects(settings: &SystemSettings) -> Vec<Object> {
             "Group",
             api_meta::names::SHOOT_VIEWERS_GROUP,
         ),
+        // kube-apiserver as a client of kubelets: logs, commands, forwarded ports. The role is one of Kubernetes' own.
+        cluster_role_binding(
+            "system:apiserver:kubelet",
+            "system:kubelet-api-admin",
+            "User",
+            crate::api_server::KUBELET_USER,
+        ),
         shoot_info(settings),
     ];
     objects.extend(network_policies::policies(!settings.pod_networks.is_empty()));

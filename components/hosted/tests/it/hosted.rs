@@ -68,6 +68,7 @@ fn issued(component: &dyn Component, cluster: &HostedCluster, replicas: i32) -> 
     let tag = |image| match image {
         Image::Kubernetes(name) => format!("registry.example/{name}:v{}", cluster.version),
         Image::Own(name) => format!("registry.example/{name}:v0.1.0"),
+        Image::Upstream { name, tag } => format!("registry.example/{name}:{tag}"),
     };
     let wanted: Vec<Wanted> = wanted_secrets(cluster);
     let has_bundle = |one: &&Wanted| matches!(one.content, Content::Authority { .. } | Content::SigningKey);
@@ -497,13 +498,14 @@ fn removal_deletes_unlisted_objects_first_and_early_ones_never() {
         [
             "Service/old",
             "StatefulSet/etcd-main",
+            "PodDisruptionBudget/etcd-main",
             "Service/etcd-main-peer",
             "Service/etcd-main-client"
         ]
     );
     assert_eq!(
         of(ComponentId::ApiServer, Some(&listing("Service/kube-apiserver"))),
-        ["Deployment/kube-apiserver"]
+        ["Deployment/kube-apiserver", "PodDisruptionBudget/kube-apiserver"]
     );
     for id in ComponentId::ALL {
         assert!(!of(*id, None).is_empty());

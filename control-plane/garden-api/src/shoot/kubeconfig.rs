@@ -17,8 +17,8 @@ use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
-use crate::GardenSettings;
 use crate::convert::{CORE, decode_stored, internal};
+use crate::{GardenSettings, Gateway};
 
 /// Validity when the request sets none.
 const VALIDITY_S_DEFAULT: u64 = 60 * 60;
@@ -58,7 +58,7 @@ impl Access {
 pub(crate) struct KubeconfigRequests {
     access: Access,
     entropy: Entropy,
-    gateway: Option<String>,
+    gateway: Option<Gateway>,
 }
 
 impl KubeconfigRequests {
@@ -128,7 +128,7 @@ impl KubeconfigRequests {
             let error = FieldError::invalid("status.status", Value::Null, words);
             return Err(Status::invalid(CORE, "Shoot", name, &[error]));
         };
-        Ok(Address::of(&best.url, self.gateway.as_deref()))
+        Ok(Address::of(&best.url, self.gateway.as_ref()))
     }
 }
 
@@ -159,7 +159,7 @@ struct Address {
 }
 
 impl Address {
-    fn of(url: &str, gateway: Option<&str>) -> Self {
+    fn of(url: &str, gateway: Option<&Gateway>) -> Self {
         let rest = url.strip_prefix("https://").unwrap_or(url);
         let authority = rest.split('/').next().unwrap_or(rest);
         let host = match authority.strip_prefix('[') {
@@ -169,7 +169,10 @@ impl Address {
         let is_name = host.parse::<std::net::IpAddr>().is_err();
         match gateway.filter(|_| is_name) {
             Some(gateway) => Self {
-                server: format!("{gateway}/clusters/{host}"),
+                server: match gateway.removes_paths {
+                    true => format!("{}/clusters/{host}", gateway.url),
+                    false => gateway.url.clone(),
+                },
                 name: Some(host.to_owned()),
             },
             None => Self {
@@ -251,12 +254,23 @@ mod tests {
                 None,
             ),
         ];
-        for (url, gateway, server, name) in table {
+        let gateway = |url: &str, removes_paths| Gateway {
+            url: url.to_owned(),
+            removes_paths,
+        };
+        for (url, at, server, name) in table {
             let expected = Address {
                 server: server.to_owned(),
                 name: name.map(str::to_owned),
             };
-            assert_eq!(Address::of(url, gateway), expected, "{url}");
+            let found = Address::of(url, at.map(|at| gateway(at, true)).as_ref());
+            assert_eq!(found, expected, "{url}");
         }
+        let found = Address::of("https://api.s", Some(&gateway("https://127.0.0.1:1", false)));
+        let expected = Address {
+            server: "https://127.0.0.1:1".to_owned(),
+            name: Some("api.s".to_owned()),
+        };
+        assert_eq!(found, expected, "no program knows the path");
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use base_secrets::{Authority, Certificate};
-use control_plane_garden_api::{AdmissionPlugins, GardenSettings, kinds};
+use control_plane_garden_api::{AdmissionPlugins, GardenSettings, Gateway, kinds};
 use http::{Method, Request};
 use kube::Client;
 use serde_json::{Value, json};
@@ -61,7 +61,10 @@ impl Garden {
     pub(crate) async fn with_plugins(plugins: AdmissionPlugins) -> Self {
         let settings = GardenSettings {
             entropy: base_clock::Entropy::seeded(3),
-            gateway: Some("https://127.0.0.1:6443".to_owned()),
+            gateway: Some(Gateway {
+                url: "https://127.0.0.1:6443".to_owned(),
+                removes_paths: true,
+            }),
             plugins,
         };
         let embedded = embedded_with("garden", kinds(&settings), |builder| builder).await;

@@ -165,6 +165,42 @@ fn a_refused_command_line_ends_with_the_real_programs_code_and_words() {
     );
 }
 
+/// The container of a hosted component as gardenlet writes it.
+fn hosted(component: &str) -> serde_json::Value {
+    let goldens = concat!(env!("CARGO_MANIFEST_DIR"), "/../../components/hosted/tests/golden");
+    let text = std::fs::read_to_string(format!("{goldens}/{component}.json")).unwrap();
+    let workload: serde_json::Value = serde_json::from_str(&text).unwrap();
+    workload["spec"]["template"]["spec"]["containers"][0].clone()
+}
+
+#[test]
+fn every_supported_version_takes_the_command_lines_that_gardenlet_writes() {
+    let components = [
+        ("etcd-main", "etcd"),
+        ("etcd-events", "etcd"),
+        ("kube-apiserver", "kube-apiserver"),
+        ("kube-controller-manager", "kube-controller-manager"),
+        ("kube-scheduler", "kube-scheduler"),
+    ];
+    for (component, name) in components {
+        let container = hosted(component);
+        let words = ["command", "args"]
+            .into_iter()
+            .filter_map(|field| container[field].as_array());
+        let words = words.flatten().map(|word| word.as_str().unwrap());
+        // A node puts the pod's address there.
+        let words: Vec<String> = words.map(|word| word.replace("$(POD_IP)", "10.0.0.2")).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        for minor in 33..=36 {
+            let (flags, notes) = read(name, &format!("v1.{minor}.0"), &words);
+            let flags = flags.unwrap_or_else(|exit| panic!("{component} of 1.{minor}: {}", exit.message));
+            assert_eq!(flags.len(), words.len() - 1, "{component}: each flag once");
+            let deprecated: Vec<&String> = notes.iter().filter(|note| note.contains("deprecated")).collect();
+            assert!(deprecated.is_empty(), "{component} of 1.{minor}: {deprecated:?}");
+        }
+    }
+}
+
 #[test]
 fn tags_lead_to_the_nearest_known_version() {
     for (tag, minor) in [

@@ -248,6 +248,7 @@ impl Landscape {
             issued.image = match component.image() {
                 Image::Kubernetes(name) => format!("orangery.dev/{name}:v{}", cluster.version),
                 Image::Own(name) => format!("orangery.dev/{name}:v0.1.0"),
+                Image::Upstream { name, tag } => format!("orangery.dev/{name}:{tag}"),
             };
             let objects = build(component, cluster, &issued).unwrap();
             for object in component.early_objects(cluster).iter().chain(&objects) {
@@ -265,6 +266,7 @@ impl Landscape {
             HostedObject::Role(one) => self.create(one.as_ref()).await,
             HostedObject::RoleBinding(one) => self.create(one.as_ref()).await,
             HostedObject::Service(one) => self.create(one.as_ref()).await,
+            HostedObject::PodDisruptionBudget(one) => self.create(one.as_ref()).await,
             HostedObject::Deployment(one) => self.create(one.as_ref()).await,
             HostedObject::StatefulSet(one) => self.create(one.as_ref()).await,
         }

@@ -74,26 +74,28 @@ impl Up {
 
     /// What kubectl prints when it succeeds, started in a folder.
     pub(crate) fn kubectl_in(&self, folder: &Path, part: &str, words: &[&str], input: &str) -> String {
-        let program = cache_folder().unwrap().join("real/kubectl/kubectl");
-        let mut command = Command::new(program);
-        command.args(words).current_dir(folder);
-        // Garden and seed share an address, by which kubectl would mix up what it has cached of them.
-        command
-            .arg("--cache-dir")
-            .arg(self.folder.path().join(format!("{part}.cache")));
-        let output = fed(
-            command
-                .env("KUBECONFIG", self.kubeconfig(part))
-                .env("HOME", self.folder.path()),
-            input,
-        )
-        .unwrap();
+        let mut command = self.kubectl(part, words);
+        let output = fed(command.current_dir(folder), input).unwrap();
         assert!(
             output.status.success(),
             "kubectl {words:?}: {}",
             String::from_utf8_lossy(&output.stderr)
         );
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// kubectl with a kubeconfig of this name.
+    pub(crate) fn kubectl(&self, part: &str, words: &[&str]) -> Command {
+        let mut command = Command::new(cache_folder().unwrap().join("real/kubectl/kubectl"));
+        command.args(words);
+        // Garden and seed share an address, by which kubectl would mix up what it has cached of them.
+        command
+            .arg("--cache-dir")
+            .arg(self.folder.path().join(format!("{part}.cache")));
+        command
+            .env("KUBECONFIG", self.kubeconfig(part))
+            .env("HOME", self.folder.path());
+        command
     }
 
     /// Waits until garden and seed have nothing but what [`Up::remember`] saw.
@@ -127,13 +129,17 @@ where
     wait_until(&api, name, PATIENCE, judge).await
 }
 
+/// The program that is tested.
+pub(crate) fn binary() -> PathBuf {
+    let here = std::env::current_exe().unwrap();
+    let mut found = here.ancestors().skip(1).take(2).map(|folder| folder.join("orangery"));
+    let binary = found.find(|path| path.is_file());
+    binary.expect("`cargo xtask test clients` builds orangery beside the tests")
+}
+
 /// `orangery up`, once a Shoot can be taken.
 fn start_up(folder: &Path, arguments: &[&str]) -> Running {
-    let here = std::env::current_exe().unwrap();
-    let found = here.ancestors().skip(1).take(2).map(|folder| folder.join("orangery"));
-    let binary = found.into_iter().find(|path| path.is_file());
-    let binary = binary.expect("`cargo xtask test clients` builds orangery beside the tests");
-    let mut command = Command::new(binary);
+    let mut command = Command::new(binary());
     command.args(["up", "--port", "0", "--data-dir"]).arg(folder);
     let mut up = Running(command.args(arguments).stdout(Stdio::piped()).spawn().unwrap());
     let mut lines = BufReader::new(up.0.stdout.as_mut().unwrap()).lines();

@@ -14,6 +14,7 @@ use components_hosted::{
 use control_plane_readiness::{Replicated, not_at_zero, not_rolled_out};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret, Service, ServiceAccount};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Resource, ResourceExt};
@@ -96,6 +97,7 @@ fn image(op: &Operation, component: &dyn Component) -> String {
     match component.image() {
         Image::Kubernetes(name) => images.kubernetes(name, &op.shoot.version),
         Image::Own(name) => images.own(name),
+        Image::Upstream { name, tag } => images.tagged(name, tag),
     }
 }
 
@@ -130,6 +132,7 @@ pub(crate) async fn apply_object(op: &Operation, object: &HostedObject) -> Resul
         HostedObject::ServiceAccount(one) => apply(&op.here(), one.as_ref(), MANAGER).await?.metadata.generation,
         HostedObject::Role(one) => apply(&op.here(), one.as_ref(), MANAGER).await?.metadata.generation,
         HostedObject::RoleBinding(one) => apply(&op.here(), one.as_ref(), MANAGER).await?.metadata.generation,
+        HostedObject::PodDisruptionBudget(one) => apply(&op.here(), one.as_ref(), MANAGER).await?.metadata.generation,
     };
     Ok(generation.unwrap_or_default())
 }
@@ -149,6 +152,7 @@ pub(crate) async fn delete_object(
         ObjectKind::ServiceAccount => delete_one(&op.here::<ServiceAccount>(), name, listed_by).await,
         ObjectKind::Role => delete_one(&op.here::<Role>(), name, listed_by).await,
         ObjectKind::RoleBinding => delete_one(&op.here::<RoleBinding>(), name, listed_by).await,
+        ObjectKind::PodDisruptionBudget => delete_one(&op.here::<PodDisruptionBudget>(), name, listed_by).await,
     }
 }
 
