@@ -377,16 +377,6 @@ impl PodNetwork {
         self.ip
     }
 
-    /// The pod's namespace.
-    pub fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    /// What listens on a port of the pod now, for who serves the pod to clients outside of its cluster. No policy is asked.
-    pub fn own(&self, port: u16) -> Option<Endpoint> {
-        self.network.connect(self.ip, port)
-    }
-
     /// Listens on a port of the pod. Callers reach it by the pod's address and, once the pod is ready, through its
     /// Services. A [`Endpoint::Store`] is handed out behind a connection that is cut when the binding ends.
     pub fn bind(&self, port: u16, endpoint: Endpoint) -> Result<Binding, AddressInUse> {

@@ -89,11 +89,6 @@ pub(crate) fn rule(kind: Kind, party: Party) -> Rule {
             allowed: "all but delete on Seed {seed}, with lists by its name or its label name.seed.gardener.cloud/{seed}=true",
             ..NOTHING
         },
-        Kind::CertificateSigningRequest if !extension => Rule {
-            creates: true,
-            allowed: "create, and get of those that the gardenlet of seed \"{seed}\" made",
-            ..READ
-        },
         Kind::Shoot => Rule {
             verbs: &[GET, UPDATE, PATCH],
             parts: STATUS,
@@ -192,15 +187,17 @@ fn supporting(kind: Kind, extension: bool) -> Rule {
             allowed: "all in namespace seed-{seed}",
             ..NOTHING
         },
-        _ => lookups(kind),
+        _ => lookups(kind, extension),
     }
 }
 
 /// The rows of what is only looked up, or written by name alone.
-fn lookups(kind: Kind) -> Rule {
+fn lookups(kind: Kind, extension: bool) -> Rule {
     match kind {
+        Kind::CertificateSigningRequest if extension => READ,
         Kind::CertificateSigningRequest => Rule {
-            allowed: "get of those that the gardenlet of seed \"{seed}\" made",
+            creates: true,
+            allowed: "create, and get of those that the gardenlet of seed \"{seed}\" made",
             ..READ
         },
         Kind::Event => Rule {

@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::ListParams;
 
 use super::backends::slices_of;
-use super::{Network, PodNetwork};
+use super::{Endpoint, Network, PodNetwork};
 
 /// What the names of a cluster end with.
 const DOMAIN: &str = "cluster.local";
@@ -25,6 +25,16 @@ pub enum Resolved {
 }
 
 impl PodNetwork {
+    /// The pod's namespace.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// What listens on a port of the pod now, for who serves the pod to clients outside of its cluster. No policy is asked.
+    pub fn own(&self, port: u16) -> Option<Endpoint> {
+        self.network.connect(self.ip, port)
+    }
+
     /// The namespace and the name of the Service that has an address.
     pub async fn service_at(&self, ip: IpAddr) -> Option<(String, String)> {
         let services = self.network.services();

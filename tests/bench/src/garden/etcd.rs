@@ -43,7 +43,7 @@ pub(crate) async fn run(arguments: &Arguments, program: &Path) -> Result<(), Str
         changes,
         ..
     } = arguments;
-    if shoots % gardenlets != 0 || changes * SECONDS % gardenlets != 0 {
+    if !shoots.is_multiple_of(*gardenlets) || !(changes * SECONDS).is_multiple_of(*gardenlets) {
         return Err(format!(
             "--gardenlets is {gardenlets}: --watched ({shoots}) and {SECONDS} times --changes ({changes}) must be multiples of it"
         ));
