@@ -189,9 +189,9 @@ mod tests {
     #[test]
     fn controllers_are_switched_by_name() {
         let all = running(&[]).unwrap();
-        assert_eq!(all.len(), 10, "{all:?}");
+        assert_eq!(all.len(), 11, "{all:?}");
         let without = running(&["--controllers", "*,-scheduler"]).unwrap();
-        assert_eq!(without.len(), 9);
+        assert_eq!(without.len(), 10);
         assert!(!without.contains(&"scheduler".to_owned()));
         assert_eq!(
             running(&["--controllers=project,kubernetes"]).unwrap(),
