@@ -7,13 +7,14 @@ use api_config::{SecretName, StoredCredential};
 use api_core::v1beta1::Seed;
 use api_meta::annotations::OPERATION;
 use api_meta::{Fault, names};
-use base_client::{Connector, Https, apply, delete, get, watch};
+use base_client::{Connector, Https, apply, delete, fault_of, get, watch};
 use base_clock::{Clock, Entropy};
 use base_controller::Backoff;
 use base_secrets::{Certificate, Issued, to_yaml};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::StreamExt;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Patch, PatchParams};
@@ -32,6 +33,8 @@ const RENEW: &str = "renew-kubeconfig";
 const MANAGER: &str = "gardenlet";
 /// A certificate is renewed at the earliest so long after it was looked at, however short its validity is.
 const RENEWAL_MIN: Duration = Duration::from_secs(10);
+/// Between two looks at the clock.
+const LOOK_PAUSE: Duration = Duration::from_secs(600);
 
 /// Where a gardenlet's credential is stored, and how it gets one.
 #[derive(Clone)]
@@ -74,6 +77,9 @@ impl Stored {
         };
         let client = Https::new("gardenlet").client(&from)?;
         let held = self.request(&from, client).await?;
+        // The token stays until the garden has taken the certificate.
+        let version = held.access.client.apiserver_version().await;
+        version.map_err(|error| fault_of(error, "use the new certificate"))?;
         delete(&self.secrets(bootstrap), &bootstrap.name).await?;
         Ok(held)
     }
@@ -92,13 +98,13 @@ impl Stored {
 
     /// Waits until the credential is to be renewed, renews it and ends; also when it is no longer valid, for another way to be tried.
     pub(crate) async fn renew(&self, held: &Held) {
-        let wait = self.until_renewal(&held.certificate);
+        let at = self.renewal_of(&held.certificate);
         tracing::info!(
-            "the garden's kubeconfig is renewed in {wait:?}, or when Seed {} requests it",
+            "the garden's kubeconfig is renewed at {at}, or when Seed {} requests it",
             self.seed_name
         );
         tokio::select! {
-            () = tokio::time::sleep(wait) => {}
+            () = self.until(at) => {}
             () = self.requested(&held.access.client) => {}
         }
         let mut failures = 0;
@@ -117,14 +123,23 @@ impl Stored {
         }
     }
 
-    fn until_renewal(&self, certificate: &Certificate) -> Duration {
+    /// When a certificate is renewed: drawn between the parts of its validity.
+    fn renewal_of(&self, certificate: &Certificate) -> Timestamp {
         let (least, most) = self.settings.renewed_between;
         let percent = least + self.entropy.below(most - least + 1);
-        let (from, until) = (certificate.not_before(), certificate.not_after());
-        let validity = u64::try_from(until.as_second() - from.as_second()).unwrap_or_default();
-        let after = i64::try_from(validity * percent / 100).unwrap_or(i64::MAX);
-        let left = from.as_second().saturating_add(after) - self.clock.now().as_second();
-        Duration::from_secs(u64::try_from(left).unwrap_or_default()).max(RENEWAL_MIN)
+        let from = certificate.not_before();
+        let validity = certificate.not_after().duration_since(from).as_secs();
+        let after = validity.saturating_mul(i64::try_from(percent).unwrap_or(100)) / 100;
+        from.saturating_add(SignedDuration::from_secs(after)).unwrap_or(from)
+    }
+
+    /// Waits in steps: the clock of a machine that slept goes on, a timer may not.
+    async fn until(&self, at: Timestamp) {
+        tokio::time::sleep(RENEWAL_MIN).await;
+        while self.clock.now() < at {
+            let left = at.duration_since(self.clock.now()).unsigned_abs();
+            tokio::time::sleep(left.min(LOOK_PAUSE)).await;
+        }
     }
 
     /// Waits until the Seed requests a renewal, and takes the request from it.
@@ -217,9 +232,10 @@ impl Stored {
         let data = secret.data.unwrap_or_default();
         let bytes = data.get(KEY).ok_or_else(|| unusable(format!("it has no key {KEY}")))?;
         let text = std::str::from_utf8(&bytes.0).map_err(|error| unusable(error.to_string()))?;
+        // What the reader reports may quote a key or a token.
         Kubeconfig::from_yaml(text)
             .map(Some)
-            .map_err(|error| unusable(error.to_string()))
+            .map_err(|_| unusable("it cannot be read as one".to_owned()))
     }
 }
 
@@ -328,12 +344,11 @@ mod tests {
         let stored = stored(&clock);
         for _ in 0..50 {
             let issued = authority.issue(&spec, &clock, &entropy).unwrap();
-            let wait = stored.until_renewal(&issued.certificate).as_secs();
+            let wait = stored
+                .renewal_of(&issued.certificate)
+                .duration_since(clock.now())
+                .as_secs();
             assert!((69_000..=90_500).contains(&wait), "{wait}");
         }
-        let old = authority
-            .issue_at(&spec, clock.now() - jiff::SignedDuration::from_hours(27), &entropy)
-            .unwrap();
-        assert_eq!(stored.until_renewal(&old.certificate), RENEWAL_MIN);
     }
 }

@@ -20,7 +20,7 @@ use crate::calls::Calls;
 use crate::ports::{self, Answer, Paths};
 
 /// How long work may take to end: less than the 30 s that a pod is given, so that the Lease is released.
-const STOP_PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const STOP_PATIENCE: Duration = Duration::from_secs(20);
 /// The pause between starts of work that failed: between these bounds, whatever the class.
 const RESTART_AFTER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::access::{Access, Kubeconfigs, Wanted, access};
 use crate::calls::Calls;
 use crate::credential::Stored;
-use crate::elected::Elected;
+use crate::elected::{Elected, STOP_PATIENCE};
 
 pub(crate) async fn run(
     elected: Elected,
@@ -70,6 +70,13 @@ async fn garden(
             clock: elected.clock.clone(),
             entropy: elected.entropy.clone(),
         })),
+        _ if kubeconfigs.garden.is_none() && connection.kubeconfig.is_none() => Err(Fault::user(
+            "there is no kubeconfig of the garden, and the service account of the pod is one of the seed",
+        )
+        .hint(
+            "name a file with --garden-kubeconfig or in gardenClientConnection.kubeconfig, or a Secret in \
+             gardenClientConnection.kubeconfigSecret",
+        )),
         _ => {
             let wanted = Wanted {
                 of: "the garden",
@@ -119,7 +126,10 @@ impl Gardenlet {
             }
             tracing::info!("beginning anew with the new credential");
             until.cancel();
-            working.await?;
+            // What it has started ends with it, or is left behind.
+            if let Ok(ended) = tokio::time::timeout(STOP_PATIENCE, working).await {
+                ended?;
+            }
         }
         Ok(())
     }

@@ -99,6 +99,12 @@ fn own(user: &str, common_name: &str) -> Result<(), String> {
 /// A token that names seeds is good for these, be they there or not; one that names none only for a seed that is not there yet: it
 /// must not become the gardenlet of a seed that has one.
 fn may_become(seed: &str, groups: &[String], is_seed: impl Fn(&str) -> bool) -> Result<(), String> {
+    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    if seed.is_empty() || !seed.chars().all(is_name) {
+        return Err(format!(
+            "{seed:?} is no name of a Seed: lower case letters, digits, '-' and '.' are"
+        ));
+    }
     let named: Vec<&str> = groups.iter().filter_map(|group| group.strip_prefix(OF_SEED)).collect();
     if named.is_empty() && is_seed(seed) {
         return Err(format!(
@@ -176,6 +182,8 @@ mod tests {
             (request(&new, "system:masters", &[]), "organizations"),
             (request(&new, SEEDS_GROUP, &["a.example".to_owned()]), "DNS names"),
             (usages, "usages"),
+            (of_seed(""), "is no name of a Seed"),
+            (of_seed("a:b"), "is no name of a Seed"),
             (
                 made_by(
                     of_seed("new"),
