@@ -20,8 +20,8 @@ pub struct RegisteredProgram {
 }
 
 impl RegisteredProgram {
-    /// `dialer` leads to the port on which it listens; `certificates` is the certificate that it shows, as PEM, by whose
-    /// authority it is told from servers of others that have its name.
+    /// `dialer` leads to the port on which it listens; `certificates` is the certificate that it shows, as PEM, whose
+    /// authority distinguishes it from servers of others that have its name.
     ///
     /// # Errors
     /// [`CertificateError::Certificate`] when there is none.

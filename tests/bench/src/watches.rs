@@ -26,10 +26,10 @@ pub(crate) type Change = Arc<dyn Fn(usize, &str) -> Call + Send + Sync>;
 
 /// What is asked for.
 pub(crate) struct Load {
-    /// One watch for each watcher, from a version on: what was there before is told to none.
+    /// One watch for each watcher, from a version on, so that none receives what was there before.
     pub(crate) watches: Vec<Call>,
-    /// Of all changes, how many each watcher is told of.
-    pub(crate) told: usize,
+    /// Of all changes, how many each watcher receives.
+    pub(crate) received: usize,
     pub(crate) per_second: usize,
     pub(crate) seconds: usize,
     pub(crate) change: Change,
@@ -64,7 +64,7 @@ pub(crate) async fn version(connection: &mut Connection, list: &Call) -> Result<
 
 /// Changes objects at a steady pace while all watchers follow them.
 pub(crate) async fn deliver(target: &Target, load: &Load) -> Result<Delivered, String> {
-    let told = load.told;
+    let received = load.received;
     let (begun, seen) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
     let opened = Arc::new(Barrier::new(load.watches.len() + 1));
     let mut watchers = JoinSet::new();
@@ -76,7 +76,7 @@ pub(crate) async fn deliver(target: &Target, load: &Load) -> Result<Delivered, S
             let answer = connection.open(&watch).await?;
             let times = (number < TIMED_MAX).then(Vec::new);
             opened.wait().await;
-            follow(answer.into_body(), begun, told, &seen, times).await
+            follow(answer.into_body(), begun, received, &seen, times).await
         });
     }
     opened.wait().await;
@@ -104,7 +104,7 @@ pub(crate) async fn deliver(target: &Target, load: &Load) -> Result<Delivered, S
     };
     Ok(Delivered {
         changes_per_second,
-        fraction: seen.load(Ordering::Relaxed) as f64 / (told * load.watches.len()) as f64,
+        fraction: seen.load(Ordering::Relaxed) as f64 / (received * load.watches.len()) as f64,
         median: at(0.5),
         p99: at(0.99),
         processor_seconds: target.processor_seconds() - before,

@@ -213,7 +213,7 @@ async fn load(target: &Target, watchers: usize, per_second: usize) -> Result<Loa
     let watch = kind.watch(&version(&mut connection, &kind.first()).await?);
     Ok(Load {
         watches: vec![watch; watchers],
-        told: per_second * WATCH_SECONDS,
+        received: per_second * WATCH_SECONDS,
         per_second,
         seconds: WATCH_SECONDS,
         change: Arc::new(move |number, text| kind.patch(&changed(number), text)),

@@ -108,27 +108,27 @@ async fn start(arguments: &Arguments, program: &Path, figures: &mut Vec<Figure>)
     Ok(())
 }
 
-/// Gardenlets that are told of the changes of their Shoots.
+/// Gardenlets that watch the changes of their Shoots.
 async fn watched(arguments: &Arguments, program: &Path, figures: &mut Vec<Figure>) -> Result<(), String> {
     let garden = Garden::new()?;
     let flags = garden.flags();
     let server = Server::start(&start_of(program, &flags)).await?;
     prepare(&server.target).await?;
     let load = load(arguments, &server.target).await?;
-    let told = deliver(&server.target, &load).await?;
+    let delivered = deliver(&server.target, &load).await?;
     let what = format!(
         "{} Shoots, {} gardenlets, {} changes a second",
         arguments.watched, arguments.gardenlets, arguments.changes
     );
     for (part, unit, value) in [
-        ("changes made", "a second", told.changes_per_second),
-        ("told", "of 1", told.fraction),
-        ("median", "ms", told.median.as_secs_f64() * 1e3),
-        ("99 of 100 within", "ms", told.p99.as_secs_f64() * 1e3),
+        ("changes made", "a second", delivered.changes_per_second),
+        ("told", "of 1", delivered.fraction),
+        ("median", "ms", delivered.median.as_secs_f64() * 1e3),
+        ("99 of 100 within", "ms", delivered.p99.as_secs_f64() * 1e3),
         (
             "processor",
             "ms each",
-            told.processor_seconds * 1e3 / load.changes() as f64,
+            delivered.processor_seconds * 1e3 / load.changes() as f64,
         ),
     ] {
         figures.push(Figure::new(&format!("{what}: {part}"), unit, value));
@@ -154,12 +154,12 @@ async fn load(arguments: &Arguments, target: &Target) -> Result<Load, String> {
     let version = version(&mut connection, &objects::page("")).await?;
     let round = gardenlets as usize;
     let (per_second, seconds) = (changes as usize, SECONDS as usize);
-    let told = per_second * seconds / round;
+    let received = per_second * seconds / round;
     Ok(Load {
         watches: (0..gardenlets)
             .map(|number| objects::watch_of_seed(&seed(number), &version))
             .collect(),
-        told,
+        received,
         per_second,
         seconds,
         change: Arc::new(move |number, text| {
