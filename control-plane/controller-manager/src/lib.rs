@@ -22,6 +22,8 @@ use kube::Client;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+pub use signing_request::{SIGNER as GARDENLET_SIGNER, USAGES as GARDENLET_USAGES};
+
 use context::Context;
 
 /// A controller of the garden, by the name that Gardener gives it.

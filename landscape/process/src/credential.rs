@@ -7,7 +7,7 @@ use api_config::{SecretName, StoredCredential};
 use api_core::v1beta1::Seed;
 use api_meta::annotations::OPERATION;
 use api_meta::{Fault, names};
-use base_client::{Connector, Https, apply, delete, fault_of, get, watch};
+use base_client::{Connector, Https, Target, apply, delete, fault_of, get, watch};
 use base_clock::{Clock, Entropy};
 use base_controller::Backoff;
 use base_secrets::{Certificate, Issued, to_yaml};
@@ -245,19 +245,10 @@ fn shown(name: &SecretName) -> String {
 
 /// The certificate of the current context's user.
 fn certificate_of(kubeconfig: &Kubeconfig) -> Result<Certificate, String> {
-    let user = user_of(kubeconfig).ok_or("its current context names no user")?;
-    let named = kubeconfig.auth_infos.iter().find(|named| named.name == user);
-    let data = named.and_then(|named| named.auth_info.as_ref()?.client_certificate_data.clone());
-    let pem = STANDARD.decode(data.ok_or("its user has no certificate")?.trim());
-    let pem = pem.map_err(|error| format!("the certificate of its user is no base64: {error}"))?;
-    Certificate::from_pem(&String::from_utf8_lossy(&pem))
-        .map_err(|error| format!("the certificate of its user: {error}"))
-}
-
-fn user_of(kubeconfig: &Kubeconfig) -> Option<String> {
-    let current = kubeconfig.current_context.as_deref()?;
-    let context = kubeconfig.contexts.iter().find(|named| named.name == current)?;
-    context.context.as_ref()?.user.clone()
+    let chain = Target::of(kubeconfig).and_then(|target| target.client_certificates());
+    let chain = chain.map_err(|fault| fault.chain())?;
+    let leaf = chain.first().ok_or("its user has no certificate")?;
+    Certificate::from_der(leaf).map_err(|error| format!("the certificate of its user: {error}"))
 }
 
 /// Gives the current context a user with this certificate, and takes all others away.

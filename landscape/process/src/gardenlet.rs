@@ -109,7 +109,7 @@ struct Gardenlet {
 }
 
 impl Gardenlet {
-    /// Works until `stop`, anew with each credential.
+    /// Works until `stop`, and begins again with each new credential.
     async fn work(&self, stop: CancellationToken) -> Result<(), Fault> {
         let stored = match &self.garden {
             Garden::Given(access) => return self.work_with(access, stop).await,

@@ -7,14 +7,12 @@ use api_meta::names::SEEDS_GROUP;
 use base_client::{Judgement, fault_of, wait_until};
 use base_clock::Entropy;
 use base_secrets::{Issued, PrivateKey, SigningRequest};
+use control_plane_controller_manager::{GARDENLET_SIGNER, GARDENLET_USAGES};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestSpec};
 use kube::api::PostParams;
 use kube::{Api, Client, ResourceExt};
 
-/// The signer of clients' certificates of kube-apiserver.
-const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
-const USAGES: [&str; 3] = ["digital signature", "key encipherment", "client auth"];
 /// How long a request is waited for; the next attempt makes another.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -34,8 +32,8 @@ pub(crate) async fn sign(
     let mut request = CertificateSigningRequest {
         spec: CertificateSigningRequestSpec {
             request: ByteString(asked.to_pem().into_bytes()),
-            signer_name: SIGNER.to_owned(),
-            usages: Some(USAGES.map(str::to_owned).to_vec()),
+            signer_name: GARDENLET_SIGNER.to_owned(),
+            usages: Some(GARDENLET_USAGES.map(str::to_owned).to_vec()),
             expiration_seconds: validity.map(|span| i32::try_from(span.as_secs()).unwrap_or(i32::MAX)),
             ..CertificateSigningRequestSpec::default()
         },
@@ -93,8 +91,7 @@ mod tests {
     use super::*;
 
     fn judged(status: Value) -> Judgement<String> {
-        let request =
-            json!({"metadata": {"name": "r"}, "spec": {"request": "", "signerName": SIGNER}, "status": status});
+        let request = json!({"metadata": {"name": "r"}, "spec": {"request": "", "signerName": GARDENLET_SIGNER}, "status": status});
         let request: CertificateSigningRequest = serde_json::from_value(request).unwrap();
         judge("r", Some(&request))
     }

@@ -16,6 +16,7 @@ use kube::ResourceExt;
 use kube::api::PostParams;
 use tokio_util::sync::CancellationToken;
 
+pub use self::plan::{SIGNER, USAGES};
 use self::plan::{Verdict, judge};
 use crate::context::Context;
 

@@ -4,15 +4,15 @@ use api_meta::names::{SEED_USER_PREFIX, SEEDS_GROUP};
 use base_secrets::SigningRequest;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 
-/// The signer of clients' certificates of kube-apiserver.
-const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
+/// The signer of gardenlets' certificates: that of clients of kube-apiserver.
+pub const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 /// Group of everybody who shows a bootstrap token.
 const BOOTSTRAPPERS: &str = "system:bootstrappers";
 /// Groups of bootstrap tokens that are good for one seed; its name follows. A token is in those that its Secret names in
 /// `auth-extra-groups`.
 const OF_SEED: &str = "system:bootstrappers:seed:";
-/// What such a certificate is used for.
-const USAGES: [&str; 3] = ["client auth", "digital signature", "key encipherment"];
+/// The usages that a gardenlet's certificate is requested with, in the order of their names.
+pub const USAGES: [&str; 3] = ["client auth", "digital signature", "key encipherment"];
 
 /// The verdict on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
