@@ -13,9 +13,12 @@ pub(crate) const NO_EMPTY_BULK_DELETE_FROM: u64 = 33;
 /// First minor version of Kubernetes from which `kubeAPIServer.enableAnonymousAuthentication` is refused.
 pub(crate) const NO_ANONYMOUS_FROM: u64 = 35;
 
-/// Completes and drops fields that follow from others. What validation refuses stays for it to see.
-pub fn settle_shoot(shoot: &mut Shoot) {
+/// Completes and drops fields that follow from others. What validation refuses stays for it to see. Returns whether it has changed
+/// anything: to write a large Shoot anew takes long.
+pub fn settle_shoot(shoot: &mut Shoot) -> bool {
     let spec = &mut shoot.spec;
+    let parts = |spec: &ShootSpec| (spec.dns.clone(), spec.kubernetes.clone(), spec.addons.clone());
+    let before = parts(spec);
     let from = |minor| versions::is_from(spec.kubernetes.version.as_deref().unwrap_or_default(), minor);
     let (no_secret_name, no_bulk_delete) = (from(NO_SECRET_NAME_FROM), from(NO_EMPTY_BULK_DELETE_FROM));
     let no_anonymous = from(NO_ANONYMOUS_FROM);
@@ -41,6 +44,7 @@ pub fn settle_shoot(shoot: &mut Shoot) {
     if idle {
         spec.addons = None;
     }
+    parts(spec) != before
 }
 
 /// `secretName` and a reference to a Secret mean the same.
@@ -70,9 +74,11 @@ mod tests {
 
     fn settled(spec: Value) -> Value {
         let mut shoot: Shoot = serde_json::from_value(json!({ "spec": spec })).unwrap();
-        settle_shoot(&mut shoot);
+        let given = shoot.clone();
+        let changed = settle_shoot(&mut shoot);
+        assert_eq!(changed, shoot != given);
         let once = shoot.clone();
-        settle_shoot(&mut shoot);
+        assert!(!settle_shoot(&mut shoot));
         assert_eq!(shoot, once);
         serde_json::to_value(&shoot.spec).unwrap()
     }

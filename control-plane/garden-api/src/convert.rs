@@ -7,6 +7,7 @@ use cluster_apiserver::schema::{FieldError, FieldErrorKind};
 use http::StatusCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::de::value::MapDeserializer;
 use serde_json::Value;
 
 /// API group of most of the garden's kinds.
@@ -14,21 +15,40 @@ pub(crate) const CORE: &str = "core.gardener.cloud";
 pub(crate) const SECURITY: &str = "security.gardener.cloud";
 pub(crate) const SEED_MANAGEMENT: &str = "seedmanagement.gardener.cloud";
 
-/// Reads an object as its type; the error is the client's.
+/// Reads an object as its type, without its `managedFields`, which no rule looks at: of a large object they are a large part.
+/// The error is the client's.
 pub(crate) fn decode<T: DeserializeOwned>(object: &Value) -> Result<T, FieldError> {
-    T::deserialize(object).map_err(|error| {
-        FieldError::new(
-            "<nil>",
-            FieldErrorKind::Invalid,
-            None,
-            format!("the object cannot be read: {error}"),
-        )
-    })
+    read(object).map_err(|error| unreadable(&error))
 }
 
-/// Reads a stored object of this server, which must be readable.
+/// The same with its `managedFields`, for what is written anew from what is read.
+pub(crate) fn decode_whole<T: DeserializeOwned>(object: &Value) -> Result<T, FieldError> {
+    T::deserialize(object).map_err(|error| unreadable(&error))
+}
+
+fn unreadable(error: &serde_json::Error) -> FieldError {
+    let words = format!("the object cannot be read: {error}");
+    FieldError::new("<nil>", FieldErrorKind::Invalid, None, words)
+}
+
+/// Reads a stored object of this server, which must be readable, likewise.
 pub(crate) fn decode_stored<T: DeserializeOwned>(what: &str, object: &Value) -> Result<T, Status> {
-    T::deserialize(object).map_err(|error| Status::internal(format!("could not read stored {what}: {error}")))
+    read(object).map_err(|error| Status::internal(format!("could not read stored {what}: {error}")))
+}
+
+fn read<T: DeserializeOwned>(object: &Value) -> Result<T, serde_json::Error> {
+    const MANAGED_FIELDS: &str = "managedFields";
+    let metadata = object.get("metadata").and_then(Value::as_object);
+    let (Value::Object(fields), Some(metadata)) = (object, metadata) else {
+        return T::deserialize(object);
+    };
+    let retained = metadata.iter().filter(|(name, _)| *name != MANAGED_FIELDS);
+    let metadata = Value::Object(retained.map(|(name, value)| (name.clone(), value.clone())).collect());
+    let fields = fields.iter().map(|(name, value)| match name.as_str() {
+        "metadata" => ("metadata", &metadata),
+        name => (name, value),
+    });
+    T::deserialize(MapDeserializer::new(fields))
 }
 
 /// Writes the typed object over `object`, whose metadata and status stay as they are: no defaults touch those.
@@ -152,6 +172,22 @@ pub(crate) fn is_leaving(object: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn object_is_read_whole_but_for_its_managed_fields() {
+        let object = serde_json::json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot",
+            "metadata": {"name": "s", "labels": {"a": "b"}, "managedFields": [{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}]},
+            "spec": {"region": "north", "provider": {"type": "t", "workers": [{"name": "w", "minimum": 1, "maximum": 2}]}},
+        });
+        let read: api_core::v1beta1::Shoot = decode(&object).unwrap();
+        let mut expected: api_core::v1beta1::Shoot = serde_json::from_value(object.clone()).unwrap();
+        expected.metadata.managed_fields = None;
+        assert_eq!(read, expected);
+        let wrong = serde_json::json!({"metadata": {"name": 1}, "spec": {}});
+        assert!(decode::<api_core::v1beta1::Shoot>(&wrong).is_err());
+        assert!(decode::<api_core::v1beta1::Shoot>(&Value::Null).is_err());
+    }
 
     #[test]
     fn an_answer_lists_a_hundred_errors_and_counts_the_others() {

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::columns;
-use crate::convert::{CORE, annotation, decode, field_errors};
+use crate::convert::{CORE, annotation, decode, decode_whole, field_errors};
 use crate::typed::{Rules, schema_of, validate_object};
 
 /// The kind ControllerDeployment.
@@ -102,7 +102,7 @@ where
 {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let invalid = |errors: &[FieldError]| Status::invalid(CORE, "ControllerDeployment", name, errors);
-    let from: From = decode(object).map_err(|error| invalid(&[error]))?;
+    let from: From = decode_whole(object).map_err(|error| invalid(&[error]))?;
     let to = convert(&from).map_err(|api_rules::ConversionError(error)| invalid(&field_errors(vec![error])))?;
     serde_json::to_value(&to).map_err(Status::internal)
 }

@@ -1,7 +1,7 @@
 //! The domain that a Shoot gets when it has a seed and names none, and which of its DNS providers is the primary one
 //! (gardener/gardener v1.150 plugin/pkg/shoot/dns). It never validates a domain: `domains` does.
 
-use api_core::v1beta1::{DNS, Seed, Shoot};
+use api_core::v1beta1::{DNS, Seed};
 use api_meta::names::DNS_UNMANAGED;
 use cluster_apiserver::Status;
 use cluster_apiserver::kind::{Call, Objects, Operation};
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::AdmissionPlugin;
 use crate::admission::{Plugin, Verdict, project_of};
-use crate::convert::{CORE, decode, decode_stored, encode_over, is_leaving, refuse, text, uncoded};
+use crate::convert::{CORE, decode_stored, is_leaving, refuse, text, uncoded};
 
 /// The plug-in `ShootDNS`, as far as it changes Shoots.
 pub(crate) struct DefaultDomain;
@@ -42,28 +42,26 @@ impl Plugin for DefaultDomain {
             let Some(object) = review.object.filter(|object| concerned && !is_leaving(object)) else {
                 return Ok(Vec::new());
             };
-            let shoot: Shoot = decode_stored("Shoot", object)?;
-            let defaults = default_domains(&shoot, review.objects).await?;
-            refuse(
-                "Shoot",
-                review.call.name,
-                &primaries_of_default_domain(&shoot, &defaults),
-            )?;
+            let defaults = default_domains(object, review.objects).await?;
+            let dns = dns_of(object)?;
+            let errors = dns.map(|dns| primaries_of_default_domain(&dns, &defaults));
+            refuse("Shoot", review.call.name, &errors.unwrap_or_default())?;
             Ok(Vec::new())
         })
     }
 }
 
 async fn complete(object: &mut Value, old: Option<&Value>, objects: &dyn Objects) -> Result<(), Status> {
-    let Ok(mut shoot) = decode::<Shoot>(object) else {
+    // What cannot be read is refused by validation, which names the field.
+    let Ok(mut dns) = dns_of(object) else {
         return Ok(());
     };
-    let before: Option<Shoot> = old.map(|old| decode_stored("Shoot", old)).transpose()?;
-    keep_primary(&mut shoot, before.as_ref());
-    if shoot.spec.seed_name.is_some() {
-        let defaults = default_domains(&shoot, objects).await?;
-        if !is_unmanaged(&shoot) {
-            let dns = shoot.spec.dns.get_or_insert_with(DNS::default);
+    let before = old.map(dns_of).transpose()?.flatten();
+    keep_primary(dns.as_mut(), before.as_ref());
+    if object.pointer("/spec/seedName").is_some_and(Value::is_string) {
+        let defaults = default_domains(object, objects).await?;
+        if !dns.as_ref().is_some_and(is_unmanaged) {
+            let dns = dns.get_or_insert_default();
             let name = text(object, "/metadata/name");
             if let (None, Some(default)) = (&dns.domain, defaults.first())
                 && let Some(project) = project_of(objects, text(object, "/metadata/namespace")).await?
@@ -71,17 +69,28 @@ async fn complete(object: &mut Value, old: Option<&Value>, objects: &dyn Objects
                 dns.domain = Some(format!("{name}.{}.{default}", text(&project, "/metadata/name")));
             }
         }
-        choose_primary(&mut shoot, &defaults);
+        choose_primary(dns.as_mut(), &defaults);
     }
-    encode_over(&shoot, object);
+    if let (Some(dns), Some(spec)) = (dns, object.get_mut("spec").and_then(Value::as_object_mut)) {
+        let written = serde_json::to_value(dns)
+            .map_err(|error| Status::internal(format!("could not write spec.dns: {error}")))?;
+        spec.insert("dns".to_owned(), written);
+    }
     Ok(())
 }
 
+/// The part of a Shoot that is about its domain: read alone, because a Shoot may be large.
+fn dns_of(shoot: &Value) -> Result<Option<DNS>, Status> {
+    let part = shoot.pointer("/spec/dns").filter(|part| !part.is_null());
+    part.map(|part| decode_stored("spec.dns of a Shoot", part)).transpose()
+}
+
 /// The domains below which a seed's Shoots get theirs; none without a seed.
-async fn default_domains(shoot: &Shoot, objects: &dyn Objects) -> Result<Vec<String>, Status> {
-    let Some(name) = shoot.spec.seed_name.as_deref().filter(|name| !name.is_empty()) else {
+async fn default_domains(shoot: &Value, objects: &dyn Objects) -> Result<Vec<String>, Status> {
+    let name = text(shoot, "/spec/seedName");
+    if name.is_empty() {
         return Ok(Vec::new());
-    };
+    }
     let Some(seed) = objects.get(CORE, "seeds", None, name).await? else {
         let why = format!("could not find the default domains: there is no Seed {name:?}; name another, or none");
         return Err(uncoded(why));
@@ -96,9 +105,11 @@ async fn default_domains(shoot: &Shoot, objects: &dyn Objects) -> Result<Vec<Str
         .collect())
 }
 
-fn is_unmanaged(shoot: &Shoot) -> bool {
-    let providers = shoot.spec.dns.iter().flat_map(|dns| &dns.providers);
-    let mut types = providers.map(|provider| provider.type_.as_deref().unwrap_or_default());
+fn is_unmanaged(dns: &DNS) -> bool {
+    let mut types = dns
+        .providers
+        .iter()
+        .map(|provider| provider.type_.as_deref().unwrap_or_default());
     types.any(|type_| type_ == DNS_UNMANAGED)
 }
 
@@ -111,13 +122,10 @@ fn is_default(domain: &str, defaults: &[String]) -> bool {
 }
 
 /// A provider that was primary stays so when an update leaves the field out.
-fn keep_primary(shoot: &mut Shoot, before: Option<&Shoot>) {
-    let providers = before
-        .iter()
-        .flat_map(|old| &old.spec.dns)
-        .flat_map(|dns| &dns.providers);
+fn keep_primary(dns: Option<&mut DNS>, before: Option<&DNS>) {
+    let providers = before.iter().flat_map(|dns| &dns.providers);
     let was = providers.into_iter().find(|provider| provider.primary == Some(true));
-    let (Some(was), Some(dns)) = (was, &mut shoot.spec.dns) else {
+    let (Some(was), Some(dns)) = (was, dns) else {
         return;
     };
     if dns.providers.iter().any(|provider| provider.primary == Some(true)) {
@@ -132,8 +140,8 @@ fn keep_primary(shoot: &mut Shoot, before: Option<&Shoot>) {
     }
 }
 
-fn choose_primary(shoot: &mut Shoot, defaults: &[String]) {
-    let Some(dns) = &mut shoot.spec.dns else { return };
+fn choose_primary(dns: Option<&mut DNS>, defaults: &[String]) {
+    let Some(dns) = dns else { return };
     let by_default = dns.domain.as_ref().is_some_and(|domain| is_default(domain, defaults));
     let chosen = dns.providers.iter().any(|provider| provider.primary == Some(true));
     if let Some(first) = dns.providers.first_mut().filter(|_| !by_default && !chosen) {
@@ -141,8 +149,7 @@ fn choose_primary(shoot: &mut Shoot, defaults: &[String]) {
     }
 }
 
-fn primaries_of_default_domain(shoot: &Shoot, defaults: &[String]) -> Vec<FieldError> {
-    let Some(dns) = &shoot.spec.dns else { return Vec::new() };
+fn primaries_of_default_domain(dns: &DNS, defaults: &[String]) -> Vec<FieldError> {
     let Some(domain) = dns.domain.as_ref().filter(|domain| is_default(domain, defaults)) else {
         return Vec::new();
     };

@@ -14,8 +14,9 @@ const SELF_HOSTED: &str = "shoot.gardener.cloud/self-hosted";
 
 pub(super) fn prepare(_call: &Call<'_>, object: &mut Value, _old: Option<&Value>) {
     complete_status(object);
-    if let Ok(mut shoot) = decode::<Shoot>(object) {
-        api_rules::settle_shoot(&mut shoot);
+    if let Ok(mut shoot) = decode::<Shoot>(object)
+        && api_rules::settle_shoot(&mut shoot)
+    {
         encode_over(&shoot, object);
     }
     label_seeds(object);
