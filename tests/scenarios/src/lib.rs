@@ -17,7 +17,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
 use kube::{Api, Client, Resource, ResourceExt};
-use landscape_local::{Landscape, Settings, State, apply_all, documents};
+use landscape_local::{Landscape, Settings, State};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -53,15 +53,18 @@ pub struct World {
     folder: Folder,
 }
 
+mod clients;
 pub mod hold;
 pub mod installations;
 pub mod inventory;
 pub mod journal;
 pub mod kubectl;
 pub mod moon;
+pub mod scripts;
 pub mod transcript;
 pub mod webhook;
 
+pub use clients::Clients;
 pub use tempdir::Folder;
 
 mod tempdir {
@@ -160,14 +163,18 @@ impl World {
         self.folder.path()
     }
 
+    /// The people in front of it, without what runs.
+    #[must_use]
+    pub fn clients(&self) -> Clients {
+        Clients {
+            garden: self.garden.clone(),
+            seeds: self.seeds.clone(),
+        }
+    }
+
     /// Applies YAML manifests to the garden.
     pub async fn apply(&self, manifests: &[&str]) {
-        for manifest in manifests {
-            let objects = documents(manifest).unwrap();
-            apply_all(&self.garden, objects)
-                .await
-                .unwrap_or_else(|fault| panic!("{fault}"));
-        }
+        self.clients().apply(manifests).await;
     }
 
     /// The example, up to the Shoot's success.
@@ -182,13 +189,12 @@ impl World {
     /// The Shoots of a project.
     #[must_use]
     pub fn shoots(&self, namespace: &str) -> Api<Shoot> {
-        Api::namespaced(self.garden.clone(), namespace)
+        self.clients().shoots(namespace)
     }
 
     /// Waits until the Shoot's last operation has succeeded for its newest generation.
     pub async fn succeeded(&self, namespace: &str, name: &str) -> Shoot {
-        let succeeded = |shoot: Option<&Shoot>| shoot.filter(|shoot| has_succeeded(shoot)).cloned();
-        wait(&self.shoots(namespace), name, succeeded).await
+        self.clients().succeeded(namespace, name).await
     }
 
     /// A client for a Shoot, as its user gets one: by the subresource `adminkubeconfig`.
@@ -228,12 +234,7 @@ impl World {
 
     /// Deletes a Shoot as its user does: with the confirmation, then waits until it is gone.
     pub async fn delete_shoot(&self, namespace: &str, name: &str) {
-        let shoots = self.shoots(namespace);
-        let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
-        merge(&shoots, name, &confirmed).await;
-        base_client::delete_and_wait(&shoots, name, PATIENCE)
-            .await
-            .unwrap_or_else(|waited| panic!("{waited}"));
+        self.clients().delete_shoot(namespace, name).await;
     }
 }
 

@@ -11,7 +11,7 @@ use kube::Client;
 use landscape_local::documents;
 use serde_json::{Value, json};
 
-use crate::World;
+use crate::Clients;
 use server::{
     collection, fetch, group_of, items, path_of, printed, reference, refusal, send, singular, suffix, within,
 };
@@ -27,7 +27,13 @@ const GARDEN_KUBECONFIG: &str = "generic-garden-kubeconfig";
 /// What every page begins with, after its title.
 const HEAD: &str = "\
 A test of `tests/scenarios` executes these steps on a whole landscape, in virtual time, and compares the answers with this
-page. [Extensions from charts](../extensions-from-charts.md#shell-functions) defines `garden`, `seed`, `conditions` and
+page. ";
+/// Where the same steps are executed on the production form too.
+const ON_BOTH_FORMS: &str = "\
+A test of `tests/production` executes the same steps on programs beside real Kubernetes, with the same answers.
+";
+const HEAD_END: &str = "\
+[Extensions from charts](../extensions-from-charts.md#shell-functions) defines `garden`, `seed`, `conditions` and
 `events`. The column AGE is left out, and random endings of names are replaced by fixed ones.
 ";
 
@@ -75,14 +81,23 @@ pub struct Transcript {
 impl Transcript {
     /// The page `docs/transcripts/NAME.md`. `about` describes in a sentence or two what it shows.
     #[must_use]
-    pub fn new(name: &'static str, title: &str, about: &str, world: &World) -> Self {
+    pub fn new(name: &'static str, title: &str, about: &str, clients: &Clients) -> Self {
         Self {
             name,
-            garden: Cluster::new("garden", &world.garden),
-            seeds: world.seeds.iter().map(|seed| Cluster::new("seed", seed)).collect(),
-            text: format!("# {title}\n{about}\n\n{HEAD}"),
+            garden: Cluster::new("garden", &clients.garden),
+            seeds: clients.seeds.iter().map(|seed| Cluster::new("seed", seed)).collect(),
+            text: format!("# {title}\n{about}\n\n{HEAD}{HEAD_END}"),
             in_block: false,
             stand_ins: Vec::new(),
+        }
+    }
+
+    /// The page of a script that is executed on both forms of the product.
+    #[must_use]
+    pub(crate) fn on_both_forms(name: &'static str, title: &str, about: &str, clients: &Clients) -> Self {
+        Self {
+            text: format!("# {title}\n{about}\n\n{HEAD}{ON_BOTH_FORMS}{HEAD_END}"),
+            ..Self::new(name, title, about, clients)
         }
     }
 
@@ -401,10 +416,32 @@ impl Transcript {
     /// # Panics
     /// When they differ.
     #[track_caller]
-    pub fn finish(mut self) {
-        self.end_block();
+    pub fn finish(self) {
+        let (path, text) = (self.path(), self.text());
+        tests_kit::assert_golden(path, &text);
+    }
+
+    /// The lines in which the page differs from the committed one, each with a sign before it.
+    #[must_use]
+    pub fn differences(self) -> Vec<String> {
+        let committed = std::fs::read_to_string(self.path()).unwrap();
+        let text = self.text();
+        let (before, after): (Vec<&str>, Vec<&str>) = (committed.lines().collect(), text.lines().collect());
+        let only = |sign: char, these: &[&str], others: &[&str]| -> Vec<String> {
+            let missing = these.iter().filter(|line| !others.contains(line));
+            missing.map(|line| format!("{sign} {line}")).collect()
+        };
+        [only('-', &before, &after), only('+', &after, &before)].concat()
+    }
+
+    fn path(&self) -> std::path::PathBuf {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/transcripts");
-        tests_kit::assert_golden(folder.join(format!("{}.md", self.name)), &self.text);
+        folder.join(format!("{}.md", self.name))
+    }
+
+    fn text(mut self) -> String {
+        self.end_block();
+        self.text
     }
 
     fn end_block(&mut self) {

@@ -15,4 +15,5 @@ mod pods;
 mod refused;
 mod replicas;
 mod rights;
+mod scripts;
 mod shell;

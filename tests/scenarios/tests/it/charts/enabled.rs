@@ -44,7 +44,7 @@ async fn an_extension_of_all_shoots_is_left_out_where_they_opt_out() {
     let (world, clock) = world_with(1).await;
     let about = "The guide's example of an Extension, `globallyEnabled`, with a chart to install: every Shoot gets it unless it \
                  opts out.";
-    let mut page = Transcript::new("enabled-for-shoots", "Enabled for all Shoots", about, &world);
+    let mut page = Transcript::new("enabled-for-shoots", "Enabled for all Shoots", about, &world.clients());
     let (garden, seed) = (Cluster::new("garden", &world.garden), Cluster::new("seed", &world.seed));
     world.apply(&SURROUNDINGS).await;
     let _foo = Moon::run_beside(&world.seed, &clock, &["foo"], None);
@@ -132,7 +132,7 @@ async fn an_extension_of_all_seeds_is_left_out_where_they_opt_out() {
     let (world, clock) = world_with(2).await;
     let about = "An extension of the seeds themselves: every seed gets an Extension object of its own in namespace `garden`, \
                  unless it opts out.";
-    let mut page = Transcript::new("enabled-for-seeds", "Enabled for all seeds", about, &world);
+    let mut page = Transcript::new("enabled-for-seeds", "Enabled for all seeds", about, &world.clients());
     let garden = Cluster::new("garden", &world.garden);
     let first = Cluster::new("seed", &world.seeds[0]);
     let second = Cluster::new(

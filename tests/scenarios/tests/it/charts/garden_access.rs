@@ -63,7 +63,7 @@ async fn an_extension_reads_the_gardens_namespace_of_its_seed_and_no_other() {
     let (world, clock) = world_with(2).await;
     let about = "`injectGardenKubeconfig` gives the pods of an extension a kubeconfig for the garden, whose rights end at the \
                  namespace of their seed.";
-    let mut page = Transcript::new("garden-access", "Access to the garden", about, &world);
+    let mut page = Transcript::new("garden-access", "Access to the garden", about, &world.clients());
     let (garden, seed) = (Cluster::new("garden", &world.garden), Cluster::new("seed", &world.seed));
     stand_for_chart(&mut page, &[("templates/program.yaml", PROGRAM)]);
 

@@ -158,7 +158,7 @@ async fn the_guides_example_is_installed_changed_and_removed() {
     let about = "The first example of Gardener's guide \"Registering Extension Controllers\", as it is printed there.";
     let title = "A chart in a ControllerDeployment, v1beta1";
     let world = World::start_with(|settings| settings.seeds[0].name = SEED.to_owned()).await;
-    let page = Transcript::new("registration-v1beta1", title, about, &world);
+    let page = Transcript::new("registration-v1beta1", title, about, &world.clients());
     whole_life(world, page, V1BETA1).await;
 }
 
@@ -168,7 +168,7 @@ async fn the_guides_example_in_v1_is_installed_changed_and_removed() {
                  in the version v1.";
     let title = "A chart in a ControllerDeployment, v1";
     let world = World::start_with(|settings| settings.seeds[0].name = SEED.to_owned()).await;
-    let page = Transcript::new("registration-v1", title, about, &world);
+    let page = Transcript::new("registration-v1", title, about, &world.clients());
     whole_life(world, page, V1).await;
 }
 

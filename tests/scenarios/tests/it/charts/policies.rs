@@ -42,7 +42,7 @@ async fn policies_install_an_extension_always_with_shoots_and_on_demand() {
     let (world, clock) = world_with(2).await;
     let about = "Two seeds, and three extensions with a policy each: `sun` is installed always, `moon` where Shoots are, `star` \
                  where something needs it.";
-    let mut page = Transcript::new("policies", "Policies", about, &world);
+    let mut page = Transcript::new("policies", "Policies", about, &world.clients());
     let garden = Cluster::new("garden", &world.garden);
     let second = Cluster::new(
         "kubectl --kubeconfig .orangery/seed-local-2.kubeconfig",
@@ -119,7 +119,7 @@ async fn two_shoots(page: &mut Transcript, world: &World, garden: &Cluster) {
 async fn a_seed_selector_follows_the_labels_of_the_seeds() {
     let (world, _) = world_with(3).await;
     let about = "Three seeds. A secondary extension is installed on those with a label, whatever their taints.";
-    let mut page = Transcript::new("seed-selectors", "Seed selectors and taints", about, &world);
+    let mut page = Transcript::new("seed-selectors", "Seed selectors and taints", about, &world.clients());
     let garden = Cluster::new("garden", &world.garden);
     show_settings_chart(&mut page);
 
@@ -165,7 +165,12 @@ async fn a_seed_selector_follows_the_labels_of_the_seeds() {
 async fn primary_and_secondary_controllers_of_a_type_come_and_go_together() {
     let (world, clock) = world_with(1).await;
     let about = "Two extensions for one type: one acts on its objects, the other watches them.";
-    let mut page = Transcript::new("primary-and-secondary", "Primary and secondary", about, &world);
+    let mut page = Transcript::new(
+        "primary-and-secondary",
+        "Primary and secondary",
+        about,
+        &world.clients(),
+    );
     let garden = Cluster::new("garden", &world.garden);
     world.apply(&SURROUNDINGS).await;
     let _fruit = Moon::run_beside(&world.seed, &clock, &["fruit"], None);

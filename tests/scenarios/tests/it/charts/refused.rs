@@ -83,7 +83,7 @@ async fn a_registration_that_cannot_be_installed_reports_why() {
         "not-installable",
         "Registrations that cannot be installed",
         about,
-        &world,
+        &world.clients(),
     );
     let garden = Cluster::new("garden", &world.garden);
     world.apply(&SURROUNDINGS).await;

@@ -38,7 +38,7 @@ spec:
 async fn a_shoot_waits_for_an_extension_as_long_as_its_registration_says() {
     let (world, clock) = world_with(1).await;
     let about = "An extension whose program, which the test runs, needs 200 s for a Shoot.";
-    let mut page = Transcript::new("reconcile-timeout", "reconcileTimeout", about, &world);
+    let mut page = Transcript::new("reconcile-timeout", "reconcileTimeout", about, &world.clients());
     let garden = Cluster::new("garden", &world.garden);
     world.apply(&SURROUNDINGS).await;
     let _slow = Moon::run_beside(&world.seed, &clock, &["slow"], Some(Duration::from_secs(200)));

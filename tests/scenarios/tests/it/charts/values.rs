@@ -84,7 +84,7 @@ async fn a_chart_prints_every_value_of_the_guide_into_the_seed() {
     let (world, _) = world_with(1).await;
     let about =
         "A chart that prints its values into a ConfigMap, on a seed in which every field is set that becomes a value.";
-    let mut page = Transcript::new("values", "Values of a chart", about, &world);
+    let mut page = Transcript::new("values", "Values of a chart", about, &world.clients());
     let (garden, seed) = (Cluster::new("garden", &world.garden), Cluster::new("seed", &world.seed));
     stand_for_chart(&mut page, &[("templates/values.yaml", PRINT)]);
     let version = env!("CARGO_PKG_VERSION");
