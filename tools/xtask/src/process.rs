@@ -2,13 +2,16 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::Outcome;
 
 /// Runs a program with this terminal as its own.
 pub(crate) fn call(command: &mut Command) -> Outcome {
     println!("> {}", describe(command));
+    let began = Instant::now();
     let status = command.status().map_err(|error| missing(command, &error))?;
+    print_time(command, began);
     if status.success() {
         Ok(())
     } else {
@@ -37,6 +40,7 @@ pub(crate) fn output(command: &mut Command) -> Outcome<String> {
 /// Runs a program, shows each line of its standard output and hands it to `seen` as well.
 pub(crate) fn call_watching(command: &mut Command, mut seen: impl FnMut(&str)) -> Outcome {
     println!("> {}", describe(command));
+    let began = Instant::now();
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
@@ -49,6 +53,7 @@ pub(crate) fn call_watching(command: &mut Command, mut seen: impl FnMut(&str)) -
         }
     }
     let status = child.wait().map_err(|error| missing(command, &error))?;
+    print_time(command, began);
     if status.success() {
         Ok(())
     } else {
@@ -59,6 +64,15 @@ pub(crate) fn call_watching(command: &mut Command, mut seen: impl FnMut(&str)) -
 /// The cargo that started this program, so that a chosen toolchain stays chosen.
 pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// Says how long a program ran, if that was long enough to ask where the time of a whole run goes.
+fn print_time(command: &Command, began: Instant) {
+    const WORTH_A_LINE: Duration = Duration::from_secs(5);
+    let took = began.elapsed();
+    if took >= WORTH_A_LINE {
+        println!("< {:.0} s: {}", took.as_secs_f64(), describe(command));
+    }
 }
 
 fn describe(command: &Command) -> String {
