@@ -94,6 +94,25 @@ pub struct Images {
     pub repository: String,
     /// Tag of our own images; none: this version.
     pub tag: Option<String>,
+    /// Reference of the image with the program `orangery`; none: `orangery` of the repository.
+    pub program: Option<String>,
+    /// Images that come from elsewhere.
+    pub overwrites: Vec<ImageOverwrite>,
+}
+
+/// An entry of Gardener's image vector (gardener/gardener v1.150 pkg/utils/imagevector).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImageOverwrite {
+    /// Name of the image.
+    pub name: String,
+    /// Registry, path and name in place of ours.
+    pub repository: Option<String>,
+    /// Tag, or digest (`sha256:...`), in place of ours.
+    pub tag: Option<String>,
+    /// A whole reference, in place of both.
+    pub reference: Option<String>,
+    /// For which Kubernetes versions of Shoots, such as `>= 1.35`; none: for all.
+    pub target_version: Option<String>,
 }
 
 /// Where nothing is pulled, the catalogue of our node knows images by name alone.
@@ -104,6 +123,8 @@ impl Default for Images {
         Self {
             repository: REPOSITORY.to_owned(),
             tag: None,
+            program: None,
+            overwrites: Vec::new(),
         }
     }
 }
@@ -304,14 +325,18 @@ fn extended(fields: &mut Fields<'_>) -> Extended {
     let images = fields.object("images", |fields| {
         let purpose = "Registry and path before the name of an image of a control plane";
         let repository = fields.text("repository", REPOSITORY, purpose);
-        let tag = fields.text("tag", "", "Tag of our own images; without it this version");
+        let tag = given(fields.text("tag", "", "Tag of our own images; without it this version"));
+        let purpose =
+            "Image with the program orangery, for gardener-resource-manager; without it orangery of the repository";
+        let program = given(fields.text("program", "", purpose));
         Images {
             repository,
-            tag: Some(tag).filter(|tag| !tag.is_empty()),
+            tag,
+            program,
+            overwrites: fields.objects("overwrites", image_overwrite).unwrap_or_default(),
         }
     });
     let garden_access = fields.object("gardenAccess", |fields| {
-        let given = |text: String| Some(text).filter(|text| !text.is_empty());
         let purpose = "PEM of the garden's authorities for pods of the seed; without it that of the kubeconfig";
         let ca_bundle = given(fields.text("caBundle", "", purpose));
         let purpose = "Name in the garden's certificate; without it that of the kubeconfig";
@@ -337,6 +362,38 @@ fn extended(fields: &mut Fields<'_>) -> Extended {
         garden_access,
         seed_webhooks,
     }
+}
+
+fn image_overwrite(fields: &mut Fields<'_>) -> ImageOverwrite {
+    let name = fields.text("name", "", "Name of the image, such as kube-apiserver");
+    let read = ImageOverwrite {
+        repository: given(fields.text("repository", "", "Registry, path and name in place of ours")),
+        tag: given(fields.text("tag", "", "Tag or digest in place of ours")),
+        reference: given(fields.text("ref", "", "A whole reference, in place of repository and tag")),
+        target_version: given(fields.text(
+            "targetVersion",
+            "",
+            "For which Kubernetes versions of Shoots; without it all",
+        )),
+        name,
+    };
+    if read.name.is_empty() {
+        fields.contradicts("name", "\"\"".to_owned(), "the name of an image");
+    }
+    fields.without_effect(&[
+        ("architectures", Form::List),
+        ("labels", Form::List),
+        ("resourceId", Form::Object),
+        ("runtimeVersion", Form::Text),
+        ("sourceRepository", Form::Text),
+        ("version", Form::Text),
+    ]);
+    read
+}
+
+/// What is not empty.
+fn given(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.is_empty())
 }
 
 fn addressing(fields: &mut Fields<'_>) -> Addressing {

@@ -22,7 +22,9 @@ pub use controller_manager::ControllerManagerConfiguration;
 pub use described::Described;
 pub use fields::Problem;
 pub use garden_connection::{GardenConnection, SecretName, StoredCredential};
-pub use gardenlet::{Addressing, Extended, GardenAccess, GardenletConfiguration, Images, SeedWebhooks, ShootCare};
+pub use gardenlet::{
+    Addressing, Extended, GardenAccess, GardenletConfiguration, ImageOverwrite, Images, SeedWebhooks, ShootCare,
+};
 pub use process::{LeaderElection, LogFormat, LogLevel, Process, Server, Webhooks};
 pub use resource_manager::{Ingress, NetworkPolicy, ResourceManagerConfiguration};
 pub use scheduler::{SchedulerConfiguration, Strategy};

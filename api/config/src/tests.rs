@@ -144,6 +144,9 @@ fn a_gardenlet_has_a_named_seed_and_an_address_for_a_shared_url() {
         "orangery.addressing.address is absent, allowed is an IP address, since type is Shared",
     ];
     assert_eq!(problems::<GardenletConfiguration>(shared), expected);
+    let vector = gardenlet(json!({"orangery": {"images": {"overwrites": [{"name": "etcd"}, {"repository": "r"}]}}}));
+    let expected = ["orangery.images.overwrites[1].name is \"\", allowed is the name of an image"];
+    assert_eq!(problems::<GardenletConfiguration>(vector), expected);
 }
 
 #[test]

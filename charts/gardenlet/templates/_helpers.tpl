@@ -67,7 +67,7 @@ gardenlet-kubeconfig-seed-{{ include "gardenlet.seedKubeconfig" . | sha256sum | 
 
 {{/*
 The file that gardenlet reads. Values hold kubeconfigs as texts, the file their paths; of a bootstrap kubeconfig it holds
-the Secret's name. server.healthProbes.enable is a value of Gardener's chart that is a field of no configuration here.
+the Secret's name. gardener-resource-manager is the program of gardenlet's own image; imageVectorOverwrite is its list of images. server.healthProbes.enable is a value of Gardener's chart that is a field of no configuration here.
 */}}
 {{- define "gardenlet.config" -}}
 {{- $access := include "gardenlet.gardenAccess" . -}}
@@ -87,6 +87,20 @@ the Secret's name. server.healthProbes.enable is a value of Gardener's chart tha
 {{- with ($config.server | default dict).healthProbes -}}
 {{- $_ := set $config.server "healthProbes" (omit . "enable") -}}
 {{- end -}}
+{{- $orangery := deepCopy ($config.orangery | default dict) -}}
+{{- $images := $orangery.images | default dict -}}
+{{- if not $images.program -}}
+{{- $_ := set $images "program" (include "gardenlet.image" .) -}}
+{{- end -}}
+{{- with .Values.imageVectorOverwrite -}}
+{{- $vector := fromYaml . -}}
+{{- if not (kindIs "slice" $vector.images) -}}
+{{- fail (printf "imageVectorOverwrite has no list `images` in YAML, see values.yaml %s" ($vector.Error | default "")) -}}
+{{- end -}}
+{{- $_ := set $images "overwrites" $vector.images -}}
+{{- end -}}
+{{- $_ := set $orangery "images" $images -}}
+{{- $_ := set $config "orangery" $orangery -}}
 {{- $kind := dict "apiVersion" "gardenlet.config.gardener.cloud/v1alpha1" "kind" "GardenletConfiguration" -}}
 {{- toYaml (merge $kind $config) -}}
 {{- end }}

@@ -233,6 +233,8 @@ pub enum Image {
     Kubernetes(&'static str),
     /// The product's image of this name: the tag is the product's version.
     Own(&'static str),
+    /// The product's program `orangery`, of which the component is a subcommand.
+    Program,
     /// The image of another project, in the release that the product was tested with.
     Upstream {
         /// Its name.

@@ -25,17 +25,21 @@ impl Mounted {
             digest.update((value.0.len() as u64).to_be_bytes());
             digest.update(&value.0);
         }
-        let checksum = digest
-            .finalize()
-            .iter()
-            .take(4)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
         Self {
             secret: secret.metadata.name.clone().unwrap_or_default(),
-            checksum,
+            checksum: shown(digest),
         }
     }
+}
+
+/// 8 hex digits that change with the text.
+pub(crate) fn checksum_of_text(text: &str) -> String {
+    shown(Sha256::new_with_prefix(text))
+}
+
+fn shown(digest: Sha256) -> String {
+    let digest = digest.finalize();
+    digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Secrets of one pod: volume name, Secret, path.

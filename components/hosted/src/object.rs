@@ -7,7 +7,7 @@ use api_meta::annotations::network as annotations;
 use api_meta::labels::{MUTATED_BY_CONTROL_PLANE_WEBHOOK, network};
 use k8s_openapi::Metadata;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -88,6 +88,7 @@ kinds! {
     ServiceAccount,
     Role,
     RoleBinding,
+    ConfigMap,
     Service,
     PodDisruptionBudget,
     Deployment,

@@ -1,22 +1,30 @@
 //! A shoot's gardener-resource-manager: reads ManagedResources of the shoot's namespace with its service account in the
 //! seed, applies them to the shoot with its kubeconfig, and fills the namespace's Secrets of class `shoot` with tokens of
-//! the shoot. It may do nothing else in the seed.
+//! the shoot. It may do nothing else in the seed. It is the program `orangery resource-manager` with a configuration file in a
+//! ConfigMap, the same in a pod of a real kubelet and in one of the embedded node.
 
 use api_meta::labels::network;
 use api_meta::names;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::Role;
 use serde_json::json;
 
 use crate::api_server::{self, API_SERVER};
 use crate::component::{Component, HostedCluster, Image, Issued, MissingSecret, Place, ShootClient, Titles, titles};
-use crate::mount::Mounts;
+use crate::mount::{Mounts, checksum_of_text};
 use crate::object::{HostedObject, Labels, to_service, typed};
 use crate::{KUBECONFIG_FOLDER, KUBECONFIG_PATH, security};
 
 /// Name of all its objects.
 pub const RESOURCE_MANAGER: &str = "gardener-resource-manager";
+/// The subcommand of the program that it is.
+const SUBCOMMAND: &str = "resource-manager";
 const HEALTH_PORT: u16 = 8081;
+const METRICS_PORT: u16 = 8080;
+/// The folder of its configuration, and the file in it.
+const CONFIGURATION_FOLDER: &str = "/etc/gardener-resource-manager/config";
+const CONFIGURATION_FILE: &str = "config.yaml";
 const LABELS: Labels = Labels {
     app: RESOURCE_MANAGER,
     role: None,
@@ -36,7 +44,7 @@ impl Component for ResourceManager {
     }
 
     fn image(&self) -> Image {
-        Image::Own(RESOURCE_MANAGER)
+        Image::Program
     }
 
     fn place(&self) -> Place {
@@ -57,9 +65,32 @@ impl Component for ResourceManager {
             role(namespace).into(),
             LABELS.role_binding(namespace).into(),
             LABELS.disruption_budget(namespace).into(),
+            config_map(namespace).into(),
             deployment(cluster, issued)?.into(),
         ])
     }
+}
+
+/// `ResourceManagerConfiguration`, as JSON, which is YAML.
+fn configuration(namespace: &str) -> String {
+    let configuration = json!({
+        "apiVersion": "resourcemanager.config.gardener.cloud/v1alpha1",
+        "kind": "ResourceManagerConfiguration",
+        "sourceClientConnection": {"namespaces": [namespace]},
+        "targetClientConnection": {"kubeconfig": KUBECONFIG_PATH},
+        "leaderElection": {"leaderElect": true, "resourceNamespace": namespace},
+        "server": {"healthProbes": {"port": HEALTH_PORT}, "metrics": {"port": METRICS_PORT}},
+        // Without a class: ManagedResources of the shoot have none.
+        "controllers": {"tokenRequestor": {"enabled": true}},
+    });
+    format!("{configuration:#}\n")
+}
+
+fn config_map(namespace: &str) -> ConfigMap {
+    typed(json!({
+        "metadata": LABELS.metadata(namespace),
+        "data": {CONFIGURATION_FILE: configuration(namespace)},
+    }))
 }
 
 /// What it may do there.
@@ -101,8 +132,19 @@ pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Dep
         network::TO_RUNTIME_API_SERVER,
         &to_service(API_SERVER, api_server::PORT),
     ]);
-    let probe =
-        |path: &str| json!({"httpGet": {"path": path, "port": HEALTH_PORT, "scheme": "HTTP"}, "periodSeconds": 10});
+    let probe = |path: &str, every_seconds: u32, tries: u32| {
+        json!({
+            "httpGet": {"path": path, "port": HEALTH_PORT, "scheme": "HTTP"},
+            "periodSeconds": every_seconds,
+            "failureThreshold": tries,
+        })
+    };
+    let mut annotations = mounts.annotations();
+    annotations["checksum/configmap-config"] = checksum_of_text(&configuration(namespace)).into();
+    let mut volumes = mounts.volumes();
+    volumes.push(json!({"name": "config", "configMap": {"name": RESOURCE_MANAGER}}));
+    let mut volume_mounts = mounts.volume_mounts();
+    volume_mounts.push(json!({"name": "config", "mountPath": CONFIGURATION_FOLDER, "readOnly": true}));
     Ok(typed(json!({
         "metadata": LABELS.metadata(namespace),
         "spec": {
@@ -110,7 +152,7 @@ pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Dep
             "revisionHistoryLimit": 2,
             "selector": {"matchLabels": LABELS.selector()},
             "template": {
-                "metadata": {"labels": pods, "annotations": mounts.annotations()},
+                "metadata": {"labels": pods, "annotations": annotations},
                 "spec": {
                     "serviceAccountName": RESOURCE_MANAGER,
                     "automountServiceAccountToken": true,
@@ -120,22 +162,20 @@ pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Dep
                         "name": RESOURCE_MANAGER,
                         "image": issued.image,
                         "imagePullPolicy": "IfNotPresent",
-                        "args": [
-                            format!("--source-namespace={namespace}"),
-                            format!("--target-kubeconfig={KUBECONFIG_PATH}"),
-                            "--resource-class=",
-                            "--token-requestor-class=shoot",
-                            "--leader-elect=true",
-                            format!("--health-port={HEALTH_PORT}"),
+                        "args": [SUBCOMMAND, format!("--config={CONFIGURATION_FOLDER}/{CONFIGURATION_FILE}")],
+                        "ports": [
+                            {"name": "health", "containerPort": HEALTH_PORT, "protocol": "TCP"},
+                            {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
                         ],
-                        "ports": [{"name": "health", "containerPort": HEALTH_PORT, "protocol": "TCP"}],
-                        "livenessProbe": probe("/healthz"),
-                        "readinessProbe": probe("/readyz"),
+                        // It holds the others back, which would look ten seconds later again.
+                        "startupProbe": probe("/readyz", 1, 600),
+                        "livenessProbe": probe("/healthz", 10, 3),
+                        "readinessProbe": probe("/readyz", 10, 3),
                         "resources": {"requests": {"cpu": "23m", "memory": "47Mi"}},
                         "securityContext": security::container(),
-                        "volumeMounts": mounts.volume_mounts(),
+                        "volumeMounts": volume_mounts,
                     }],
-                    "volumes": mounts.volumes(),
+                    "volumes": volumes,
                 },
             },
         },

@@ -10,7 +10,8 @@ mod stand_ins;
 
 pub use priorities::priority_classes;
 pub use resource_manager::{
-    CLUSTER_ROLE, RESOURCE_CLASS, RESOURCE_MANAGER, ResourceManagerObjects, ResourceManagerSettings, TOKEN_MOUNT_PATH,
-    WebhookServer, resource_manager,
+    CLUSTER_ROLE, CONFIGURATION_FILE, RESOURCE_CLASS, RESOURCE_MANAGER, ResourceManagerObjects,
+    ResourceManagerSettings, SEED_AUTHORITY, SERVING_CERTIFICATE, Serving, TOKEN_MOUNT_PATH, WebhookServer,
+    resource_manager, serving_secrets,
 };
 pub use stand_ins::{STAND_IN, is_stand_in, stand_ins};

@@ -7,8 +7,12 @@ use std::time::Duration;
 use api_core::v1beta1::Seed;
 use api_meta::conditions::shoot;
 use base_flow_run::{Feed, TaskLayer};
+use base_version::{Constraint, Version};
 use components_hosted::EtcdStorage;
 use components_seed::WebhookServer;
+
+/// Name of the image with the product's program.
+const PROGRAM: &str = "orangery";
 
 /// How clients reach the API servers of shoots.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,31 +29,104 @@ pub enum Addressing {
 }
 
 /// Where the images of control planes come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Images {
     /// Registry and path before the image's name, such as `orangery.dev`.
     pub repository: String,
     /// Tag of our own images; Kubernetes' images carry the shoot's version.
     pub tag: String,
+    /// Reference of the image with the program `orangery`; none: `orangery` of the repository with our tag.
+    pub program: Option<String>,
+    /// Images that come from elsewhere.
+    pub overwrites: Vec<ImageOverwrite>,
+}
+
+/// Where an image comes from in place of [`Images::repository`].
+#[derive(Clone, Debug)]
+pub struct ImageOverwrite {
+    /// Name of the image.
+    pub name: String,
+    /// For which Kubernetes versions of shoots; none: for all, and for the seed's own.
+    pub versions: Option<Constraint>,
+    /// Where it comes from.
+    pub source: ImageSource,
+}
+
+/// Where one image comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImageSource {
+    /// A whole reference.
+    Reference(String),
+    /// Registry, path and name, and tag or digest; none: as without an overwrite.
+    Parts {
+        /// Registry, path and name.
+        repository: Option<String>,
+        /// Tag, or digest with `sha256:` before it.
+        tag: Option<String>,
+    },
 }
 
 impl Images {
-    /// Our own image `name`.
+    /// What comes from `repository`, our own with `tag`.
     #[must_use]
-    pub fn own(&self, name: &str) -> String {
-        self.tagged(name, &self.tag)
+    pub fn new(repository: &str, tag: &str) -> Self {
+        Self {
+            repository: repository.to_owned(),
+            tag: tag.to_owned(),
+            program: None,
+            overwrites: Vec::new(),
+        }
     }
 
-    /// The image `name` of another project with its own tag.
+    /// Our own image `name`, for a shoot of `version` (`1.35.0`).
     #[must_use]
-    pub fn tagged(&self, name: &str, tag: &str) -> String {
-        format!("{}/{name}:{tag}", self.repository)
+    pub fn own(&self, name: &str, version: &str) -> String {
+        self.tagged(name, &self.tag, version)
     }
 
-    /// Kubernetes' image `name` in `version` (`1.35.0`).
+    /// The image `name` of another project with its own tag, for a shoot of `version`.
+    #[must_use]
+    pub fn tagged(&self, name: &str, tag: &str, version: &str) -> String {
+        self.resolved(name, tag, Some(version))
+            .unwrap_or_else(|| format!("{}/{name}:{tag}", self.repository))
+    }
+
+    /// Kubernetes' image `name` in `version`.
     #[must_use]
     pub fn kubernetes(&self, name: &str, version: &str) -> String {
-        self.tagged(name, &format!("v{}", version.trim_start_matches('v')))
+        self.tagged(name, &format!("v{}", version.trim_start_matches('v')), version)
+    }
+
+    /// The image with the program `orangery`, for `component`, which overwrites may name; `version` of a shoot's component.
+    #[must_use]
+    pub fn program(&self, component: &str, version: Option<&str>) -> String {
+        let given = self
+            .resolved(component, &self.tag, version)
+            .or_else(|| self.program.clone());
+        given.unwrap_or_else(|| format!("{}/{PROGRAM}:{}", self.repository, self.tag))
+    }
+
+    /// By the overwrite for this image: one for the version comes before one for all, as in Gardener.
+    fn resolved(&self, name: &str, tag: &str, version: Option<&str>) -> Option<String> {
+        let version = version.and_then(|version| Version::read(version).ok());
+        let of_name = || self.overwrites.iter().filter(|one| one.name == name);
+        let is_for = |one: &&ImageOverwrite| match (&one.versions, &version) {
+            (Some(versions), Some(version)) => versions.allows(version),
+            _ => false,
+        };
+        let found = of_name().find(is_for);
+        let found = found.or_else(|| of_name().find(|one| one.versions.is_none()))?;
+        Some(match &found.source {
+            ImageSource::Reference(reference) => reference.clone(),
+            ImageSource::Parts { repository, tag: other } => {
+                let repository = repository
+                    .clone()
+                    .unwrap_or_else(|| format!("{}/{name}", self.repository));
+                let tag = other.as_deref().unwrap_or(tag);
+                let joint = if tag.starts_with("sha256:") { '@' } else { ':' };
+                format!("{repository}{joint}{tag}")
+            }
+        })
     }
 }
 
@@ -173,5 +250,74 @@ impl Config {
     #[must_use]
     pub fn seed_name(&self) -> &str {
         self.seed.metadata.name.as_deref().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn overwrite(name: &str, versions: Option<&str>, source: ImageSource) -> ImageOverwrite {
+        ImageOverwrite {
+            name: name.to_owned(),
+            versions: versions.map(|text| Constraint::read(text).unwrap()),
+            source,
+        }
+    }
+
+    fn parts(repository: Option<&str>, tag: Option<&str>) -> ImageSource {
+        ImageSource::Parts {
+            repository: repository.map(str::to_owned),
+            tag: tag.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn overwrite_for_a_version_comes_before_one_for_all() {
+        let mut images = Images::new("r.example/o", "v2");
+        assert_eq!(
+            images.kubernetes("kube-apiserver", "1.35.0"),
+            "r.example/o/kube-apiserver:v1.35.0"
+        );
+        images.overwrites = vec![
+            overwrite(
+                "kube-apiserver",
+                None,
+                parts(Some("registry.k8s.io/kube-apiserver"), None),
+            ),
+            overwrite(
+                "kube-apiserver",
+                Some(">= 1.36"),
+                ImageSource::Reference("mirror.example/api@sha256:ab".into()),
+            ),
+            overwrite("etcd", None, parts(None, Some("sha256:cd"))),
+        ];
+        for (version, expected) in [
+            ("1.35.0", "registry.k8s.io/kube-apiserver:v1.35.0"),
+            ("1.36.1", "mirror.example/api@sha256:ab"),
+        ] {
+            assert_eq!(images.kubernetes("kube-apiserver", version), expected);
+        }
+        assert_eq!(images.tagged("etcd", "3.6.6-0", "1.35.0"), "r.example/o/etcd@sha256:cd");
+    }
+
+    #[test]
+    fn program_is_the_repositorys_unless_given_or_overwritten() {
+        let mut images = Images::new("r.example/o", "v2");
+        assert_eq!(
+            images.program("gardener-resource-manager", None),
+            "r.example/o/orangery:v2"
+        );
+        images.program = Some("own.example/orangery:v3".into());
+        assert_eq!(
+            images.program("gardener-resource-manager", Some("1.35.0")),
+            "own.example/orangery:v3"
+        );
+        images.overwrites = vec![overwrite(
+            "gardener-resource-manager",
+            None,
+            parts(Some("m.example/grm"), None),
+        )];
+        assert_eq!(images.program("gardener-resource-manager", None), "m.example/grm:v2");
     }
 }

@@ -11,6 +11,7 @@ mod config;
 mod context;
 mod extension;
 mod installation;
+mod managed_secrets;
 mod network_policy;
 mod outcome;
 mod seed;
@@ -26,8 +27,8 @@ use tokio_util::sync::CancellationToken;
 
 pub use components_seed::WebhookServer;
 pub use config::{
-    Addressing, CareSettings, Config, ETCD_EVENTS_STORAGE, ETCD_MAIN_STORAGE, GardenAccess, Images, SHOOTS_MAX,
-    SYNC_PERIOD,
+    Addressing, CareSettings, Config, ETCD_EVENTS_STORAGE, ETCD_MAIN_STORAGE, GardenAccess, ImageOverwrite,
+    ImageSource, Images, SHOOTS_MAX, SYNC_PERIOD,
 };
 pub use context::Clients;
 pub use seed::{cluster_identity, kinds_of_seed};

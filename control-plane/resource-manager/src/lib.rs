@@ -39,6 +39,7 @@ mod webhooks;
 
 use std::sync::Arc;
 
+use api_config::{NetworkPolicy, ResourceManagerConfiguration};
 use api_meta::Fault;
 use api_resources::ManagedResource;
 use base_clock::Clock;
@@ -76,6 +77,26 @@ pub struct Options {
     pub token_requestor: Option<String>,
     /// Whether network policies are made for Services of the target, and where; none means that none are.
     pub network_policies: Option<NetworkPolicies>,
+}
+
+impl From<ResourceManagerConfiguration> for Options {
+    fn from(configuration: ResourceManagerConfiguration) -> Self {
+        let policies = |settings: NetworkPolicy| NetworkPolicies {
+            namespace_selectors: settings.namespace_selectors,
+            ingress_controller: settings.ingress_controller.map(|ingress| IngressController {
+                namespace: ingress.namespace,
+                pod_labels: ingress.pod_labels,
+            }),
+        };
+        Self {
+            namespace: configuration.namespace,
+            class: configuration.class,
+            cluster_id: configuration.cluster_id,
+            garbage_collection: configuration.garbage_collection,
+            token_requestor: configuration.token_requestor,
+            network_policies: configuration.network_policies.map(policies),
+        }
+    }
 }
 
 /// The label that a pod needs to connect to a port of a Service under the policies that are made here, `alias` standing

@@ -18,11 +18,11 @@ pub(crate) fn client(context: &ContainerContext, flags: &Flags) -> Result<Client
         .map_err(|fault| Exit::failed(fault.chain()))
 }
 
-/// Runs `body` until the container stops; with `--leader-elect` only while this pod holds one of `leases`. The pod is
+/// Runs `body` until the container stops; with `elect` only while this pod holds one of `leases`. The pod is
 /// ready while it waits for the lease too, as its forerunner may hold it until then.
 pub(crate) async fn run_as_leader<F, R>(
     context: &ContainerContext,
-    flags: &Flags,
+    elect: bool,
     leases: Api<Lease>,
     name: &str,
     body: F,
@@ -32,7 +32,7 @@ where
     R: Future<Output = ()>,
 {
     context.ready.set(true);
-    if !flags.is_on("leader-elect")? {
+    if !elect {
         body(context.stop.clone()).await;
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! The image `gardener-resource-manager`: applies the ManagedResources of one namespace, or of all, to the cluster of
-//! `--target-kubeconfig`, or to its own.
+//! The image `gardener-resource-manager` of version 0.1: what `orangery resource-manager` is now, with flags in place of a
+//! configuration file. Pods of a data folder that an older program has left run it until gardenlet replaces them.
 
 use cluster_node::{Binding, ContainerContext, Endpoint, Exit};
 use control_plane_resource_manager::{NetworkPolicies, Options, run, webhooks};
@@ -52,7 +52,14 @@ async fn serve(context: &ContainerContext) -> Result<(), Exit> {
     let leases = Api::namespaced(source.clone(), namespace);
     let clock = context.clock.clone();
     let work = |stop| run(source, target, options, clock, stop);
-    run_as_leader(context, &flags, leases, "gardener-resource-manager", work).await
+    run_as_leader(
+        context,
+        flags.is_on("leader-elect")?,
+        leases,
+        "gardener-resource-manager",
+        work,
+    )
+    .await
 }
 
 /// Serves webhooks where the flag names a port.

@@ -116,7 +116,14 @@ async fn serve(context: &ContainerContext) -> Result<(), Exit> {
     };
     let run = |stop| cluster_controllers::run(client.clone(), options, stop);
     let leases = Api::namespaced(client.clone(), LEASE_NAMESPACE);
-    run_as_leader(context, &flags, leases, "kube-controller-manager", run).await
+    run_as_leader(
+        context,
+        flags.is_on("leader-elect")?,
+        leases,
+        "kube-controller-manager",
+        run,
+    )
+    .await
 }
 
 /// How `--cluster-cidr` is divided among nodes; none without `--allocate-node-cidrs`. Of two families each has a mask

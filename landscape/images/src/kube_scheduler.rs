@@ -36,5 +36,5 @@ async fn serve(context: &ContainerContext) -> Result<(), Exit> {
     let client = client(context, &flags)?;
     let run = |stop| cluster_controllers::scheduler::run(client.clone(), context.clock.clone(), stop);
     let leases = Api::namespaced(client.clone(), LEASE_NAMESPACE);
-    run_as_leader(context, &flags, leases, "kube-scheduler", run).await
+    run_as_leader(context, flags.is_on("leader-elect")?, leases, "kube-scheduler", run).await
 }

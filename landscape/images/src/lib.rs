@@ -15,6 +15,7 @@ mod kube_controller_manager;
 mod kube_scheduler;
 mod kubelet;
 mod local_machine;
+mod orangery;
 pub mod programs;
 mod provider_local;
 #[cfg(test)]
@@ -36,6 +37,7 @@ pub use kube_controller_manager::kube_controller_manager;
 pub use kube_scheduler::kube_scheduler;
 pub use kubelet::Machines;
 pub use local_machine::local_machine;
+pub use orangery::orangery;
 pub use provider_local::provider_local;
 
 /// What images need from the process they run in. Clock and randomness come with each container.
@@ -92,8 +94,9 @@ pub fn catalogue(host: Host) -> ImageCatalogue {
             let host = Arc::clone(&host);
             move |context: ContainerContext| image(Arc::clone(&host), context)
         };
-    let of_components = ComponentId::ALL.iter().map(|id| match id.component().image() {
-        Image::Own(name) | Image::Kubernetes(name) | Image::Upstream { name, .. } => name,
+    let of_components = ComponentId::ALL.iter().filter_map(|id| match id.component().image() {
+        Image::Own(name) | Image::Kubernetes(name) | Image::Upstream { name, .. } => Some(name),
+        Image::Program => None,
     });
     // The last one of a name stays.
     of_components
@@ -103,6 +106,7 @@ pub fn catalogue(host: Host) -> ImageCatalogue {
             "kube-apiserver",
             with_host(|host, context| Box::pin(kube_apiserver(host, context))),
         )
+        .with("orangery", orangery)
         .with("gardener-resource-manager", gardener_resource_manager)
         .with("kube-controller-manager", kube_controller_manager)
         .with("kube-scheduler", kube_scheduler)

@@ -189,10 +189,7 @@ fn start_gardenlet(around: &Surroundings<'_>) -> Result<(), Fault> {
     let garden_client = front.client(&garden.kubeconfig(&user, &["gardener.cloud:system:seeds"])?)?;
     let client = front.client(&api.kubeconfig("gardener.cloud:system:gardenlet", &[])?)?;
     let shoots: Arc<dyn Connector> = Arc::new(front.clone());
-    let images = Images {
-        repository: REPOSITORY.to_owned(),
-        tag: format!("v{}", env!("CARGO_PKG_VERSION")),
-    };
+    let images = Images::new(REPOSITORY, &format!("v{}", env!("CARGO_PKG_VERSION")));
     let addressing = Addressing::Shared {
         url: api.url().to_owned(),
         address: IpAddr::V4(Ipv4Addr::LOCALHOST),

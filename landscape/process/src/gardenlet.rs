@@ -7,11 +7,12 @@ use api_core::v1beta1::Seed;
 use api_meta::{Fault, names};
 use base_client::{Https, Target};
 use base_clock::{Clock, Entropy};
+use base_version::Constraint;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use control_plane_gardenlet::{
-    Addressing as Reached, CareSettings, Clients, Config, GardenAccess, Images, WebhookServer, cluster_identity,
-    run as run_gardenlet,
+    Addressing as Reached, CareSettings, Clients, Config, GardenAccess, ImageOverwrite, ImageSource, Images,
+    WebhookServer, cluster_identity, run as run_gardenlet,
 };
 use kube::Client;
 use kube::config::{Cluster, Kubeconfig};
@@ -188,10 +189,7 @@ fn config(configuration: GardenletConfiguration, garden: &Kubeconfig) -> Result<
         spec: seed.spec.unwrap_or_default(),
         status: None,
     };
-    let images = Images {
-        repository: orangery.images.repository,
-        tag: (orangery.images.tag).unwrap_or_else(|| format!("v{}", env!("CARGO_PKG_VERSION"))),
-    };
+    let images = images(orangery.images)?;
     let addressing = match orangery.addressing {
         Addressing::PerService => Reached::PerService,
         Addressing::Shared { url, address } => Reached::Shared { url, address },
@@ -222,6 +220,40 @@ fn config(configuration: GardenletConfiguration, garden: &Kubeconfig) -> Result<
     })
 }
 
+/// Where images come from.
+fn images(configured: api_config::Images) -> Result<Images, Fault> {
+    let overwrites = configured.overwrites.into_iter().enumerate();
+    let overwrites: Result<Vec<ImageOverwrite>, Fault> = overwrites.map(|(at, one)| overwrite(at, one)).collect();
+    Ok(Images {
+        repository: configured.repository,
+        tag: (configured.tag).unwrap_or_else(|| format!("v{}", env!("CARGO_PKG_VERSION"))),
+        program: configured.program,
+        overwrites: overwrites?,
+    })
+}
+
+fn overwrite(at: usize, configured: api_config::ImageOverwrite) -> Result<ImageOverwrite, Fault> {
+    let versions = configured.target_version.map(|text| {
+        Constraint::read(&text).map_err(|error| {
+            Fault::user(format!(
+                "orangery.images.overwrites[{at}].targetVersion is {text:?}: {error}"
+            ))
+            .hint("write a constraint of Kubernetes versions, such as \">= 1.35\", or leave it out")
+        })
+    });
+    Ok(ImageOverwrite {
+        name: configured.name,
+        versions: versions.transpose()?,
+        source: match configured.reference {
+            Some(reference) => ImageSource::Reference(reference),
+            None => ImageSource::Parts {
+                repository: configured.repository,
+                tag: configured.tag,
+            },
+        },
+    })
+}
+
 /// How pods of the seed reach the garden: as gardenlet does.
 fn garden_access(kubeconfig: &Kubeconfig) -> Result<GardenAccess, Fault> {
     let target = Target::of(kubeconfig)?;
@@ -247,4 +279,28 @@ fn cluster_of(kubeconfig: &Kubeconfig) -> Option<&Cluster> {
     let context = contexts.find(|named| named.name == current)?.context.as_ref()?;
     let mut clusters = kubeconfig.clusters.iter();
     clusters.find(|named| named.name == context.cluster)?.cluster.as_ref()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_constraint_of_an_image_is_named_with_its_entry() {
+        let entry = |target_version: &str| api_config::ImageOverwrite {
+            name: "kube-apiserver".to_owned(),
+            target_version: Some(target_version.to_owned()),
+            ..api_config::ImageOverwrite::default()
+        };
+        let configured = |target_version: &str| api_config::Images {
+            overwrites: vec![entry(">= 1.33"), entry(target_version)],
+            ..api_config::Images::default()
+        };
+        assert_eq!(images(configured("1.35.x")).unwrap().overwrites.len(), 2);
+        let refused = images(configured("newest")).unwrap_err().chain();
+        assert!(
+            refused.starts_with("orangery.images.overwrites[1].targetVersion is \"newest\": "),
+            "{refused}"
+        );
+    }
 }

@@ -1,8 +1,8 @@
 //! gardener-resource-manager: applies ManagedResources; and its webhooks, which every replica answers.
 
-use api_config::{NetworkPolicy, ResourceManagerConfiguration};
+use api_config::ResourceManagerConfiguration;
 use api_meta::Fault;
-use control_plane_resource_manager::{IngressController, NetworkPolicies, Options, run as run_manager, webhooks};
+use control_plane_resource_manager::{Options, run as run_manager, webhooks};
 
 use crate::access::{Kubeconfigs, Wanted, access};
 use crate::elected::Elected;
@@ -36,7 +36,7 @@ pub(crate) async fn run(
     if let Some(settings) = &configuration.webhooks {
         serve(settings, webhooks(target.clone()), elected.clock.clone()).await?;
     }
-    let options = options(configuration);
+    let options = Options::from(configuration);
     let (of_source, of_target) = (elected.watched(source.clone()), elected.watched(target));
     let clock = elected.clock.clone();
     let work = |stop| {
@@ -48,22 +48,4 @@ pub(crate) async fn run(
         }
     };
     elected.run(source, stop, work).await
-}
-
-fn options(configuration: ResourceManagerConfiguration) -> Options {
-    let policies = |settings: NetworkPolicy| NetworkPolicies {
-        namespace_selectors: settings.namespace_selectors,
-        ingress_controller: settings.ingress_controller.map(|ingress| IngressController {
-            namespace: ingress.namespace,
-            pod_labels: ingress.pod_labels,
-        }),
-    };
-    Options {
-        namespace: configuration.namespace,
-        class: configuration.class,
-        cluster_id: configuration.cluster_id,
-        garbage_collection: configuration.garbage_collection,
-        token_requestor: configuration.token_requestor,
-        network_policies: configuration.network_policies.map(policies),
-    }
 }

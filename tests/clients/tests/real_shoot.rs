@@ -1,6 +1,7 @@
 //! A Shoot whose control plane is real Kubernetes: `orangery up --images` runs the etcd, kube-apiserver, kube-controller-manager and
-//! kube-scheduler of this machine by the manifests that gardenlet writes, and the real kubectl works with it. Its nodes are provider-
-//! local's machines. Run by `cargo xtask test clients`, which builds and prepares what it needs; `ORANGERY_KUBERNETES` names another
+//! kube-scheduler of this machine by the manifests that gardenlet writes, and the real kubectl works with it. The gardener-resource-
+//! managers of seed and Shoot are processes too: the program itself, with the configuration and the certificate of their pods. Its
+//! nodes are provider-local's machines. Run by `cargo xtask test clients`, which builds and prepares what it needs; `ORANGERY_KUBERNETES` names another
 //! folder with these programs, and `ORANGERY_KUBERNETES_VERSION` the Shoot's version then.
 #![allow(
     clippy::unwrap_used,
@@ -53,7 +54,8 @@ impl Scene {
         let usual = || cache_folder().unwrap().join("real/kubernetes");
         let programs = env::var_os("ORANGERY_KUBERNETES").map_or_else(usual, PathBuf::from);
         let images = tempfile::tempdir().unwrap();
-        let mapping = PROGRAMS.map(|name| {
+        let mut mapping = vec![json!({"image": "orangery", "command": [up::binary()]})];
+        mapping.extend(PROGRAMS.map(|name| {
             let program = programs.join(name);
             assert!(
                 program.is_file(),
@@ -61,7 +63,7 @@ impl Scene {
                 program.display()
             );
             json!({"image": name, "command": [program]})
-        });
+        }));
         let file = images.path().join("images.yaml");
         fs::write(&file, json!({"images": mapping}).to_string()).unwrap();
         let mut scene = Self {

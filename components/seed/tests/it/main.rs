@@ -1,7 +1,7 @@
 //! Every object of a seed's system as it reaches the API server, printed.
 
 use components_seed::{
-    RESOURCE_MANAGER, ResourceManagerSettings, STAND_IN, WebhookServer, is_stand_in, priority_classes,
+    RESOURCE_MANAGER, ResourceManagerSettings, STAND_IN, Serving, WebhookServer, is_stand_in, priority_classes,
     resource_manager, stand_ins,
 };
 use serde::Serialize;
@@ -10,8 +10,12 @@ use serde_json::{Value, json};
 #[test]
 fn the_resource_manager_matches_its_golden() {
     let built = resource_manager(&ResourceManagerSettings {
-        image: "registry.example/gardener-resource-manager:v0.1.0".into(),
+        image: "registry.example/orangery:v0.1.0".into(),
         replicas: 1,
+        serving: Serving {
+            secret: "gardener-resource-manager-server-1a2b3c4d".into(),
+            ca_bundle: "authorities".into(),
+        },
         webhooks: None,
     });
     golden(
@@ -20,6 +24,7 @@ fn the_resource_manager_matches_its_golden() {
             built.service_account,
             built.cluster_role,
             built.cluster_role_binding,
+            built.config_map,
             built.deployment,
             built.service,
             built.webhooks
@@ -33,6 +38,7 @@ fn webhooks_are_reached_by_url_where_no_service_leads_to_them() {
     let built = resource_manager(&ResourceManagerSettings {
         image: "i".into(),
         replicas: 1,
+        serving: Serving::default(),
         webhooks: Some(WebhookServer {
             url: "https://127.0.0.1:9449/".into(),
             ca_bundle: "pem".into(),

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use api_core::v1beta1::Seed;
 use api_extensions::Extension;
 use api_meta::{Fault, labels, names};
-use base_client::{apply as apply_object, create_or_get};
+use base_client::{apply as apply_object, create_or_get, delete};
 use components_seed::ResourceManagerObjects;
 use control_plane_shoot_flow::ExtensionVerb;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, Client, ResourceExt};
 
@@ -51,6 +51,9 @@ pub(crate) async fn apply(context: &Context, plan: &Plan) -> Result<(), Fault> {
         create_or_get(&context.in_seed::<ConfigMap>("kube-system"), &map).await?;
     }
     apply_resource_manager(context, &plan.resource_manager, plan.resource_manager_runs).await?;
+    for name in &plan.obsolete_secrets {
+        delete(&context.in_seed::<Secret>(names::GARDEN_NAMESPACE), name).await?;
+    }
     if let Some(bucket) = &plan.bucket {
         apply_object(&Api::all(context.garden.clone()), bucket, MANAGER).await?;
     }
@@ -80,6 +83,7 @@ async fn apply_resource_manager(context: &Context, objects: &ResourceManagerObje
         service_account,
         cluster_role,
         cluster_role_binding,
+        config_map,
         deployment,
         service,
         webhooks,
@@ -90,6 +94,7 @@ async fn apply_resource_manager(context: &Context, objects: &ResourceManagerObje
     apply_object(&Api::all(seed()), cluster_role, MANAGER).await?;
     apply_object(&Api::all(seed()), cluster_role_binding, MANAGER).await?;
     apply_object(&context.in_seed(inside), service, MANAGER).await?;
+    apply_object(&context.in_seed(inside), config_map, MANAGER).await?;
     apply_object(&context.in_seed(inside), deployment, MANAGER).await?;
     if runs {
         apply_object(&Api::all(seed()), webhooks, MANAGER).await?;

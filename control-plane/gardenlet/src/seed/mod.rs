@@ -9,8 +9,10 @@ mod observe;
 mod owner;
 mod plan;
 mod report;
+mod secrets;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api_core::v1beta1::Seed;
 use api_extensions::Extension;
@@ -33,6 +35,9 @@ pub use cluster::kinds_of_seed;
 pub(crate) use cluster::prepare_cluster;
 pub use owner::cluster_identity;
 pub(crate) use owner::refuse_other_cluster;
+
+/// How often certificates are looked at, if nothing else calls for a turn: they are renewed many days before they expire.
+const CERTIFICATES_CHECKED: Duration = Duration::from_secs(24 * 3600);
 
 /// Keeps our Seed's status true, and its lease alive, until `stop`.
 pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
@@ -130,8 +135,9 @@ async fn reconcile(context: Arc<Context>, seed: Arc<Seed>, silence: Silence) -> 
             return Err(fault);
         }
     };
-    let plan = plan::plan(&seed, &seen, &context.config, context.clock.now());
+    let secrets = secrets::serving(&context).await?;
+    let plan = plan::plan(&seed, &seen, &secrets, &context.config, context.clock.now());
     apply::apply(&context, &plan).await?;
     report::report(&context, &seed, plan.status).await?;
-    Ok(Next::Change)
+    Ok(Next::After(CERTIFICATES_CHECKED))
 }

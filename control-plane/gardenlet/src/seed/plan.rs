@@ -2,7 +2,7 @@
 
 use api_core::v1beta1::{BackupBucket, BackupBucketProvider, BackupBucketSpec, Gardener, Seed, SeedStatus};
 use api_meta::{Condition, ConditionStatus, LastOperationState, conditions, names};
-use components_seed::{RESOURCE_MANAGER, ResourceManagerObjects, ResourceManagerSettings, resource_manager};
+use components_seed::{RESOURCE_MANAGER, ResourceManagerObjects, ResourceManagerSettings, Serving, resource_manager};
 use control_plane_readiness::deployment_not_rolled_out;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -11,6 +11,7 @@ use kube::ResourceExt;
 
 use super::observe::Seen;
 use super::owner::first_identity;
+use super::secrets::SeedSecrets;
 use super::{alive, extensions};
 use crate::config::Config;
 
@@ -26,6 +27,8 @@ pub(crate) struct Plan {
     pub resource_manager: ResourceManagerObjects,
     /// Whether a pod of it answers.
     pub resource_manager_runs: bool,
+    /// Secrets that it no longer mounts.
+    pub obsolete_secrets: Vec<String>,
     /// The bucket, if the seed has backups.
     pub bucket: Option<BackupBucket>,
     /// The seed's own Extensions.
@@ -35,7 +38,7 @@ pub(crate) struct Plan {
 }
 
 /// Plans.
-pub(crate) fn plan(seed: &Seed, seen: &Seen, config: &Config, now: Timestamp) -> Plan {
+pub(crate) fn plan(seed: &Seed, seen: &Seen, secrets: &SeedSecrets, config: &Config, now: Timestamp) -> Plan {
     let identity = seen
         .cluster_identity
         .clone()
@@ -66,11 +69,20 @@ pub(crate) fn plan(seed: &Seed, seen: &Seen, config: &Config, now: Timestamp) ->
     Plan {
         new_identity: seen.cluster_identity.is_none().then_some(identity),
         resource_manager: resource_manager(&ResourceManagerSettings {
-            image: config.images.own(RESOURCE_MANAGER),
+            image: config.images.program(RESOURCE_MANAGER, None),
             replicas: RESOURCE_MANAGER_REPLICAS,
+            serving: secrets.serving.clone(),
             webhooks: config.seed_webhooks.clone(),
         }),
         resource_manager_runs: runs(seen.resource_manager.as_ref()),
+        obsolete_secrets: match seen
+            .resource_manager
+            .as_ref()
+            .is_some_and(|found| uses(found, &secrets.serving))
+        {
+            true => secrets.obsolete.clone(),
+            false => Vec::new(),
+        },
         bucket,
         extensions,
         status,
@@ -80,6 +92,20 @@ pub(crate) fn plan(seed: &Seed, seen: &Seen, config: &Config, now: Timestamp) ->
 fn runs(resource_manager: Option<&Deployment>) -> bool {
     let status = resource_manager.and_then(|deployment| deployment.status.as_ref());
     status.is_some_and(|status| status.ready_replicas.is_some_and(|ready| ready > 0))
+}
+
+/// Whether all pods of it have the certificate.
+fn uses(resource_manager: &Deployment, serving: &Serving) -> bool {
+    let template = resource_manager
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.template.spec.as_ref());
+    let volumes = template.and_then(|pod| pod.volumes.as_ref());
+    let mounts = volumes.into_iter().flatten().any(|volume| {
+        let mounted = volume.secret.as_ref().and_then(|secret| secret.secret_name.as_ref());
+        mounted == Some(&serving.secret)
+    });
+    mounts && deployment_not_rolled_out(resource_manager).is_none()
 }
 
 /// Whether the seed's own parts run. Without its gardener-resource-manager, nothing that charts hold is applied.
@@ -207,12 +233,15 @@ mod tests {
     }
 
     fn planned(seed: &Seed, seen: &Seen) -> Plan {
-        let images = Images {
-            repository: "r".into(),
-            tag: "t".into(),
+        let config = Config::new(seed.clone(), Images::new("r", "t"), Addressing::PerService);
+        let secrets = SeedSecrets {
+            serving: Serving {
+                secret: "server-2".into(),
+                ca_bundle: "pem".into(),
+            },
+            obsolete: vec!["server-1".into()],
         };
-        let config = Config::new(seed.clone(), images, Addressing::PerService);
-        plan(seed, seen, &config, "2026-01-01T00:00:00Z".parse().unwrap())
+        plan(seed, seen, &secrets, &config, "2026-01-01T00:00:00Z".parse().unwrap())
     }
 
     #[test]
@@ -256,6 +285,36 @@ mod tests {
         let none = planned(&seed(false), &seen(None));
         assert!(none.bucket.is_none());
         assert!(Condition::find(&none.status.conditions, conditions::seed::BACKUP_BUCKETS_READY).is_none());
+    }
+
+    #[test]
+    fn replaced_certificate_is_deleted_once_every_pod_has_the_new_one() {
+        let obsolete = |deployment: Option<Deployment>| {
+            let mut seen = seen(None);
+            seen.resource_manager = deployment;
+            planned(&seed(false), &seen).obsolete_secrets
+        };
+        let mut deployment = planned(&seed(false), &seen(None)).resource_manager.deployment;
+        let with_pods = |deployment: &mut Deployment, updated: i32| {
+            deployment.metadata.generation = Some(2);
+            deployment.status = serde_json::from_value(serde_json::json!({
+                "observedGeneration": 2, "replicas": 1, "updatedReplicas": updated, "availableReplicas": 1,
+            }))
+            .unwrap();
+        };
+        assert!(obsolete(None).is_empty());
+        with_pods(&mut deployment, 0);
+        assert!(obsolete(Some(deployment.clone())).is_empty());
+        with_pods(&mut deployment, 1);
+        assert_eq!(obsolete(Some(deployment.clone())), ["server-1"]);
+        let pod = deployment.spec.as_mut().unwrap().template.spec.as_mut().unwrap();
+        for volume in pod.volumes.iter_mut().flatten() {
+            volume
+                .secret
+                .iter_mut()
+                .for_each(|secret| secret.secret_name = Some("server-1".into()));
+        }
+        assert!(obsolete(Some(deployment)).is_empty());
     }
 
     #[test]

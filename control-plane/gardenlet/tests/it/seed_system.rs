@@ -118,10 +118,7 @@ async fn definitions_of_others_stay_and_old_priorities_are_replaced() {
         },
     }))
     .unwrap();
-    let images = Images {
-        repository: "r.example".into(),
-        tag: "v0".into(),
-    };
+    let images = Images::new("r.example", "v0");
     let addressing = Addressing::Shared {
         url: "https://127.0.0.1:6443".into(),
         address: IpAddr::V4(Ipv4Addr::LOCALHOST),

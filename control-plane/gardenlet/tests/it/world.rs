@@ -148,14 +148,7 @@ impl World {
             url: "https://127.0.0.1:6443".into(),
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
         };
-        let mut config = Config::new(
-            object,
-            Images {
-                repository: "r.example".into(),
-                tag: "v0".into(),
-            },
-            addressing,
-        );
+        let mut config = Config::new(object, Images::new("r.example", "v0"), addressing);
         config.garden_access = access;
         let (clock, entropy, stop) = (self.seed.clock.clone(), self.seed.entropy.clone(), stop.clone());
         tokio::spawn(async move {

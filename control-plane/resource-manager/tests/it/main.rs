@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
 mod cases;
+mod configuration;
 mod drift;
 mod in_process;
 mod network_policies;

@@ -60,6 +60,7 @@ fn fields_of_gardeners_values_without_effect_are_warned_of_and_none_is_refused()
         "gardenClientConnection.burst",
         "shootClientConnection",
         "controllers.seedCare.conditionThresholds",
+        "orangery.images.overwrites[0].sourceRepository",
         "resources",
     ];
     let mut warned = of_chart("gardenlet", "gardener");

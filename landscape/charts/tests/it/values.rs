@@ -58,6 +58,12 @@ fn wrong_values_of_gardenlet_are_refused_by_name() {
     refused(none, &["no kubeconfig of the garden", "gardenKubeconfigSecret.name"]);
     let half = json!({"config": {"gardenClientConnection": {"kubeconfig": "", "bootstrapKubeconfig": {"name": "a"}}}});
     refused(half, &["kubeconfigSecret is missing"]);
+    for vector in ["images: {", "- name: etcd", "images:\n  etcd: r.example/etcd"] {
+        refused(
+            json!({"imageVectorOverwrite": vector}),
+            &["imageVectorOverwrite has no list `images`"],
+        );
+    }
 }
 
 #[test]

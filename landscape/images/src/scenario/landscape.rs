@@ -248,6 +248,7 @@ impl Landscape {
             issued.image = match component.image() {
                 Image::Kubernetes(name) => format!("orangery.dev/{name}:v{}", cluster.version),
                 Image::Own(name) => format!("orangery.dev/{name}:v0.1.0"),
+                Image::Program => "orangery.dev/orangery:v0.1.0".to_owned(),
                 Image::Upstream { name, tag } => format!("orangery.dev/{name}:{tag}"),
             };
             let objects = build(component, cluster, &issued).unwrap();
@@ -266,6 +267,7 @@ impl Landscape {
             HostedObject::Role(one) => self.create(one.as_ref()).await,
             HostedObject::RoleBinding(one) => self.create(one.as_ref()).await,
             HostedObject::Service(one) => self.create(one.as_ref()).await,
+            HostedObject::ConfigMap(one) => self.create(one.as_ref()).await,
             HostedObject::PodDisruptionBudget(one) => self.create(one.as_ref()).await,
             HostedObject::Deployment(one) => self.create(one.as_ref()).await,
             HostedObject::StatefulSet(one) => self.create(one.as_ref()).await,

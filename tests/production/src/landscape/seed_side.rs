@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use base_client::{Connector as _, Https, Judgement, wait_until};
-use k8s_openapi::api::apps::v1::Deployment;
+use components_seed::CONFIGURATION_FILE;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::{Node, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, ServiceAccount};
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::api::PostParams;
 use kube::config::Kubeconfig;
@@ -184,8 +184,8 @@ impl Starting<'_> {
 
     /// A further replica of what gardenlet has deployed: the same settings, the same service account, the same Lease.
     async fn resource_manager(&mut self, webhooks: &Webhooks) -> Outcome<Part> {
-        let deployments: Api<Deployment> = Api::namespaced(self.admin.clone(), NAMESPACE);
-        let deployed = wait_until(&deployments, RESOURCE_MANAGER, PATIENCE, there).await;
+        let config_maps: Api<ConfigMap> = Api::namespaced(self.admin.clone(), NAMESPACE);
+        let deployed = wait_until(&config_maps, RESOURCE_MANAGER, PATIENCE, there).await;
         let deployed = deployed.map_err(|waited| waited.to_string())?;
         let bindings: Api<ClusterRoleBinding> = Api::all(self.admin.clone());
         let bound = wait_until(&bindings, components_seed::CLUSTER_ROLE, PATIENCE, there).await;
@@ -262,25 +262,11 @@ async fn node_ready(admin: &Client, name: &str) -> Outcome {
     waited.await.map_err(|waited| waited.to_string())
 }
 
-/// The `controllers` of the configuration that says what the flags of the Deployment say.
-fn controllers(deployed: &Deployment) -> Outcome<Value> {
-    let pod = deployed.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
-    let container = pod.and_then(|pod| pod.containers.first());
-    let arguments: Vec<&str> = container
-        .into_iter()
-        .flat_map(|container| container.args.iter().flatten())
-        .map(String::as_str)
-        .collect();
-    let value = |flag: &str| {
-        let prefix = format!("--{flag}=");
-        let given = arguments.iter().find_map(|argument| argument.strip_prefix(&prefix));
-        given.ok_or_else(|| format!("{RESOURCE_MANAGER} is deployed without --{flag}: {arguments:?}"))
-    };
-    let selectors: Value = serde_json::from_str(value("network-policy-namespace-selectors")?)
-        .map_err(|error| format!("--network-policy-namespace-selectors: {error}"))?;
-    Ok(json!({
-        "resourceClass": value("resource-class")?,
-        "garbageCollector": {"enabled": arguments.contains(&"--garbage-collector")},
-        "networkPolicy": {"enabled": true, "namespaceSelectors": selectors},
-    }))
+/// The `controllers` of the configuration that gardenlet has deployed.
+fn controllers(deployed: &ConfigMap) -> Outcome<Value> {
+    let file = deployed.data.as_ref().and_then(|data| data.get(CONFIGURATION_FILE));
+    let file = file.ok_or_else(|| format!("ConfigMap {RESOURCE_MANAGER} has no {CONFIGURATION_FILE}"))?;
+    let configuration: Value =
+        serde_json::from_str(file).map_err(|error| format!("{CONFIGURATION_FILE} of {RESOURCE_MANAGER}: {error}"))?;
+    Ok(configuration["controllers"].clone())
 }

@@ -13,7 +13,7 @@ use components_hosted::{
 };
 use control_plane_readiness::{Replicated, not_at_zero, not_rolled_out};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
@@ -93,11 +93,12 @@ pub(crate) async fn deploy(op: &Operation, secrets: &ShootSecrets, id: Component
 }
 
 fn image(op: &Operation, component: &dyn Component) -> String {
-    let images = &op.context.config.images;
+    let (images, version) = (&op.context.config.images, &op.shoot.version);
     match component.image() {
-        Image::Kubernetes(name) => images.kubernetes(name, &op.shoot.version),
-        Image::Own(name) => images.own(name),
-        Image::Upstream { name, tag } => images.tagged(name, tag),
+        Image::Kubernetes(name) => images.kubernetes(name, version),
+        Image::Own(name) => images.own(name, version),
+        Image::Program => images.program(component.name(), Some(version)),
+        Image::Upstream { name, tag } => images.tagged(name, tag, version),
     }
 }
 
@@ -132,6 +133,7 @@ pub(crate) async fn apply_object(op: &Operation, object: &HostedObject) -> Resul
         HostedObject::ServiceAccount(one) => apply(&op.here(), one.as_ref(), MANAGER).await?.metadata.generation,
         HostedObject::Role(one) => apply(&op.here(), one.as_ref(), MANAGER).await?.metadata.generation,
         HostedObject::RoleBinding(one) => apply(&op.here(), one.as_ref(), MANAGER).await?.metadata.generation,
+        HostedObject::ConfigMap(one) => apply(&op.here(), one.as_ref(), MANAGER).await?.metadata.generation,
         HostedObject::PodDisruptionBudget(one) => apply(&op.here(), one.as_ref(), MANAGER).await?.metadata.generation,
     };
     Ok(generation.unwrap_or_default())
@@ -152,6 +154,7 @@ pub(crate) async fn delete_object(
         ObjectKind::ServiceAccount => delete_one(&op.here::<ServiceAccount>(), name, listed_by).await,
         ObjectKind::Role => delete_one(&op.here::<Role>(), name, listed_by).await,
         ObjectKind::RoleBinding => delete_one(&op.here::<RoleBinding>(), name, listed_by).await,
+        ObjectKind::ConfigMap => delete_one(&op.here::<ConfigMap>(), name, listed_by).await,
         ObjectKind::PodDisruptionBudget => delete_one(&op.here::<PodDisruptionBudget>(), name, listed_by).await,
     }
 }

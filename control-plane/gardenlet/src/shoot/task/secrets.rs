@@ -7,11 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_meta::{Fault, labels};
-use base_client::{apply, create_or_get, delete, list};
-use base_secrets::{
-    CertificateSpec, Credential, Issued, Managed, SecretError, data, generate, label, lookup, plan, text_of, to_yaml,
-};
+use api_meta::Fault;
+use base_client::{apply, delete};
+use base_secrets::{CertificateSpec, Credential, Issued, Managed, SecretError, data, text_of, to_yaml};
 use components_hosted::secrets::wanted_secrets;
 use components_hosted::{KUBECONFIG_KEY, Mounted, ShootClient, shoot_access_secret_name};
 use k8s_openapi::ByteString;
@@ -20,12 +18,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::super::operation::Operation;
 use crate::context::MANAGER;
+use crate::managed_secrets::{ManagedSecrets, ensure};
 
 pub(crate) use components_hosted::secrets::{CA, CA_CLIENT, GARDENLET, SSH_KEY_PAIR};
 pub(crate) use published::delete_published;
-
-/// How many times the plan is made again when the first try finds new things to do: bundles follow authorities.
-const PLANS_MAX: usize = 3;
 
 fn ours(error: SecretError) -> Fault {
     Fault::bug(error).hint("look at the Secrets of the shoot's namespace: one of them cannot be read")
@@ -64,40 +60,9 @@ impl ShootSecrets {
 /// Makes what is missing, and shows the garden which authorities the cluster has.
 pub(crate) async fn initialize(op: &Operation) -> Result<ShootSecrets, Fault> {
     let wanted = wanted_secrets(&op.hosted_cluster());
-    let api = op.here::<Secret>();
-    // Extensions manage Secrets of their own in the same namespace, under other identities.
-    let selector = format!(
-        "{}={},{}={MANAGER}",
-        labels::MANAGED_BY,
-        labels::MANAGED_BY_SECRETS_MANAGER,
-        label::IDENTITY
-    );
-    let mut existing = list(&api, &selector).await?;
-    let mut obsolete = Vec::new();
-    for _ in 0..PLANS_MAX {
-        let now = op.context.clock.now();
-        let plan = plan(&wanted, &existing, now).map_err(ours)?;
-        obsolete = plan.deletions().map(str::to_owned).collect();
-        if !plan.generates() {
-            break;
-        }
-        let made = generate(
-            &plan,
-            &wanted,
-            &existing,
-            op.namespace(),
-            MANAGER,
-            now,
-            &op.context.entropy,
-        )
-        .map_err(ours)?;
-        for secret in made {
-            existing.push(create_or_get(&api, &secret).await?);
-        }
-    }
-    let found = lookup(&wanted, &existing, op.context.clock.now()).map_err(ours)?;
+    let ManagedSecrets { all, obsolete } = ensure(&op.context, op.namespace(), &wanted).await?;
     let mut secrets = ShootSecrets {
-        all: Arc::new(found),
+        all: Arc::new(all),
         obsolete,
     };
     let replaced = generic_kubeconfig::deploy(op, &secrets).await?;
