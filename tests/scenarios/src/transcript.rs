@@ -5,13 +5,15 @@
 mod server;
 
 use std::path::Path;
+use std::time::Duration;
 
 use http::Method;
 use kube::Client;
 use landscape_local::documents;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
-use crate::Clients;
+use crate::{Clients, PATIENCE};
 use server::{
     collection, fetch, group_of, items, path_of, printed, reference, refusal, send, singular, suffix, within,
 };
@@ -64,6 +66,27 @@ impl Cluster {
             shell: format!("{} --as {user}", self.shell),
             client: self.client.clone(),
             user: Some(user.to_owned()),
+        }
+    }
+}
+
+/// Between two tries of what no watch tells of.
+const TRY_PAUSE: Duration = Duration::from_millis(250);
+
+impl Cluster {
+    /// Waits until a manifest would be accepted, by trying without effect.
+    pub(crate) async fn until_applicable(&self, yaml: &str) {
+        let end = Instant::now() + PATIENCE;
+        for object in documents(yaml).unwrap() {
+            let path = format!("{}?fieldManager={MANAGER}&dryRun=All", path_of(&object));
+            loop {
+                let (code, answer) = send(self, Method::PATCH, &path, "application/apply-patch+yaml", &object).await;
+                if code.is_success() {
+                    break;
+                }
+                assert!(Instant::now() < end, "{}", refusal(&answer));
+                tokio::time::sleep(TRY_PAUSE).await;
+            }
         }
     }
 }

@@ -152,7 +152,8 @@ rules:
 - apiGroups: [core.gardener.cloud]
   resources: [namespacedcloudprofiles]
   verbs: [modify-spec-kubernetes]
----
+";
+const BINDING: &str = "\
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata:
@@ -231,6 +232,9 @@ pub(super) async fn guarded_fields(clients: Clients) -> Transcript {
     page.note("The role is the administrator's to write, because bob cannot grant a verb that he does not hold:");
     page.apply(&bob, "role.yaml", VERB).await;
     page.apply_again(&garden, "role.yaml", VERB).await;
+    page.apply(&garden, "binding.yaml", BINDING).await;
+    // An API server that delegates authorization keeps a denial for some seconds.
+    bob.until_applicable(&profile(versions)).await;
     page.apply_again(&bob, "versions.yaml", &profile(versions)).await;
     page
 }
