@@ -54,27 +54,30 @@ pub const ALL: [Script; 4] = [
 ];
 
 /// Removes what a script has left: its Shoots, its projects with their namespaces, and rights that it gave in the whole garden.
-pub async fn clean(clients: &Clients) {
-    for namespace in ["garden-dev", "garden-bank"] {
-        let shoots = clients.shoots(namespace);
-        for shoot in shoots.list(&ListParams::default()).await.unwrap() {
-            clients.delete_shoot(namespace, &shoot.name_any()).await;
+pub fn clean(clients: &Clients) -> BoxFuture<'_, ()> {
+    async move {
+        for namespace in ["garden-dev", "garden-bank"] {
+            let shoots = clients.shoots(namespace);
+            for shoot in shoots.list(&ListParams::default()).await.unwrap() {
+                clients.delete_shoot(namespace, &shoot.name_any()).await;
+            }
         }
-    }
-    let projects: Api<Project> = Api::all(clients.garden.clone());
-    for name in ["dev", "bank"] {
-        if projects.get_opt(name).await.unwrap().is_some() {
-            let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
-            merge(&projects, name, &confirmed).await;
-            remove(&projects, name).await;
+        let projects: Api<Project> = Api::all(clients.garden.clone());
+        for name in ["dev", "bank"] {
+            if projects.get_opt(name).await.unwrap().is_some() {
+                let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
+                merge(&projects, name, &confirmed).await;
+                remove(&projects, name).await;
+            }
         }
+        remove(
+            &Api::<ClusterRoleBinding>::all(clients.garden.clone()),
+            people::CREATORS_NAME,
+        )
+        .await;
+        remove(&Api::<ClusterRole>::all(clients.garden.clone()), people::CREATORS_NAME).await;
     }
-    remove(
-        &Api::<ClusterRoleBinding>::all(clients.garden.clone()),
-        people::CREATORS_NAME,
-    )
-    .await;
-    remove(&Api::<ClusterRole>::all(clients.garden.clone()), people::CREATORS_NAME).await;
+    .boxed()
 }
 
 /// Deletes an object and waits until it is gone.
