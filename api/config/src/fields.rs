@@ -172,6 +172,11 @@ impl<'a> Fields<'a> {
             .unwrap_or_else(|| default.to_owned())
     }
 
+    /// A text; nothing when absent or empty.
+    pub(crate) fn optional_text(&mut self, name: &str, purpose: &'static str) -> Option<String> {
+        Some(self.text(name, "", purpose)).filter(|text| !text.is_empty())
+    }
+
     pub(crate) fn flag(&mut self, name: &str, default: bool, purpose: &'static str) -> bool {
         self.describe(name, FLAG, default, purpose);
         self.parsed(name, FLAG, Value::as_bool).unwrap_or(default)

@@ -45,7 +45,7 @@ pub struct StoredCredential {
 pub(crate) fn garden_connection(fields: &mut Fields<'_>) -> GardenConnection {
     let kubeconfig = kubeconfig(fields);
     let purpose = "Address of the garden for pods of the seed; without it that of the kubeconfig";
-    let address = fields.text("gardenClusterAddress", "", purpose);
+    let address = fields.optional_text("gardenClusterAddress", purpose);
     let purpose = "Namespace of the seed's Secret with a kubeconfig that has a bootstrap token";
     let bootstrap = secret(fields, "bootstrapKubeconfig", purpose);
     let purpose =
@@ -58,7 +58,7 @@ pub(crate) fn garden_connection(fields: &mut Fields<'_>) -> GardenConnection {
     }
     GardenConnection {
         kubeconfig,
-        address: Some(address).filter(|address| !address.is_empty()),
+        address,
         stored: stored.map(|kubeconfig| StoredCredential {
             kubeconfig,
             bootstrap,

@@ -325,10 +325,10 @@ fn extended(fields: &mut Fields<'_>) -> Extended {
     let images = fields.object("images", |fields| {
         let purpose = "Registry and path before the name of an image of a control plane";
         let repository = fields.text("repository", REPOSITORY, purpose);
-        let tag = given(fields.text("tag", "", "Tag of our own images; without it this version"));
+        let tag = fields.optional_text("tag", "Tag of our own images; without it this version");
         let purpose =
             "Image with the program orangery, for gardener-resource-manager; without it orangery of the repository";
-        let program = given(fields.text("program", "", purpose));
+        let program = fields.optional_text("program", purpose);
         Images {
             repository,
             tag,
@@ -338,9 +338,9 @@ fn extended(fields: &mut Fields<'_>) -> Extended {
     });
     let garden_access = fields.object("gardenAccess", |fields| {
         let purpose = "PEM of the garden's authorities for pods of the seed; without it that of the kubeconfig";
-        let ca_bundle = given(fields.text("caBundle", "", purpose));
+        let ca_bundle = fields.optional_text("caBundle", purpose);
         let purpose = "Name in the garden's certificate; without it that of the kubeconfig";
-        let tls_server_name = given(fields.text("tlsServerName", "", purpose));
+        let tls_server_name = fields.optional_text("tlsServerName", purpose);
         GardenAccess {
             ca_bundle,
             tls_server_name,
@@ -367,14 +367,13 @@ fn extended(fields: &mut Fields<'_>) -> Extended {
 fn image_overwrite(fields: &mut Fields<'_>) -> ImageOverwrite {
     let name = fields.text("name", "", "Name of the image, such as kube-apiserver");
     let read = ImageOverwrite {
-        repository: given(fields.text("repository", "", "Registry, path and name in place of ours")),
-        tag: given(fields.text("tag", "", "Tag or digest in place of ours")),
-        reference: given(fields.text("ref", "", "A whole reference, in place of repository and tag")),
-        target_version: given(fields.text(
+        repository: fields.optional_text("repository", "Registry, path and name in place of ours"),
+        tag: fields.optional_text("tag", "Tag or digest in place of ours"),
+        reference: fields.optional_text("ref", "A whole reference, in place of repository and tag"),
+        target_version: fields.optional_text(
             "targetVersion",
-            "",
             "For which Kubernetes versions of Shoots; without it all",
-        )),
+        ),
         name,
     };
     if read.name.is_empty() {
@@ -389,11 +388,6 @@ fn image_overwrite(fields: &mut Fields<'_>) -> ImageOverwrite {
         ("version", Form::Text),
     ]);
     read
-}
-
-/// What is not empty.
-fn given(text: String) -> Option<String> {
-    Some(text).filter(|text| !text.is_empty())
 }
 
 fn addressing(fields: &mut Fields<'_>) -> Addressing {

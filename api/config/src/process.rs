@@ -15,18 +15,15 @@ pub(crate) fn connection(fields: &mut Fields<'_>, name: &str) -> Option<String> 
 
 /// The fields of a client connection; gives the path of its kubeconfig.
 pub(crate) fn kubeconfig(fields: &mut Fields<'_>) -> Option<String> {
-    let path = fields.text(
-        "kubeconfig",
-        "",
-        "File with the kubeconfig; without it the pod's service account",
-    );
+    let purpose = "File with the kubeconfig; without it the pod's service account";
+    let path = fields.optional_text("kubeconfig", purpose);
     fields.without_effect(&[
         ("acceptContentTypes", Form::Text),
         ("contentType", Form::Text),
         ("qps", Form::Number),
         ("burst", Form::Whole),
     ]);
-    Some(path).filter(|path| !path.is_empty())
+    path
 }
 
 /// How replicas agree on the one that works.

@@ -14,11 +14,10 @@ pub(crate) const NO_EMPTY_BULK_DELETE_FROM: u64 = 33;
 pub(crate) const NO_ANONYMOUS_FROM: u64 = 35;
 
 /// Completes and drops fields that follow from others. What validation refuses stays for it to see. Returns whether it has changed
-/// anything: to write a large Shoot anew takes long.
+/// anything: it takes long to serialize a large Shoot.
 pub fn settle_shoot(shoot: &mut Shoot) -> bool {
     let spec = &mut shoot.spec;
-    let parts = |spec: &ShootSpec| (spec.dns.clone(), spec.kubernetes.clone(), spec.addons.clone());
-    let before = parts(spec);
+    let (dns, kubernetes, addons) = (spec.dns.clone(), spec.kubernetes.clone(), spec.addons.clone());
     let from = |minor| versions::is_from(spec.kubernetes.version.as_deref().unwrap_or_default(), minor);
     let (no_secret_name, no_bulk_delete) = (from(NO_SECRET_NAME_FROM), from(NO_EMPTY_BULK_DELETE_FROM));
     let no_anonymous = from(NO_ANONYMOUS_FROM);
@@ -44,7 +43,7 @@ pub fn settle_shoot(shoot: &mut Shoot) -> bool {
     if idle {
         spec.addons = None;
     }
-    parts(spec) != before
+    (&spec.dns, &spec.kubernetes, &spec.addons) != (&dns, &kubernetes, &addons)
 }
 
 /// `secretName` and a reference to a Secret mean the same.

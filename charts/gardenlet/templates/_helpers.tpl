@@ -67,7 +67,9 @@ gardenlet-kubeconfig-seed-{{ include "gardenlet.seedKubeconfig" . | sha256sum | 
 
 {{/*
 The file that gardenlet reads. Values hold kubeconfigs as texts, the file their paths; of a bootstrap kubeconfig it holds
-the Secret's name. gardener-resource-manager is the program of gardenlet's own image; imageVectorOverwrite is its list of images. server.healthProbes.enable is a value of Gardener's chart that is a field of no configuration here.
+the Secret's name. gardener-resource-manager runs in gardenlet's own image unless images.program names another one; the
+images of the value imageVectorOverwrite become images.overwrites. server.healthProbes.enable is a value of Gardener's chart
+that is a field of no configuration here.
 */}}
 {{- define "gardenlet.config" -}}
 {{- $access := include "gardenlet.gardenAccess" . -}}

@@ -21,7 +21,7 @@ pub(crate) fn decode<T: DeserializeOwned>(object: &Value) -> Result<T, FieldErro
     read(object).map_err(|error| unreadable(&error))
 }
 
-/// The same with its `managedFields`, for what is written anew from what is read.
+/// The same with its `managedFields`, for conversions: what is read becomes the object in the other version.
 pub(crate) fn decode_whole<T: DeserializeOwned>(object: &Value) -> Result<T, FieldError> {
     T::deserialize(object).map_err(|error| unreadable(&error))
 }
@@ -39,7 +39,8 @@ pub(crate) fn decode_stored<T: DeserializeOwned>(what: &str, object: &Value) -> 
 fn read<T: DeserializeOwned>(object: &Value) -> Result<T, serde_json::Error> {
     const MANAGED_FIELDS: &str = "managedFields";
     let metadata = object.get("metadata").and_then(Value::as_object);
-    let (Value::Object(fields), Some(metadata)) = (object, metadata) else {
+    let managed = metadata.filter(|metadata| metadata.contains_key(MANAGED_FIELDS));
+    let (Value::Object(fields), Some(metadata)) = (object, managed) else {
         return T::deserialize(object);
     };
     let retained = metadata.iter().filter(|(name, _)| *name != MANAGED_FIELDS);

@@ -6,7 +6,7 @@ use api_config::{Read, ResourceManagerConfiguration};
 use api_meta::Fault;
 use cluster_node::{ContainerContext, Endpoint, Exit};
 use control_plane_resource_manager::{Options, run, webhooks};
-use kube::{Api, Client};
+use kube::Api;
 
 use super::controllers::run_as_leader;
 
@@ -34,21 +34,25 @@ async fn serve(context: &ContainerContext) -> Result<(), Exit> {
         )));
     };
     let configuration = read(context, path)?;
-    let client = |path: Option<&String>| match path {
+    let failed = |fault: Fault| Exit::failed(fault.chain());
+    let source = match &configuration.source_kubeconfig {
         Some(path) => context.client_from(path),
         None => context.client(),
     };
-    let failed = |fault: Fault| Exit::failed(fault.chain());
-    let source = client(configuration.source_kubeconfig.as_ref()).map_err(failed)?;
+    let source = source.map_err(failed)?;
     let target = match &configuration.target_kubeconfig {
-        Some(path) => client(Some(path)).map_err(failed)?,
+        Some(path) => context.client_from(path).map_err(failed)?,
         None => source.clone(),
     };
     // Every pod answers, not the leader alone.
-    let endpoint = |target: &Client| Endpoint::Http(webhooks(target.clone()));
-    let served = configuration.webhooks.as_ref();
-    let served = served.map(|webhooks| context.network.bind(webhooks.server.port, endpoint(&target)));
-    let _serving = served.transpose().map_err(|error| Exit::failed_by(&error))?;
+    let _serving = match &configuration.webhooks {
+        Some(served) => {
+            let endpoint = Endpoint::Http(webhooks(target.clone()));
+            let bound = context.network.bind(served.server.port, endpoint);
+            Some(bound.map_err(|error| Exit::failed_by(&error))?)
+        }
+        None => None,
+    };
     let election = configuration.process.leader_election.clone();
     let own = context.pod.metadata.namespace.as_deref().unwrap_or_default();
     let leases = Api::namespaced(source.clone(), election.resource_namespace.as_deref().unwrap_or(own));

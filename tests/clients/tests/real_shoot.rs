@@ -1,8 +1,9 @@
 //! A Shoot whose control plane is real Kubernetes: `orangery up --images` runs the etcd, kube-apiserver, kube-controller-manager and
-//! kube-scheduler of this machine by the manifests that gardenlet writes, and the real kubectl works with it. The gardener-resource-
-//! managers of seed and Shoot are processes too: the program itself, with the configuration and the certificate of their pods. Its
-//! nodes are provider-local's machines. Run by `cargo xtask test clients`, which builds and prepares what it needs; `ORANGERY_KUBERNETES` names another
-//! folder with these programs, and `ORANGERY_KUBERNETES_VERSION` the Shoot's version then.
+//! kube-scheduler of this machine by the manifests that gardenlet writes, and the real kubectl works with it. The
+//! gardener-resource-managers of seed and Shoot are processes too: the program itself, with the configuration and the certificate
+//! of their pods. Its nodes are provider-local's machines. Run by `cargo xtask test clients`, which builds and prepares what it
+//! needs; `ORANGERY_KUBERNETES` names another folder with these programs, and `ORANGERY_KUBERNETES_VERSION` the Shoot's version
+//! then.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,

@@ -439,32 +439,10 @@ impl Transcript {
     /// # Panics
     /// When they differ.
     #[track_caller]
-    pub fn finish(self) {
-        let (path, text) = (self.path(), self.text());
-        tests_kit::assert_golden(path, &text);
-    }
-
-    /// The lines in which the page differs from the committed one, each with a sign before it.
-    #[must_use]
-    pub fn differences(self) -> Vec<String> {
-        let committed = std::fs::read_to_string(self.path()).unwrap();
-        let text = self.text();
-        let (before, after): (Vec<&str>, Vec<&str>) = (committed.lines().collect(), text.lines().collect());
-        let only = |sign: char, these: &[&str], others: &[&str]| -> Vec<String> {
-            let missing = these.iter().filter(|line| !others.contains(line));
-            missing.map(|line| format!("{sign} {line}")).collect()
-        };
-        [only('-', &before, &after), only('+', &after, &before)].concat()
-    }
-
-    fn path(&self) -> std::path::PathBuf {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/transcripts");
-        folder.join(format!("{}.md", self.name))
-    }
-
-    fn text(mut self) -> String {
+    pub fn finish(mut self) {
         self.end_block();
-        self.text
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/transcripts");
+        tests_kit::assert_golden(folder.join(format!("{}.md", self.name)), &self.text);
     }
 
     fn end_block(&mut self) {

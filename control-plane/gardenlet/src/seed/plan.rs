@@ -75,14 +75,7 @@ pub(crate) fn plan(seed: &Seed, seen: &Seen, secrets: &SeedSecrets, config: &Con
             webhooks: config.seed_webhooks.clone(),
         }),
         resource_manager_runs: runs(seen.resource_manager.as_ref()),
-        obsolete_secrets: match seen
-            .resource_manager
-            .as_ref()
-            .is_some_and(|found| uses(found, &secrets.serving))
-        {
-            true => secrets.obsolete.clone(),
-            false => Vec::new(),
-        },
+        obsolete_secrets: obsolete_secrets(seen, secrets),
         bucket,
         extensions,
         status,
@@ -92,6 +85,14 @@ pub(crate) fn plan(seed: &Seed, seen: &Seen, secrets: &SeedSecrets, config: &Con
 fn runs(resource_manager: Option<&Deployment>) -> bool {
     let status = resource_manager.and_then(|deployment| deployment.status.as_ref());
     status.is_some_and(|status| status.ready_replicas.is_some_and(|ready| ready > 0))
+}
+
+/// What can be deleted: nothing while a pod may still have the certificate of before.
+fn obsolete_secrets(seen: &Seen, secrets: &SeedSecrets) -> Vec<String> {
+    match &seen.resource_manager {
+        Some(found) if uses(found, &secrets.serving) => secrets.obsolete.clone(),
+        _ => Vec::new(),
+    }
 }
 
 /// Whether all pods of it have the certificate.

@@ -1,7 +1,6 @@
 //! The certificate of the webhooks of the seed's gardener-resource-manager.
 
 use api_meta::{Fault, names};
-use base_secrets::{SecretError, data, text_of};
 use components_seed::{SEED_AUTHORITY, SERVING_CERTIFICATE, Serving, serving_secrets};
 
 use crate::context::Context;
@@ -22,15 +21,15 @@ pub(crate) async fn serving(context: &Context) -> Result<SeedSecrets, Fault> {
         all.get(name)
             .ok_or_else(|| Fault::bug(format!("secret {name} of the seed was not made")))
     };
-    let authority = get(SEED_AUTHORITY)?;
-    let bundle = authority.bundle.as_ref().unwrap_or(&authority.current);
-    let unreadable =
-        |error: SecretError| Fault::bug(error).hint("delete the Secret ca-seed-bundle-...: it is made again");
-    let ca_bundle = text_of(bundle, data::BUNDLE).map_err(unreadable)?;
+    let authorities = get(SEED_AUTHORITY)?.authorities().map_err(|error| {
+        Fault::bug(error).hint(format!(
+            "delete the Secret {SEED_AUTHORITY}-...: it is made again, with another key"
+        ))
+    })?;
     Ok(SeedSecrets {
         serving: Serving {
             secret: get(SERVING_CERTIFICATE)?.object().to_owned(),
-            ca_bundle: ca_bundle.expose().to_owned(),
+            ca_bundle: authorities,
         },
         obsolete,
     })

@@ -14,14 +14,9 @@ async fn scripts_are_answered_as_by_one_process() {
         garden: landscape.garden.garden.admin.clone(),
         seeds: landscape.seeds.iter().map(|seed| seed.admin.clone()).collect(),
     };
-    let mut differing = Vec::new();
     for script in ALL {
         let page = script.run(clients.clone()).await;
-        let lines = page.differences();
-        if !lines.is_empty() {
-            differing.push(format!("{}:\n{}", script.name, lines.join("\n")));
-        }
         clean(&clients).await;
+        page.finish();
     }
-    assert!(differing.is_empty(), "{}", differing.join("\n\n"));
 }
