@@ -2,6 +2,7 @@
 //! it; the record of the network is a ConfigMap in the shoot's namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 
 use api_core::v1beta1::Worker;
 use api_extensions::{Infrastructure, InfrastructureStatusNetworking};
@@ -22,8 +23,10 @@ use crate::provider_status::{InfrastructureStatus, NetworkStatus, Subnet};
 const MADE_FOR: &str = "infrastructure";
 /// The record of the network.
 const RECORD: &str = "local-network";
-/// Networks are /16 out of 10.0.0.0/8.
-const CANDIDATES: u32 = 256;
+/// Networks are parts of 10.0.0.0/8.
+const ALL_NETWORKS: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 0, 0, 0), 8);
+/// Prefix length of a network for up to four zones: a thousand Shoots have one each.
+const NETWORK_PREFIX: u8 = 18;
 /// Prefix length of a zone's part of a network.
 const SUBNET_PREFIX: u8 = 20;
 
@@ -86,8 +89,11 @@ impl Infrastructures {
                 .chain(others)
                 .filter_map(|cidr| cidr.parse::<IpNet>().ok()),
         );
-        allocate(&object.namespace().unwrap_or_default(), &taken).ok_or_else(|| {
-            Fault::quota("no /16 of 10.0.0.0/8 is left for the nodes").code(ErrorCode::InfraResourcesDepleted)
+        let prefix = prefix_for(zones_of(&cluster.shoot.spec.provider.workers).len());
+        allocate(&object.namespace().unwrap_or_default(), prefix, &taken).ok_or_else(|| {
+            Fault::quota(format!("no /{prefix} of {ALL_NETWORKS} is left for the nodes"))
+                .code(ErrorCode::InfraResourcesDepleted)
+                .hint("delete Shoots that are not needed, or choose spec.networking.nodes of the Shoot yourself")
         })
     }
 }
@@ -117,17 +123,27 @@ fn parse(cidr: &str) -> Result<Ipv4Net, Fault> {
     })
 }
 
-/// A /16 that meets none of `taken`: where to begin looking depends on `name`, so that shoots made at the same
+/// Prefix length of a network with a part for each zone.
+fn prefix_for(zones: usize) -> u8 {
+    (ALL_NETWORKS.prefix_len()..=NETWORK_PREFIX)
+        .rev()
+        .find(|prefix| 1_usize << (SUBNET_PREFIX - prefix) >= zones)
+        .unwrap_or(ALL_NETWORKS.prefix_len())
+}
+
+/// A network that meets none of `taken`: where to begin looking depends on `name`, so that shoots made at the same
 /// time rarely look at the same one.
-fn allocate(name: &str, taken: &[IpNet]) -> Option<Ipv4Net> {
-    let begin = u32::from(Sha256::digest(name)[0]);
-    (0..CANDIDATES)
-        .map(|step| ((begin + step) % CANDIDATES) as u8)
-        .find_map(|second| {
-            let candidate = Ipv4Net::new([10, second, 0, 0].into(), 16).ok()?;
-            let meets = |net: &IpNet| net.contains(&IpNet::V4(candidate)) || IpNet::V4(candidate).contains(net);
-            (!taken.iter().any(meets)).then_some(candidate)
-        })
+fn allocate(name: &str, prefix: u8, taken: &[IpNet]) -> Option<Ipv4Net> {
+    let candidates = 1_usize << (prefix - ALL_NETWORKS.prefix_len());
+    let digest = Sha256::digest(name);
+    let begin = usize::from(u16::from_be_bytes([digest[0], digest[1]])) * candidates / (1 << 16);
+    let all = || ALL_NETWORKS.subnets(prefix).ok().into_iter().flatten();
+    all().skip(begin).chain(all().take(begin)).find(|candidate| {
+        let candidate = IpNet::V4(*candidate);
+        !taken
+            .iter()
+            .any(|net| net.contains(&candidate) || candidate.contains(net))
+    })
 }
 
 /// The zones of all pools; one without name for pools that have none.
@@ -265,13 +281,26 @@ mod tests {
 
     #[test]
     fn a_network_meets_no_other_and_stays_put_for_a_name() {
-        let first = allocate("shoot--a--b", &[]).unwrap();
-        assert_eq!(allocate("shoot--a--b", &[]), Some(first));
-        let second = allocate("shoot--a--b", &[IpNet::V4(first)]).unwrap();
+        let first = allocate("shoot--a--b", 18, &[]).unwrap();
+        assert_eq!(allocate("shoot--a--b", 18, &[]), Some(first));
+        let second = allocate("shoot--a--b", 18, &[IpNet::V4(first)]).unwrap();
         assert_ne!(first, second);
         let lower_half = nets(&["10.0.0.0/9"]);
-        assert!((0..50).all(|n| allocate(&n.to_string(), &lower_half).unwrap().addr().octets()[1] >= 128));
-        assert_eq!(allocate("x", &nets(&["10.0.0.0/8"])), None);
+        assert!((0..50).all(|n| allocate(&n.to_string(), 18, &lower_half).unwrap().addr().octets()[1] >= 128));
+        assert_eq!(allocate("x", 18, &nets(&["10.0.0.0/8"])), None);
+    }
+
+    #[test]
+    fn the_last_free_network_of_a_thousand_is_found() {
+        let mut taken: Vec<IpNet> = ALL_NETWORKS.subnets(18).unwrap().map(IpNet::V4).collect();
+        assert!(taken.len() > 1000);
+        let free = taken.remove(700);
+        assert_eq!(allocate("x", 18, &taken).map(IpNet::V4), Some(free));
+    }
+
+    #[test]
+    fn a_network_has_a_part_for_each_zone() {
+        assert_eq!([1, 4, 5, 16, 17].map(prefix_for), [18, 18, 17, 16, 15]);
     }
 
     /// Subnets as `<zone> <network>`.

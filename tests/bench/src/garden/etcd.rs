@@ -122,7 +122,7 @@ async fn watched(arguments: &Arguments, program: &Path, figures: &mut Vec<Figure
     );
     for (part, unit, value) in [
         ("changes made", "a second", delivered.changes_per_second),
-        ("told", "of 1", delivered.fraction),
+        ("delivered", "of 1", delivered.fraction),
         ("median", "ms", delivered.median.as_secs_f64() * 1e3),
         ("99 of 100 within", "ms", delivered.p99.as_secs_f64() * 1e3),
         (

@@ -1,6 +1,7 @@
-//! What the compiler does not check: layers, names, headers, sizes, banned words. Reads files, never changes code.
+//! What the compiler does not check: layers, names, headers, sizes, banned words, doc tests. Reads files, never changes code.
 
 mod bans;
+mod doc_tests;
 mod layers;
 mod sizes;
 
@@ -48,6 +49,7 @@ pub(crate) fn run(update_ratchet: bool) -> Outcome {
             .flat_map(header),
     );
     findings.extend(bans::check(&sources));
+    findings.extend(doc_tests::check(&metadata, &sources));
     findings.extend(sizes::check(&root, &sources, update_ratchet)?);
     if findings.is_empty() {
         println!(
