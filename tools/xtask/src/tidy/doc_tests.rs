@@ -1,35 +1,35 @@
 //! Libraries without doc tests say `doctest = false`: rustdoc reads each library that does not, which takes seconds for nothing.
 //! Judged by the code blocks of doc comments alone.
 
+use std::path::Path;
+
 use cargo_metadata::{Metadata, Package, TargetKind};
 
-use super::{Finding, Source};
+use super::{Finding, Source, folder_of};
 
 /// Languages of code blocks that rustdoc runs or compiles; without one it is Rust.
 const RUST: [&str; 6] = ["", "rust", "no_run", "should_panic", "compile_fail", "ignore"];
 
-pub(super) fn check(metadata: &Metadata, sources: &[Source]) -> Vec<Finding> {
+pub(super) fn check(root: &Path, metadata: &Metadata, sources: &[Source]) -> Vec<Finding> {
     let packages = metadata.workspace_packages();
     packages
         .into_iter()
-        .filter_map(|package| finding(metadata, package, sources))
+        .filter_map(|package| finding(root, package, sources))
         .collect()
 }
 
-fn finding(metadata: &Metadata, package: &Package, sources: &[Source]) -> Option<Finding> {
+fn finding(root: &Path, package: &Package, sources: &[Source]) -> Option<Finding> {
     let library = (package.targets.iter()).find(|target| target.kind.contains(&TargetKind::Lib))?;
-    let folder = package.manifest_path.parent()?;
-    let folder = folder.strip_prefix(&metadata.workspace_root).ok()?.join("src");
-    let mut own = sources
-        .iter()
-        .filter(|source| source.path.starts_with(&format!("{folder}/")));
+    let folder = folder_of(root, package);
+    let code = format!("{folder}/src/");
+    let mut own = sources.iter().filter(|source| source.path.starts_with(&code));
     let has = own.any(|source| has_doc_test(&source.text));
     let text = match (has, library.doctest) {
         (true, false) => "has code in doc comments that is never run: remove `doctest = false`",
         (false, true) => "has no doc test: say `doctest = false` below [lib]",
         _ => return None,
     };
-    Some(Finding::new(package.manifest_path.as_str(), text))
+    Some(Finding::new(format!("{folder}/Cargo.toml"), text))
 }
 
 /// Whether a doc comment has a block of Rust.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use cargo_metadata::{DependencyKind, Metadata, Package};
 
-use super::Finding;
+use super::{Finding, folder_of};
 
 /// Which packages a layer may import, as prefixes of package names. The order is the order of the layers.
 const LAYERS: [(&str, &[&str]); 10] = [
@@ -79,13 +79,7 @@ pub(super) fn check(root: &Path, metadata: &Metadata) -> Vec<Finding> {
 }
 
 fn check_package(root: &Path, package: &Package) -> Vec<Finding> {
-    let folder = package
-        .manifest_path
-        .parent()
-        .map(|path| path.as_std_path().strip_prefix(root).unwrap_or(path.as_std_path()));
-    let path = folder
-        .map(|path| path.to_string_lossy().into_owned())
-        .unwrap_or_default();
+    let path = folder_of(root, package);
     let place = format!("{path}/Cargo.toml");
     let name = package.name.as_str();
     let mut findings = Vec::new();

@@ -7,7 +7,7 @@ mod sizes;
 
 use std::path::{Path, PathBuf};
 
-use cargo_metadata::{Metadata, MetadataCommand};
+use cargo_metadata::{Metadata, MetadataCommand, Package};
 
 use crate::Outcome;
 use crate::process::output;
@@ -49,7 +49,7 @@ pub(crate) fn run(update_ratchet: bool) -> Outcome {
             .flat_map(header),
     );
     findings.extend(bans::check(&sources));
-    findings.extend(doc_tests::check(&metadata, &sources));
+    findings.extend(doc_tests::check(&root, &metadata, &sources));
     findings.extend(sizes::check(&root, &sources, update_ratchet)?);
     if findings.is_empty() {
         println!(
@@ -67,6 +67,15 @@ pub(crate) fn run(update_ratchet: bool) -> Outcome {
 
 fn crates(metadata: &Metadata) -> usize {
     metadata.workspace_packages().len()
+}
+
+/// Where a package lies, relative to the root.
+fn folder_of(root: &Path, package: &Package) -> String {
+    let folder = package.manifest_path.parent();
+    let folder = folder.map(|path| path.as_std_path().strip_prefix(root).unwrap_or(path.as_std_path()));
+    folder
+        .map(|path| path.to_string_lossy().into_owned())
+        .unwrap_or_default()
 }
 
 /// The files git tracks or would track.
