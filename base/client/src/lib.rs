@@ -27,7 +27,7 @@ pub use layer::{Call, CallRecord, Injected, Outcome, Verb, inject_faults, record
 pub use layers::Layers;
 pub use place::api_in;
 pub use read::{get, list, list_by, observe, read_again};
-pub use reviews::{REVIEW_BYTES_MAX, Reviewer, review_server, reviewer};
+pub use reviews::{Admission, REVIEW_BYTES_MAX, Reviewer, review_server, reviewer};
 pub use service::{HttpService, NoAnswer, ResponseBody, answer_apart, empty_body, full_body, in_process, stream_body};
 pub use upgrade::{Connection, Dialer, Upgrade, Wire, asks_for_upgrade};
 pub use wait::{Judgement, Waited, delete_and_wait, some_of, wait_until, wait_until_none, watch_fault};

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use base_client::Admission;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
@@ -55,7 +56,7 @@ pub async fn review_access(keeper: &Keeper, review: &Value) -> Result<Value, Str
 /// # Errors
 /// What is no such review.
 pub async fn review_write(keeper: &Keeper, review: &Value) -> Result<Value, String> {
-    let Admission { request } = read(review, "AdmissionReview")?;
+    let WriteReview { request } = read(review, "AdmissionReview")?;
     let user = &request.user_info;
     let refusal = match identify(&user.username, user.groups.iter().map(String::as_str)) {
         Who::Other => None,
@@ -66,11 +67,11 @@ pub async fn review_write(keeper: &Keeper, review: &Value) -> Result<Value, Stri
             outcome.err().map(|refusal| refusal.to_string())
         }
     };
-    let mut response = json!({"uid": request.uid, "allowed": refusal.is_none()});
-    if let Some(why) = refusal {
-        response["status"] = json!({"code": 403, "reason": "Forbidden", "message": why});
-    }
-    Ok(json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}))
+    let admission = match refusal {
+        None => Admission::allowed(),
+        Some(why) => Admission::refused(403, "Forbidden", why),
+    };
+    Ok(admission.answer(review))
 }
 
 fn refused(decision: Decision) -> Result<Option<()>, Refusal> {
@@ -182,14 +183,13 @@ impl Attributes {
 }
 
 #[derive(Deserialize)]
-struct Admission {
+struct WriteReview {
     request: AdmissionRequest,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct AdmissionRequest {
-    uid: String,
     resource: Resource,
     #[serde(default)]
     sub_resource: String,

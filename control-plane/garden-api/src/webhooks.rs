@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use base_client::{Reviewer, reviewer};
+use base_client::{Admission, Reviewer, reviewer};
 use base_clock::Clock;
 use cluster_apiserver::kind::{Call, Guard, Objects, Operation, Review};
 use cluster_apiserver::{Status, User};
@@ -67,16 +67,11 @@ async fn reviewed(guard: &dyn Guard, objects: &dyn Objects, clock: &Clock, revie
         }
         _ => Ok(Vec::new()),
     };
-    let mut response = json!({"uid": request["uid"], "allowed": outcome.is_ok()});
-    match outcome {
-        Ok(warnings) if warnings.is_empty() => {}
-        Ok(warnings) => response["warnings"] = json!(warnings),
-        Err(status) => {
-            let (code, reason) = (status.code().as_u16(), status.reason());
-            response["status"] = json!({"code": code, "reason": reason, "message": status.message()});
-        }
-    }
-    Ok(json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}))
+    let admission = match outcome {
+        Ok(warnings) => Admission::allowed().with_warnings(warnings),
+        Err(status) => Admission::refused(status.code().as_u16(), status.reason(), status.message()),
+    };
+    Ok(admission.answer(review))
 }
 
 /// The garden's objects, each read with a request.

@@ -4,11 +4,11 @@
 use api_config::AdmissionControllerConfiguration;
 use api_meta::Fault;
 use base_client::review_server;
+use base_process::Elected;
 use control_plane_confinement::{Keeper, webhooks};
 use control_plane_garden_api::guards;
 
 use crate::access::{Kubeconfigs, Wanted, access};
-use crate::elected::Elected;
 use crate::webhooks::serve;
 
 pub(crate) async fn run(
@@ -29,7 +29,7 @@ pub(crate) async fn run(
     // Before the graph is complete, what hangs on it is refused.
     let mut reviewers = webhooks(keeper.clone());
     reviewers.extend(guards(&garden, &elected.clock));
-    serve(&configuration.webhooks, review_server(reviewers), elected.clock.clone()).await?;
+    serve(&configuration.webhooks, review_server(reviewers)).await?;
     let watched = elected.watched(garden.clone());
     let work = |stop| {
         let (keeper, watched) = (keeper.clone(), watched.clone());

@@ -2,10 +2,10 @@
 
 use api_config::ControllerManagerConfiguration;
 use api_meta::Fault;
+use base_process::Elected;
 use control_plane_controller_manager::{Name, run as run_controllers};
 
 use crate::access::{Kubeconfigs, Wanted, access};
-use crate::elected::Elected;
 
 pub(crate) async fn run(
     elected: Elected,

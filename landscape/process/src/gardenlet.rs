@@ -7,6 +7,7 @@ use api_core::v1beta1::Seed;
 use api_meta::{Fault, names};
 use base_client::{Https, Target};
 use base_clock::{Clock, Entropy};
+use base_process::{Calls, Elected, STOP_PATIENCE};
 use base_version::Constraint;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -19,9 +20,7 @@ use kube::config::{Cluster, Kubeconfig};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Access, Kubeconfigs, Wanted, access};
-use crate::calls::Calls;
 use crate::credential::Stored;
-use crate::elected::{Elected, STOP_PATIENCE};
 
 pub(crate) async fn run(
     elected: Elected,

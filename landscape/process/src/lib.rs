@@ -1,10 +1,9 @@
 //! The processes of the production form: each takes its configuration file, makes its clients, and runs the crate whose
-//! work it is while it holds its Lease. What they share stands here too: which kubeconfig counts, leader election, health,
-//! metrics, logs, the end. Beside them the node that joins a cluster elsewhere. It decides nothing about objects.
+//! work it is while it holds its Lease (`base/process`). What they share stands here too: which kubeconfig counts, and how a
+//! configuration is read. Beside them the node that joins a cluster elsewhere. It decides nothing about objects.
 
 mod access;
 mod admission_controller;
-mod calls;
 mod configuration;
 mod controller_manager;
 mod credential;
@@ -27,9 +26,7 @@ use std::process::ExitCode;
 
 use api_config::Configuration;
 use api_meta::Fault;
-use base_clock::{Clock, Entropy};
-
-use elected::Elected;
+use base_process::Elected;
 
 /// A process of the production form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +109,5 @@ fn begin<T: Configuration>(program: Program, path: &Path) -> Result<(Elected, T)
     let version = env!("CARGO_PKG_VERSION");
     tracing::info!(version, configuration = %path.display(), "{} begins", program.name());
     configuration::warn(&read, path);
-    let elected = Elected::new(program.name(), process, Clock::real(), Entropy::os());
-    Ok((elected, read.configuration))
+    Ok((elected::elected(program.name(), &process)?, read.configuration))
 }

@@ -2,10 +2,10 @@
 
 use api_config::ResourceManagerConfiguration;
 use api_meta::Fault;
+use base_process::Elected;
 use control_plane_resource_manager::{Options, run as run_manager, webhooks};
 
 use crate::access::{Kubeconfigs, Wanted, access};
-use crate::elected::Elected;
 use crate::webhooks::serve;
 
 pub(crate) async fn run(
@@ -34,7 +34,7 @@ pub(crate) async fn run(
         false => source.clone(),
     };
     if let Some(settings) = &configuration.webhooks {
-        serve(settings, webhooks(target.clone()), elected.clock.clone()).await?;
+        serve(settings, webhooks(target.clone())).await?;
     }
     let options = Options::from(configuration);
     let (of_source, of_target) = (elected.watched(source.clone()), elected.watched(target));

@@ -2,10 +2,10 @@
 
 use api_config::{SchedulerConfiguration, Strategy};
 use api_meta::Fault;
+use base_process::Elected;
 use control_plane_scheduler::{Strategy as Compared, run_with};
 
 use crate::access::{Kubeconfigs, Wanted, access};
-use crate::elected::Elected;
 
 pub(crate) async fn run(
     elected: Elected,

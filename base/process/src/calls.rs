@@ -1,5 +1,5 @@
 //! A layer around a process's clients: it counts calls, and knows which kinds have been listed, so that `/readyz` can name the
-//! one that is missing.
+//! one that is missing. It changes neither requests nor answers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,14 +16,16 @@ type Labels = Vec<(String, String)>;
 
 /// What the calls of a process have shown. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Calls {
+pub struct Calls {
     /// Lists and watches by what they are of; none for one that was answered once, else why it was not.
     kinds: Arc<Mutex<BTreeMap<String, Option<String>>>>,
     requests: Family<Labels, Counter>,
 }
 
 impl Calls {
-    pub(crate) fn new(metrics: &Metrics) -> Self {
+    /// None so far; they are counted in `metrics`.
+    #[must_use]
+    pub fn new(metrics: &Metrics) -> Self {
         let requests = metrics.register(
             "api_requests",
             "Requests to API servers, by verb and code; code 0 for those without an answer",
@@ -35,8 +37,9 @@ impl Calls {
         }
     }
 
-    /// The client, watched.
-    pub(crate) fn around(&self, client: Client) -> Client {
+    /// The client, watched. Must be called within a tokio runtime.
+    #[must_use]
+    pub fn around(&self, client: Client) -> Client {
         let (calls, namespace) = (self.clone(), client.default_namespace().to_owned());
         let service = tower::service_fn(move |request: Request<Body>| {
             let (calls, client) = (calls.clone(), client.clone());
@@ -54,11 +57,12 @@ impl Calls {
         Client::new(service, namespace)
     }
 
-    /// Why not all kinds have been listed that were asked for; none once they have, which something must have been.
-    pub(crate) fn missing(&self) -> Option<String> {
+    /// Why not all kinds that were requested have been listed; none once they have, and at least one was requested.
+    #[must_use]
+    pub fn missing(&self) -> Option<String> {
         let kinds = self.kinds();
         if kinds.is_empty() {
-            return Some("no API server has been asked yet".to_owned());
+            return Some("no API server was called yet".to_owned());
         }
         kinds
             .iter()
