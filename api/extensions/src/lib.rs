@@ -59,4 +59,4 @@ pub use api_core::v1beta1::{
 };
 pub use crds::crds;
 pub use object::{CommonStatus, ExtensionObject, ObjectView, OwnPart, StatusView};
-pub use table::{DeletionProtection, ExtensionKind, Family, ForKind, Owner, PerKind};
+pub use table::{DeletionProtection, ExtensionKind, Family, ForKind, Forgetting, Owner, PerKind};

@@ -32,6 +32,8 @@ struct Row {
     /// What protects its objects from being deleted by mistake (same version,
     /// pkg/resourcemanager/webhook/crddeletionprotection).
     protection: DeletionProtection,
+    /// What its extensions may forget without a word of their own.
+    forgetting: Forgetting,
     /// JSON names of the status fields that only this kind has.
     own_status: &'static [&'static str],
 }
@@ -52,6 +54,19 @@ pub enum DeletionProtection {
     Confirmation,
     /// Nothing.
     None,
+}
+
+/// Whether an extension whose author says nothing else may forget an object of a kind without taking anything down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forgetting {
+    /// At a migration and at a forced deletion: nothing of it exists outside the seed.
+    Always,
+    /// At a migration: what exists outside the seed belongs to the shoot wherever that is hosted, and is found there by its
+    /// name. A forced deletion deletes it, as those of Gardener's DNS providers do: a name that is left behind points to
+    /// addresses that others may get (gardener/gardener-extension-provider-aws pkg/controller/dnsrecord).
+    AtMigration,
+    /// Never.
+    Never,
 }
 
 /// Something that is done for a kind, whichever it is: how a value of [`ExtensionKind`] becomes a type.
@@ -157,6 +172,7 @@ extension_kinds! {
         classes: &[ExtensionClass::Garden, ExtensionClass::Shoot],
         type_label: type_labels::PROVIDER,
         protection: DeletionProtection::Confirmation,
+        forgetting: Forgetting::Never,
         own_status: &["generatedSecretRef"],
     };
     /// A shoot's place in a bucket.
@@ -167,6 +183,7 @@ extension_kinds! {
         classes: &[ExtensionClass::Shoot],
         type_label: type_labels::PROVIDER,
         protection: DeletionProtection::Confirmation,
+        forgetting: Forgetting::Never,
         own_status: &[],
     };
     /// A host by which a person reaches a shoot's nodes.
@@ -177,6 +194,7 @@ extension_kinds! {
         classes: &[ExtensionClass::Shoot],
         type_label: type_labels::PROVIDER,
         protection: DeletionProtection::None,
+        forgetting: Forgetting::Never,
         own_status: &["ingress"],
     };
     /// A container runtime of a pool, beside the one that each machine has.
@@ -187,6 +205,7 @@ extension_kinds! {
         classes: &[ExtensionClass::Shoot],
         type_label: type_labels::CONTAINER_RUNTIME,
         protection: DeletionProtection::Confirmation,
+        forgetting: Forgetting::Never,
         own_status: &[],
     };
     /// The provider's part of a control plane.
@@ -197,6 +216,7 @@ extension_kinds! {
         classes: &[ExtensionClass::Shoot],
         type_label: type_labels::PROVIDER,
         protection: DeletionProtection::Confirmation,
+        forgetting: Forgetting::Never,
         own_status: &[],
     };
     /// A DNS record.
@@ -207,6 +227,7 @@ extension_kinds! {
         classes: &[ExtensionClass::Garden, ExtensionClass::Seed, ExtensionClass::Shoot],
         type_label: type_labels::DNS_RECORD,
         protection: DeletionProtection::Confirmation,
+        forgetting: Forgetting::AtMigration,
         own_status: &["zone"],
     };
     /// Anything else that an extension adds.
@@ -217,6 +238,7 @@ extension_kinds! {
         classes: &[ExtensionClass::Garden, ExtensionClass::Seed, ExtensionClass::Shoot],
         type_label: type_labels::EXTENSION,
         protection: DeletionProtection::Confirmation,
+        forgetting: Forgetting::Never,
         own_status: &[],
     };
     /// Networks and the like that machines need.
@@ -227,6 +249,7 @@ extension_kinds! {
         classes: &[ExtensionClass::Shoot],
         type_label: type_labels::PROVIDER,
         protection: DeletionProtection::Confirmation,
+        forgetting: Forgetting::Never,
         own_status: &["egressCIDRs", "networking", "nodesCIDR"],
     };
     /// The network of pods.
@@ -237,6 +260,7 @@ extension_kinds! {
         classes: &[ExtensionClass::Shoot],
         type_label: type_labels::NETWORKING,
         protection: DeletionProtection::Confirmation,
+        forgetting: Forgetting::Never,
         own_status: &["ipFamilies"],
     };
     /// What a machine becomes.
@@ -247,6 +271,7 @@ extension_kinds! {
         classes: &[ExtensionClass::Shoot],
         type_label: type_labels::OPERATING_SYSTEM_CONFIG,
         protection: DeletionProtection::Confirmation,
+        forgetting: Forgetting::Always,
         own_status: &["cloudConfig", "extensionFiles", "extensionUnits", "inPlaceUpdates"],
     };
     /// How the control plane of a self-hosted shoot is reached.
@@ -257,6 +282,7 @@ extension_kinds! {
         classes: &[ExtensionClass::Shoot],
         type_label: type_labels::SELF_HOSTED_SHOOT_EXPOSURE,
         protection: DeletionProtection::Confirmation,
+        forgetting: Forgetting::Never,
         own_status: &["ingress"],
     };
     /// A shoot's machines.
@@ -267,6 +293,7 @@ extension_kinds! {
         classes: &[ExtensionClass::Shoot],
         type_label: type_labels::PROVIDER,
         protection: DeletionProtection::Confirmation,
+        forgetting: Forgetting::Never,
         own_status: &["inPlaceUpdates", "machineDeployments", "machineDeploymentsLastUpdateTime"],
     };
 }
@@ -309,6 +336,11 @@ impl ExtensionKind {
     /// What protects its objects from being deleted by mistake.
     pub const fn protection(self) -> DeletionProtection {
         self.row().protection
+    }
+
+    /// What its extensions may forget without taking it down, unless an extension does otherwise.
+    pub const fn forgetting(self) -> Forgetting {
+        self.row().forgetting
     }
 
     /// JSON names of the status fields that only this kind has, in alphabetical order.

@@ -32,6 +32,15 @@ impl<K> Clone for Change<K> {
 }
 
 impl<K> Change<K> {
+    /// An object that is seen for the first time.
+    pub(crate) fn first(object: Arc<K>) -> Self {
+        Self {
+            object,
+            old: None,
+            deleted: false,
+        }
+    }
+
     /// The object as it is; none when it is gone.
     #[expect(clippy::new_ret_no_self, reason = "the counterpart of `old`, not a constructor")]
     pub fn new(&self) -> Option<&K> {

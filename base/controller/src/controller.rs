@@ -110,7 +110,34 @@ where
     /// Lets every change of `related` call for the primary objects that `map` names.
     #[must_use]
     pub fn watches<R>(
+        self,
+        related: &Cache<R>,
+        map: impl Fn(&Change<R>) -> Vec<ObjectKey> + Send + Sync + 'static,
+    ) -> Self
+    where
+        R: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    {
+        self.watches_after(Vec::new, related, map)
+    }
+
+    /// As [`Controller::watches`], and shows `map` as new what is in `related` when the controller starts: for a `map` that
+    /// remembers what it has seen. An object that comes at that moment may be shown twice.
+    #[must_use]
+    pub fn watches_from_start<R>(
+        self,
+        related: &Cache<R>,
+        map: impl Fn(&Change<R>) -> Vec<ObjectKey> + Send + Sync + 'static,
+    ) -> Self
+    where
+        R: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    {
+        let known = related.clone();
+        self.watches_after(move || known.list(), related, map)
+    }
+
+    fn watches_after<R>(
         mut self,
+        known: impl FnOnce() -> Vec<Arc<R>> + Send + 'static,
         related: &Cache<R>,
         map: impl Fn(&Change<R>) -> Vec<ObjectKey> + Send + Sync + 'static,
     ) -> Self
@@ -121,12 +148,17 @@ where
         self.pumps.push(Box::new(move |pumped| {
             // Subscribed before the first list of the primary is read, so that nothing is missed in between.
             let mut changes = related.subscribe();
+            let known: Vec<Change<R>> = known().into_iter().map(Change::first).collect();
             Box::pin(async move {
-                loop {
-                    let change = changes.next().await;
-                    map(&change)
+                let call = |change: &Change<R>| {
+                    map(change)
                         .into_iter()
                         .for_each(|key| pumped.call(key, Weight::Related));
+                };
+                known.iter().for_each(call);
+                drop(known);
+                loop {
+                    call(&changes.next().await);
                 }
             })
         }));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use api_extensions::{BackupBucket, BackupEntry};
 use api_meta::{ErrorCode, Fault, RawJson};
 use async_trait::async_trait;
-use extensions_sdk::{Actuator, Context, Outcome};
+use extensions_sdk::{Actuator, Change, Context, Outcome};
 use kube::ResourceExt;
 use serde_json::json;
 
@@ -75,7 +75,7 @@ impl Actuator<BackupBucket> for Backups {
             "apiVersion": API_VERSION, "kind": "BackupBucketStatus", "folder": format!("{BUCKETS}/{name}"),
         }));
         Ok(Outcome {
-            provider_status: Some(status),
+            provider_status: Change::Set(status),
             ..Outcome::default()
         })
     }

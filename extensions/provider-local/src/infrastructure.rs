@@ -10,7 +10,7 @@ use api_meta::{ErrorCode, Fault, RawJson};
 use async_trait::async_trait;
 use base_client::delete;
 use base_controller::Cache;
-use extensions_sdk::{Actuator, ClusterView, Context, InfrastructureOwn, Outcome};
+use extensions_sdk::{Actuator, Change, ClusterView, Context, InfrastructureOwn, Outcome};
 use ipnet::{IpNet, Ipv4Net};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt};
@@ -255,8 +255,8 @@ impl Actuator<Infrastructure> for Infrastructures {
             }),
         };
         Ok(Outcome {
-            provider_status: Some(raw.clone()),
-            state: Some(raw),
+            provider_status: Change::Set(raw.clone()),
+            state: Change::Set(raw),
             ..Outcome::own(own)
         })
     }

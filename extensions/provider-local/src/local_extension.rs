@@ -7,7 +7,7 @@ use api_extensions::Extension;
 use api_meta::Fault;
 use async_trait::async_trait;
 use base_client::delete;
-use extensions_sdk::{Actuator, Context, Outcome};
+use extensions_sdk::{Actuator, Change, Context, Outcome};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt};
 
@@ -34,7 +34,8 @@ impl Actuator<Extension> for LocalExtensions {
         ]);
         apply_config_map(&context.client, meta(&namespace, &config_name(object), MADE_FOR), data).await?;
         Ok(Outcome {
-            state: object.spec.provider_config.clone(),
+            // Without a configuration there is no state, also where there was one.
+            state: Change::of(object.spec.provider_config.clone()),
             ..Outcome::default()
         })
     }

@@ -141,8 +141,7 @@ pub async fn run(
     );
     let workers = Workers::new(&options.provider_type, &machines);
     let backups = Arc::new(Backups::new(options.data_dir));
-    let of = |type_: &str| Registration::of_type(type_);
-    let provider = || of(&options.provider_type);
+    let provider = &options.provider_type;
     let type_ = &options.extension_type;
     let extensions = |class: ext::ExtensionClass| of(type_).class(class).finalizer_suffix(type_);
     let mut extension =
@@ -154,11 +153,11 @@ pub async fn run(
         &options.dns_type,
     ));
     let mut extension = extension
-        .actuator::<ext::Infrastructure>(provider(), Arc::new(infrastructures))
-        .actuator::<ext::ControlPlane>(provider(), Arc::new(ControlPlanes))
-        .actuator::<ext::Worker>(provider(), Arc::new(workers))
-        .actuator::<ext::BackupBucket>(provider(), backups.clone())
-        .actuator::<ext::BackupEntry>(provider(), backups)
+        .actuator::<ext::Infrastructure>(of(provider), Arc::new(infrastructures))
+        .actuator::<ext::ControlPlane>(of(provider), Arc::new(ControlPlanes))
+        .actuator::<ext::Worker>(of(provider), Arc::new(workers))
+        .actuator::<ext::BackupBucket>(of(provider), backups.clone())
+        .actuator::<ext::BackupEntry>(of(provider), backups)
         .actuator::<ext::Network>(of(&options.network_type), Arc::new(Networks))
         .actuator::<ext::OperatingSystemConfig>(of(&options.operating_system_type), Arc::new(OperatingSystemConfigs))
         .actuator::<ext::Extension>(extensions(ext::ExtensionClass::Shoot), Arc::new(LocalExtensions))
@@ -174,6 +173,10 @@ pub async fn run(
     }
     extension.run().await;
     Ok(())
+}
+
+fn of<K: ext::ExtensionObject>(type_: &str) -> Registration<K> {
+    Registration::of_type(type_)
 }
 
 /// Names that were answered before a restart are answered again.

@@ -2,74 +2,45 @@
 //! [`Observer`] that only adds conditions. They never touch annotations, finalizers or the common status: the
 //! reconciler around them does.
 
-use std::future::Future;
-
-use api_extensions::ExtensionObject;
-use api_meta::{Condition, Fault, NamedResourceReference, RawJson};
+use api_extensions::{ExtensionObject, Forgetting};
+use api_meta::{Condition, Fault};
 use async_trait::async_trait;
-use base_clock::{Clock, Entropy};
-use base_controller::Recorder;
-use tokio_util::sync::CancellationToken;
 
-use crate::cluster::ClusterView;
-use crate::status::{edit_status, say};
+use crate::context::Context;
+use crate::outcome::{Outcome, Saved};
 
-/// What goes into the status of an object whose operation has succeeded.
-#[derive(Clone, Debug)]
-pub struct Outcome<K: ExtensionObject> {
-    /// What others shall read; written byte for byte.
-    pub provider_status: Option<RawJson>,
-    /// What another seed needs to take over; written byte for byte.
-    pub state: Option<RawJson>,
-    /// Objects that go with the state.
-    pub resources: Vec<NamedResourceReference>,
-    /// Conditions of ours; those of other writers stay.
-    pub conditions: Vec<Condition>,
-    /// What only this kind has.
-    pub own: K::Own,
-}
-
-impl<K: ExtensionObject> Default for Outcome<K> {
-    fn default() -> Self {
-        Self {
-            provider_status: None,
-            state: None,
-            resources: Vec::new(),
-            conditions: Vec::new(),
-            own: K::Own::default(),
-        }
-    }
-}
-
-impl<K: ExtensionObject> Outcome<K> {
-    /// An outcome with nothing but the kind's own status.
-    pub fn own(own: K::Own) -> Self {
-        Self { own, ..Self::default() }
-    }
-}
-
-/// Does the work for one kind and type. Every method may be cut off at any await and is then called again.
+/// Does the work for one kind and type. Every method may be cut off at any await and is then called again: what must not be
+/// forgotten is stored by [`Context::persist`] before it is needed.
 #[async_trait]
 pub trait Actuator<K: ExtensionObject>: Send + Sync + 'static {
     /// Reconciles the resources behind `object`. Called for Create and Reconcile; idempotent.
     async fn reconcile(&self, context: &Context, object: &K) -> Result<Outcome<K>, Fault>;
 
-    /// Takes down what `reconcile` made. Fine when there is nothing.
+    /// Deletes what `reconcile` made. Fine when there is nothing.
     async fn delete(&self, context: &Context, object: &K) -> Result<(), Fault>;
 
-    /// Cleans up in the seed only; the cloud may be out of reach.
-    async fn force_delete(&self, _context: &Context, _object: &K) -> Result<(), Fault> {
-        Err(not_yet::<K>("force-delete"))
+    /// Cleans up in the seed only; the cloud may be out of reach. By default as [`Forgetting`] has it for the kind: success,
+    /// `delete`, or an error.
+    async fn force_delete(&self, context: &Context, object: &K) -> Result<(), Fault> {
+        match K::ROW.forgetting() {
+            Forgetting::Always => Ok(()),
+            Forgetting::AtMigration => self.delete(context, object).await,
+            Forgetting::Never => Err(not_yet::<K>("force-delete")),
+        }
     }
 
-    /// Forgets without taking down, and leaves behind the state that `restore` needs.
-    async fn migrate(&self, _context: &Context, _object: &K) -> Result<Option<RawJson>, Fault> {
-        Err(not_yet::<K>("migrate"))
+    /// Forgets without deleting anything in the cloud, and leaves behind what `restore` needs. May be called again after it
+    /// has succeeded. By default as [`Forgetting`] has it for the kind: success, or an error.
+    async fn migrate(&self, _context: &Context, _object: &K) -> Result<Saved, Fault> {
+        match K::ROW.forgetting() {
+            Forgetting::Always | Forgetting::AtMigration => Ok(Saved::default()),
+            Forgetting::Never => Err(not_yet::<K>("migrate")),
+        }
     }
 
-    /// Takes over by the state in `object`.
-    async fn restore(&self, _context: &Context, _object: &K) -> Result<Outcome<K>, Fault> {
-        Err(not_yet::<K>("restore"))
+    /// Takes over by the state in `object`. By default `reconcile`, which reads the state anyway if it has any.
+    async fn restore(&self, context: &Context, object: &K) -> Result<Outcome<K>, Fault> {
+        self.reconcile(context, object).await
     }
 }
 
@@ -78,67 +49,83 @@ fn not_yet<K: ExtensionObject>(what: &str) -> Fault {
         .hint(format!("use a version of the extension that can {what}"))
 }
 
-/// Looks at objects another extension is primary for, and reports what it sees.
+/// Looks at objects another extension is primary for, and reports what it sees. It is called at every change of an object,
+/// and of what its registration watches.
 #[async_trait]
 pub trait Observer<K: ExtensionObject>: Send + Sync + 'static {
     /// The conditions to be shown on `object`.
     async fn observe(&self, context: &Context, object: &K) -> Result<Vec<Condition>, Fault>;
 }
 
-/// What an actuator works with during one operation.
-#[derive(Clone)]
-pub struct Context {
-    /// The seed.
-    pub client: kube::Client,
-    /// What time it is.
-    pub clock: Clock,
-    /// Random numbers.
-    pub entropy: Entropy,
-    /// Events about the objects.
-    pub recorder: Recorder,
-    /// The operation has become pointless, because the object has changed or goes, or the process stops.
-    pub obsolete: CancellationToken,
-    pub(crate) cluster: Option<ClusterView>,
-}
+#[cfg(test)]
+mod tests {
+    use api_extensions::{ExtensionKind, ForKind};
+    use futures::future::BoxFuture;
 
-/// The operation was given up because its object changed meanwhile.
-#[derive(Debug, thiserror::Error)]
-#[error("given up: the object has changed meanwhile")]
-pub(crate) struct Obsolete;
+    use super::*;
 
-impl Context {
-    /// The shoot the object belongs to. Objects of seeds and backup objects belong to none.
-    pub fn cluster(&self) -> Result<&ClusterView, Fault> {
-        self.cluster.as_ref().ok_or_else(|| {
-            Fault::dependency("the object belongs to no shoot: there is no Cluster named as its namespace")
-        })
-    }
+    /// Does what it must, and nothing by itself beyond that.
+    struct Plain;
 
-    /// Waits for `waiting` unless the operation becomes pointless first. For long waits.
-    pub async fn unless_obsolete<T>(&self, waiting: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
-        tokio::select! {
-            biased;
-            result = waiting => result,
-            () = self.obsolete.cancelled() => Err(Fault::transient(Obsolete)),
+    #[async_trait]
+    impl<K: ExtensionObject> Actuator<K> for Plain {
+        async fn reconcile(&self, _: &Context, _: &K) -> Result<Outcome<K>, Fault> {
+            Err(Fault::user("reconciles"))
+        }
+
+        async fn delete(&self, _: &Context, _: &K) -> Result<(), Fault> {
+            Err(Fault::user("deletes"))
         }
     }
 
-    /// Shows in the status what the operation waits for ("machine x has not joined: ..."), while it goes on.
-    pub async fn say<K: ExtensionObject>(&self, object: &K, text: &str) -> Result<(), Fault> {
-        let now = self.clock.now();
-        edit_status(&crate::reconcile::api_of::<K>(&self.client, object), object, |fresh| {
-            say(fresh, text, now)
-        })
-        .await
-        .map(drop)
+    /// What restoring, migrating and forcibly deleting come to.
+    struct Defaults(Context);
+
+    impl ForKind for Defaults {
+        type Output = BoxFuture<'static, [String; 3]>;
+
+        fn call<K: ExtensionObject>(self) -> Self::Output {
+            Box::pin(async move {
+                let (object, Self(context)) = (K::default(), self);
+                let actuator: &dyn Actuator<K> = &Plain;
+                let told = |result: Result<(), Fault>| match result {
+                    Ok(()) => "forgets".to_owned(),
+                    Err(fault) if fault.class == api_meta::FaultClass::Bug => "refuses".to_owned(),
+                    Err(fault) => fault.to_string(),
+                };
+                [
+                    told(actuator.restore(&context, &object).await.map(drop)),
+                    told(actuator.migrate(&context, &object).await.map(drop)),
+                    told(actuator.force_delete(&context, &object).await),
+                ]
+            })
+        }
     }
 
-    /// Writes the kind's own status before the operation ends: for what others wait for meanwhile.
-    pub async fn publish<K: ExtensionObject>(&self, object: &K, own: K::Own) -> Result<(), Fault> {
-        edit_status(&crate::reconcile::api_of::<K>(&self.client, object), object, |fresh| {
-            fresh.set_own(own.clone())
-        })
-        .await
-        .map(drop)
+    #[tokio::test]
+    async fn what_an_author_leaves_out_depends_on_the_kind() {
+        let context = Context::for_tests(&tests_kit::embedded().await);
+        let mut seen = Vec::new();
+        for kind in ExtensionKind::ALL {
+            let [restore, migrate, force_delete] = kind.with(Defaults(context.clone())).await;
+            seen.push(format!("{kind}: {restore} {migrate} {force_delete}"));
+        }
+        assert_eq!(
+            seen,
+            [
+                "BackupBucket: reconciles refuses refuses",
+                "BackupEntry: reconciles refuses refuses",
+                "Bastion: reconciles refuses refuses",
+                "ContainerRuntime: reconciles refuses refuses",
+                "ControlPlane: reconciles refuses refuses",
+                "DNSRecord: reconciles forgets deletes",
+                "Extension: reconciles refuses refuses",
+                "Infrastructure: reconciles refuses refuses",
+                "Network: reconciles refuses refuses",
+                "OperatingSystemConfig: reconciles forgets forgets",
+                "SelfHostedShootExposure: reconciles refuses refuses",
+                "Worker: reconciles refuses refuses",
+            ]
+        );
     }
 }

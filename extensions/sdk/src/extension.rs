@@ -1,12 +1,10 @@
 //! An extension put together: any number of actuators and observers with one client, one mirror of the Clusters
 //! and one mirror per kind, and a heartbeat. It never installs CRDs and never registers itself in the garden.
 
-use std::any::{Any, TypeId};
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use api_extensions::{Cluster, ExtensionClass, ExtensionObject};
+use api_extensions::{Cluster, ExtensionObject};
 use api_meta::names::HEARTBEAT_LEASE;
 use base_clock::{Clock, Entropy};
 use base_controller::{Cache, Controller, ObjectKey, Recorder, heartbeat};
@@ -19,69 +17,26 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::actuator::{Actuator, Observer};
-use crate::reconcile::{Primary, Secondary, Shared, lets_go_on};
+use crate::caches::Caches;
+use crate::codes::CodeTable;
+use crate::observe::Secondary;
+use crate::reconcile::Primary;
+use crate::registration::Registration;
+use crate::remembered::Remembered;
+use crate::shared::{Shared, lets_go_on};
+use crate::watches::Due;
 
 /// How often the heartbeat is renewed (gardener/gardener v1.150 extensions/pkg/controller/heartbeat).
 pub const HEARTBEAT_PERIOD: Duration = Duration::from_secs(30);
 
 type Run = BoxFuture<'static, ()>;
 
-/// Which objects a registration is for, and how.
-#[derive(Clone, Debug)]
-pub struct Registration {
-    type_: String,
-    class: ExtensionClass,
-    finalizer_suffix: Option<String>,
-    concurrency: usize,
-}
-
-/// Objects of one kind worked on at the same time: upstream's default.
-const CONCURRENCY: usize = 5;
-
-impl Registration {
-    /// For objects of this type, compared without case, of class shoot.
-    pub fn of_type(type_: impl Into<String>) -> Self {
-        Self {
-            type_: type_.into(),
-            class: ExtensionClass::Shoot,
-            finalizer_suffix: None,
-            concurrency: CONCURRENCY,
-        }
-    }
-
-    /// For objects of another class.
-    #[must_use]
-    pub fn class(mut self, class: ExtensionClass) -> Self {
-        self.class = class;
-        self
-    }
-
-    /// Another end of the finalizer `extensions.gardener.cloud/...`: needed where several extensions act on one
-    /// kind in one namespace (Extension).
-    #[must_use]
-    pub fn finalizer_suffix(mut self, suffix: impl Into<String>) -> Self {
-        self.finalizer_suffix = Some(suffix.into());
-        self
-    }
-
-    /// How many objects are worked on at the same time.
-    #[must_use]
-    pub fn concurrency(mut self, concurrency: usize) -> Self {
-        self.concurrency = concurrency;
-        self
-    }
-
-    fn selects<K: ExtensionObject>(&self, object: &K) -> bool {
-        object.type_().eq_ignore_ascii_case(&self.type_) && object.class() == self.class
-    }
-}
-
 /// An extension being put together; [`Extension::run`] starts it.
 pub struct Extension {
     name: String,
     shared: Shared,
     metrics: Option<Metrics>,
-    caches: BTreeMap<TypeId, Box<dyn Any + Send + Sync>>,
+    caches: Caches,
     runs: Vec<Run>,
 }
 
@@ -98,19 +53,21 @@ impl Extension {
         let name = name.into();
         let recorder = Recorder::new(client.clone(), name.as_str(), clock.clone());
         let clusters = Cache::start(Api::all(client.clone()), watcher::Config::default(), stop.clone());
+        let caches = Caches::new(client.clone(), stop.clone());
         let shared = Shared {
             client,
             clock,
             entropy,
             recorder,
             clusters,
+            codes: Arc::new(OnceLock::new()),
             stop,
         };
         Self {
             name,
             shared,
             metrics: None,
-            caches: BTreeMap::new(),
+            caches,
             runs: Vec::new(),
         }
     }
@@ -122,15 +79,20 @@ impl Extension {
         self
     }
 
+    /// Adds well-known error codes to the faults of actuators and observers that have none, by their texts, and takes over
+    /// the class of the first code. Faults about objects of Kubernetes get none: what the seed's API server refuses is not
+    /// what the cloud refuses. The first table counts, whenever it is set.
+    #[must_use]
+    pub fn codes(self, table: CodeTable) -> Self {
+        if self.shared.codes.set(table).is_err() {
+            tracing::error!(extension = self.name, "a second table of error codes is ignored");
+        }
+        self
+    }
+
     /// The shared mirror of all objects of a kind, for an actuator's own use too.
     pub fn cache<K: ExtensionObject>(&mut self) -> Cache<K> {
-        let (client, stop) = (self.shared.client.clone(), self.shared.stop.clone());
-        self.caches
-            .entry(TypeId::of::<K>())
-            .or_insert_with(|| Box::new(Cache::<K>::start(Api::all(client), watcher::Config::default(), stop)))
-            .downcast_ref::<Cache<K>>()
-            .cloned()
-            .expect("the entry of a kind's TypeId is that kind's cache")
+        self.caches.of(watcher::Config::default())
     }
 
     /// The shared mirror of the Clusters.
@@ -140,20 +102,36 @@ impl Extension {
 
     /// Adds a primary: it does the work and owns the status.
     #[must_use]
-    pub fn actuator<K: ExtensionObject>(mut self, registration: Registration, actuator: Arc<dyn Actuator<K>>) -> Self {
+    pub fn actuator<K: ExtensionObject>(
+        mut self,
+        registration: Registration<K>,
+        actuator: Arc<dyn Actuator<K>>,
+    ) -> Self {
         let cache = self.cache::<K>();
         let suffix = registration
             .finalizer_suffix
             .as_deref()
             .unwrap_or(K::ROW.finalizer_suffix());
         let finalizer = format!("{}{suffix}", api_meta::finalizers::EXTENSION_PREFIX);
+        let exists = || {
+            let (registration, objects) = (registration.clone(), cache.clone());
+            move |key: &ObjectKey| {
+                // Before the first list has been read, any may exist.
+                !objects.is_ready() || objects.get(key).is_some_and(|object| registration.selects(&object))
+            }
+        };
+        let due = Arc::new(Due::new(exists()));
         let primary = Arc::new(Primary {
             shared: self.shared.clone(),
             cache: cache.clone(),
             actuator,
             finalizer,
+            timeout: registration.timeout,
+            secrets: registration.secrets(&mut self.caches),
+            due: due.clone(),
+            rests: Remembered::new(exists()),
         });
-        let controller = self.controller(K::ROW.noun(), &registration, &cache);
+        let controller = self.controller(K::ROW.noun(), &registration, &cache, &due);
         let stop = self.shared.stop.clone();
         self.runs.push(Box::pin(
             controller.run(stop, move |object| primary.clone().reconcile(object)),
@@ -163,14 +141,20 @@ impl Extension {
 
     /// Adds a secondary: it only adds conditions to what another extension is primary for.
     #[must_use]
-    pub fn secondary<K: ExtensionObject>(mut self, registration: Registration, observer: Arc<dyn Observer<K>>) -> Self {
+    pub fn secondary<K: ExtensionObject>(
+        mut self,
+        registration: Registration<K>,
+        observer: Arc<dyn Observer<K>>,
+    ) -> Self {
         let cache = self.cache::<K>();
         let secondary = Arc::new(Secondary {
             shared: self.shared.clone(),
             observer,
         });
+        // It looks whenever it is called: no mark is needed.
+        let due = Arc::new(Due::new(|_| false));
         let controller = self
-            .controller(&format!("{} observer", K::ROW.noun()), &registration, &cache)
+            .controller(&format!("{} observer", K::ROW.noun()), &registration, &cache, &due)
             .when(|old, new| old.is_none_or(|old: &K| old.meta().resource_version != new.meta().resource_version));
         let stop = self.shared.stop.clone();
         self.runs.push(Box::pin(
@@ -180,10 +164,11 @@ impl Extension {
     }
 
     fn controller<K: ExtensionObject>(
-        &self,
+        &mut self,
         what: &str,
-        registration: &Registration,
+        registration: &Registration<K>,
         cache: &Cache<K>,
+        due: &Arc<Due>,
     ) -> Controller<K> {
         let (selection, objects) = (registration.clone(), cache.clone());
         let controller = Controller::new(format!("{} {what}", self.name), cache.clone())
@@ -200,6 +185,7 @@ impl Extension {
                 }
                 _ => Vec::new(),
             });
+        let controller = registration.watch(controller, &mut self.caches, cache, due);
         match &self.metrics {
             Some(metrics) => controller.metrics(metrics),
             None => controller,

@@ -73,6 +73,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) last_operation: Option<&'a LastOperation>,
     /// Whether our finalizer is on it.
     pub(crate) held: bool,
+    /// Whether something else has changed for which it is to be reconciled.
+    pub(crate) due: bool,
 }
 
 /// Why an object is left alone.
@@ -110,7 +112,8 @@ pub(crate) fn decide(facts: &Facts<'_>) -> Result<Operation, Leave> {
     let succeeded = facts
         .last_operation
         .is_some_and(|last| last.state == LastOperationState::Succeeded);
-    if !request && !unanswered(facts) && !facts.deleting && succeeded && facts.observed_generation == facts.generation {
+    let current = succeeded && facts.observed_generation == facts.generation && !facts.due;
+    if !request && !unanswered(facts) && !facts.deleting && current {
         return Err(Leave::Settled);
     }
     let operation = operation_of(facts);

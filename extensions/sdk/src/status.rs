@@ -2,21 +2,22 @@
 
 use api_extensions::ExtensionObject;
 use api_meta::conditions::{ACTION_REQUIRED, ERROR_REPORTED};
-use api_meta::{Condition, ConditionStatus, Fault, FaultClass, LastError, LastOperation, LastOperationState, RawJson};
+use api_meta::{Condition, ConditionStatus, Fault, FaultClass, LastError, LastOperation, LastOperationState};
 use base_client::{patch_status_if_changed, read_again};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Api;
 
-use crate::actuator::Outcome;
+use crate::context::title;
 use crate::operation::{Operation, requested_at};
+use crate::outcome::{Outcome, Saved};
 
 /// Progress when work has begun, in percent (upstream's value).
 const PROGRESS_BEGUN: i32 = 1;
 /// Progress shown when it failed (upstream's value).
 const PROGRESS_FAILED: i32 = 50;
 /// How often a status is rewritten on a fresh copy when others keep writing it.
-const ATTEMPTS_MAX: usize = 5;
+pub(crate) const ATTEMPTS_MAX: usize = 5;
 
 /// Writes what `edit` changes in the status of `object`; on a conflict on a fresh copy again.
 pub(crate) async fn edit_status<K: ExtensionObject>(
@@ -34,12 +35,13 @@ pub(crate) async fn edit_status<K: ExtensionObject>(
             Err(fault) if fault.class == FaultClass::Transient && attempt < ATTEMPTS_MAX => attempt += 1,
             Err(fault) => return Err(fault),
         }
-        let gone = || {
-            let name = object.meta().name.as_deref().unwrap_or_default();
-            Fault::transient(format!("{} {name} was deleted meanwhile", K::kind(&())))
-        };
-        before = read_again(api, object).await?.ok_or_else(gone)?;
+        before = read_again(api, object).await?.ok_or_else(|| gone(object))?;
     }
+}
+
+/// The fault of a write to an object that no longer exists.
+pub(crate) fn gone<K: ExtensionObject>(object: &K) -> Fault {
+    Fault::transient(format!("{} was deleted meanwhile", title(object)))
 }
 
 fn last_operation(
@@ -140,6 +142,14 @@ pub(crate) fn succeed<K: ExtensionObject>(object: &mut K, operation: Operation, 
     *status.observed_generation = Some(generation);
 }
 
+/// The operation goes on later, and has nothing to complain of: gardenlet takes an error of an earlier attempt for one of this.
+pub(crate) fn rest<K: ExtensionObject>(object: &mut K, reason: &str, now: Timestamp) {
+    let status = object.common_status();
+    *status.last_error = None;
+    status.conditions.retain(|one| one.type_ != ACTION_REQUIRED);
+    say(object, reason, now);
+}
+
 /// Writes what an actuator reports.
 pub(crate) fn put_outcome<K: ExtensionObject>(object: &mut K, outcome: &Outcome<K>) {
     let Outcome {
@@ -149,29 +159,43 @@ pub(crate) fn put_outcome<K: ExtensionObject>(object: &mut K, outcome: &Outcome<
         conditions,
         own,
     } = outcome.clone();
+    let saved = Saved {
+        state,
+        provider_status,
+        resources,
+    };
+    put_saved(object, &saved);
     let status = object.common_status();
-    *status.provider_status = provider_status;
-    *status.state = state;
-    *status.resources = resources;
     for condition in conditions {
         condition.put_into(status.conditions);
     }
-    object.set_own(own);
+    if let Some(own) = own.or_default() {
+        object.set_own(own);
+    }
 }
 
-/// Writes the state that a migration leaves behind; without one, what is there stays.
-pub(crate) fn put_state<K: ExtensionObject>(object: &mut K, state: Option<&RawJson>) {
-    if let Some(state) = state {
-        *object.common_status().state = Some(state.clone());
+/// Writes what is left to a successor.
+pub(crate) fn put_saved<K: ExtensionObject>(object: &mut K, saved: &Saved) {
+    let Saved {
+        state,
+        provider_status,
+        resources,
+    } = saved.clone();
+    let status = object.common_status();
+    state.put_into(status.state);
+    provider_status.put_into(status.provider_status);
+    if let Some(resources) = resources.or_default() {
+        *status.resources = resources;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use api_extensions::{Infrastructure, InfrastructureOwn};
-    use api_meta::{ErrorCode, annotations};
+    use api_meta::{ErrorCode, RawJson, annotations};
 
     use super::*;
+    use crate::outcome::Change;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -231,12 +255,11 @@ mod tests {
 
         let raw = r#"{"z": 9007199254740993, "a":"\u00e9"}"#;
         let outcome = Outcome::<Infrastructure> {
-            provider_status: Some(RawJson::parse(raw).unwrap()),
-            own: InfrastructureOwn {
+            provider_status: Change::Set(RawJson::parse(raw).unwrap()),
+            ..Outcome::own(InfrastructureOwn {
                 nodes_cidr: Some("10.0.0.0/16".into()),
                 ..Default::default()
-            },
-            ..Default::default()
+            })
         };
         put_outcome(&mut object, &outcome);
         succeed(&mut object, Operation::Create, 4, at(3));

@@ -6,8 +6,8 @@ use api_core::v1beta1::Shoot;
 use api_extensions::{Cluster, Infrastructure};
 use api_meta::{Fault, LastOperationState, LastOperationType, RawJson};
 use async_trait::async_trait;
-use base_client::{CallRecord, record};
-use extensions_sdk::{Actuator, Context, Extension, InfrastructureOwn, Outcome, Registration};
+use base_client::{Call, CallRecord, Injected, inject_faults, record};
+use extensions_sdk::{Actuator, Change, Context, Extension, InfrastructureOwn, Outcome, Registration};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -74,7 +74,7 @@ impl Actuator<Infrastructure> for Told {
             nodes_cidr: Some("10.0.0.0/16".into()),
             ..Default::default()
         };
-        let provider_status = Some(RawJson::parse(PROVIDER_STATUS).unwrap());
+        let provider_status = Change::Set(RawJson::parse(PROVIDER_STATUS).unwrap());
         Ok(Outcome {
             provider_status,
             ..Outcome::own(own)
@@ -133,10 +133,16 @@ impl Seed {
 
     /// An extension whose calls are recorded.
     pub(crate) fn extension(&self) -> Extension {
+        self.extension_with(|_| Injected::Pass)
+    }
+
+    /// The same, with faults in its calls.
+    pub(crate) fn extension_with(&self, decide: impl Fn(&Call) -> Injected + Send + Sync + 'static) -> Extension {
         let calls = self.calls.clone();
         let clock = self.embedded.clock.clone();
         let sink = move |call| calls.lock().unwrap().push(call);
         let client = record(self.embedded.admin(), "extension", clock.clone(), sink);
+        let client = inject_faults(client, decide);
         Extension::builder("told", client, clock, self.embedded.entropy.clone(), self.stop.clone())
     }
 
