@@ -15,7 +15,13 @@ const LAYERS: [(&str, &[&str]); 10] = [
     ("control-plane", &["components-", "base-", "api-"]),
     (
         "extensions",
-        &["extensions-sdk", "extensions-machines", "base-", "api-"],
+        &[
+            "extensions-sdk",
+            "extensions-machines",
+            "extensions-webhooks",
+            "base-",
+            "api-",
+        ],
     ),
     (
         "landscape",
@@ -157,6 +163,7 @@ mod tests {
         assert!(refuse("api-core", "base-flow", Normal).is_some());
         assert!(refuse("control-plane-gardenlet", "extensions-sdk", Normal).is_some());
         assert!(refuse("extensions-provider-local", "extensions-sdk", Normal).is_none());
+        assert!(refuse("extensions-provider-local", "extensions-webhooks", Normal).is_none());
         assert!(refuse("extensions-sdk", "extensions-provider-local", Normal).is_some());
         assert!(refuse("cluster-node", "cluster-store", Normal).is_none());
     }
