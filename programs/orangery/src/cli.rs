@@ -1,6 +1,7 @@
 //! The command line: names, arguments, help. Never does the work of a command.
 
 mod chart;
+mod conformance;
 mod garden;
 mod garden_apiserver;
 mod plugins;
@@ -16,6 +17,7 @@ use clap::{Args, Command as Definition, CommandFactory, Parser, Subcommand, Valu
 use landscape_local::SEED_FIRST;
 
 pub use chart::{Chart, ChartLint, ChartRegistration, ChartRender, ChartSetting, Pull};
+pub use conformance::{Conformance, ReportForm, Secondary};
 pub use garden::{GARDEN_DATA_DIR, Garden, GardenController, Switch};
 pub use garden_apiserver::GardenApiserver;
 pub use plugins::{Plugin, Plugins};
@@ -116,6 +118,8 @@ pub enum Command {
     Node(Box<Node>),
     /// Say what blocks a Shoot or a ControllerInstallation, who is to act, and one thing to do
     Why(Why),
+    /// Validate an extension: do with objects in a seed what gardenlet does, and compare what happens with the contract
+    Conformance(Box<Conformance>),
     /// Render Helm charts
     #[command(subcommand)]
     Chart(Chart),

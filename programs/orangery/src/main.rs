@@ -7,6 +7,7 @@
 
 mod apiserver;
 mod chart;
+mod conformance;
 mod container_logs;
 mod envtest_assets;
 mod garden;
@@ -94,6 +95,9 @@ async fn dispatch(command: Command, console: &Console) -> Result<ExitCode, Fault
         Command::ProviderLocal(arguments) => provider_local::run(&arguments, interrupted()).await,
         Command::Why(arguments) => {
             return why::run(&arguments, &mut std::io::stdout()).await.map(ExitCode::from);
+        }
+        Command::Conformance(arguments) => {
+            return conformance::run(&arguments, interrupted(), &mut std::io::stdout()).await;
         }
         Command::Chart(arguments) => chart::run(&arguments, &mut std::io::stdout()).await,
         Command::Completion(arguments) => shell::completion(arguments.shell).map(|text| print!("{text}")),

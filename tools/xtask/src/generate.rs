@@ -5,12 +5,13 @@ use crate::Outcome;
 use crate::process::{call, cargo};
 
 /// Crates whose tests named `generated_...` guard committed files.
-const GUARDS: [&str; 7] = [
+const GUARDS: [&str; 8] = [
     "api-extensions",
     "api-resources",
     "api-machine",
     "cluster-apiserver",
     "control-plane-shoot-flow",
+    "extensions-conformance",
     "landscape-process",
     "programs-orangery",
 ];

@@ -45,8 +45,8 @@ fn exit_codes() -> String {
     format!(
         "| exit code | meaning |\n|---|---|\n\
          | 0 | The command did what was asked, or was ended by Ctrl-C or SIGTERM |\n\
-         | 1 | The command failed; the last lines say why (`error:`) and one thing to do (`hint:`) |\n\
-         | {wrong} | The command line is wrong; nothing was done |\n\
+         | 1 | The command failed; the last lines say why (`error:`) and one thing to do (`hint:`). `orangery conformance`: rules are broken |\n\
+         | {wrong} | The command line is wrong; nothing was done. `orangery conformance`: also when nothing could be validated |\n\
          | {EXIT_BLOCKED} | `orangery why`: something blocks the Shoot, or nobody can tell |\n\
          | 130 | Asked to end a second time by Ctrl-C or SIGTERM, the command ended at once |\n\n"
     )

@@ -1,0 +1,116 @@
+//! A spec that has to be refused, and its correction.
+
+use api_meta::ErrorCode;
+use api_meta::annotations::operation;
+use serde_json::Value;
+
+use crate::episode::{Asked, Episode};
+use crate::rule::Rule;
+use crate::stage::{Actor, Expected, Stage, Stop};
+use crate::subject::{BadSpec, merge};
+use crate::template;
+
+/// The rules that are looked at here.
+const RULES: [Rule; 6] = [
+    Rule::BadConfigReported,
+    Rule::BadConfigCode,
+    Rule::KnownErrorCodes,
+    Rule::ErrorKeptUntilSuccess,
+    Rule::ErrorGoneAfterSuccess,
+    Rule::RecoversAfterCorrection,
+];
+
+/// Runs the part.
+///
+/// # Errors
+/// As [`Stop`] says.
+pub(crate) async fn run(stage: &mut Stage, actor: &Actor) -> Result<(), Stop> {
+    let given = stage.subject.fragments.bad_spec.clone();
+    let Some(fragment) = given.fragment() else {
+        skip(
+            stage,
+            "the extension refuses no spec, says the file with the fragments (badSpec: null)",
+        );
+        return Ok(());
+    };
+    stage.step("write a spec that has to be refused");
+    let good = template::spec(&stage.subject, &stage.names);
+    let mut bad = good.clone();
+    merge(&mut bad, &fragment);
+    let request = stage.ask(actor, operation::RECONCILE, Some(Value::Object(bad))).await?;
+    let expected = Expected::of(Asked::Refusal);
+    if given == BadSpec::OfTheKit && accepts(stage, actor, request.at).await {
+        skip(
+            stage,
+            "the extension accepts a providerConfig of a kind that does not exist: name a spec that it has to refuse (badSpec of --config)",
+        );
+        return restore(stage, actor, good).await;
+    }
+    match stage.answered(actor, request, expected).await {
+        Ok(episode) => {
+            stage.judged(Rule::BadConfigCode, &actor.title, code(&episode));
+        }
+        Err(Stop::Unanswered(_)) => {
+            skip(stage, "the spec that has to be refused was not refused");
+            return restore(stage, actor, good).await;
+        }
+        Err(stop) => return Err(stop),
+    }
+    correct(stage, actor, good).await
+}
+
+fn skip(stage: &mut Stage, reason: &str) {
+    RULES.into_iter().for_each(|rule| stage.ledger.skipped(rule, reason));
+}
+
+/// Whether the extension reports success with the spec.
+async fn accepts(stage: &Stage, actor: &Actor, at: usize) -> bool {
+    let ended = |entries: &[crate::record::Entry]| crate::episode::end(entries, Asked::Refusal);
+    let ended = actor.record.wait(at, stage.options.timeout, ended).await;
+    ended == Some(crate::episode::End::Succeeded)
+}
+
+fn code(episode: &Episode) -> Result<(), String> {
+    let newest = episode.newest();
+    let errors = std::iter::once(newest).chain(episode.after.iter().rev());
+    let Some((version, error)) = errors
+        .filter_map(|version| Some((version, version.status.last_error.as_ref()?)))
+        .next()
+    else {
+        return Ok(());
+    };
+    match error.codes.contains(&ErrorCode::ConfigurationProblem) {
+        true => Ok(()),
+        false => {
+            let codes: Vec<String> = error.codes.iter().map(ToString::to_string).collect();
+            Err(format!(
+                "{} lastError has the codes [{}]",
+                version.place(),
+                codes.join(", ")
+            ))
+        }
+    }
+}
+
+/// Writes the right spec and nothing else: an extension tries again what failed.
+async fn correct(stage: &mut Stage, actor: &Actor, good: serde_json::Map<String, Value>) -> Result<(), Stop> {
+    stage.step("correct the spec, without an annotation");
+    let request = stage.respec(actor, Value::Object(good.clone())).await?;
+    match stage.answered(actor, request, Expected::of(Asked::Correction)).await {
+        Ok(_) => Ok(()),
+        Err(Stop::Unanswered(_)) => restore(stage, actor, good).await,
+        Err(stop) => Err(stop),
+    }
+}
+
+/// The right spec with a request, as gardenlet writes both.
+async fn restore(stage: &mut Stage, actor: &Actor, good: serde_json::Map<String, Value>) -> Result<(), Stop> {
+    stage.step("write the spec from before and request a reconcile");
+    let request = stage
+        .ask(actor, operation::RECONCILE, Some(Value::Object(good)))
+        .await?;
+    stage
+        .answered(actor, request, Expected::of(Asked::Reconcile))
+        .await
+        .map(drop)
+}
