@@ -1,0 +1,15 @@
+//! A provider for a cloud that does not exist: to learn how a provider is written on the SDK, and to find out what providers
+//! and the SDK do when a cloud misbehaves. [`cloud`] is the cloud, in memory or behind HTTP; all else is an ordinary extension
+//! that would work in the same way for a real one. It runs nothing: its machines are records.
+
+pub mod cloud;
+mod codes;
+mod control_plane;
+mod credentials;
+mod infrastructure;
+mod provider_status;
+mod resource;
+mod run;
+
+pub use resource::{CLUSTER_TAG, SLOT_TAG, UNIQUE_TAG};
+pub use run::{ABOUT, DEFAULT_TYPE, extend};
