@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::extension::ExtensionCaches;
+use crate::extension_status::ExtensionStatus;
 use crate::installation::{Apis, Charts, GENERIC_KUBECONFIG, Referenced, Rendering};
 use crate::shoot::Inside;
 
@@ -60,6 +61,8 @@ pub(crate) struct Context {
     pub garden_caches: GardenCaches,
     /// Mirrors of the seed.
     pub seed_caches: SeedCaches,
+    /// The policy by which only primary extensions write the main status of extension objects.
+    pub extension_status: ExtensionStatus,
     /// Mirrors of what care sees inside of shoots.
     pub inside: Inside,
     /// Charts of extensions.

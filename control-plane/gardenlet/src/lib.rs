@@ -2,14 +2,15 @@
 //! backups. It works in three clusters (garden, seed, shoots) through their API servers only, and reaches extensions
 //! only through objects: it reads `type` strings and passes opaque configuration on.
 //!
-//! `seed/`, `shoot/`, `backup/`, `installation/`, `network_policy/` hold one controller each, in files named after what they
-//! do: observe, plan, apply, report. `extension/` writes requests onto extension objects and waits for them. Decisions
+//! `seed/`, `shoot/`, `backup/`, `installation/`, `network_policy/`, `extension_status/` hold one controller each, in files named
+//! after what they do: observe, plan, apply, report. `extension/` writes requests onto extension objects and waits for them. Decisions
 //! are plain functions.
 
 mod backup;
 mod config;
 mod context;
 mod extension;
+mod extension_status;
 mod installation;
 mod managed_secrets;
 mod network_policy;
@@ -34,6 +35,7 @@ pub use context::Clients;
 pub use seed::{cluster_identity, kinds_of_seed};
 
 use context::{Context, GardenCaches, SeedCaches};
+use extension_status::ExtensionStatus;
 
 /// Runs a gardenlet until `stop`.
 ///
@@ -57,6 +59,7 @@ pub async fn run(
     let context = Arc::new(Context {
         garden_caches,
         seed_caches: SeedCaches::start(&seed, &stop),
+        extension_status: ExtensionStatus::start(&seed, &stop),
         inside,
         charts: installation::Charts::new(clock.clone(), entropy.clone()),
         rendering: installation::Rendering::default(),
@@ -87,6 +90,7 @@ pub async fn run(
         installation::request_tokens(context.clone(), stop.clone()).boxed(),
         backup::run_buckets(context.clone(), stop.clone()).boxed(),
         backup::run_entries(context.clone(), stop.clone()).boxed(),
+        extension_status::run(context.clone(), stop.clone()).boxed(),
         network_policy::run(context.clone(), stop.clone()).boxed(),
         shoot::run_care(context.clone(), inside_changes, stop.clone()).boxed(),
         shoot::run(context.clone(), stop.clone()).boxed(),

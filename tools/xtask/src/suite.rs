@@ -82,7 +82,8 @@ enum Suite {
     /// Two of our nodes in a real cluster: real scheduler and controllers place pods on them, kube-apiserver reads their
     /// logs. And a program on kube-rs' runtime, on real Kubernetes and on a bare cluster
     Node,
-    /// gardener-resource-manager's cases of plain objects on real kube-apiserver
+    /// On real kube-apiserver: gardener-resource-manager's cases of plain objects, and who may write the status of extension
+    /// objects
     ManagedResources,
     /// Templates: all cases and 20,000 drawn ones, what Go makes of them and what we do
     Gotemplate,
@@ -104,7 +105,7 @@ pub(crate) fn run(test: &Test) -> Outcome {
         Suite::Conformance => conformance(test),
         Suite::Clients => clients(test),
         Suite::Node => on_kubernetes(test, &["node", "kube-rs"]),
-        Suite::ManagedResources => on_kubernetes(test, &["managed-resources"]),
+        Suite::ManagedResources => on_kubernetes(test, &["managed-resources", "extension-status"]),
         Suite::Stores => stores(test),
         Suite::Gotemplate => cases_beside_helm(test, "tests-gotemplate"),
         Suite::Helm => cases_beside_helm(test, "tests-helm"),

@@ -1,8 +1,8 @@
 //! Every object of a seed's system as it reaches the API server, printed.
 
 use components_seed::{
-    RESOURCE_MANAGER, ResourceManagerSettings, STAND_IN, Serving, WebhookServer, is_stand_in, priority_classes,
-    resource_manager, stand_ins,
+    RESOURCE_MANAGER, ResourceManagerSettings, STAND_IN, Serving, WebhookServer, extension_status_binding,
+    extension_status_policy, is_stand_in, priority_classes, resource_manager, stand_ins,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -47,6 +47,12 @@ fn webhooks_are_reached_by_url_where_no_service_leads_to_them() {
     let client = json!(built.webhooks.webhooks)[0]["clientConfig"].clone();
     let url = "https://127.0.0.1:9449/webhooks/mount-projected-service-account-token";
     assert_eq!(client, json!({"url": url, "caBundle": "cGVt"}));
+}
+
+#[test]
+fn the_policy_of_extension_statuses_matches_its_golden() {
+    let policy = json!([extension_status_policy(), extension_status_binding()]);
+    golden("extension-status.json", &policy);
 }
 
 #[test]

@@ -37,6 +37,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{Context, GardenCaches, ReferencedChanges};
+use crate::extension_status::{self, is_of_seed};
 use plan::Plan;
 use problem::Halt;
 
@@ -187,14 +188,11 @@ async fn turn(context: &Context, installation: &core::ControllerInstallation) ->
             finalizers::CONTROLLER_INSTALLATION,
         )
         .await?;
+        // Before its program starts, which may write at once.
+        extension_status::write_parameters(context).await?;
         apply::apply(context, &wanted, &made).await.map_err(Halt::Refused)?;
     }
     Ok(Turn::Done { is_old })
-}
-
-fn is_of_seed(installation: &core::ControllerInstallation, seed: &str) -> bool {
-    let reference = installation.spec.seed_ref.as_ref();
-    reference.and_then(|reference| reference.name.as_deref()) == Some(seed)
 }
 
 /// The installation that an object in namespace `garden` of the seed belongs to.

@@ -5,18 +5,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use api_core::v1beta1 as core;
-use api_extensions::Network;
+use api_extensions::{ExtensionKind, ExtensionObject, ForKind, Network, Owner};
 use api_meta::{Condition, ConditionStatus};
-use base_client::Injected;
+use base_client::{Injected, api_in, delete};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::Api;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use serde_json::json;
+use kube::{Api, Client};
+use serde_json::{Value, json};
 use tests_kit::until;
 
+use crate::status_cases::sample;
 use crate::succeeded;
-use crate::world::{World, shoot};
+use crate::world::{NAMESPACE, World, shoot};
 
 fn condition(shoot: &core::Shoot, type_: &str) -> Option<(ConditionStatus, String)> {
     let status = shoot.status.as_ref()?;
@@ -31,10 +35,13 @@ async fn becomes(world: &World, type_: &str, status: ConditionStatus, reason: &s
     until(&world.shoots(), "b", &format!("{type_} {wanted:?}"), is).await;
 }
 
+fn reported(status: &str) -> Value {
+    json!({"type": "SystemComponentsHealthy", "status": status, "reason": "R", "message": "no route",
+        "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"})
+}
+
 async fn report(world: &World, status: &str) {
-    let condition = json!({"type": "SystemComponentsHealthy", "status": status, "reason": "R", "message": "no route",
-        "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z"});
-    let patch = json!({"status": {"conditions": [condition]}});
+    let patch = json!({"status": {"conditions": [reported(status)]}});
     let networks = world.seed::<Network>();
     let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
     networks.patch_status("b", &params, &patch).await.unwrap();
@@ -53,6 +60,107 @@ async fn what_an_extension_reports_is_a_condition_of_the_shoot_once_it_lasts() {
     becomes(&world, type_, ConditionStatus::False, "NetworkUnhealthyReport").await;
     report(&world, "True").await;
     becomes(&world, type_, ConditionStatus::True, "SystemComponentsRunning").await;
+}
+
+/// A secondary extension that reports on an object of a kind, whichever it is: made, reported on, and gone with it.
+struct Failing<'a>(&'a Client);
+
+impl<'a> ForKind for Failing<'a> {
+    type Output = BoxFuture<'a, ()>;
+
+    fn call<K: ExtensionObject>(self) -> Self::Output {
+        async move {
+            let name = if K::ROW.is_namespaced() {
+                "sample".to_owned()
+            } else {
+                format!("{NAMESPACE}--sample")
+            };
+            let api = api_in::<K>(self.0, NAMESPACE);
+            let object = sample(&name, "beside", "shoot");
+            api.create(&PostParams::default(), &object).await.unwrap();
+            let status = Patch::Merge(json!({"status": {"conditions": [reported("False")]}}));
+            let params = PatchParams::default();
+            api.patch_status(&name, &params, &status).await.unwrap();
+        }
+        .boxed()
+    }
+}
+
+struct Gone<'a>(&'a Client);
+
+impl<'a> ForKind for Gone<'a> {
+    type Output = BoxFuture<'a, ()>;
+
+    fn call<K: ExtensionObject>(self) -> Self::Output {
+        async move {
+            let name = if K::ROW.is_namespaced() {
+                "sample".to_owned()
+            } else {
+                format!("{NAMESPACE}--sample")
+            };
+            let api = api_in::<K>(self.0, NAMESPACE);
+            // The played extension of the kind may hold it.
+            let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+            api.patch(&name, &PatchParams::default(), &free).await.unwrap();
+            delete(&api, &name).await.unwrap();
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn conditions_on_objects_of_every_kind_reach_their_shoot() {
+    let world = World::start().await;
+    world.create_shoot(&shoot()).await;
+    until(&world.shoots(), "b", "ready", succeeded).await;
+    let (type_, seed) = ("SystemComponentsHealthy", world.seed.admin());
+    let of_shoots = ExtensionKind::ALL.iter().filter(|kind| kind.owner() == Owner::Shoot);
+    for kind in of_shoots.clone() {
+        becomes(&world, type_, ConditionStatus::True, "SystemComponentsRunning").await;
+        kind.with(Failing(&seed)).await;
+        let reason = format!("{kind}UnhealthyReport");
+        let is = |shoot: &core::Shoot| condition(shoot, type_).is_some_and(|(_, found)| found == reason);
+        until(&world.shoots(), "b", &reason, is).await;
+        kind.with(Gone(&seed)).await;
+    }
+    assert_eq!(of_shoots.count(), ExtensionKind::ALL.len() - 1, "all but BackupBucket");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secondary_without_heartbeat_makes_no_report_outdated() {
+    let world = World::start().await;
+    let secondary = json!([{"kind": "Network", "type": "orbit", "primary": false}]);
+    world
+        .create(json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerRegistration", "metadata": {"name": "a-watcher"},
+            "spec": {"resources": secondary},
+        }))
+        .await;
+    world
+        .create(json!({
+            "apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerInstallation", "metadata": {"name": "a-watcher"},
+            "spec": {"registrationRef": {"name": "a-watcher"}, "seedRef": {"name": "south"}},
+        }))
+        .await;
+    let namespace =
+        json!({"metadata": {"name": "extension-a-watcher", "labels": {"gardener.cloud/role": "extension"}}});
+    let namespaces: Api<Namespace> = Api::all(world.seed.admin());
+    let namespace = serde_json::from_value(namespace).unwrap();
+    namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+    world.create_shoot(&shoot()).await;
+    until(&world.shoots(), "b", "ready", succeeded).await;
+    becomes(
+        &world,
+        "SystemComponentsHealthy",
+        ConditionStatus::True,
+        "SystemComponentsRunning",
+    )
+    .await;
+    report(&world, "True").await;
+    tokio::time::sleep(Duration::from_secs(900)).await;
+    let shoot = world.shoots().get("b").await.unwrap();
+    let healthy = Some((ConditionStatus::True, "SystemComponentsRunning".to_owned()));
+    assert_eq!(condition(&shoot, "SystemComponentsHealthy"), healthy);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,6 @@
 
 use api_core::v1beta1::ControllerInstallation;
 use api_extensions::{ExtensionKind, ExtensionObject, ForKind};
-use api_meta::schema::{full_sample, structural};
 use api_meta::{Condition, conditions::installation as reason};
 use base_client::{api_in, delete};
 use futures::FutureExt;
@@ -12,24 +11,11 @@ use kube::{Api, Client};
 use serde_json::json;
 use tests_kit::until;
 
+use crate::status_cases::sample;
 use crate::world::World;
 
 /// A type that nothing else has.
 const TYPE: &str = "every";
-
-/// An object of a kind with every field, lists empty, of a type that no extension serves.
-fn sample<K: ExtensionObject>() -> K {
-    let mut object = full_sample(&structural::<K>());
-    object["metadata"] = json!({"name": "sample"});
-    for field in object["spec"].as_object_mut().unwrap().values_mut() {
-        if field.is_array() {
-            *field = json!([]);
-        }
-    }
-    object["spec"]["type"] = TYPE.into();
-    object["spec"]["class"] = "shoot".into();
-    serde_json::from_value(object).unwrap()
-}
 
 struct Create<'a>(&'a Client);
 
@@ -39,7 +25,8 @@ impl<'a> ForKind for Create<'a> {
     fn call<K: ExtensionObject>(self) -> Self::Output {
         async move {
             let api = api_in::<K>(self.0, "default");
-            api.create(&PostParams::default(), &sample()).await.unwrap();
+            let object = sample("sample", TYPE, "shoot");
+            api.create(&PostParams::default(), &object).await.unwrap();
         }
         .boxed()
     }

@@ -7,6 +7,7 @@ mod care;
 mod changed;
 mod domains;
 mod every_kind;
+mod extension_status;
 mod extensions_there;
 mod going;
 mod installation;
@@ -17,6 +18,7 @@ mod lies;
 mod messages;
 mod reported;
 mod seed_system;
+mod status_cases;
 mod timeouts;
 mod world;
 

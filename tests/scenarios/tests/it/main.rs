@@ -13,6 +13,7 @@ mod drift;
 mod etcd_events;
 mod examples;
 mod extension_hints;
+mod extension_status;
 mod failing_together;
 mod first_light;
 mod hibernation;

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use api_extensions::ExtensionKind;
 use api_meta::conditions::shoot as of_shoot;
-use api_meta::names::{self, HEARTBEAT_LEASE};
+use api_meta::names::HEARTBEAT_LEASE;
 use api_meta::{Condition, ConditionStatus};
-use api_rules::{KindType, is_responsible};
+use api_rules::KindType;
 use base_controller::ObjectKey;
 use jiff::Timestamp;
-use kube::ResourceExt;
 
 use super::threshold::{Finding, Verdict};
 use crate::context::Context;
+use crate::extension_status::{Means, is_of_seed, means, namespaces, primary_of};
 
 /// A condition that an extension reports.
 #[derive(Clone, Debug)]
@@ -67,33 +67,31 @@ pub(super) fn reports(context: &Context, namespace: &str) -> Vec<Report> {
     found
 }
 
-/// The heartbeat of the extension that is responsible for a kind and type.
+/// The heartbeat of the primary extension of a kind and type.
 fn heartbeat(context: &Context, wanted: &KindType) -> Heartbeat {
-    let caches = (&context.garden_caches, &context.seed_caches);
-    let registrations = caches.0.registrations.list();
-    let Some(responsible) = registrations.iter().find(|one| is_responsible(one, wanted)) else {
+    let garden = &context.garden_caches;
+    let mut installations = garden.installations.list();
+    installations.retain(|one| is_of_seed(one, context.config.seed_name()));
+    let Some(primary) = primary_of(&garden.registrations.list(), &installations, wanted) else {
         return Heartbeat::Elsewhere;
     };
-    let (name, seed) = (responsible.name_any(), context.config.seed_name());
-    let installations = caches.0.installations.list();
-    let installation = installations.iter().find(|one| {
-        let on = one.spec.seed_ref.as_ref().and_then(|seed| seed.name.as_deref());
-        one.spec.registration_ref.name.as_deref() == Some(&name) && on == Some(seed)
+    let means = means(context, &primary);
+    let namespaces = namespaces(&primary, means);
+    let renewed = namespaces.iter().find_map(|namespace| {
+        let key = ObjectKey::namespaced(namespace, HEARTBEAT_LEASE);
+        let lease = context.seed_caches.heartbeats.get(&key)?;
+        Some(lease.spec.as_ref()?.renew_time.as_ref()?.0)
     });
-    let namespace = installation.map(|one| names::extension_namespace(&one.name_any()));
-    let is_ours = |namespace: &String| {
-        let known = &caches.1.extension_namespaces;
+    let is_there = |namespace: &String| {
+        let known = &context.seed_caches.extension_namespaces;
         known.get(&ObjectKey::cluster(namespace)).is_some()
     };
-    let Some(namespace) = namespace.filter(is_ours) else {
-        return Heartbeat::Elsewhere;
-    };
-    let lease = caches
-        .1
-        .heartbeats
-        .get(&ObjectKey::namespaced(&namespace, HEARTBEAT_LEASE));
-    let renewed = lease.and_then(|lease| Some(lease.spec.as_ref()?.renew_time.as_ref()?.0));
-    renewed.map_or(Heartbeat::Missing, Heartbeat::At)
+    match renewed {
+        Some(at) => Heartbeat::At(at),
+        None if means == Means::Chart && namespaces.iter().any(is_there) => Heartbeat::Missing,
+        // An operator need not have its extensions renew one.
+        None => Heartbeat::Elsewhere,
+    }
 }
 
 /// What is wrong by these reports, in the condition `type_` of the shoot: the first that fails, else the first that is
