@@ -24,7 +24,7 @@ fn is_nothing(raw: Option<&RawJson>) -> bool {
 
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
-        (Value::Object(one), Value::Object(other)) => covers(one, other) && covers(other, one),
+        (Value::Object(one), Value::Object(other)) => same_members(one, other),
         (Value::Array(one), Value::Array(other)) => {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
         }
@@ -33,11 +33,13 @@ fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Whether each member of `one` is in `other`.
-fn covers(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
+/// Whether the members are the same; one that is null may be missing. Each pair is compared once, whatever its depth.
+fn same_members(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
     let null = &Value::Null;
+    let mut beyond = other.iter().filter(|(name, _)| !one.contains_key(*name));
     one.iter()
         .all(|(name, value)| same(value, other.get(name).unwrap_or(null)))
+        && beyond.all(|(_, value)| value.is_null())
 }
 
 /// Go reads `1.0` as the number 1, and prints an integer beyond 64 bits as a float.
@@ -76,5 +78,15 @@ mod tests {
         check(r#"{"a":[1,2]}"#, r#"{"a":[2,1]}"#, false);
         check(r#"{"a":1e400}"#, r#"{"a":1e400}"#, true);
         check(r#"{"a":1e400}"#, r#"{"a": 1e400}"#, false);
+        check(r#"{"a":{"b":null}}"#, r#"{"a":{}}"#, true);
+        check(r#"{"a":1}"#, r#"{"a":1,"b":2}"#, false);
+    }
+
+    /// With two comparisons at each level this would not end.
+    #[test]
+    fn deep_states_are_compared_once_at_each_level() {
+        let nested = |inner: &str| format!("{}{inner}{}", "{\"a\":".repeat(100), "}".repeat(100));
+        check(&nested("1"), &nested("1.0"), true);
+        check(&nested("1"), &nested("2"), false);
     }
 }
