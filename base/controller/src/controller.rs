@@ -110,58 +110,29 @@ where
     /// Lets every change of `related` call for the primary objects that `map` names.
     #[must_use]
     pub fn watches<R>(
-        self,
+        mut self,
         related: &Cache<R>,
         map: impl Fn(&Change<R>) -> Vec<ObjectKey> + Send + Sync + 'static,
     ) -> Self
     where
         R: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     {
-        self.watches_after(Vec::new, related, map)
+        self.pumps.push(pump_related(related, |_| Vec::new(), map));
+        self
     }
 
     /// As [`Controller::watches`], and shows `map` as new what is in `related` when the controller starts: for a `map` that
     /// remembers what it has seen. An object that comes at that moment may be shown twice.
     #[must_use]
     pub fn watches_from_start<R>(
-        self,
-        related: &Cache<R>,
-        map: impl Fn(&Change<R>) -> Vec<ObjectKey> + Send + Sync + 'static,
-    ) -> Self
-    where
-        R: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-    {
-        let known = related.clone();
-        self.watches_after(move || known.list(), related, map)
-    }
-
-    fn watches_after<R>(
         mut self,
-        known: impl FnOnce() -> Vec<Arc<R>> + Send + 'static,
         related: &Cache<R>,
         map: impl Fn(&Change<R>) -> Vec<ObjectKey> + Send + Sync + 'static,
     ) -> Self
     where
         R: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     {
-        let related = related.clone();
-        self.pumps.push(Box::new(move |pumped| {
-            // Subscribed before the first list of the primary is read, so that nothing is missed in between.
-            let mut changes = related.subscribe();
-            let known: Vec<Change<R>> = known().into_iter().map(Change::first).collect();
-            Box::pin(async move {
-                let call = |change: &Change<R>| {
-                    map(change)
-                        .into_iter()
-                        .for_each(|key| pumped.call(key, Weight::Related));
-                };
-                known.iter().for_each(call);
-                drop(known);
-                loop {
-                    call(&changes.next().await);
-                }
-            })
-        }));
+        self.pumps.push(pump_related(related, Cache::list, map));
         self
     }
 
@@ -283,6 +254,36 @@ where
             work.tasks.abort_all();
         }
     }
+}
+
+/// Calls for what `map` names: for the objects that are `known` at the start, then at every change.
+fn pump_related<R>(
+    related: &Cache<R>,
+    known: fn(&Cache<R>) -> Vec<Arc<R>>,
+    map: impl Fn(&Change<R>) -> Vec<ObjectKey> + Send + Sync + 'static,
+) -> Pump
+where
+    R: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    let related = related.clone();
+    Box::new(move |pumped| {
+        // Subscribed before the first list of the primary is read, so that nothing is missed in between.
+        let mut changes = related.subscribe();
+        let known = known(&related);
+        Box::pin(async move {
+            let call = |change: &Change<R>| {
+                map(change)
+                    .into_iter()
+                    .for_each(|key| pumped.call(key, Weight::Related));
+            };
+            for object in known {
+                call(&Change::first(object));
+            }
+            loop {
+                call(&changes.next().await);
+            }
+        })
+    })
 }
 
 async fn sleep_until(at: Option<Instant>) {
