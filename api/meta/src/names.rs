@@ -72,6 +72,21 @@ pub fn seed_namespace(seed: &str) -> String {
     format!("{SEED_NAMESPACE_PREFIX}{seed}")
 }
 
+/// Longest DNS label (RFC 1123).
+const DNS_LABEL_BYTES_MAX: usize = 63;
+/// Lower-case letters, digits and `-`, with a letter or digit at both ends; at most 63 bytes.
+#[must_use]
+pub fn is_dns_label(text: &str) -> bool {
+    let edge = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    let bytes = text.as_bytes();
+    bytes.len() <= DNS_LABEL_BYTES_MAX
+        && edge(bytes.first())
+        && edge(bytes.last())
+        && bytes
+            .iter()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-')
+}
+
 /// The namespace of an extension in a seed.
 pub fn extension_namespace(installation: &str) -> String {
     format!("{EXTENSION_NAMESPACE_PREFIX}{installation}")

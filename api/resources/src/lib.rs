@@ -1,12 +1,15 @@
 //! `resources.gardener.cloud/v1alpha1`: ManagedResource. It only describes; resource-manager applies.
 
+pub mod data;
 mod managed_resource;
 
 use api_meta::crd::Definition;
 use api_meta::labels;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
-pub use managed_resource::{GroupKind, ManagedResource, ManagedResourceSpec, ManagedResourceStatus, ObjectReference};
+pub use managed_resource::{
+    GroupKind, ManagedResource, ManagedResourceSpec, ManagedResourceStatus, ObjectReference, not_applied,
+};
 
 /// The definition of ManagedResource, with columns as Gardener has them
 /// (gardener/gardener v1.150 pkg/component/gardener/resourcemanager/templates).

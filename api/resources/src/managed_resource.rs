@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use api_meta::{Condition, LocalObjectReference, kind, or_empty};
+use api_meta::conditions::managed_resource::RESOURCES_APPLIED;
+use api_meta::{Condition, ConditionStatus, LocalObjectReference, kind, or_empty};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,22 @@ pub struct ManagedResource {
 }
 
 kind!(ManagedResource, "resources.gardener.cloud", "v1alpha1", "managedresources", Namespaced, { metadata, spec } optional { status });
+
+/// Why a ManagedResource has not been applied in its present form.
+#[must_use]
+pub fn not_applied(resource: &ManagedResource) -> Option<String> {
+    let Some(status) = &resource.status else {
+        return Some("gardener-resource-manager has not seen it yet".to_owned());
+    };
+    if status.observed_generation != resource.metadata.generation {
+        return Some("gardener-resource-manager has not seen its newest form yet".to_owned());
+    }
+    match Condition::find(&status.conditions, RESOURCES_APPLIED) {
+        Some(condition) if condition.status == ConditionStatus::True => None,
+        Some(condition) => Some(format!("{}: {}", condition.reason, condition.message)),
+        None => Some("gardener-resource-manager has not applied it yet".to_owned()),
+    }
+}
 
 /// What to apply and how.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

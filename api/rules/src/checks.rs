@@ -3,27 +3,14 @@
 
 use std::collections::BTreeSet;
 
+use api_meta::names::is_dns_label;
 use api_meta::{NamedResourceReference, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::{FieldError, Path};
 
-/// Longest DNS label (RFC 1123).
-pub(crate) const DNS_LABEL_BYTES_MAX: usize = 63;
 /// Longest DNS name (RFC 1123).
 const DNS_NAME_BYTES_MAX: usize = 253;
-
-/// Lower-case letters, digits and `-`, with a letter or digit at both ends; at most 63 bytes.
-pub(crate) fn is_dns_label(text: &str) -> bool {
-    let edge = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    let bytes = text.as_bytes();
-    bytes.len() <= DNS_LABEL_BYTES_MAX
-        && edge(bytes.first())
-        && edge(bytes.last())
-        && bytes
-            .iter()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-')
-}
 
 /// DNS labels joined by dots; at most 253 bytes.
 pub(crate) fn is_dns_name(text: &str) -> bool {

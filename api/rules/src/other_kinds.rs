@@ -2,8 +2,9 @@
 //! (gardener/gardener v1.150 pkg/api/core/validation).
 
 use api_core::v1beta1::{ExposureClass, InternalSecret, NamespacedCloudProfile, Quota, ShootState};
+use api_meta::names::is_dns_label;
 
-use crate::checks::{distinct, is_dns_label, not_empty, repeats};
+use crate::checks::{distinct, not_empty, repeats};
 use crate::{FieldError, Path, quantity};
 
 /// Longest handler of an exposure class: names of namespaces contain it.

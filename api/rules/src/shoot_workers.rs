@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use api_core::v1beta1::{CRIName, MachineUpdateStrategy, ShootSpec, Worker};
+use api_meta::names::is_dns_label;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::checks::{distinct, is_dns_label, known, named, not_empty, repeats};
+use crate::checks::{distinct, known, named, not_empty, repeats};
 use crate::cloud_profile::ARCHITECTURES;
 use crate::shoot::NO_OLD_REFERENCES_FROM;
 use crate::shoot_values::{validate_pool_values, wrong_key};

@@ -1,4 +1,4 @@
-//! What a process is told about its surroundings, whoever has read it.
+//! Settings of a process: leader election and ports. Where they come from, flags or a file, is the caller's.
 
 use std::net::IpAddr;
 

@@ -12,7 +12,6 @@ mod context;
 mod extension;
 mod extension_status;
 mod installation;
-mod managed_secrets;
 mod network_policy;
 mod outcome;
 mod seed;

@@ -11,8 +11,9 @@ mod resource;
 mod webhook;
 mod workload;
 
+pub use api_resources::not_applied;
 pub use extension::{Deletion, Readiness, Reported, ReportedError, deletion, readiness, reported};
 pub use installation::{NotServed, Stage, not_served};
-pub use resource::{not_applied, unhealthy};
+pub use resource::unhealthy;
 pub use webhook::{Webhook, webhook_of, webhooks, with_webhook};
 pub use workload::{Replicated, deployment_not_rolled_out, not_at_zero, not_rolled_out, set_not_rolled_out};

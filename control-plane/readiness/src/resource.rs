@@ -1,24 +1,8 @@
-//! Whether a ManagedResource has been applied, and whether what it applies runs well.
+//! Whether what a ManagedResource applies runs well.
 
-use api_meta::conditions::managed_resource::{RESOURCES_APPLIED, RESOURCES_HEALTHY};
+use api_meta::conditions::managed_resource::RESOURCES_HEALTHY;
 use api_meta::{Condition, ConditionStatus};
 use api_resources::ManagedResource;
-
-/// Why a ManagedResource has not been applied in its present form.
-#[must_use]
-pub fn not_applied(resource: &ManagedResource) -> Option<String> {
-    let Some(status) = &resource.status else {
-        return Some("gardener-resource-manager has not seen it yet".to_owned());
-    };
-    if status.observed_generation != resource.metadata.generation {
-        return Some("gardener-resource-manager has not seen its newest form yet".to_owned());
-    }
-    match Condition::find(&status.conditions, RESOURCES_APPLIED) {
-        Some(condition) if condition.status == ConditionStatus::True => None,
-        Some(condition) => Some(format!("{}: {}", condition.reason, condition.message)),
-        None => Some("gardener-resource-manager has not applied it yet".to_owned()),
-    }
-}
 
 /// Why what a ManagedResource has applied does not run well.
 #[must_use]
@@ -32,6 +16,9 @@ pub fn unhealthy(resource: &ManagedResource) -> Option<String> {
 mod tests {
     use api_resources::ManagedResourceStatus;
     use jiff::Timestamp;
+
+    use api_meta::conditions::managed_resource::RESOURCES_APPLIED;
+    use api_resources::not_applied;
 
     use super::*;
 

@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use api_meta::conditions::managed_resource as condition;
 use api_meta::{Condition, ConditionStatus, Fault, LocalObjectReference, labels, names};
+pub use api_resources::not_applied;
 use api_resources::{ManagedResource, ManagedResourceSpec};
 use base_client::{
     Judgement, apply, create_or_get, delete as delete_object, fault_of, is_conflict, is_missing, wait_until,
@@ -161,7 +162,10 @@ impl ManagedObjects {
         ]);
         let secret = Secret {
             metadata: metadata(&packed.secret, of_secret),
-            data: Some(BTreeMap::from([(data::KEY.to_owned(), ByteString(packed.bytes))])),
+            data: Some(BTreeMap::from([(
+                api_resources::data::KEY.to_owned(),
+                ByteString(packed.bytes),
+            )])),
             immutable: Some(true),
             type_: Some("Opaque".to_owned()),
             ..Secret::default()
@@ -248,38 +252,18 @@ pub async fn set_keep_objects(client: &Client, namespace: &str, name: &str, keep
     }
 }
 
-/// Why a ManagedResource has not been applied in its newest form; none once it has.
-#[must_use]
-pub fn not_applied(resource: &ManagedResource) -> Option<String> {
-    let Some(status) = &resource.status else {
-        return Some("gardener-resource-manager has not seen it yet".to_owned());
-    };
-    if status.observed_generation != resource.metadata.generation {
-        return Some("gardener-resource-manager has not seen its newest form yet".to_owned());
-    }
-    not_true(&status.conditions, condition::RESOURCES_APPLIED)
-}
-
 /// Why a ManagedResource has not been applied in its newest form, or why what it applies does not run well; none once both
 /// hold (gardener/gardener v1.150 `pkg/utils/kubernetes/health`, `CheckManagedResource`).
 #[must_use]
 pub fn not_healthy(resource: &ManagedResource) -> Option<String> {
-    let conditions = || {
-        resource
-            .status
-            .as_ref()
-            .map(|status| status.conditions.as_slice())
-            .unwrap_or_default()
-    };
-    not_applied(resource).or_else(|| not_true(conditions(), condition::RESOURCES_HEALTHY))
-}
-
-fn not_true(conditions: &[Condition], type_: &str) -> Option<String> {
-    match Condition::find(conditions, type_) {
-        Some(condition) if condition.status == ConditionStatus::True => None,
-        Some(condition) => Some(format!("{}: {}", condition.reason, condition.message)),
-        None => Some(format!("{type_} is not reported yet")),
-    }
+    not_applied(resource).or_else(|| {
+        let status = resource.status.as_ref()?;
+        match Condition::find(&status.conditions, condition::RESOURCES_HEALTHY) {
+            Some(healthy) if healthy.status == ConditionStatus::True => None,
+            Some(healthy) => Some(format!("{}: {}", healthy.reason, healthy.message)),
+            None => Some(format!("{} is not reported yet", condition::RESOURCES_HEALTHY)),
+        }
+    })
 }
 
 fn not_deleted(resource: &ManagedResource) -> String {

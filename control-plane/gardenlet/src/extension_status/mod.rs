@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use api_core::v1::ControllerDeployment;
 use api_core::v1beta1 as core;
-use api_meta::{Fault, names};
+use api_meta::{Fault, RawJson, names};
 use base_client::{apply, fault_of};
 use base_controller::{Cache, Change, Controller, Next, ObjectKey};
 use components_seed::{
@@ -33,7 +34,7 @@ use crate::context::{Context, MANAGER};
 use primaries::primaries;
 pub(crate) use primaries::{Means, namespaces, primary_of};
 
-/// The mirrors of what is kept, and what was written last. Both the controller and whoever installs an extension write.
+/// The mirrors of what is kept, and what was written last. Both the controller and the installation of an extension write.
 pub(crate) struct ExtensionStatus {
     policies: Cache<ValidatingAdmissionPolicy>,
     bindings: Cache<ValidatingAdmissionPolicyBinding>,
@@ -81,35 +82,32 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
     if stop.run_until_cancelled(ready).await.is_none() {
         return;
     }
-    let name = context.config.seed_name().to_owned();
-    let ours = name.clone();
-    let call = move || vec![ObjectKey::cluster(&name)];
-    let [
-        of_policy,
-        of_binding,
-        of_writers,
-        of_registration,
-        of_installation,
-        of_deployment,
-    ] = std::array::from_fn(|_| call.clone());
+    let seed = context.config.seed_name();
+    let ours = seed.to_owned();
     let garden = &context.garden_caches;
     let controller = Controller::new("extension-status", garden.seeds.clone())
         .only(move |seed: &core::Seed| seed.name_any() == ours)
         // Nothing in the Seed itself matters.
         .when(|old, _| old.is_none())
-        .watches(&kept.policies, move |_| of_policy())
-        .watches(&kept.bindings, move |_| of_binding())
-        .watches(&kept.writers, move |_| of_writers())
-        .watches(&garden.registrations, move |change| {
-            concerned(change, |one| &one.spec.resources, &of_registration)
-        })
-        .watches(&garden.installations, move |change| {
-            let seen = |one: &core::ControllerInstallation| one.status.as_ref()?.provider_status.clone();
-            concerned(change, seen, &of_installation)
-        })
-        .watches(&garden.deployments, move |change| {
-            concerned(change, |one| one.helm.is_some(), &of_deployment)
-        });
+        .watches(&kept.policies, calls(seed, |_, _| false))
+        .watches(&kept.bindings, calls(seed, |_, _| false))
+        .watches(&kept.writers, calls(seed, |_, _| false))
+        .watches(
+            &garden.registrations,
+            calls(seed, |old: &core::ControllerRegistration, new| {
+                old.spec.resources == new.spec.resources
+            }),
+        )
+        .watches(
+            &garden.installations,
+            calls(seed, |old, new| reported(old) == reported(new)),
+        )
+        .watches(
+            &garden.deployments,
+            calls(seed, |old: &ControllerDeployment, new| {
+                old.helm.is_some() == new.helm.is_some()
+            }),
+        );
     let reconciling = {
         let context = context.clone();
         controller.run(stop, move |_| reconcile(context.clone()).boxed())
@@ -117,20 +115,21 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
     reconciling.await;
 }
 
-/// Calls when an object comes, goes, or changes in what is `seen` of it.
-fn concerned<'a, K, S: PartialEq>(
-    change: &'a Change<K>,
-    seen: impl Fn(&'a K) -> S,
-    call: &impl Fn() -> Vec<ObjectKey>,
-) -> Vec<ObjectKey>
-where
-    K: Resource<DynamicType = ()>,
-{
-    let same = change
-        .old
-        .as_deref()
-        .is_some_and(|old| seen(old) == seen(&change.object));
-    if same && !change.deleted { Vec::new() } else { call() }
+/// Calls for the Seed when an object comes, goes, or is not the `same` as before.
+fn calls<K>(
+    seed: &str,
+    same: impl Fn(&K, &K) -> bool + Send + Sync + 'static,
+) -> impl Fn(&Change<K>) -> Vec<ObjectKey> + Send + Sync + 'static {
+    let seed = ObjectKey::cluster(seed);
+    move |change| {
+        let unchanged = (change.old.as_deref().zip(change.new())).is_some_and(|(old, new)| same(old, new));
+        if unchanged { Vec::new() } else { vec![seed.clone()] }
+    }
+}
+
+/// What an operator reports of an installation.
+fn reported(installation: &core::ControllerInstallation) -> Option<&RawJson> {
+    installation.status.as_ref()?.provider_status.as_ref()
 }
 
 async fn reconcile(context: Arc<Context>) -> Result<Next, Fault> {

@@ -5,13 +5,10 @@ use std::sync::Arc;
 
 use api_core::v1beta1::{ControllerInstallation, ControllerRegistration};
 use api_extensions::ExtensionKind;
-use api_meta::names;
+use api_meta::names::{extension_namespace, is_dns_label};
 use api_rules::{KindType, is_primary};
 use kube::ResourceExt;
 use serde::Deserialize;
-
-/// Longest name of a namespace.
-const NAMESPACE_BYTES_MAX: usize = 63;
 
 /// What an operator of Scenario 2 reports in `providerStatus`; all else in it is its own affair.
 #[derive(Deserialize)]
@@ -33,7 +30,7 @@ pub(crate) enum Means {
 /// The namespaces of an installation: the one that charts go into, or the one that its operator names. Both while it is not
 /// known which of the two it is; none while an operator has not reported it.
 pub(crate) fn namespaces(installation: &ControllerInstallation, means: Means) -> BTreeSet<String> {
-    let ours = || names::extension_namespace(&installation.name_any());
+    let ours = || extension_namespace(&installation.name_any());
     match means {
         Means::Chart => BTreeSet::from([ours()]),
         Means::Operator => reported(installation).into_iter().collect(),
@@ -45,13 +42,8 @@ pub(crate) fn namespaces(installation: &ControllerInstallation, means: Means) ->
 fn reported(installation: &ControllerInstallation) -> Option<String> {
     let status = installation.status.as_ref()?.provider_status.as_ref()?;
     let Reported { namespace } = status.decode().ok()?;
-    is_namespace(&namespace).then_some(namespace)
-}
-
-/// Whether it is a DNS label. Anything else could name several namespaces in the parameters.
-fn is_namespace(name: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    !name.is_empty() && name.len() <= NAMESPACE_BYTES_MAX && name.bytes().all(allowed)
+    // Anything else could name several namespaces in the parameters.
+    is_dns_label(&namespace).then_some(namespace)
 }
 
 /// The installation of the primary extension of a kind and type, if it has one in the seed.

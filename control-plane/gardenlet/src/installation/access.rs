@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use api_meta::{Fault, annotations, labels, names};
+use api_resources::data::{checksum, reference};
 use base_secrets::{Credential, KubeconfigSpec, kubeconfig, to_yaml};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -11,7 +12,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::data::{checksum, reference};
 use super::pods::{annotate, containers, has_variable, pod_spec, set_named, set_variable};
 use crate::config::GardenAccess;
 

@@ -8,7 +8,6 @@ mod access;
 mod apply;
 mod care;
 mod chart;
-mod data;
 mod observe;
 mod plan;
 mod pods;

@@ -9,9 +9,9 @@ use base_helm::values::Values;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Resource, ResourceExt};
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
 use super::access::Access;
-use super::data;
 use super::observe::Seen;
 use super::problem::Problem;
 use super::resources;
@@ -152,7 +152,7 @@ fn wanted(installation: &core::ControllerInstallation, seen: &Seen, config: &Con
         registration,
         resources: resources.clone(),
         chart: chart.note(),
-        inputs: data::whole_checksum(inputs.to_string().as_bytes()),
+        inputs: format!("{:x}", Sha256::digest(inputs.to_string())),
     })
 }
 

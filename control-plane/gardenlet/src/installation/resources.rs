@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use api_core::v1beta1 as core;
 use api_meta::{Fault, LocalObjectReference, annotations, conditions::installation as reason, labels, names};
-use api_resources::{ManagedResource, ManagedResourceSpec};
+use api_resources::{ManagedResource, ManagedResourceSpec, data};
 use base_helm::lint::{self, Severity};
 use base_helm::render::Release;
 use k8s_openapi::ByteString;
@@ -15,7 +15,6 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::chart::Loaded;
-use super::data;
 use super::plan::Wanted;
 use super::pods::{containers, pod_spec, set_variable};
 use super::problem::Problem;

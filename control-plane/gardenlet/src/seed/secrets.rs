@@ -1,10 +1,10 @@
 //! The certificate of the webhooks of the seed's gardener-resource-manager.
 
 use api_meta::{Fault, names};
+use base_managed_secrets::{ManagedSecrets, ensure};
 use components_seed::{SEED_AUTHORITY, SERVING_CERTIFICATE, Serving, serving_secrets};
 
-use crate::context::Context;
-use crate::managed_secrets::{ManagedSecrets, ensure};
+use crate::context::{Context, MANAGER};
 
 /// The certificate as it is now.
 #[derive(Debug, Default)]
@@ -16,7 +16,12 @@ pub(crate) struct SeedSecrets {
 
 /// Makes what is missing.
 pub(crate) async fn serving(context: &Context) -> Result<SeedSecrets, Fault> {
-    let ManagedSecrets { all, obsolete } = ensure(context, names::GARDEN_NAMESPACE, &serving_secrets()).await?;
+    let Context {
+        seed, clock, entropy, ..
+    } = context;
+    let wanted = serving_secrets();
+    let ManagedSecrets { all, obsolete } =
+        ensure(seed, names::GARDEN_NAMESPACE, MANAGER, &wanted, clock, entropy).await?;
     let get = |name: &str| {
         all.get(name)
             .ok_or_else(|| Fault::bug(format!("secret {name} of the seed was not made")))

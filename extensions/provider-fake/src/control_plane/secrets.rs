@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use api_core::v1beta1::{CredentialsRotationPhase, Shoot};
 use api_meta::Fault;
-use base_client::{create_or_get, delete, list};
-use base_secrets::{CertificateSpec, Rotation, SecretError, Wanted, generate, label, lookup, plan};
+use base_client::{delete, list};
+use base_managed_secrets::selector;
+use base_secrets::{CertificateSpec, Rotation, Wanted};
 use extensions_sdk::{ClusterView, Context};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt};
@@ -20,9 +21,6 @@ const AUTHORITY: &str = "ca-provider-fake-controlplane";
 const SERVER: &str = "cloud-controller-manager-server";
 /// Renewed long before; as upstream's server certificates.
 const SERVER_VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
-/// How often a plan is made: bundles follow authorities, certificates follow both, and the last plan finds all of it.
-const PLANS_MAX: usize = 4;
-
 /// The Secrets of one shoot.
 pub(crate) struct ManagedSecrets {
     /// The one with the server's certificate.
@@ -36,28 +34,16 @@ pub(crate) struct ManagedSecrets {
 /// # Errors
 /// What the API server returns; a bug: a Secret of ours cannot be read.
 pub(crate) async fn ensure(context: &Context, cluster: &ClusterView) -> Result<ManagedSecrets, Fault> {
-    let (namespace, wanted) = (&cluster.name, wanted(&cluster.shoot, &cluster.name));
-    let api: Api<Secret> = Api::namespaced(context.client.clone(), namespace);
-    let mut existing = list(&api, &selector()).await?;
-    for _ in 0..PLANS_MAX {
-        let now = context.clock.now();
-        let plan = plan(&wanted, &existing, now).map_err(unreadable)?;
-        if !plan.generates() {
-            let server = lookup(&wanted, &existing, now).map_err(unreadable)?.remove(SERVER);
-            let missing = || Fault::bug(format!("there is no Secret {SERVER} after it was made"));
-            return Ok(ManagedSecrets {
-                server: server.ok_or_else(missing)?.current,
-                obsolete: plan.deletions().map(str::to_owned).collect(),
-            });
-        }
-        let made = generate(&plan, &wanted, &existing, namespace, IDENTITY, now, &context.entropy);
-        for secret in made.map_err(unreadable)? {
-            existing.push(create_or_get(&api, &secret).await?);
-        }
-    }
-    Err(Fault::bug(format!(
-        "the Secrets of {IDENTITY} are not complete after {PLANS_MAX} plans"
-    )))
+    let wanted = wanted(&cluster.shoot, &cluster.name);
+    let Context {
+        client, clock, entropy, ..
+    } = context;
+    let mut made = base_managed_secrets::ensure(client, &cluster.name, IDENTITY, &wanted, clock, entropy).await?;
+    let missing = || Fault::bug(format!("there is no Secret {SERVER} after it was made"));
+    Ok(ManagedSecrets {
+        server: made.all.remove(SERVER).ok_or_else(missing)?.current,
+        obsolete: made.obsolete,
+    })
 }
 
 /// Deletes all of them.
@@ -66,22 +52,10 @@ pub(crate) async fn ensure(context: &Context, cluster: &ClusterView) -> Result<M
 /// What the API server returns.
 pub(crate) async fn delete_all(context: &Context, namespace: &str) -> Result<(), Fault> {
     let api: Api<Secret> = Api::namespaced(context.client.clone(), namespace);
-    for secret in list(&api, &selector()).await? {
+    for secret in list(&api, &selector(IDENTITY)).await? {
         delete(&api, &secret.name_any()).await?;
     }
     Ok(())
-}
-
-fn selector() -> String {
-    let manager = format!("{}={}", label::MANAGED_BY, label::MANAGER);
-    format!("{manager},{}={IDENTITY}", label::IDENTITY)
-}
-
-fn unreadable(error: SecretError) -> Fault {
-    Fault::bug(error).hint(format!(
-        "delete the Secrets with the label {}={IDENTITY}: they are made again",
-        label::IDENTITY
-    ))
 }
 
 fn wanted(shoot: &Shoot, namespace: &str) -> [Wanted; 2] {

@@ -13,7 +13,7 @@ const OWNER_MAX: usize = 28;
 const SUFFIX_LENGTH: usize = 12;
 
 /// Where an inventory is stored. [`super::Inventory::open`] stores it in `status.state`; another one is for tests, and for
-/// whoever stores it elsewhere.
+/// extensions that store it elsewhere.
 #[async_trait]
 pub trait Ledger: Send + Sync {
     /// Stores the state, and returns once it is durable.

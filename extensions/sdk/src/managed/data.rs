@@ -1,25 +1,10 @@
-//! Objects as the Secret of a ManagedResource holds them: documents in one compressed text, whose checksum is part of the
-//! Secret's name (gardener/gardener v1.150 `pkg/utils/managedresources/registry.go`, `pkg/utils/kubernetes/unique.go`). Pure.
+//! The Secret of a ManagedResource from its objects, in the form of [`api_resources::data`]. Pure.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
-use std::io::Write as _;
 
-use api_meta::{Fault, annotations};
+use api_meta::Fault;
+use api_resources::data::{SECRET_BYTES_MAX, checksum, compress, documents, reference};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
-
-/// The one key; gardener-resource-manager decompresses what ends in `.br`.
-pub(super) const KEY: &str = "data.yaml.br";
-/// What an API server takes in a Secret.
-const SECRET_BYTES_MAX: usize = 1 << 20;
-/// Bytes of a checksum in a name.
-const NAME_BYTES: usize = 4;
-/// Of brotli, from 0 to 11: larger ones save a percent and take ten times as long.
-const QUALITY: i32 = 6;
-/// Of brotli: 4 MiB, more than most objects have together.
-const WINDOW_BITS: i32 = 22;
-const BUFFER_BYTES: usize = 4096;
 
 /// A Secret's name and data, and the annotation that keeps it from being collected.
 pub(super) struct Packed {
@@ -50,11 +35,7 @@ pub(super) fn check(object: Value) -> Result<Value, Fault> {
 /// Packs the objects of the ManagedResource `name`, in the order in which they were added.
 pub(super) fn pack(name: &str, objects: &[Value]) -> Result<Packed, Fault> {
     refuse_doubles(name, objects)?;
-    let mut documents = String::new();
-    for object in objects {
-        // JSON is YAML. Writing to a String does not fail.
-        let _ = writeln!(documents, "---\n{object}");
-    }
+    let documents = documents(objects);
     let bytes = compress(&documents).map_err(Fault::bug)?;
     if bytes.len() > SECRET_BYTES_MAX {
         return Err(Fault::user(format!(
@@ -65,11 +46,7 @@ pub(super) fn pack(name: &str, objects: &[Value]) -> Result<Packed, Fault> {
         .hint("divide the objects among several ManagedResources"));
     }
     let secret = format!("managedresource-{name}-{}", checksum(documents.as_bytes()));
-    let reference = format!(
-        "{}secret-{}",
-        annotations::REFERENCE_PREFIX,
-        checksum(secret.as_bytes())
-    );
+    let reference = reference("secret", &secret);
     Ok(Packed {
         secret,
         bytes,
@@ -98,29 +75,13 @@ fn refuse_doubles(name: &str, objects: &[Value]) -> Result<(), Fault> {
     Ok(())
 }
 
-fn compress(documents: &str) -> std::io::Result<Vec<u8>> {
-    let parameters = brotli::enc::BrotliEncoderParams {
-        quality: QUALITY,
-        lgwin: WINDOW_BITS,
-        ..brotli::enc::BrotliEncoderParams::default()
-    };
-    let mut writer = brotli::CompressorWriter::with_params(Vec::new(), BUFFER_BYTES, &parameters);
-    writer.write_all(documents.as_bytes())?;
-    writer.flush()?;
-    Ok(writer.into_inner())
-}
-
-fn checksum(content: &[u8]) -> String {
-    let sum = Sha256::digest(content);
-    sum.iter().take(NAME_BYTES).map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Read as _;
 
     use api_meta::FaultClass;
     use serde_json::json;
+    use sha2::{Digest, Sha256};
 
     use super::*;
 
@@ -134,7 +95,7 @@ mod tests {
         let objects = [map("n", "a", "---\n"), map("n", "b", "2")];
         let packed = pack("x", &objects).unwrap();
         let mut read = String::new();
-        brotli::Decompressor::new(packed.bytes.as_slice(), BUFFER_BYTES)
+        brotli::Decompressor::new(packed.bytes.as_slice(), 4096)
             .read_to_string(&mut read)
             .unwrap();
         assert_eq!(read, format!("---\n{}\n---\n{}\n", objects[0], objects[1]));

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use api_meta::Fault;
+use api_meta::names::is_dns_label;
 use base_client::inline_files;
 use base_telemetry::LogFormat;
 use clap::builder::{OsStringValueParser, TypedValueParser};
@@ -17,7 +18,7 @@ use kube::config::Kubeconfig;
 
 use super::About;
 
-/// What every extension can be told.
+/// Settings of every extension.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct Flags {
     /// Kubeconfig of the seed; without one the service account of the pod
@@ -171,18 +172,13 @@ impl fmt::Display for BindAddress {
     }
 }
 
-/// The longest name of a namespace; those of Leases may be longer, and are not.
-const NAME_MAX: usize = 63;
-
 fn name(text: &str) -> Result<String, String> {
-    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let ends = !text.starts_with('-') && !text.ends_with('-');
     // An empty one is none, as in Go: charts set variables that way.
-    match text.len() <= NAME_MAX && text.bytes().all(fits) && ends {
+    match text.is_empty() || is_dns_label(text) {
         true => Ok(text.to_owned()),
-        false => Err(format!(
-            "a name has 1 to {NAME_MAX} characters of a-z, 0-9 and -, and begins and ends with a letter or digit"
-        )),
+        false => Err(
+            "a name has 1 to 63 characters of a-z, 0-9 and -, and begins and ends with a letter or digit".to_owned(),
+        ),
     }
 }
 
@@ -247,7 +243,7 @@ mod tests {
 
     #[test]
     fn without_words_the_defaults_of_gardener_hold() {
-        // KUBECONFIG and POD_NAMESPACE are those of whoever runs the test.
+        // KUBECONFIG and POD_NAMESPACE may be set where the test runs.
         let parsed = parsed(&["--kubeconfig=k", "--namespace=n", "--leader-election-namespace=l"]).unwrap();
         let expected = Flags {
             kubeconfig: Some("k".into()),

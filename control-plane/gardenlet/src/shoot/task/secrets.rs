@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use api_meta::Fault;
 use base_client::{apply, delete};
+use base_managed_secrets::{ManagedSecrets, ensure};
 use base_secrets::{CertificateSpec, Credential, Issued, Managed, SecretError, data, text_of, to_yaml};
 use components_hosted::secrets::wanted_secrets;
 use components_hosted::{KUBECONFIG_KEY, Mounted, ShootClient, shoot_access_secret_name};
@@ -17,8 +18,7 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::super::operation::Operation;
-use crate::context::MANAGER;
-use crate::managed_secrets::{ManagedSecrets, ensure};
+use crate::context::{Context, MANAGER};
 
 pub(crate) use components_hosted::secrets::{CA, CA_CLIENT, GARDENLET, SSH_KEY_PAIR};
 pub(crate) use published::delete_published;
@@ -60,7 +60,10 @@ impl ShootSecrets {
 /// Makes what is missing, and shows the garden which authorities the cluster has.
 pub(crate) async fn initialize(op: &Operation) -> Result<ShootSecrets, Fault> {
     let wanted = wanted_secrets(&op.hosted_cluster());
-    let ManagedSecrets { all, obsolete } = ensure(&op.context, op.namespace(), &wanted).await?;
+    let Context {
+        seed, clock, entropy, ..
+    } = &*op.context;
+    let ManagedSecrets { all, obsolete } = ensure(seed, op.namespace(), MANAGER, &wanted, clock, entropy).await?;
     let mut secrets = ShootSecrets {
         all: Arc::new(all),
         obsolete,

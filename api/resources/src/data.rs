@@ -1,5 +1,5 @@
-//! Objects as a ManagedResource carries them: compressed into one immutable Secret that is named after what it holds
-//! (gardener/gardener v1.150 pkg/utils/managedresources). Pure.
+//! Objects as the Secret of a ManagedResource holds them: documents in one compressed text, whose checksum is part of the
+//! Secret's name (gardener/gardener v1.150 pkg/utils/managedresources/registry.go, pkg/utils/kubernetes/unique.go). Pure.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -8,11 +8,11 @@ use api_meta::annotations;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// The one key.
-pub(crate) const KEY: &str = "data.yaml.br";
+/// The one key; gardener-resource-manager decompresses what ends in `.br`.
+pub const KEY: &str = "data.yaml.br";
 /// What an API server takes in a Secret.
-pub(crate) const SECRET_BYTES_MAX: usize = 1 << 20;
-/// Bytes of a checksum in a name, as in gardener/gardener v1.150 pkg/utils/kubernetes/unique.go.
+pub const SECRET_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a checksum in a name.
 const NAME_BYTES: usize = 4;
 /// Of brotli, from 0 to 11. What charts render to is one percent larger than with 9, which takes ten times as long or more.
 const QUALITY: i32 = 6;
@@ -20,8 +20,9 @@ const QUALITY: i32 = 6;
 const WINDOW_BITS: i32 = 22;
 const BUFFER_BYTES: usize = 4096;
 
-/// The objects as documents. JSON is YAML, and reads the same for every reader.
-pub(crate) fn documents(objects: &[Value]) -> String {
+/// The objects as documents, in their order. JSON is YAML, and reads the same for every reader.
+#[must_use]
+pub fn documents(objects: &[Value]) -> String {
     let mut text = String::new();
     for object in objects {
         // Writing to a String does not fail.
@@ -31,7 +32,10 @@ pub(crate) fn documents(objects: &[Value]) -> String {
 }
 
 /// The documents compressed.
-pub(crate) fn compress(documents: &str) -> std::io::Result<Vec<u8>> {
+///
+/// # Errors
+/// Those of the compressor, which has none for what is in memory.
+pub fn compress(documents: &str) -> std::io::Result<Vec<u8>> {
     let parameters = brotli::enc::BrotliEncoderParams {
         quality: QUALITY,
         lgwin: WINDOW_BITS,
@@ -44,22 +48,16 @@ pub(crate) fn compress(documents: &str) -> std::io::Result<Vec<u8>> {
 }
 
 /// The part of a name that distinguishes contents.
-pub(crate) fn checksum(content: &[u8]) -> String {
-    hex(Sha256::digest(content).iter().take(NAME_BYTES))
-}
-
-/// The whole checksum.
-pub(crate) fn whole_checksum(content: &[u8]) -> String {
-    hex(Sha256::digest(content).iter())
+#[must_use]
+pub fn checksum(content: &[u8]) -> String {
+    let sum = Sha256::digest(content);
+    sum.iter().take(NAME_BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Key of an annotation that keeps an object of that kind and name from being collected.
-pub(crate) fn reference(kind: &str, name: &str) -> String {
+#[must_use]
+pub fn reference(kind: &str, name: &str) -> String {
     format!("{}{kind}-{}", annotations::REFERENCE_PREFIX, checksum(name.as_bytes()))
-}
-
-fn hex<'b>(bytes: impl Iterator<Item = &'b u8>) -> String {
-    bytes.map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -74,12 +72,12 @@ mod tests {
     fn compressed_documents_come_back_whole() {
         let text = documents(&[json!({"a": 1}), json!({"b": "---\n"})]);
         assert_eq!(text, "---\n{\"a\":1}\n---\n{\"b\":\"---\\n\"}\n");
-        let compressed = compress(&text.repeat(1000)).expect("it compresses");
+        let compressed = compress(&text.repeat(1000)).unwrap();
         assert!(compressed.len() < 200, "{}", compressed.len());
         let mut read = String::new();
         brotli::Decompressor::new(compressed.as_slice(), BUFFER_BYTES)
             .read_to_string(&mut read)
-            .expect("it is brotli");
+            .unwrap();
         assert_eq!(read, text.repeat(1000));
     }
 
