@@ -5,6 +5,8 @@ mod config;
 mod objects;
 mod secrets;
 
+pub(crate) use config::ControlPlaneConfig;
+
 use std::time::Duration;
 
 use api_extensions::ControlPlane;
@@ -20,7 +22,6 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt};
 
 use crate::cloud::Keys;
-use crate::control_plane::config::ControlPlaneConfig;
 use crate::control_plane::objects::{CREDENTIALS, Input, NAME};
 use crate::control_plane::secrets::ManagedSecrets;
 use crate::provider_status::InfrastructureStatus;

@@ -23,7 +23,8 @@ use crate::cloud::{
 use crate::credentials::connect;
 use crate::provider_status::{InfrastructureStatus, ZoneStatus};
 use crate::resource::{CLUSTER_TAG, CloudResource};
-use config::{ValidatedConfig, Vpc, Zone};
+use config::Zone;
+pub(crate) use config::{FIELD, ValidatedConfig, Vpc};
 
 /// Slots of the inventory.
 const NETWORK: &str = "network";
@@ -136,7 +137,7 @@ impl Flow<'_> {
                 Some(own) => Err(
                     Fault::user(format!("the shoot has the network {own} and cannot move to {id}"))
                         .code(ErrorCode::ConfigurationProblem)
-                        .hint(format!("set {}.networks.vpc.cidr again, without vpc.id", config::FIELD)),
+                        .hint(format!("set {}.networks.vpc.cidr again, without vpc.id", FIELD)),
                 ),
             },
         }
@@ -152,10 +153,7 @@ impl Flow<'_> {
         found.ok_or_else(|| {
             Fault::user(format!("there is no network {id} in the account of the credentials"))
                 .code(ErrorCode::ConfigurationProblem)
-                .hint(format!(
-                    "name a network of the account in {}.networks.vpc.id",
-                    config::FIELD
-                ))
+                .hint(format!("name a network of the account in {}.networks.vpc.id", FIELD))
         })
     }
 

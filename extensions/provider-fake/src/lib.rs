@@ -2,6 +2,7 @@
 //! and the SDK do when a cloud misbehaves. [`cloud`] is the cloud, in memory or behind HTTP; all else is an ordinary extension
 //! that would work in the same way for a real one. It runs nothing: its machines are records.
 
+mod admission;
 pub mod cloud;
 mod codes;
 mod control_plane;
@@ -10,6 +11,9 @@ mod infrastructure;
 mod provider_status;
 mod resource;
 mod run;
+mod webhooks;
 
+pub use admission::{ADMISSION, admission};
 pub use resource::{CLUSTER_TAG, SLOT_TAG, UNIQUE_TAG};
 pub use run::{ABOUT, DEFAULT_TYPE, extend};
+pub use webhooks::control_plane;

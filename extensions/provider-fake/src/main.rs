@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use extensions_provider_fake::cloud::{CloudConnector, HttpCloud};
-use extensions_provider_fake::{ABOUT, DEFAULT_TYPE, extend};
+use extensions_provider_fake::{ABOUT, DEFAULT_TYPE, control_plane, extend};
 use extensions_sdk::run_with;
+use extensions_webhooks::WebhookFlags;
 
 /// Flags beside those of every extension.
 #[derive(Args)]
@@ -17,6 +18,11 @@ struct Own {
     /// Type of the objects that it reconciles
     #[arg(long = "type", value_name = "TYPE", default_value = DEFAULT_TYPE)]
     type_: String,
+    /// Whether control planes are left as they are: no webhook is served
+    #[arg(long)]
+    disable_webhooks: bool,
+    #[command(flatten)]
+    webhooks: WebhookFlags,
 }
 
 fn cloud(url: &str) -> Result<HttpCloud, String> {
@@ -26,6 +32,9 @@ fn cloud(url: &str) -> Result<HttpCloud, String> {
 #[tokio::main]
 async fn main() -> ExitCode {
     run_with(ABOUT, |setup, own: Own| {
+        if !own.disable_webhooks {
+            own.webhooks.serve(setup, [control_plane(&own.type_, &setup.client)])?;
+        }
         let cloud: Arc<dyn CloudConnector> = Arc::new(own.cloud_url);
         extend(setup.extension(), &cloud, &own.type_)
     })

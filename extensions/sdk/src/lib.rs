@@ -48,4 +48,4 @@ pub use operation::Operation;
 pub use outcome::{Change, Outcome, Saved};
 pub use provider_config::{check_config, decode_config};
 pub use registration::Registration;
-pub use run::{About, Flags, Setup, run, run_with};
+pub use run::{About, Flags, Setup, run, run_with, serve_with};

@@ -57,11 +57,11 @@ use futures::future::BoxFuture;
 use kube::Client;
 use kube::config::Kubeconfig;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::extension::Extension;
 
-pub use flags::{BindAddress, Flags};
+pub use flags::{BindAddress, Flags, read_kubeconfig};
 pub use setup::Setup;
 
 /// How long what runs in every replica may take to end after the rest.
@@ -119,6 +119,26 @@ pub async fn run_with<A: Args>(
     about: About,
     setup: impl FnOnce(&mut Setup, A) -> Result<Extension, Fault>,
 ) -> ExitCode {
+    program(about, async |flags: &Flags, own, place| {
+        run_in(about, place, flags, |made| setup(made, own)).await
+    })
+    .await
+}
+
+/// A program that serves and reconciles nothing, such as the webhooks of an extension in the garden: as [`run_with`], without
+/// leader election and heartbeat. What it does stands in [`Setup::everywhere`].
+pub async fn serve_with<A: Args>(
+    about: About,
+    setup: impl AsyncFnOnce(&mut Setup, A) -> Result<(), Fault>,
+) -> ExitCode {
+    program(about, async |flags: &Flags, own, place| {
+        serve_in(about, place, flags, async |made: &mut Setup| setup(made, own).await).await
+    })
+    .await
+}
+
+/// What a process does around `work`: flags, signals, logs, exit codes.
+async fn program<A: Args>(about: About, work: impl AsyncFnOnce(&Flags, A, Place) -> Result<(), Fault>) -> ExitCode {
     let (flags, own) = flags::parse::<A>(about, std::env::args_os()).unwrap_or_else(|error| error.exit());
     // Signals are taken from here on, however late they are looked at.
     let stop = signals::received();
@@ -129,7 +149,7 @@ pub async fn run_with<A: Args>(
     tracing::info!(version = about.version, "{} begins", about.name);
     let ended = async {
         let place = place(about, &flags, Box::pin(stop)).await?;
-        run_in(about, place, &flags, |made| setup(made, own)).await
+        work(&flags, own, place).await
     };
     match Box::pin(ended).await {
         Ok(()) => {
@@ -160,65 +180,135 @@ pub async fn run_in(
     flags: &Flags,
     setup: impl FnOnce(&mut Setup) -> Result<Extension, Fault>,
 ) -> Result<(), Fault> {
-    let Place {
-        client,
-        connector,
-        clock,
-        entropy,
-        terms,
-        stop,
-    } = place;
-    let namespace = flags.namespace.clone().or_else(in_cluster_namespace);
-    let settings = settings(about, flags, namespace.as_deref(), terms)?;
+    let namespace = namespace(flags);
+    let settings = settings(about, flags, namespace.as_deref(), place.terms)?;
     let heartbeat = heartbeat_namespace(flags, namespace.as_deref())?;
-    let elected = Elected::new(about.name, settings, clock, entropy);
-    let stopping = CancellationToken::new();
-    // Mirrors and whatever else has been started end with this, however it ends.
-    let _ends = stopping.clone().drop_guard();
-    let mut made = Setup::new(about, &elected, client.clone(), connector, namespace, stopping.clone());
-    let mut extension = setup(&mut made)?;
+    let mut begun = Begun::new(about, place, settings, namespace);
+    let mut extension = setup(&mut begun.setup)?;
     if let Some(namespace) = heartbeat {
         extension = extension.heartbeat(&namespace);
     }
-    let mut everywhere = made.into_everywhere();
-    let extension = Mutex::new(Some(extension));
-    let work = |_| {
-        let extension = extension.lock().unwrap_or_else(PoisonError::into_inner).take();
-        async move {
-            match extension {
-                Some(extension) => extension.run().await,
-                // It never returns an error, so it is never started again.
-                None => return Err(Fault::bug("an extension was started twice")),
-            }
-            Ok(())
+    begun.run(Some(extension)).await
+}
+
+/// As [`run_in`], for a program that reconciles nothing: see [`serve_with`].
+///
+/// # Errors
+/// As [`run_in`]; a flag of leader election or heartbeat.
+pub async fn serve_in(
+    about: About,
+    place: Place,
+    flags: &Flags,
+    setup: impl AsyncFnOnce(&mut Setup) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    for (flag, is_set) in [
+        ("--heartbeat", flags.heartbeat == Some(true)),
+        ("--leader-election-namespace", flags.leader_election_namespace.is_some()),
+        ("--leader-election-id", flags.leader_election_id.is_some()),
+    ] {
+        if is_set {
+            let why = format!(
+                "{flag} has no effect: every replica of {} serves, none leads",
+                about.name
+            );
+            return Err(Fault::user(why).hint(format!("leave {flag} out")));
         }
-    };
-    let (stopped, ended) = (stopping.clone(), stopping.clone());
-    let until = async move {
-        tokio::select! {
-            () = stop => {}
-            () = ended.cancelled() => {}
-        }
-        ended.cancel();
-    };
-    let mut running = Box::pin(elected.run(client, until, work));
-    let failure = tokio::select! {
-        ended = &mut running => ended.err(),
-        fault = failed(&mut everywhere) => {
-            // The Lease is released, so that another replica goes on.
-            stopped.cancel();
-            if let Err(other) = running.await {
-                tracing::warn!(class = %other.class, hint = %other.hint, "{}", other.chain());
-            }
-            Some(fault)
-        }
-    };
-    stopped.cancel();
-    let ending = async { while everywhere.join_next().await.is_some() {} };
-    if tokio::time::timeout(EVERYWHERE_PATIENCE, ending).await.is_err() {
-        tracing::warn!("not everything ended within {EVERYWHERE_PATIENCE:?}");
     }
-    failure.map_or(Ok(()), Err)
+    let (namespace, flags) = (
+        namespace(flags),
+        Flags {
+            leader_election: false,
+            ..flags.clone()
+        },
+    );
+    let settings = settings(about, &flags, namespace.as_deref(), place.terms)?;
+    let mut begun = Begun::new(about, place, settings, namespace);
+    setup(&mut begun.setup).await?;
+    begun.run(None).await
+}
+
+/// A program whose parts are being put together.
+struct Begun {
+    setup: Setup,
+    elected: Elected,
+    stop: BoxFuture<'static, ()>,
+    /// Mirrors and whatever else has been started end with this, however it ends.
+    ends: DropGuard,
+}
+
+impl Begun {
+    fn new(about: About, place: Place, settings: Settings, namespace: Option<String>) -> Self {
+        let Place {
+            client,
+            connector,
+            clock,
+            entropy,
+            terms: _,
+            stop,
+        } = place;
+        let elected = Elected::new(about.name, settings, clock, entropy);
+        let stopping = CancellationToken::new();
+        let setup = Setup::new(about, &elected, client, connector, namespace, stopping.clone());
+        Self {
+            setup,
+            elected,
+            stop,
+            ends: stopping.drop_guard(),
+        }
+    }
+
+    /// Runs until the stop, or until something fails. Without an extension what runs in every replica is all that runs.
+    async fn run(self, extension: Option<Extension>) -> Result<(), Fault> {
+        let Self {
+            setup,
+            elected,
+            stop,
+            ends: _ends,
+        } = self;
+        let (client, stopping) = (setup.unwatched(), setup.stop.clone());
+        let mut everywhere = setup.into_everywhere();
+        let work = Mutex::new(Some(extension));
+        let idle = stopping.clone();
+        let work = |_| {
+            let extension = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let idle = idle.clone();
+            async move {
+                match extension {
+                    Some(Some(extension)) => extension.run().await,
+                    Some(None) => idle.cancelled().await,
+                    // It never returns an error, so it is never started again.
+                    None => return Err(Fault::bug("an extension was started twice")),
+                }
+                Ok(())
+            }
+        };
+        let (stopped, ended) = (stopping.clone(), stopping.clone());
+        let until = async move {
+            tokio::select! {
+                () = stop => {}
+                () = ended.cancelled() => {}
+            }
+            ended.cancel();
+        };
+        let mut running = Box::pin(elected.run(client, until, work));
+        let failure = tokio::select! {
+            ended = &mut running => ended.err(),
+            fault = failed(&mut everywhere) => {
+                // The Lease is released, so that another replica goes on.
+                stopped.cancel();
+                if let Err(other) = running.await {
+                    tracing::warn!(class = %other.class, hint = %other.hint, "{}", other.chain());
+                }
+                Some(fault)
+            }
+        };
+        stopped.cancel();
+        let ending = async { while everywhere.join_next().await.is_some() {} };
+        if tokio::time::timeout(EVERYWHERE_PATIENCE, ending).await.is_err() {
+            tracing::warn!("not everything ended within {EVERYWHERE_PATIENCE:?}");
+        }
+        failure.map_or(Ok(()), Err)
+    }
 }
 
 /// The first failure of what runs in every replica. What ends after a stop has not failed.
@@ -236,7 +326,7 @@ async fn failed(everywhere: &mut JoinSet<Result<(), Fault>>) -> Fault {
 /// What [`run`] runs in: the machine, a kubeconfig or the pod's service account.
 async fn place(about: About, flags: &Flags, stop: BoxFuture<'static, ()>) -> Result<Place, Fault> {
     let kubeconfig = match &flags.kubeconfig {
-        Some(path) => flags::read_kubeconfig(path).await?,
+        Some(path) => read_kubeconfig(path, "name a kubeconfig of the seed with --kubeconfig or KUBECONFIG").await?,
         None => in_cluster().map_err(|fault| fault.hint("name a kubeconfig with --kubeconfig or KUBECONFIG"))?,
     };
     Ok(Place {
@@ -251,6 +341,11 @@ async fn place(about: About, flags: &Flags, stop: BoxFuture<'static, ()>) -> Res
 
 fn in_cluster() -> Result<Kubeconfig, Fault> {
     in_cluster_kubeconfig().map_err(|fault| Fault::user(format!("there is no kubeconfig of the seed, and {fault}")))
+}
+
+/// The extension's namespace.
+fn namespace(flags: &Flags) -> Option<String> {
+    flags.namespace.clone().or_else(in_cluster_namespace)
 }
 
 fn settings(about: About, flags: &Flags, namespace: Option<&str>, terms: Terms) -> Result<Settings, Fault> {

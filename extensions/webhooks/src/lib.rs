@@ -51,6 +51,7 @@ mod certificates;
 mod decide;
 pub mod edit;
 mod ensure;
+mod flags;
 mod garden;
 mod names;
 pub mod patch;
@@ -65,6 +66,7 @@ pub use ensure::{
     Context, ControlPlane, ControlPlaneKind, Ensured, Etcd, Pool, VerticalPodAutoscaler, cloud_provider_webhook,
     control_plane_webhook,
 };
+pub use flags::{GardenWebhookFlags, ModeName, WebhookFlags};
 pub use garden::{ShootPart, ShootProvider, shoot_webhooks};
 pub use names::{certificate_secret_name, configuration_name, shoot_configuration_name, webhook_name};
 pub use refusal::Refusal;

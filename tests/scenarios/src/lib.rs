@@ -62,7 +62,6 @@ pub mod kubectl;
 pub mod moon;
 pub mod scripts;
 pub mod transcript;
-pub mod webhook;
 
 pub use clients::Clients;
 pub use tempdir::Folder;

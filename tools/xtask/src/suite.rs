@@ -82,8 +82,8 @@ enum Suite {
     /// Two of our nodes in a real cluster: real scheduler and controllers place pods on them, kube-apiserver reads their
     /// logs. And a program on kube-rs' runtime, on real Kubernetes and on a bare cluster
     Node,
-    /// On real kube-apiserver: gardener-resource-manager's cases of plain objects, and who may write the status of extension
-    /// objects
+    /// On real kube-apiserver: gardener-resource-manager's cases of plain objects, who may write the status of extension
+    /// objects, and extensions' webhooks whose certificate is replaced under load
     ManagedResources,
     /// Templates: all cases and 20,000 drawn ones, what Go makes of them and what we do
     Gotemplate,
@@ -105,7 +105,9 @@ pub(crate) fn run(test: &Test) -> Outcome {
         Suite::Conformance => conformance(test),
         Suite::Clients => clients(test),
         Suite::Node => on_kubernetes(test, &["node", "kube-rs"]),
-        Suite::ManagedResources => on_kubernetes(test, &["managed-resources", "extension-status"]),
+        Suite::ManagedResources => {
+            on_kubernetes(test, &["managed-resources", "extension-status", "extension-webhooks"])
+        }
         Suite::Stores => stores(test),
         Suite::Gotemplate => cases_beside_helm(test, "tests-gotemplate"),
         Suite::Helm => cases_beside_helm(test, "tests-helm"),

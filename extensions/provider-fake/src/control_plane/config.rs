@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use api_meta::{Fault, RawJson};
-use extensions_sdk::decode_config;
+use extensions_sdk::{FieldProblem, check_config, decode_config};
 use serde::Deserialize;
 
 use crate::provider_status::API_VERSION;
@@ -36,6 +36,16 @@ impl ControlPlaneConfig {
     /// A user fault with `ERR_CONFIGURATION_PROBLEM` and the paths of what is wrong.
     pub(crate) fn read(raw: Option<&RawJson>) -> Result<Self, Fault> {
         raw.map(|raw| decode_config(Some(raw), &[(API_VERSION, KIND)], FIELD))
+            .transpose()
+            .map(Option::unwrap_or_default)
+    }
+
+    /// Reads it, for admission.
+    ///
+    /// # Errors
+    /// All problems.
+    pub(crate) fn check(raw: Option<&RawJson>) -> Result<Self, Vec<FieldProblem>> {
+        raw.map(|raw| check_config(Some(raw), &[(API_VERSION, KIND)], FIELD))
             .transpose()
             .map(Option::unwrap_or_default)
     }

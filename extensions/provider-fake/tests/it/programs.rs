@@ -12,6 +12,7 @@ use crate::world::{REGION, World, config};
 
 const FAKE_CLOUD: &str = env!("CARGO_BIN_EXE_fake-cloud");
 const PROVIDER: &str = env!("CARGO_BIN_EXE_provider-fake");
+const ADMISSION: &str = env!("CARGO_BIN_EXE_admission-fake");
 
 /// A `fake-cloud` that ends with the test.
 struct Served {
@@ -61,7 +62,11 @@ fn run(program: &str, words: &[&str]) -> Output {
 fn help_names_the_flags_of_each_program() {
     for (program, flags) in [
         (FAKE_CLOUD, ["--listen", "--seed", "--faults"]),
-        (PROVIDER, ["--cloud-url", "--type", "--kubeconfig"]),
+        (PROVIDER, ["--cloud-url", "--webhook-config-mode", "--kubeconfig"]),
+        (
+            ADMISSION,
+            ["--garden-kubeconfig", "--webhook-config-url", "--kubeconfig"],
+        ),
     ] {
         let output = run(program, &["--help"]);
         let text = String::from_utf8(output.stdout).unwrap();
@@ -84,6 +89,16 @@ fn wrong_flags_are_refused_with_flag_value_and_what_is_allowed() {
             PROVIDER,
             &["--cloud-url", "localhost"],
             &["--cloud-url", "'localhost'", "http://127.0.0.1:8080"],
+        ),
+        (
+            ADMISSION,
+            &["--webhook-config-mode=url"],
+            &["--webhook-config-url <HOST:PORT>"],
+        ),
+        (
+            ADMISSION,
+            &["--webhook-config-mode", "tunnel"],
+            &["--webhook-config-mode", "'tunnel'", "service, url-service, url"],
         ),
     ] {
         let output = run(program, words);

@@ -209,12 +209,9 @@ pub(super) fn parse<A: Args>(
 /// Reads a kubeconfig with the content of the files that it names; a token file stays one, which the client reads again.
 ///
 /// # Errors
-/// A user fault that names the file.
-pub(super) async fn read_kubeconfig(path: &Path) -> Result<Kubeconfig, Fault> {
-    let wrong = |why: String| {
-        Fault::user(format!("cannot use the kubeconfig {}: {why}", path.display()))
-            .hint("name a kubeconfig of the seed with --kubeconfig or KUBECONFIG")
-    };
+/// A user fault that names the file, with `hint`.
+pub async fn read_kubeconfig(path: &Path, hint: &str) -> Result<Kubeconfig, Fault> {
+    let wrong = |why: String| Fault::user(format!("cannot use the kubeconfig {}: {why}", path.display())).hint(hint);
     let text = tokio::fs::read_to_string(path)
         .await
         .map_err(|error| wrong(error.to_string()))?;
@@ -320,10 +317,10 @@ mod tests {
     async fn a_kubeconfig_that_cannot_be_used_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kubeconfig");
-        let missing = read_kubeconfig(&path).await.unwrap_err();
+        let missing = read_kubeconfig(&path, "").await.unwrap_err();
         assert!(missing.to_string().contains(&path.display().to_string()), "{missing}");
         std::fs::write(&path, "clusters: 7").unwrap();
-        let wrong = read_kubeconfig(&path).await.unwrap_err();
+        let wrong = read_kubeconfig(&path, "use --kubeconfig").await.unwrap_err();
         assert!(wrong.hint.contains("--kubeconfig"), "{}", wrong.hint);
     }
 }

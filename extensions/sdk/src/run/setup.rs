@@ -35,6 +35,8 @@ pub struct Setup {
     pub identity: String,
     /// Done once the program is to end.
     pub stop: CancellationToken,
+    /// The client whose calls are not counted: of leader election.
+    unwatched: Client,
     readiness: Readiness,
     everywhere: JoinSet<Result<(), Fault>>,
 }
@@ -60,7 +62,8 @@ impl Setup {
     ) -> Self {
         Self {
             about,
-            client: elected.watched(client),
+            client: elected.watched(client.clone()),
+            unwatched: client,
             connector,
             clock: elected.clock.clone(),
             entropy: elected.entropy.clone(),
@@ -89,6 +92,10 @@ impl Setup {
     /// Adds what must hold in every replica before `/readyz` is true. It is called for each probe and must not block.
     pub fn ready_when(&self, check: impl Fn() -> Result<(), String> + Send + Sync + 'static) {
         self.readiness.when(check);
+    }
+
+    pub(super) fn unwatched(&self) -> Client {
+        self.unwatched.clone()
     }
 
     pub(super) fn into_everywhere(self) -> JoinSet<Result<(), Fault>> {

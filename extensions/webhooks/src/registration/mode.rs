@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 
-use api_meta::Fault;
 use k8s_openapi::api::admissionregistration::v1::{ServiceReference, WebhookClientConfig};
 
 use crate::names::configuration_name;
@@ -19,23 +18,6 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Reads a mode as Gardener's extensions are given it: `service`, `url` with an address, or `url-service`; empty is
-    /// `service`.
-    ///
-    /// # Errors
-    /// Another word, or `url` without an address.
-    pub fn read(mode: &str, url: &str) -> Result<Self, Fault> {
-        match (mode, url) {
-            ("" | "service", _) => Ok(Self::Service),
-            ("url-service", _) => Ok(Self::UrlService),
-            ("url", "") => Err(Fault::user("--webhook-config-mode=url needs an address")
-                .hint("set --webhook-config-url to HOST:PORT of this process, as the API server reaches it")),
-            ("url", url) => Ok(Self::Url(url.to_owned())),
-            (other, _) => Err(Fault::user(format!("--webhook-config-mode={other} is no mode"))
-                .hint("use one of service, url, url-service")),
-        }
-    }
-
     /// The host of the address, in mode `url`.
     fn host(&self) -> Option<&str> {
         let Self::Url(url) = self else { return None };
@@ -154,17 +136,6 @@ mod tests {
             ),
         ] {
             assert_eq!(extra(mode.clone()), (names, addresses), "{mode:?}");
-        }
-    }
-
-    #[test]
-    fn words_are_read_as_modes_and_others_refused() {
-        assert_eq!(Mode::read("", "").unwrap(), Mode::Service);
-        assert_eq!(Mode::read("url", "a:1").unwrap(), Mode::Url("a:1".to_owned()));
-        assert_eq!(Mode::read("url-service", "a:1").unwrap(), Mode::UrlService);
-        for (mode, hint) in [("url", "--webhook-config-url"), ("urls", "service, url, url-service")] {
-            let fault = Mode::read(mode, "").unwrap_err();
-            assert!(fault.hint.contains(hint), "{}", fault.hint);
         }
     }
 }

@@ -9,3 +9,8 @@ mod replicas;
 mod rotation;
 mod shoots;
 mod world;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rotation_fails_no_request_of_eight_clients_and_no_write() {
+    rotation::rotate(world::World::new().await).await;
+}

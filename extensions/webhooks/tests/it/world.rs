@@ -31,9 +31,10 @@ pub(crate) const SECRET: &str = "gardener-extension-provider-fake-webhook";
 /// Longer than anything here takes, in real time.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The seed's API server: one in this process, or a real one that the test keeps.
 pub(crate) struct World {
-    pub(crate) embedded: Embedded,
     pub(crate) client: Client,
+    _embedded: Option<Embedded>,
 }
 
 /// A replica that runs.
@@ -74,7 +75,15 @@ impl World {
     pub(crate) async fn new() -> Self {
         let embedded = embedded().await;
         let client = embedded.admin();
-        let world = Self { embedded, client };
+        Self::of(client, Some(embedded)).await
+    }
+
+    /// The seed of an administrator's client.
+    pub(crate) async fn of(client: Client, embedded: Option<Embedded>) -> Self {
+        let world = Self {
+            client,
+            _embedded: embedded,
+        };
         world.namespace(EXTENSION_NAMESPACE, &[]).await;
         world
             .namespace(SHOOT_NAMESPACE, &[("shoot.gardener.cloud/provider", "fake")])
@@ -128,7 +137,7 @@ impl World {
         };
         let calls = Arc::<Mutex<Vec<CallRecord>>>::default();
         let sink = calls.clone();
-        let client = record(self.embedded.admin(), "extension", clock.clone(), move |call| {
+        let client = record(self.client.clone(), "extension", clock.clone(), move |call| {
             sink.lock().unwrap().push(call);
         });
         let mut all = Webhooks::new(settings, client, clock, Entropy::os());

@@ -12,6 +12,7 @@ use tests_production::garden::{Garden, call, create};
 use tests_production::objects::{CORE, NAMESPACE, binding, internal_secret, secret, shoot};
 
 use crate::garden::{create_all, landscape, running};
+use crate::provider_configuration;
 
 /// How a quota names the objects that are counted.
 const COUNTED: &str = "count/internalsecrets.core.gardener.cloud";
@@ -124,6 +125,7 @@ async fn policies_and_webhooks_of_kubernetes_hold_for_shoots() {
     assert!(refusal.contains("garden-apiserver.garden.svc:1"), "{refusal}");
     garden.kubectl("admin", &["delete", "validatingwebhookconfiguration", "service"], "");
     until_taken(&operator, "free").await;
+    provider_configuration::is_completed_and_refused(&garden, &operator).await;
 }
 
 async fn until_refused_by(operator: &kube::Client, webhook: &str) -> String {

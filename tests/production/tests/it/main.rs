@@ -12,6 +12,7 @@ mod garden;
 mod landscape;
 mod page;
 mod pods;
+mod provider_configuration;
 mod refused;
 mod replicas;
 mod rights;

@@ -7,13 +7,14 @@ mod changes_pools;
 mod charts;
 mod confinement;
 mod container_runtimes;
-mod control_plane_webhook;
+
 mod domains;
 mod drift;
 mod etcd_events;
 mod examples;
 mod extension_hints;
 mod extension_status;
+mod extension_webhooks;
 mod failing_together;
 mod first_light;
 mod hibernation;
