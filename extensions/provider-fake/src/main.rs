@@ -9,7 +9,7 @@ use extensions_provider_fake::{ABOUT, DEFAULT_TYPE, control_plane, extend};
 use extensions_sdk::run_with;
 use extensions_webhooks::WebhookFlags;
 
-/// Flags beside those of every extension.
+/// A provider for the cloud that fake-cloud serves
 #[derive(Args)]
 struct Own {
     /// Address of the cloud: what `fake-cloud` prints

@@ -22,4 +22,4 @@ pub use driver::{DISK_PATH, EXIT_TOKEN_REFUSED, MACHINE_NAME_ENV, USER_DATA_PATH
 pub use ledger::ledger;
 pub use machine_address::MACHINE_ADDRESS_ENV;
 pub use provider_status::InfrastructureStatus;
-pub use run::{EXTENSION_NAME, KINDS, Options, run};
+pub use run::{ABOUT, EXTENSION_NAME, KINDS, Options, extend, run};

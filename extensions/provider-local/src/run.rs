@@ -9,9 +9,10 @@ use api_extensions::ExtensionKind;
 use api_meta::Fault;
 use base_client::Connector;
 use base_clock::{Clock, Entropy};
-use base_telemetry::Metrics;
+use base_controller::Terms;
 use extensions_machines::{Machines, Options as MachineOptions};
-use extensions_sdk::{Extension, Registration};
+use extensions_sdk::run::{BindAddress, Place, run_in};
+use extensions_sdk::{About, Extension, Flags, Registration, Setup};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +40,8 @@ pub const KINDS: [ExtensionKind; 9] = [
 ];
 /// Its name in Leases, events and field managers.
 pub const EXTENSION_NAME: &str = "provider-local";
+/// The program.
+pub const ABOUT: About = About::new(EXTENSION_NAME, env!("CARGO_PKG_VERSION"));
 /// Its type by default, as in Gardener's local setup.
 const DEFAULT_TYPE: &str = "local";
 /// The type of its Extension kind by default.
@@ -67,17 +70,12 @@ pub struct Options {
     pub dns_bound: Option<oneshot::Sender<SocketAddr>>,
     /// The folder that backup buckets are folders of.
     pub data_dir: PathBuf,
-    /// Its own namespace, for the heartbeat; none without one.
-    pub namespace: Option<String>,
-    /// Connects to shoots.
-    pub connector: Arc<dyn Connector>,
-    /// Where reconciles are counted.
-    pub metrics: Metrics,
 }
 
 impl Options {
     /// Everything is called `local`, backups lie under `data_dir`, DNS is not served.
-    pub fn new(connector: Arc<dyn Connector>, data_dir: PathBuf) -> Self {
+    #[must_use]
+    pub fn new(data_dir: PathBuf) -> Self {
         Self {
             provider_type: DEFAULT_TYPE.to_owned(),
             network_type: DEFAULT_TYPE.to_owned(),
@@ -88,13 +86,10 @@ impl Options {
             dns_address: None,
             dns_bound: None,
             data_dir,
-            namespace: None,
-            connector,
-            metrics: Metrics::new(),
         }
     }
 
-    /// The same under another name: provider, network, operating system and DNS.
+    /// The same under another name: provider, network, operating system and DNS, and the Extension with `-ext` behind it.
     #[must_use]
     pub fn named(mut self, type_: &str) -> Self {
         for slot in [
@@ -105,23 +100,25 @@ impl Options {
         ] {
             type_.clone_into(slot);
         }
+        self.extension_type = format!("{type_}-ext");
         self
     }
 }
 
-/// Runs the extension in the seed of `client` until `stop`. Fails only if the DNS address cannot be taken.
-pub async fn run(
-    client: kube::Client,
-    options: Options,
-    clock: Clock,
-    entropy: Entropy,
-    stop: CancellationToken,
-) -> Result<(), Fault> {
+/// Puts the extension together in a program of the SDK.
+///
+/// # Errors
+/// None of its own. A DNS address that is taken ends the program.
+pub fn extend(setup: &mut Setup, options: Options) -> Result<Extension, Fault> {
+    let (client, stop) = (setup.client.clone(), setup.stop.clone());
     let zones = Zones::default();
-    let server = match options.dns_address {
-        Some(address) => Some(serve(address, zones.clone(), options.dns_bound, stop.clone()).await?),
-        None => None,
-    };
+    if let Some(address) = options.dns_address {
+        let server = serve(address, zones.clone(), options.dns_bound, stop.clone());
+        setup.everywhere(async move {
+            server.await?.await;
+            Ok(())
+        });
+    }
     let driver = PodDriver::new(
         client.clone(),
         &options.provider_type,
@@ -130,12 +127,12 @@ pub async fn run(
     );
     let machines = Machines::new(
         MachineOptions {
-            client: client.clone(),
-            connector: options.connector,
+            client,
+            connector: setup.connector.clone(),
             driver: Arc::new(driver),
-            clock: clock.clone(),
-            entropy: entropy.clone(),
-            metrics: options.metrics.clone(),
+            clock: setup.clock.clone(),
+            entropy: setup.entropy.clone(),
+            metrics: setup.metrics.clone(),
         },
         stop.clone(),
     );
@@ -144,15 +141,14 @@ pub async fn run(
     let provider = &options.provider_type;
     let type_ = &options.extension_type;
     let extensions = |class: ext::ExtensionClass| of(type_).class(class).finalizer_suffix(type_);
-    let mut extension =
-        Extension::builder(EXTENSION_NAME, client, clock, entropy, stop.clone()).metrics(&options.metrics);
+    let mut extension = setup.extension();
     let infrastructures = Infrastructures::new(extension.cache::<ext::Infrastructure>());
     let dns = Arc::new(DnsRecords::new(
         zones,
         extension.cache::<ext::DNSRecord>(),
         &options.dns_type,
     ));
-    let mut extension = extension
+    let extension = extension
         .actuator::<ext::Infrastructure>(of(provider), Arc::new(infrastructures))
         .actuator::<ext::ControlPlane>(of(provider), Arc::new(ControlPlanes))
         .actuator::<ext::Worker>(of(provider), Arc::new(workers))
@@ -162,17 +158,42 @@ pub async fn run(
         .actuator::<ext::OperatingSystemConfig>(of(&options.operating_system_type), Arc::new(OperatingSystemConfigs))
         .actuator::<ext::Extension>(extensions(ext::ExtensionClass::Shoot), Arc::new(LocalExtensions))
         .actuator::<ext::Extension>(extensions(ext::ExtensionClass::Seed), Arc::new(LocalExtensions))
-        .task(restore(dns.clone(), stop.clone()))
+        .task(restore(dns.clone(), stop))
         .actuator::<ext::DNSRecord>(of(&options.dns_type), dns)
         .task(machines.run());
-    if let Some(server) = server {
-        extension = extension.task(server);
-    }
-    if let Some(namespace) = &options.namespace {
-        extension = extension.heartbeat(namespace);
-    }
-    extension.run().await;
-    Ok(())
+    Ok(extension)
+}
+
+/// Runs the extension in the seed of `client` until `stop`, as the only one of its type there, without ports of its own. Connects
+/// to shoots by `connector`. `namespace` is its own, for the heartbeat; none without one.
+///
+/// # Errors
+/// A DNS address that is taken.
+pub async fn run(
+    client: kube::Client,
+    connector: Arc<dyn Connector>,
+    namespace: Option<String>,
+    options: Options,
+    (clock, entropy): (Clock, Entropy),
+    stop: CancellationToken,
+) -> Result<(), Fault> {
+    let place = Place {
+        client,
+        connector,
+        clock,
+        entropy,
+        terms: Terms::default(),
+        stop: Box::pin(stop.cancelled_owned()),
+    };
+    let flags = Flags {
+        leader_election: false,
+        heartbeat: Some(namespace.is_some()),
+        namespace,
+        metrics_bind_address: BindAddress::off(),
+        health_bind_address: BindAddress::off(),
+        ..Flags::default()
+    };
+    Box::pin(run_in(ABOUT, place, &flags, |setup| extend(setup, options))).await
 }
 
 fn of<K: ext::ExtensionObject>(type_: &str) -> Registration<K> {

@@ -29,24 +29,18 @@ async fn serve(host: &Host, context: &ContainerContext) -> Result<(), Exit> {
     let client = context.client().map_err(|fault| Exit::failed(fault.chain()))?;
     let data_dir = PathBuf::from(flags.required("data-dir")?);
     let dns_address: Option<SocketAddr> = flags.parsed("dns-address")?;
-    let mut options = Options {
-        dns_address,
-        namespace: context.env.get(NAMESPACE).cloned(),
-        ..Options::new(Arc::clone(&host.connector), data_dir)
+    let options = Options::new(data_dir);
+    let options = match flags.get("provider-type") {
+        Some(name) => options.named(name),
+        None => options,
     };
-    if let Some(name) = flags.get("provider-type") {
-        options = Options {
-            extension_type: format!("{name}-ext"),
-            ..options
-        }
-        .named(name);
-    }
     context.ready.set(true);
     run(
         client,
-        options,
-        context.clock.clone(),
-        context.entropy.clone(),
+        Arc::clone(&host.connector),
+        context.env.get(NAMESPACE).cloned(),
+        Options { dns_address, ..options },
+        (context.clock.clone(), context.entropy.clone()),
         context.stop.clone(),
     )
     .await

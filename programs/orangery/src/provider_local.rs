@@ -24,11 +24,10 @@ pub(crate) async fn run(arguments: &cli::ProviderLocal, stop: impl Future<Output
     let client = Https::new("provider-local").with_token_files().client(&kubeconfig)?;
     let options = Options {
         dns_address: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.dns_port))),
-        extension_type: format!("{}-ext", arguments.provider_type),
-        ..Options::new(connector, arguments.data_dir.join(BACKUPS)).named(&arguments.provider_type)
+        ..Options::new(arguments.data_dir.join(BACKUPS)).named(&arguments.provider_type)
     };
-    let stopping = CancellationToken::new();
-    let provider = run_provider(client, options, Clock::real(), Entropy::os(), stopping.clone());
+    let (stopping, surroundings) = (CancellationToken::new(), (Clock::real(), Entropy::os()));
+    let provider = run_provider(client, connector, None, options, surroundings, stopping.clone());
     tokio::pin!(provider);
     tokio::select! {
         ended = &mut provider => ended,

@@ -7,7 +7,7 @@ use extensions_provider_fake::{ADMISSION, DEFAULT_TYPE, admission};
 use extensions_sdk::serve_with;
 use extensions_webhooks::GardenWebhookFlags;
 
-/// Flags beside those of every program.
+/// Completes and checks Shoots of provider-fake, by webhooks in the garden
 #[derive(Args)]
 struct Own {
     #[command(flatten)]

@@ -104,14 +104,9 @@ impl Landscape {
             calls.lock().unwrap().push(call)
         });
         let connector = Arc::new(ToShoot(self.shoot.admin()));
-        let options = Options::new(connector, data_dir).named(TYPE);
-        tokio::spawn(run(
-            client,
-            options,
-            self.seed.clock.clone(),
-            self.seed.entropy.clone(),
-            self.stop.clone(),
-        ));
+        let options = Options::new(data_dir).named(TYPE);
+        let surroundings = (self.seed.clock.clone(), self.seed.entropy.clone());
+        tokio::spawn(run(client, connector, None, options, surroundings, self.stop.clone()));
     }
 
     /// The calls since the last look.

@@ -169,15 +169,15 @@ async fn user_data_hold_the_files_and_units_of_the_config() {
 async fn an_extension_and_a_name_come_and_go() {
     let landscape = Landscape::new().await;
     landscape.start();
-    let config = json!({"type": "local-ext", "providerConfig": {"n": 9007199254740993_i64, "a": [1, "é"]}});
-    let object = landscape.bring_about::<Extension>("local-ext", config).await;
+    let config = json!({"type": "Jungle-ext", "providerConfig": {"n": 9007199254740993_i64, "a": [1, "é"]}});
+    let object = landscape.bring_about::<Extension>("extension", config).await;
     assert_eq!(
         object.metadata.finalizers.unwrap(),
-        ["extensions.gardener.cloud/local-ext"]
+        ["extensions.gardener.cloud/Jungle-ext"]
     );
     let data = landscape
         .api::<ConfigMap>()
-        .get("extension-local-ext")
+        .get("extension-extension")
         .await
         .unwrap()
         .data
@@ -186,7 +186,7 @@ async fn an_extension_and_a_name_come_and_go() {
     let record = spec(json!({"name": "api.ape.example.org", "recordType": "A", "values": ["10.0.0.1"]}));
     let object = landscape.bring_about::<DNSRecord>("ape-internal", record).await;
     assert_eq!(object.status.unwrap().zone.as_deref(), Some("ape.example.org"));
-    landscape.take_down::<Extension>("local-ext").await;
+    landscape.take_down::<Extension>("extension").await;
     landscape.take_down::<DNSRecord>("ape-internal").await;
     assert_eq!(
         ledger(&landscape.client, NAMESPACE).await.unwrap(),

@@ -244,7 +244,7 @@ fn answer(result: Result<Shoot, kube::Error>) -> Result<Value, (u16, String)> {
     match result {
         Ok(shoot) => Ok(config_of(&shoot)["zone"].clone()),
         Err(kube::Error::Api(status)) => Err((status.code, status.message)),
-        Err(error) => panic!("{error}"),
+        Err(error) => Err((0, error.to_string())),
     }
 }
 
