@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, reason = "figures of a sweep, shown with --nocapture")]
 
 mod cloud;
+mod conformance;
 mod control_plane;
 mod crashes;
 mod faults;

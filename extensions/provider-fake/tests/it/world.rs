@@ -36,7 +36,8 @@ const CREDENTIALS: &str = "cloudprovider";
 /// Longer than anything takes, in virtual time.
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
-/// Everything that outlives a process of the extension.
+/// Everything that outlives a process of the extension. Clones share it.
+#[derive(Clone)]
 pub(crate) struct World {
     pub(crate) embedded: Embedded,
     /// The test's own client, whose calls are not counted.
