@@ -45,8 +45,11 @@ pub trait Actuator<K: ExtensionObject>: Send + Sync + 'static {
 }
 
 fn not_yet<K: ExtensionObject>(what: &str) -> Fault {
-    Fault::bug(format!("this extension cannot {what} a {} yet", K::kind(&())))
-        .hint(format!("use a version of the extension that can {what}"))
+    Fault::bug(format!(
+        "this extension cannot {what} objects of kind {} yet",
+        K::kind(&())
+    ))
+    .hint(format!("use a version of the extension that can {what} them"))
 }
 
 /// Looks at objects another extension is primary for, and reports what it sees. It is called at every change of an object,

@@ -140,7 +140,7 @@ async fn a_forced_deletion_and_an_unknown_operation_are_distinguished() {
     let object = until(&api, "b", "refused", |object| state_of(object) == "Migrate Error 50").await;
     let description = object.status.unwrap().last_error.unwrap().description;
     assert!(
-        description.contains("cannot migrate a Infrastructure yet"),
+        description.contains("cannot migrate objects of kind Infrastructure yet"),
         "{description}"
     );
     seed.annotate(OPERATION, None).await;
