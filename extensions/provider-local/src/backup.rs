@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use api_extensions::{BackupBucket, BackupEntry};
 use api_meta::{ErrorCode, Fault, RawJson};
 use async_trait::async_trait;
-use extensions_sdk::{Actuator, Change, Context, Outcome};
+use extensions_sdk::{Actuator, Change, Context, Outcome, Saved};
 use kube::ResourceExt;
 use serde_json::json;
 
@@ -102,6 +102,11 @@ impl Actuator<BackupEntry> for Backups {
 
     async fn delete(&self, _: &Context, object: &BackupEntry) -> Result<(), Fault> {
         remove(&self.entry(object)?)
+    }
+
+    async fn migrate(&self, _: &Context, _: &BackupEntry) -> Result<Saved, Fault> {
+        // The folder is found again by its name.
+        Ok(Saved::default())
     }
 }
 

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use api_extensions::ControlPlane;
 use api_meta::Fault;
 use async_trait::async_trait;
-use extensions_sdk::{Actuator, Context, Outcome};
+use extensions_sdk::{Actuator, Context, Outcome, Saved};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 
-use crate::objects::{apply_in_shoot, meta, remove_from_shoot};
+use crate::objects::{apply_in_shoot, leave_in_shoot, meta, remove_from_shoot};
 use crate::provider_status::InfrastructureStatus;
 
 const MADE_FOR: &str = "controlplane";
@@ -24,6 +24,14 @@ const MANAGED: &str = "extension-controlplane-shoot";
 
 /// The actuator of ControlPlanes.
 pub(crate) struct ControlPlanes;
+
+/// Removes from the seed what is there, and leaves the shoot as it is.
+async fn forget(context: &Context, object: &ControlPlane) -> Result<(), Fault> {
+    let namespace = object.namespace().unwrap_or_default();
+    context
+        .unless_obsolete(leave_in_shoot(&context.client, &namespace, MANAGED))
+        .await
+}
 
 #[async_trait]
 impl Actuator<ControlPlane> for ControlPlanes {
@@ -61,5 +69,13 @@ impl Actuator<ControlPlane> for ControlPlanes {
         context
             .unless_obsolete(remove_from_shoot(&context.client, &namespace, MANAGED))
             .await
+    }
+
+    async fn force_delete(&self, context: &Context, object: &ControlPlane) -> Result<(), Fault> {
+        forget(context, object).await
+    }
+
+    async fn migrate(&self, context: &Context, object: &ControlPlane) -> Result<Saved, Fault> {
+        forget(context, object).await.map(|()| Saved::default())
     }
 }

@@ -10,7 +10,7 @@ use api_meta::{ErrorCode, Fault, RawJson};
 use async_trait::async_trait;
 use base_client::delete;
 use base_controller::Cache;
-use extensions_sdk::{Actuator, Change, ClusterView, Context, InfrastructureOwn, Outcome};
+use extensions_sdk::{Actuator, Change, ClusterView, Context, InfrastructureOwn, Outcome, Saved};
 use ipnet::{IpNet, Ipv4Net};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt};
@@ -211,10 +211,11 @@ impl Actuator<Infrastructure> for Infrastructures {
     async fn reconcile(&self, context: &Context, object: &Infrastructure) -> Result<Outcome<Infrastructure>, Fault> {
         let cluster = context.cluster()?;
         let namespace = object.namespace().unwrap_or_default();
+        // After a migration there is the state alone, which is the same.
         let reported = object
             .status
             .as_ref()
-            .and_then(|status| status.provider_status.as_ref());
+            .and_then(|status| status.provider_status.as_ref().or(status.state.as_ref()));
         let known = reported.and_then(|raw| InfrastructureStatus::read(Some(raw), "the Infrastructure").ok());
         let network = self.network_of(object, cluster, known.as_ref().map(|known| &known.network))?;
         let zones = zones_of(&cluster.shoot.spec.provider.workers);
@@ -268,6 +269,11 @@ impl Actuator<Infrastructure> for Infrastructures {
 
     async fn force_delete(&self, context: &Context, object: &Infrastructure) -> Result<(), Fault> {
         self.delete(context, object).await
+    }
+
+    async fn migrate(&self, _: &Context, _: &Infrastructure) -> Result<Saved, Fault> {
+        // The network is the same in the other seed: it stands in the state.
+        Ok(Saved::default())
     }
 }
 

@@ -7,7 +7,7 @@ use api_extensions::Extension;
 use api_meta::Fault;
 use async_trait::async_trait;
 use base_client::delete;
-use extensions_sdk::{Actuator, Change, Context, Outcome};
+use extensions_sdk::{Actuator, Change, Context, Outcome, Saved};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt};
 
@@ -51,5 +51,10 @@ impl Actuator<Extension> for LocalExtensions {
 
     async fn force_delete(&self, context: &Context, object: &Extension) -> Result<(), Fault> {
         self.delete(context, object).await
+    }
+
+    async fn migrate(&self, context: &Context, object: &Extension) -> Result<Saved, Fault> {
+        // All there is lies in the seed, and is made in the other one from the same configuration.
+        self.delete(context, object).await.map(|()| Saved::default())
     }
 }

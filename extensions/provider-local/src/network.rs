@@ -7,13 +7,13 @@ use api_core::v1beta1::IPFamily;
 use api_extensions::Network;
 use api_meta::{ErrorCode, Fault};
 use async_trait::async_trait;
-use extensions_sdk::{Actuator, Context, Outcome};
+use extensions_sdk::{Actuator, Context, Outcome, Saved};
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 
-use crate::objects::{apply_in_shoot, meta, remove_from_shoot};
+use crate::objects::{apply_in_shoot, leave_in_shoot, meta, remove_from_shoot};
 
 const MADE_FOR: &str = "network";
 /// The ManagedResource and the ConfigMap it puts into the shoot's kube-system.
@@ -54,6 +54,14 @@ fn check(pods: &str, services: &str, families: &[IPFamily]) -> Result<(IpNet, Ip
     }
 }
 
+/// Removes from the seed what is there, and leaves the shoot as it is.
+async fn forget(context: &Context, object: &Network) -> Result<(), Fault> {
+    let namespace = object.namespace().unwrap_or_default();
+    context
+        .unless_obsolete(leave_in_shoot(&context.client, &namespace, MANAGED))
+        .await
+}
+
 #[async_trait]
 impl Actuator<Network> for Networks {
     async fn reconcile(&self, context: &Context, object: &Network) -> Result<Outcome<Network>, Fault> {
@@ -90,6 +98,14 @@ impl Actuator<Network> for Networks {
         context
             .unless_obsolete(remove_from_shoot(&context.client, &namespace, MANAGED))
             .await
+    }
+
+    async fn force_delete(&self, context: &Context, object: &Network) -> Result<(), Fault> {
+        forget(context, object).await
+    }
+
+    async fn migrate(&self, context: &Context, object: &Network) -> Result<Saved, Fault> {
+        forget(context, object).await.map(|()| Saved::default())
     }
 }
 

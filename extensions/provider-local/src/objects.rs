@@ -6,6 +6,7 @@ use std::time::Duration;
 use api_meta::{Fault, LocalObjectReference};
 use api_resources::{ManagedResource, ManagedResourceSpec};
 use base_client::{apply, delete, delete_and_wait};
+use extensions_sdk::managed;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -99,4 +100,10 @@ pub(crate) async fn remove_from_shoot(client: &Client, namespace: &str, name: &s
     let resources: Api<ManagedResource> = Api::namespaced(client.clone(), namespace);
     delete_and_wait(&resources, name, REMOVAL_TIMEOUT).await?;
     delete::<Secret>(&Api::namespaced(client.clone(), namespace), name).await
+}
+
+/// Forgets what [`apply_in_shoot`] made, and leaves it in the shoot: for a migration, and where the shoot may be out of reach.
+pub(crate) async fn leave_in_shoot(client: &Client, namespace: &str, name: &str) -> Result<(), Fault> {
+    managed::set_keep_objects(client, namespace, name, true).await?;
+    remove_from_shoot(client, namespace, name).await
 }
