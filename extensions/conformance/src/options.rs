@@ -119,8 +119,8 @@ impl Hook {
     ///
     /// # Errors
     /// A command that cannot be started, does not end in time, or ends with another code than 0.
-    pub(crate) async fn call(&self) -> Result<String, Fault> {
-        (self.0)().await
+    pub fn call(&self) -> BoxFuture<'static, Result<String, Fault>> {
+        (self.0)()
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) const NAMESPACE: &str = "shoot--zoo--ape";
 pub(crate) const TYPE: &str = "Jungle";
 
 /// Connects every kubeconfig to the one shoot.
-struct ToShoot(Client);
+pub(crate) struct ToShoot(pub(crate) Client);
 
 impl Connector for ToShoot {
     fn client(&self, _: &Kubeconfig) -> Result<Client, Fault> {
@@ -221,7 +221,7 @@ impl Landscape {
     /// and lets its node be not ready once the pod is gone, as the shoot's node controller would.
     pub(crate) fn let_machines_join(&self) {
         let pods: Cache<Pod> = Cache::start(
-            self.api(),
+            Api::all(self.client.clone()),
             watcher::Config::default().labels("app=machine"),
             self.stop.clone(),
         );

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 mod backups;
+mod conformance;
 mod landscape;
 mod machines;
 mod objects;
