@@ -7,6 +7,7 @@ use crate::chapter::bystanders::Bystanders;
 use crate::chapter::life::{self, Known};
 use crate::chapter::secondary::Secondary;
 use crate::chapter::{crash, deletion, heartbeat, migration, webhooks};
+use crate::fragments;
 use crate::options::Options;
 use crate::removal;
 use crate::report::{Report, Verdict};
@@ -87,6 +88,7 @@ async fn run(stage: &mut Stage) -> Ended {
 }
 
 async fn chapters(stage: &mut Stage) -> Result<(), Stop> {
+    fragments::check(&stage.subject, &stage.names)?;
     stage.step("make namespace, Cluster and Secret");
     let now = stage.options.clock.now();
     surroundings::make(&stage.client, &stage.subject, &stage.names, now).await?;

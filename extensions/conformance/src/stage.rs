@@ -13,12 +13,14 @@ use serde_json::{Map, Value, json};
 use crate::check;
 use crate::cloud::Inventory;
 use crate::episode::{Asked, End, Episode, end, is_tidy};
+use crate::fragments::Field;
 use crate::ledger::Ledger;
 use crate::objects::{Main, Objects, objects};
 use crate::options::Options;
 use crate::record::{Entry, Record};
 use crate::report::Evidence;
 use crate::rule::Rule;
+pub(crate) use crate::stop::Stop;
 use crate::subject::Subject;
 use crate::surroundings;
 use crate::template::{self, Names, ShootState};
@@ -26,21 +28,6 @@ use crate::version::Version;
 
 /// How long the kit's own writes may take to come back in its watch.
 const ECHO_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Why a chapter ends before its end.
-#[derive(Debug)]
-pub(crate) enum Stop {
-    /// The extension did not do what the rest counts on; why, as part of a sentence.
-    Unanswered(String),
-    /// The kit itself could not go on.
-    Kit(Fault),
-}
-
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Self {
-        Self::Kit(fault)
-    }
-}
 
 /// An object of a run, and everything that happened to it.
 pub(crate) struct Actor {
@@ -209,8 +196,10 @@ impl Stage {
     pub(crate) async fn make(&mut self, operation: &str, held: bool) -> Result<(Actor, Request), Stop> {
         let spec = template::spec(&self.subject, &self.names);
         let name = self.object_name();
-        self.make_with(self.objects.clone(), &name, spec, Some(operation), held)
-            .await
+        let made = self
+            .make_with(self.objects.clone(), &name, spec, Some(operation), held)
+            .await;
+        made.map_err(|stop| stop.of(Field::Spec))
     }
 
     /// The same for any object.

@@ -5,6 +5,7 @@ use api_extensions::ExtensionClass;
 use api_meta::annotations::operation;
 use serde_json::json;
 
+use crate::fragments::Field;
 use crate::rule::Rule;
 use crate::stage::{Actor, Stage, Stop};
 use crate::template;
@@ -28,7 +29,8 @@ impl Bystanders {
         let beside = format!("{name}-other-type");
         let (actor, _) = stage
             .make_with(objects.clone(), &beside, spec, Some(operation::RECONCILE), false)
-            .await?;
+            .await
+            .map_err(|stop| stop.of(Field::Spec))?;
         all.push((Rule::OtherTypesUntouched, actor));
 
         let known =

@@ -5,6 +5,7 @@ use api_meta::annotations::operation;
 use serde_json::Value;
 
 use crate::episode::{Asked, Episode};
+use crate::fragments::Field;
 use crate::rule::Rule;
 use crate::stage::{Actor, Expected, Stage, Stop};
 use crate::subject::{BadSpec, merge};
@@ -37,7 +38,10 @@ pub(crate) async fn run(stage: &mut Stage, actor: &Actor) -> Result<(), Stop> {
     let good = template::spec(&stage.subject, &stage.names);
     let mut bad = good.clone();
     merge(&mut bad, &fragment);
-    let request = stage.ask(actor, operation::RECONCILE, Some(Value::Object(bad))).await?;
+    let request = stage
+        .ask(actor, operation::RECONCILE, Some(Value::Object(bad)))
+        .await
+        .map_err(|stop| stop.of(Field::BadSpec))?;
     let expected = Expected::of(Asked::Refusal);
     if given == BadSpec::OfTheKit && accepts(stage, actor, request.at).await {
         skip(

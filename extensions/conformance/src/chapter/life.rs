@@ -10,6 +10,7 @@ use super::{NO_CLOUD_CHECK, NO_SHOOT, NOT_OF_A_SHOOT, contention, deletion, erro
 use crate::check;
 use crate::cloud::Inventory;
 use crate::episode::{Asked, Episode};
+use crate::fragments::Field;
 use crate::rule::Rule;
 use crate::stage::{Actor, Expected, Stage, Stop};
 use crate::subject::merge;
@@ -114,7 +115,8 @@ async fn change(stage: &mut Stage, actor: &Actor) -> Result<(), Stop> {
     merge(&mut spec, &fragment);
     let request = stage
         .ask(actor, operation::RECONCILE, Some(Value::Object(spec)))
-        .await?;
+        .await
+        .map_err(|stop| stop.of(Field::ChangedSpec))?;
     stage
         .answered(actor, request, Expected::of(Asked::Reconcile))
         .await

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api_extensions::{Extension, ExtensionKind, Infrastructure};
-use extensions_conformance::{BadSpec, Options, Report, Rule, Subject, Verdict, judge};
+use extensions_conformance::{BadSpec, Fragments, Options, Report, Rule, Subject, Verdict, judge};
 use kube::Api;
 use tests_kit::until;
 
@@ -129,6 +129,30 @@ async fn a_run_without_the_kinds_is_undecided_and_says_what_to_do() {
         "{}",
         report.text()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn fragments_that_do_not_fit_end_the_run_with_their_place_in_the_file() {
+    let seed = Seed::new().await;
+    seed.start::<Infrastructure>(None);
+    for (fragments, expected) in [
+        (
+            "spec: {providerconfig: {}}",
+            "spec of --config: Infrastructure has no field spec.providerconfig",
+        ),
+        ("badSpec: {region: other}", "write badSpec of --config"),
+        ("changedSpec: {region: other}", "write changedSpec of --config"),
+    ] {
+        let subject = Subject {
+            fragments: Fragments::parse(fragments).unwrap(),
+            ..Subject::new(ExtensionKind::Infrastructure, TYPE)
+        };
+        let report = judge(seed.client.clone(), subject, seed.options::<Infrastructure>()).await;
+        let why = report.ended_early.clone().unwrap_or_default();
+        assert!(why.starts_with(expected), "{fragments}: {}", report.text());
+        assert_eq!(report.exit_code(), 2, "{fragments}");
+        assert_eq!(seed.left::<Infrastructure>().await, Vec::<String>::new(), "{fragments}");
+    }
 }
 
 /// Interrupts at the first words of this step.
