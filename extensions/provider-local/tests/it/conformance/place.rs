@@ -66,15 +66,20 @@ impl Start {
         let options = Options {
             dns_address: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
             dns_bound: Some(reported),
-            namespace: Some(NAMESPACE.to_owned()),
             extension_type: EXTENSION_TYPE.to_owned(),
-            ..Options::new(Arc::new(ToShoot(self.shoot.clone())), self.data_dir.clone()).named(TYPE)
+            ..Options::new(self.data_dir.clone()).named(TYPE)
         };
         let dns = self.dns.clone();
         tokio::spawn(async move { *dns.lock().unwrap() = bound.await.ok() });
         let stop = CancellationToken::new();
-        let (clock, entropy) = (self.seed.clock.clone(), self.seed.entropy.clone());
-        let running = run(self.seed.admin(), options, clock, entropy, stop.clone());
+        let running = run(
+            self.seed.admin(),
+            Arc::new(ToShoot(self.shoot.clone())),
+            Some(NAMESPACE.to_owned()),
+            options,
+            (self.seed.clock.clone(), self.seed.entropy.clone()),
+            stop.clone(),
+        );
         Process {
             task: tokio::spawn(running),
             stop,
