@@ -6,6 +6,7 @@ mod machine;
 mod machine_class;
 mod machine_deployment;
 mod machine_set;
+mod saved;
 
 pub use machine::{
     ClassSpec, CurrentStatus, LastOperation, Machine, MachineOperationType, MachinePhase, MachineSpec, MachineState,
@@ -20,3 +21,4 @@ pub use machine_deployment::{
 pub use machine_set::{MachineSet, MachineSetCondition, MachineSetSpec, MachineSetStatus};
 
 pub use crds::crds;
+pub use saved::{NAME_LABEL, SavedDeployment, SavedMachines};

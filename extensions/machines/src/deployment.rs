@@ -40,7 +40,7 @@ fn owned(sets: impl IntoIterator<Item = MachineSet>, deployment: &MachineDeploym
 }
 
 /// The hash of what makes machines of a template different: all but what is passed on to them in place.
-fn template_hash(template: &MachineTemplateSpec) -> Result<String, Fault> {
+pub(crate) fn template_hash(template: &MachineTemplateSpec) -> Result<String, Fault> {
     let template = MachineTemplateSpec {
         metadata: template.metadata.clone(),
         spec: template.spec.as_ref().map(what_makes_it),
@@ -183,7 +183,7 @@ fn view(set: &MachineSet) -> SetView {
 }
 
 /// The template with the label that distinguishes its set's machines from others.
-fn labelled(template: &MachineTemplateSpec, hash: &str) -> MachineTemplateSpec {
+pub(crate) fn labelled(template: &MachineTemplateSpec, hash: &str) -> MachineTemplateSpec {
     let mut template = template.clone();
     template
         .metadata
@@ -193,7 +193,7 @@ fn labelled(template: &MachineTemplateSpec, hash: &str) -> MachineTemplateSpec {
     template
 }
 
-fn new_set(deployment: &MachineDeployment, name: &str, hash: &str) -> MachineSet {
+pub(crate) fn new_set(deployment: &MachineDeployment, name: &str, hash: &str) -> MachineSet {
     let template = labelled(&deployment.spec.template, hash);
     let labels = template.metadata.labels.clone();
     MachineSet {
@@ -215,5 +215,26 @@ fn new_set(deployment: &MachineDeployment, name: &str, hash: &str) -> MachineSet
             ..Default::default()
         },
         status: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Another hash would replace the machines of all shoots.
+    #[test]
+    fn a_template_has_the_hash_that_it_always_had() {
+        let template: MachineTemplateSpec = serde_json::from_value(json!({
+            "metadata": {"labels": {"provider-local.orangery.dev/made-for": "worker", "name": "shoot--zoo--ape-q-z2"}},
+            "spec": {
+                "class": {"apiGroup": "machine.sapcloud.io", "kind": "MachineClass", "name": "shoot--zoo--ape-q-z2-00000"},
+                "nodeTemplate": {"metadata": {"labels": {"in": "place"}}}, "drainTimeout": "10m0s",
+            },
+        }))
+        .unwrap();
+        assert_eq!(template_hash(&template).unwrap(), "90584");
     }
 }

@@ -11,7 +11,7 @@ use base_telemetry::Metrics;
 use futures::StreamExt;
 use jiff::Timestamp;
 use kube::runtime::watcher;
-use kube::{Api, Resource};
+use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -19,7 +19,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::deployment::Deployments;
 use crate::driver::Driver;
+use crate::left_alone::is_left_alone;
 use crate::machine::{class_key, is_forced, node_name};
+use crate::names::TRY_AGAIN_ANNOTATION;
 use crate::set::Sets;
 use crate::target::Targets;
 
@@ -101,6 +103,11 @@ impl Machines {
         }
     }
 
+    /// The driver's provider.
+    pub(crate) fn provider(&self) -> &str {
+        self.shared.driver.provider()
+    }
+
     /// All MachineDeployments, for callers that wait for them.
     pub fn deployments(&self) -> Cache<MachineDeployment> {
         self.deployments.clone()
@@ -160,7 +167,7 @@ impl Machines {
             .only(of_provider(&classes, driver.clone(), |m: &Machine| {
                 m.spec.class.clone()
             }))
-            .news(|old, new| is_forced(new) && !is_forced(old))
+            .news(|old, new| is_forced(new) && !is_forced(old) || is_called(old, new))
             .watches(&classes, in_namespace(&machines))
             .watches(shared.targets.secrets(), in_namespace(&machines))
             .called_by(driver.changes())
@@ -188,6 +195,12 @@ impl Machines {
     }
 }
 
+/// Whether the Worker has called for another try.
+fn is_called(old: &Machine, new: &Machine) -> bool {
+    let call = |machine: &Machine| machine.annotations().get(TRY_AGAIN_ANNOTATION).cloned();
+    call(old) != call(new)
+}
+
 fn mirror<K>(client: &kube::Client, stop: &CancellationToken) -> Cache<K>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
@@ -195,7 +208,7 @@ where
     Cache::start(Api::all(client.clone()), watcher::Config::default(), stop.clone())
 }
 
-/// Whether an object's class is of the driver's provider.
+/// Whether an object's class is of the driver's provider, and its machines are not to be left alone.
 fn of_provider<K: Resource>(
     classes: &Cache<MachineClass>,
     driver: Arc<dyn Driver>,
@@ -206,7 +219,7 @@ fn of_provider<K: Resource>(
         let key = class_key(object.meta().namespace.as_deref(), class(object).as_ref());
         classes
             .get(&key)
-            .is_some_and(|class| class.provider.as_deref() == Some(driver.provider()))
+            .is_some_and(|class| class.provider.as_deref() == Some(driver.provider()) && !is_left_alone(&class))
     }
 }
 

@@ -8,6 +8,8 @@ pub const NODE_LABEL: &str = "node";
 pub const FORCE_DELETION_LABEL: &str = "force-deletion";
 /// Annotation on a Machine: a number; those with the lowest go first when a set shrinks.
 pub(crate) const PRIORITY_ANNOTATION: &str = "machinepriority.machine.sapcloud.io";
+/// Annotation on a Machine that failed: tried again at once when it changes.
+pub(crate) const TRY_AGAIN_ANNOTATION: &str = "machines.orangery.dev/try-again";
 /// The priority of a machine that names none.
 pub(crate) const PRIORITY_DEFAULT: i32 = 3;
 /// Annotation on a Node: the labels, annotations and taints that its machine's template has put there.

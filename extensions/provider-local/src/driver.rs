@@ -9,7 +9,7 @@ use api_meta::labels::network;
 use async_trait::async_trait;
 use base_client::{create_or_get, delete_and_wait, get};
 use base_controller::{Cache, ObjectKey};
-use extensions_machines::{Created, Driver, DriverState, MachineRequest, Standing};
+use extensions_machines::{Created, Driver, DriverState, MachineRequest, Standing, USER_DATA_KEY};
 use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::{
     Container, ContainerStatus, EmptyDirVolumeSource, EnvVar, KeyToPath, Pod, PodSpec, SecretVolumeSource, Volume,
@@ -35,8 +35,6 @@ pub const MACHINE_NAME_ENV: &str = "MACHINE_NAME";
 const MADE_FOR: &str = "machine";
 /// Before a machine's name, in its pod's.
 const POD_PREFIX: &str = "machine-";
-/// The key of a class's Secret with the user data.
-pub(crate) const USER_DATA_KEY: &str = "userData";
 /// What machines connect to under the seed's network policies: name servers, everything outside, and the API server of
 /// their shoot, which is beside them. (Gardener's provider-local writes policies of its own for its machines.)
 const MAY_REACH: [&str; 4] = [

@@ -49,14 +49,14 @@ pub struct Subnet {
 
 impl NetworkStatus {
     /// The part of a zone, and its place among the network's parts, from 1. No two zones share one.
-    pub(crate) fn subnet(&self, zone: &str) -> Option<(usize, &Subnet)> {
+    pub(crate) fn subnet(&self, zone: &str) -> Option<(u32, &Subnet)> {
         let subnet = self.subnets.iter().find(|subnet| subnet.zone == zone)?;
         let (network, part): (Ipv4Net, Ipv4Net) = (self.cidr.parse().ok()?, subnet.cidr.parse().ok()?);
         let place = network
             .subnets(part.prefix_len())
             .ok()?
             .position(|other| other == part)?;
-        Some((place + 1, subnet))
+        Some((u32::try_from(place + 1).ok()?, subnet))
     }
 }
 

@@ -10,7 +10,7 @@ use api_meta::Fault;
 use base_client::Connector;
 use base_clock::{Clock, Entropy};
 use base_controller::Terms;
-use extensions_machines::{Machines, Options as MachineOptions};
+use extensions_machines::{Machines, Options as MachineOptions, Workers};
 use extensions_sdk::run::{BindAddress, Place, run_in};
 use extensions_sdk::{About, Extension, Flags, Registration, Setup};
 use tokio::sync::oneshot;
@@ -24,7 +24,7 @@ use crate::infrastructure::Infrastructures;
 use crate::local_extension::LocalExtensions;
 use crate::network::Networks;
 use crate::operating_system::OperatingSystemConfigs;
-use crate::worker::Workers;
+use crate::worker::PodClasses;
 
 /// The kinds that it acts on, which is its own choice; what makes it known to a garden names these.
 pub const KINDS: [ExtensionKind; 9] = [
@@ -136,7 +136,7 @@ pub fn extend(setup: &mut Setup, options: Options) -> Result<Extension, Fault> {
         },
         stop.clone(),
     );
-    let workers = Workers::new(&options.provider_type, &machines);
+    let workers = Workers::new(PodClasses, &machines);
     let backups = Arc::new(Backups::new(options.data_dir));
     let provider = &options.provider_type;
     let type_ = &options.extension_type;

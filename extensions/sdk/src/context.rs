@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::error::Error;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use api_extensions::ExtensionObject;
@@ -15,9 +15,11 @@ use kube::Resource;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::ClusterView;
+use crate::codes::CodeTable;
 use crate::credentials::SecretsRead;
 use crate::persist::Work;
 use crate::reconcile::api_of;
+use crate::shared::classify;
 use crate::status::{edit_status, say};
 
 /// The shortest pause of [`Context::again`]: less is a loop.
@@ -42,6 +44,8 @@ pub struct Context {
     /// The object's namespace.
     pub(crate) namespace: Option<String>,
     pub(crate) secrets: SecretsRead,
+    /// The extension's table of error codes.
+    pub(crate) codes: Arc<OnceLock<CodeTable>>,
     /// [`Work`] of the object's kind; none while one only looks.
     pub(crate) work: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -108,6 +112,12 @@ impl Context {
         })
     }
 
+    /// The fault with the codes of the extension's table, as the reconciler would add them to an actuator's fault: for an
+    /// actuator that decides by them.
+    pub fn classify(&self, fault: Fault) -> Fault {
+        classify(&self.codes, fault)
+    }
+
     /// Shows in the status what the operation waits for ("machine x has not joined: ..."), while it goes on.
     ///
     /// # Errors
@@ -167,6 +177,7 @@ mod tests {
                 cluster: None,
                 namespace: None,
                 secrets: SecretsRead::default(),
+                codes: Arc::default(),
                 work: None,
             }
         }

@@ -58,17 +58,23 @@ impl Shared {
             cluster,
             namespace: object.meta().namespace.clone(),
             secrets: SecretsRead::default(),
+            codes: self.codes.clone(),
             work: None,
         }
     }
 
     /// The fault with the codes of the extension's table, if it is the provider's and has none.
     pub(crate) fn classify(&self, fault: Fault) -> Fault {
-        let kubernetes = fault.object.is_some() || fault.webhook.is_some() || is_unanswered(&fault);
-        match self.codes.get() {
-            Some(table) if fault.codes.is_empty() && !kubernetes => table.classify(fault),
-            _ => fault,
-        }
+        classify(&self.codes, fault)
+    }
+}
+
+/// As [`Shared::classify`], by a table that may not be set.
+pub(crate) fn classify(codes: &OnceLock<CodeTable>, fault: Fault) -> Fault {
+    let kubernetes = fault.object.is_some() || fault.webhook.is_some() || is_unanswered(&fault);
+    match codes.get() {
+        Some(table) if fault.codes.is_empty() && !kubernetes => table.classify(fault),
+        _ => fault,
     }
 }
 

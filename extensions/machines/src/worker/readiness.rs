@@ -1,18 +1,16 @@
 //! Whether all machines have joined, and if not, why. Pure.
 
-use api_machine::{Machine, MachineDeployment, MachinePhase};
+use api_machine::{Machine, MachineDeployment, MachinePhase, MachineState, NAME_LABEL};
+use api_meta::ErrorCode;
 use api_meta::conditions::ACTION_REQUIRED;
 use kube::ResourceExt;
-
-use super::plan::NAME_LABEL;
 
 /// One deployment as it is planned and as it is seen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
     pub(crate) name: &'a str,
     pub(crate) class: &'a str,
-    pub(crate) replicas: i32,
-    /// The generation it was written as: what is seen may be older.
+    /// The generation it was written as: what is seen may be older, or newer when an autoscaler has decided again.
     pub(crate) generation: i64,
 }
 
@@ -47,8 +45,9 @@ pub(crate) fn missing(wanted: &[Wanted<'_>], seen: &[&MachineDeployment], machin
             return Some(Missing::because(reason));
         }
         let number = |count: Option<i32>| count.unwrap_or_default();
+        let replicas_wanted = number(deployment.spec.replicas);
         let counts = [status.replicas, status.updated_replicas, status.available_replicas].map(number);
-        if counts == [wanted.replicas; 3] {
+        if counts == [replicas_wanted; 3] {
             return None;
         }
         let mut reasons = machines
@@ -58,11 +57,48 @@ pub(crate) fn missing(wanted: &[Wanted<'_>], seen: &[&MachineDeployment], machin
         let [replicas, updated, available] = counts;
         Some(reasons.next().unwrap_or_else(|| {
             Missing::because(format!(
-                "machine deployment {}: {replicas} machines, {updated} up to date, {available} joined, {} wanted",
-                wanted.name, wanted.replicas
+                "machine deployment {}: {replicas} machines, {updated} up to date, {available} joined, {replicas_wanted} wanted",
+                wanted.name
             ))
         }))
     })
+}
+
+/// The first machine of the present class that cannot be made or brought into its cluster, for a reason that trying again does
+/// not solve; with what that reason means in `lastError.codes`.
+pub(crate) fn failure(wanted: &[Wanted<'_>], machines: &[&Machine]) -> Option<(Missing, ErrorCode)> {
+    machines.iter().find_map(|machine| {
+        let deployment = machine.labels().get(NAME_LABEL)?;
+        let wanted = wanted.iter().find(|wanted| wanted.name == deployment)?;
+        let last = machine.status.as_ref()?.last_operation.as_ref()?;
+        let joined = matches!(
+            crate::machine_phase(machine),
+            Some(MachinePhase::Running | MachinePhase::Unknown)
+        );
+        if last.state != Some(MachineState::Failed) || joined {
+            return None;
+        }
+        let code = code_of(last.error_code.as_deref()?)?;
+        let missing = trouble_of(machine, wanted.class).filter(|_| is_of(machine, wanted.class))?;
+        machine.metadata.deletion_timestamp.is_none().then_some((missing, code))
+    })
+}
+
+/// What a machine's error code means, where a person has to act. Texts of the provider tell more: a quota and a depleted
+/// capacity have one code (gardener/machine-controller-manager v0.60 pkg/util/provider/machinecodes/codes).
+fn code_of(code: &str) -> Option<ErrorCode> {
+    match code {
+        "ResourceExhausted" => Some(ErrorCode::InfraResourcesDepleted),
+        "Unauthenticated" => Some(ErrorCode::InfraUnauthenticated),
+        "PermissionDenied" => Some(ErrorCode::InfraUnauthorized),
+        "InvalidArgument" => Some(ErrorCode::ConfigurationProblem),
+        _ => None,
+    }
+}
+
+fn is_of(machine: &Machine, class: &str) -> bool {
+    let of = machine.spec.class.as_ref().and_then(|class| class.name.as_deref());
+    of == Some(class)
 }
 
 /// Why a machine does not count.
@@ -78,7 +114,7 @@ fn trouble_of(machine: &Machine, class: &str) -> Option<Missing> {
     if machine.metadata.deletion_timestamp.is_some() {
         return Some(Missing::because(format!("machine {name} is being removed")));
     }
-    if machine.spec.class.as_ref().and_then(|class| class.name.as_deref()) != Some(class) {
+    if !is_of(machine, class) {
         return Some(Missing::because(format!("machine {name} is waiting to be replaced")));
     }
     let asks = status
@@ -92,7 +128,9 @@ fn trouble_of(machine: &Machine, class: &str) -> Option<Missing> {
 
 #[cfg(test)]
 mod tests {
-    use api_machine::{ClassSpec, LastOperation, MachineDeploymentStatus, MachineSpec, MachineStatus};
+    use api_machine::{
+        ClassSpec, LastOperation, MachineDeploymentSpec, MachineDeploymentStatus, MachineSpec, MachineStatus,
+    };
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
     use super::*;
@@ -104,6 +142,10 @@ mod tests {
                 generation: Some(observed),
                 ..Default::default()
             },
+            spec: MachineDeploymentSpec {
+                replicas: Some(1),
+                ..Default::default()
+            },
             status: Some(MachineDeploymentStatus {
                 observed_generation: Some(observed),
                 replicas: Some(counts[0]),
@@ -111,14 +153,12 @@ mod tests {
                 available_replicas: Some(counts[2]),
                 ..Default::default()
             }),
-            ..Default::default()
         }
     }
 
     const WANTED: [Wanted<'static>; 1] = [Wanted {
         name: "d",
         class: "c",
-        replicas: 1,
         generation: 2,
     }];
 
@@ -170,5 +210,43 @@ mod tests {
             missing(&WANTED, &[], &[]).unwrap().reason,
             "machine deployment d is not there yet"
         );
+    }
+
+    #[test]
+    fn a_machine_that_no_retry_can_make_is_found_with_its_code() {
+        let machine = |class: &str, code: Option<&str>| Machine {
+            metadata: ObjectMeta {
+                name: Some("m".into()),
+                labels: Some([(NAME_LABEL.to_owned(), "d".to_owned())].into()),
+                ..Default::default()
+            },
+            spec: MachineSpec {
+                class: Some(ClassSpec::machine_class(class)),
+                ..Default::default()
+            },
+            status: Some(MachineStatus {
+                last_operation: Some(LastOperation {
+                    description: Some("no".into()),
+                    error_code: code.map(str::to_owned),
+                    state: Some(MachineState::Failed),
+                    ..Default::default()
+                }),
+                ..Default::default()
+            }),
+        };
+        let code = |machine: &Machine| failure(&WANTED, &[machine]).map(|(_, code)| code);
+        let quota = machine("c", Some("ResourceExhausted"));
+        assert_eq!(code(&quota), Some(ErrorCode::InfraResourcesDepleted));
+        assert_eq!(failure(&WANTED, &[&quota]).unwrap().0.reason, "no");
+        assert_eq!(code(&machine("c", Some("Unavailable"))), None, "it is tried again");
+        assert_eq!(code(&machine("old", Some("ResourceExhausted"))), None);
+        assert_eq!(code(&machine("c", None)), None);
+    }
+
+    #[test]
+    fn a_number_that_an_autoscaler_has_set_since_is_the_wanted_one() {
+        let mut scaled = deployment([3, 3, 3], 5);
+        scaled.spec.replicas = Some(3);
+        assert_eq!(missing(&WANTED, &[&scaled], &[]), None);
     }
 }
