@@ -44,9 +44,20 @@ pub(crate) fn plan(replicas: usize, machines: &[Machine]) -> Plan {
     }
 }
 
-type Worth = (i32, bool, Reverse<Option<jiff::Timestamp>>, String);
+type Worth = (i32, u8, Reverse<Option<jiff::Timestamp>>, String);
 
-/// The lower, the sooner it goes: by priority, then those that do not run, then the newest.
+/// How near a machine is to running (machine-controller-manager v0.60 pkg/controller/controller_utils.go, `ActiveMachines`).
+fn progress_of(machine: &Machine) -> u8 {
+    match machine_phase(machine) {
+        Some(MachinePhase::CrashLoopBackOff) => 0,
+        Some(MachinePhase::Unknown) => 1,
+        Some(MachinePhase::Available) => 3,
+        Some(MachinePhase::Running) => 4,
+        _ => 2,
+    }
+}
+
+/// The lower, the sooner it goes: by priority, then those that are farthest from running, then the newest.
 fn worth(machine: &Machine) -> Worth {
     let priority = machine
         .annotations()
@@ -54,7 +65,7 @@ fn worth(machine: &Machine) -> Worth {
         .and_then(|text| text.parse().ok());
     (
         priority.unwrap_or(PRIORITY_DEFAULT),
-        machine_phase(machine) == Some(&MachinePhase::Running),
+        progress_of(machine),
         Reverse(machine.metadata.creation_timestamp.as_ref().map(|time| time.0)),
         machine.name_any(),
     )
@@ -163,6 +174,9 @@ mod tests {
         check(2, &machines, 0, &["cheap", "young"]);
         check(1, &machines, 0, &["cheap", "young", "new"]);
         check(0, &machines, 0, &["cheap", "young", "new", "old"]);
+        let failing = machine("failing", MachinePhase::CrashLoopBackOff, 1);
+        let joining = machine("joining", Pending, 9);
+        check(1, &[joining, failing], 0, &["failing"]);
     }
 
     #[test]

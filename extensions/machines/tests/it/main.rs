@@ -1,0 +1,13 @@
+//! Workers and their machines in virtual time, over a cloud that is a map.
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
+
+mod moves;
+mod pool;
+mod process;
+mod rolls;
+mod row;
+mod scaling;
+mod trouble;
+mod witness;
+mod world;
+mod yard;
