@@ -1,6 +1,9 @@
 //! Workers and their machines in virtual time, over a cloud that is a map.
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
+#![expect(clippy::print_stdout, reason = "figures, shown with --nocapture")]
 
+mod crashes;
+mod gate;
 mod moves;
 mod pool;
 mod process;

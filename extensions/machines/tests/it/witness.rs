@@ -232,3 +232,62 @@ impl Replay {
         bounds.ceiling = counting.max(desired + surge);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use super::*;
+
+    fn deployment(desired: i32) -> Moment {
+        let room = Room {
+            desired,
+            surge: 1,
+            unavailable: 0,
+        };
+        Moment::Deployment("d".into(), Some(room))
+    }
+
+    fn machine(name: &str, id: &str, ready: bool) -> Moment {
+        let seen = Seen {
+            deployment: "d".into(),
+            id: Some(id.into()),
+            ready,
+            counts: true,
+        };
+        Moment::Machine(name.into(), Some(seen))
+    }
+
+    /// Whether a witness of these moments is content.
+    fn allows(moments: &[Moment], spare: i32) -> bool {
+        let replay = || {
+            let mut replay = Replay {
+                spare,
+                ..Replay::default()
+            };
+            moments.iter().for_each(|moment| replay.step(moment));
+        };
+        catch_unwind(replay).is_ok()
+    }
+
+    #[test]
+    fn a_witness_notices_too_few_too_many_and_one_machine_twice() {
+        let two = || vec![deployment(2), machine("a", "1", true), machine("b", "2", true)];
+        let then = |moments: &[Moment]| [two(), moments.to_vec()].concat();
+        assert!(allows(&then(&[machine("c", "3", false)]), 0));
+        assert!(
+            !allows(&then(&[machine("c", "3", false), machine("d", "4", false)]), 0),
+            "surge is 1"
+        );
+        assert!(!allows(&then(&[machine("a", "1", false)]), 0), "unavailability is 0");
+        assert!(allows(&then(&[machine("a", "1", false)]), 1), "the row takes one");
+        assert!(!allows(&then(&[machine("c", "2", false)]), 0), "an ID twice");
+        assert!(allows(&then(&[deployment(1), Moment::Machine("b".into(), None)]), 0));
+        assert!(
+            allows(&then(&[deployment(3), machine("c", "3", false)]), 0),
+            "more are not demanded at once"
+        );
+        let smaller = [deployment(1), machine("c", "3", false)];
+        assert!(!allows(&then(&smaller), 0), "none is made while there are too many");
+    }
+}

@@ -164,9 +164,12 @@ impl World {
     async fn worker(&self, judge: impl Fn(Option<&Worker>) -> Option<bool>) -> Option<Worker> {
         let judge = |worker: Option<&Worker>| match judge(worker) {
             Some(true) => Judgement::Done(worker.cloned()),
-            _ => Judgement::NotYet(format!("{:?}", worker.and_then(|worker| worker.status.as_ref()))),
+            _ => Judgement::NotYet(String::new()),
         };
-        wait_until(&self.all::<Worker>(), NAME, PATIENCE, judge).await.unwrap()
+        match wait_until(&self.all::<Worker>(), NAME, PATIENCE, judge).await {
+            Ok(worker) => worker,
+            Err(waited) => panic!("{waited}: {:#?}", self.all::<Worker>().get_opt(NAME).await),
+        }
     }
 
     /// Waits until the last request has succeeded.

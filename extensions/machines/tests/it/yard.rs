@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use api_meta::Fault;
 use async_trait::async_trait;
+use base_clock::Entropy;
 use extensions_machines::{Created, Driver, DriverState, MachineRequest};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -29,6 +30,30 @@ pub(crate) struct Moods {
     pub(crate) joins: bool,
     /// What all calls but looks fail with, by class.
     pub(crate) broken: Option<fn(&'static str) -> Fault>,
+    /// Calls that fail at random.
+    pub(crate) faults: Option<Faults>,
+}
+
+/// Faults of calls, drawn by a seed: so many of a thousand fail, half of them after they had their effect.
+#[derive(Clone, Debug)]
+pub(crate) struct Faults {
+    entropy: Entropy,
+    per_mille: u64,
+}
+
+impl Faults {
+    pub(crate) fn seeded(seed: u64, per_mille: u64) -> Self {
+        Self {
+            entropy: Entropy::seeded(seed),
+            per_mille,
+        }
+    }
+
+    /// Whether the next call fails, and if so whether it has its effect.
+    fn next(&self) -> Option<bool> {
+        let drawn = self.entropy.below(1000);
+        (drawn < self.per_mille).then_some(drawn % 2 == 0)
+    }
 }
 
 /// One machine.
@@ -62,6 +87,7 @@ impl Yard {
             boot: Duration::from_secs(20),
             joins: true,
             broken: None,
+            faults: None,
         };
         let state = State {
             moods,
@@ -131,13 +157,27 @@ impl Yard {
         }
     }
 
-    async fn begin(&self, what: &'static str) -> Result<(), Fault> {
-        let (slow, broken) = {
-            let state = self.state();
-            (state.moods.slow, state.moods.broken)
+    /// The time that a call takes, and what it fails with before its effect. Whether it fails after it.
+    async fn begin(&self, what: &'static str) -> Result<bool, Fault> {
+        let (slow, broken, fails) = {
+            let State { moods, .. } = &*self.state();
+            let fails = moods.faults.as_ref().and_then(Faults::next);
+            (moods.slow, moods.broken, fails)
         };
         tokio::time::sleep(slow).await;
-        broken.map_or(Ok(()), |fault| Err(fault(what)))
+        match (broken, fails) {
+            (Some(fault), _) => Err(fault(what)),
+            (None, Some(false)) => Err(Fault::transient(format!("cannot {what}: no answer"))),
+            (None, fails) => Ok(fails.is_some()),
+        }
+    }
+
+    /// The answer, unless it is lost.
+    fn end<T>(lost: bool, answer: T) -> Result<T, Fault> {
+        match lost {
+            true => Err(Fault::transient("the answer was lost")),
+            false => Ok(answer),
+        }
     }
 }
 
@@ -148,7 +188,7 @@ impl Driver for Yard {
     }
 
     async fn create(&self, request: MachineRequest<'_>) -> Result<Created, Fault> {
-        self.begin("create").await?;
+        let lost = self.begin("create").await?;
         let name = request.name().to_owned();
         let (id, boot) = {
             let mut state = self.state();
@@ -176,10 +216,11 @@ impl Driver for Yard {
                 yard.join(&name).await;
             });
         }
-        Ok(Created {
+        let created = Created {
             provider_id: id,
             node_name: name,
-        })
+        };
+        Self::end(lost, created)
     }
 
     async fn status(&self, request: MachineRequest<'_>) -> Result<DriverState, Fault> {
@@ -190,9 +231,9 @@ impl Driver for Yard {
     }
 
     async fn delete(&self, request: MachineRequest<'_>) -> Result<(), Fault> {
-        self.begin("delete").await?;
+        let lost = self.begin("delete").await?;
         self.state().machines.remove(request.name());
-        Ok(())
+        Self::end(lost, ())
     }
 
     async fn list(&self, namespace: &str) -> Result<Vec<String>, Fault> {
