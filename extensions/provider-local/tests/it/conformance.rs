@@ -257,7 +257,7 @@ async fn backup_entries_break_no_rule_of_the_conformance_kit() {
 
 /// Its machines are pods that no node runs: a task of the test lets each of them join the shoot, as its agent would.
 #[tokio::test(start_paused = true)]
-async fn workers_break_no_rule_of_the_conformance_kit_until_they_are_migrated() {
+async fn workers_break_no_rule_of_the_conformance_kit() {
     let place = Place::new().await;
     place.let_machines_join();
     let pool = |machines: u8| {
@@ -282,23 +282,6 @@ objects:
         pool(2)
     );
     let subject = subject(ExtensionKind::Worker, &fragments);
-    let report = place.judge(subject, Some(of_seed(&place.client))).await;
-    // FIXME: Workers of this provider cannot be migrated yet. Once they can, all rules pass but those that are skipped for
-    // WITHOUT_ERRORS, NO_SECONDARY, WITHOUT_STATE unless there is one, and WITHOUT_WEBHOOKS.
-    let found: Vec<(Rule, &str)> = report
-        .findings()
-        .map(|(rule, evidence)| (rule, evidence[0].seen.as_str()))
-        .collect();
-    let [(rule, seen)] = found[..] else {
-        panic!("{}", report.text());
-    };
-    assert_eq!(rule, Rule::RequestAnswered, "{}", report.text());
-    assert!(seen.contains("cannot migrate objects of kind Worker yet"), "{seen}");
-    for passed in [
-        Rule::ForceDeletionEnds,
-        Rule::DeletionCleansUp,
-        Rule::CrashDoublesNothing,
-    ] {
-        assert!(report.passed().any(|rule| rule == passed), "{}", report.text());
-    }
+    let skipped = [&WITHOUT_ERRORS[..], &[NO_SECONDARY], &WITHOUT_STATE, &WITHOUT_WEBHOOKS].concat();
+    place.passes(subject, Some(of_seed(&place.client)), &skipped).await;
 }
