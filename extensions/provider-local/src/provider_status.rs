@@ -9,15 +9,17 @@ use serde::{Deserialize, Serialize};
 pub(crate) const API_VERSION: &str = "local.provider.extensions.gardener.cloud/v1alpha1";
 const KIND: &str = "InfrastructureStatus";
 
-/// `status.providerStatus` of an Infrastructure of this provider.
+/// `status.providerStatus` of an Infrastructure of this provider. One of another extension, for whose other kinds this provider
+/// stands in, is read as far as it has the same fields: `network.cidr` at least.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InfrastructureStatus {
-    /// Always the provider's own.
+    /// That of the extension which wrote it.
     pub api_version: String,
     /// Always `InfrastructureStatus`.
     pub kind: String,
     /// For people.
+    #[serde(default)]
     pub description: String,
     /// The network of the nodes.
     pub network: NetworkStatus,
@@ -28,12 +30,15 @@ pub struct InfrastructureStatus {
 #[serde(rename_all = "camelCase")]
 pub struct NetworkStatus {
     /// 63 random bits, as clouds number their networks: most do not fit a float.
+    #[serde(default)]
     pub id: i64,
     /// The whole network.
     pub cidr: String,
     /// A part of it per zone; one without name where the shoot has no zones. Zones that are wanted no more are last.
+    #[serde(default)]
     pub subnets: Vec<Subnet>,
     /// Addresses that traffic from the nodes comes from.
+    #[serde(default)]
     pub egress_cidrs: Vec<String>,
 }
 
@@ -79,10 +84,50 @@ impl InfrastructureStatus {
                 .hint("wait until the Infrastructure has succeeded and gardenlet has copied its providerStatus")
         };
         let raw = raw.ok_or_else(|| wrong("it is not set".to_owned()))?;
-        let status: Self = raw.decode().map_err(|error| wrong(error.to_string()))?;
-        if (status.api_version.as_str(), status.kind.as_str()) != (API_VERSION, KIND) {
+        let mut status: Self = raw.decode().map_err(|error| wrong(error.to_string()))?;
+        if status.kind != KIND {
             return Err(wrong(format!("it is a {} of {}", status.kind, status.api_version)));
         }
+        // Of another extension: a network in one piece, for pools without zones.
+        let network = &mut status.network;
+        if status.api_version != API_VERSION && network.subnets.is_empty() {
+            network.subnets.push(Subnet {
+                zone: String::new(),
+                cidr: network.cidr.clone(),
+            });
+        }
         Ok(status)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(status: serde_json::Value) -> Result<InfrastructureStatus, Fault> {
+        InfrastructureStatus::read(Some(&RawJson::from(status)), "the Worker")
+    }
+
+    #[test]
+    fn a_network_of_another_extension_is_one_subnet_for_pools_without_zones() {
+        let network = json!({"cidr": "10.250.0.0/16"});
+        let status = json!({"apiVersion": "moon/v1", "kind": "InfrastructureStatus", "network": network, "more": 1});
+        let read = read(status).unwrap();
+        let (place, subnet) = read.network.subnet("").unwrap();
+        assert_eq!((place, subnet.cidr.as_str()), (1, "10.250.0.0/16"));
+        assert!(read.network.subnet("a").is_none());
+    }
+
+    #[test]
+    fn a_status_without_a_network_or_of_another_kind_is_refused_by_name() {
+        let of = |kind: &str| json!({"apiVersion": "moon/v1", "kind": kind});
+        let fault = read(of("InfrastructureStatus")).unwrap_err();
+        assert!(fault.to_string().contains("missing field `network`"), "{fault}");
+        let mut other = of("Other");
+        other["network"] = json!({"cidr": "10.250.0.0/16"});
+        let fault = read(other).unwrap_err();
+        assert!(fault.to_string().contains("it is a Other of moon/v1"), "{fault}");
     }
 }

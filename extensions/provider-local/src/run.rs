@@ -12,7 +12,7 @@ use base_clock::{Clock, Entropy};
 use base_controller::Terms;
 use extensions_machines::{Machines, Options as MachineOptions, Workers};
 use extensions_sdk::run::{BindAddress, Place, run_in};
-use extensions_sdk::{About, Extension, Flags, Registration, Setup};
+use extensions_sdk::{About, Actuator, Extension, Flags, Registration, Setup};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -51,6 +51,8 @@ const DEFAULT_MACHINE_IMAGE: &str = concat!("orangery.dev/local-machine:v", env!
 
 /// How it is run.
 pub struct Options {
+    /// Kinds that it acts on, of [`KINDS`]: fewer where it stands in for what another extension does not do yet.
+    pub kinds: Vec<ExtensionKind>,
     /// Type of Infrastructure, ControlPlane, Worker, BackupBucket and BackupEntry.
     pub provider_type: String,
     /// Type of Network.
@@ -77,6 +79,7 @@ impl Options {
     #[must_use]
     pub fn new(data_dir: PathBuf) -> Self {
         Self {
+            kinds: KINDS.to_vec(),
             provider_type: DEFAULT_TYPE.to_owned(),
             network_type: DEFAULT_TYPE.to_owned(),
             operating_system_type: DEFAULT_TYPE.to_owned(),
@@ -148,18 +151,21 @@ pub fn extend(setup: &mut Setup, options: Options) -> Result<Extension, Fault> {
         extension.cache::<ext::DNSRecord>(),
         &options.dns_type,
     ));
-    let extension = extension
-        .actuator::<ext::Infrastructure>(of(provider), Arc::new(infrastructures))
-        .actuator::<ext::ControlPlane>(of(provider), Arc::new(ControlPlanes))
-        .actuator::<ext::Worker>(of(provider), Arc::new(workers))
-        .actuator::<ext::BackupBucket>(of(provider), backups.clone())
-        .actuator::<ext::BackupEntry>(of(provider), backups)
-        .actuator::<ext::Network>(of(&options.network_type), Arc::new(Networks))
-        .actuator::<ext::OperatingSystemConfig>(of(&options.operating_system_type), Arc::new(OperatingSystemConfigs))
-        .actuator::<ext::Extension>(extensions(ext::ExtensionClass::Shoot), Arc::new(LocalExtensions))
-        .actuator::<ext::Extension>(extensions(ext::ExtensionClass::Seed), Arc::new(LocalExtensions))
-        .task(restore(dns.clone(), stop))
-        .actuator::<ext::DNSRecord>(of(&options.dns_type), dns)
+    let kinds = Kinds(options.kinds);
+    extension = kinds.add::<ext::Infrastructure>(extension, of(provider), Arc::new(infrastructures));
+    extension = kinds.add::<ext::ControlPlane>(extension, of(provider), Arc::new(ControlPlanes));
+    extension = kinds.add::<ext::Worker>(extension, of(provider), Arc::new(workers));
+    extension = kinds.add::<ext::BackupBucket>(extension, of(provider), backups.clone());
+    extension = kinds.add::<ext::BackupEntry>(extension, of(provider), backups);
+    extension = kinds.add::<ext::Network>(extension, of(&options.network_type), Arc::new(Networks));
+    let system = of(&options.operating_system_type);
+    extension = kinds.add::<ext::OperatingSystemConfig>(extension, system, Arc::new(OperatingSystemConfigs));
+    for class in [ext::ExtensionClass::Shoot, ext::ExtensionClass::Seed] {
+        extension = kinds.add::<ext::Extension>(extension, extensions(class), Arc::new(LocalExtensions));
+    }
+    let extension = kinds
+        .add::<ext::DNSRecord>(extension, of(&options.dns_type), dns.clone())
+        .task(restore(dns, stop))
         .task(machines.run());
     Ok(extension)
 }
@@ -194,6 +200,24 @@ pub async fn run(
         ..Flags::default()
     };
     Box::pin(run_in(ABOUT, place, &flags, |setup| extend(setup, options))).await
+}
+
+/// The kinds that it acts on.
+struct Kinds(Vec<ExtensionKind>);
+
+impl Kinds {
+    /// The extension with an actuator, if its kind is among them.
+    fn add<K: ext::ExtensionObject>(
+        &self,
+        extension: Extension,
+        registration: Registration<K>,
+        actuator: Arc<dyn Actuator<K>>,
+    ) -> Extension {
+        match self.0.contains(&K::ROW) {
+            true => extension.actuator(registration, actuator),
+            false => extension,
+        }
+    }
 }
 
 fn of<K: ext::ExtensionObject>(type_: &str) -> Registration<K> {

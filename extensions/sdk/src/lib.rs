@@ -46,6 +46,6 @@ pub use extension::{Extension, HEARTBEAT_PERIOD};
 pub use field_problem::FieldProblem;
 pub use operation::Operation;
 pub use outcome::{Change, Outcome, Saved};
-pub use provider_config::{check_config, decode_config};
+pub use provider_config::{check_config, decode_config, decode_config_or_default};
 pub use registration::Registration;
 pub use run::{About, Flags, Setup, run, run_with, serve_with};

@@ -79,6 +79,15 @@ impl<K: ExtensionObject> Outcome<K> {
             ..Self::default()
         }
     }
+
+    /// An outcome with nothing but what others shall read.
+    #[must_use]
+    pub fn provider_status(status: RawJson) -> Self {
+        Self {
+            provider_status: Change::Set(status),
+            ..Self::default()
+        }
+    }
 }
 
 /// What is stored for a successor, in the middle of an operation or by a migration. What is left out stays.

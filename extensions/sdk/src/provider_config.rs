@@ -17,7 +17,7 @@ const TYPE_MEMBERS: [&str; 2] = ["apiVersion", "kind"];
 
 /// Reads a configuration for an operation. `types` are the pairs of apiVersion and kind that `T` can read, `field` is the
 /// configuration's path in the object that its author writes, such as `spec.provider.infrastructureConfig`. Where it may be
-/// missing, [`Option::map`] it.
+/// missing, see [`decode_config_or_default`].
 ///
 /// # Errors
 /// A user fault with `ERR_CONFIGURATION_PROBLEM` and everything that [`check_config`] finds.
@@ -31,6 +31,21 @@ pub fn decode_config<T: DeserializeOwned>(
             .code(ErrorCode::ConfigurationProblem)
             .hint(format!("correct {field}"))
     })
+}
+
+/// As [`decode_config`], where a configuration that is missing stands for the defaults.
+///
+/// # Errors
+/// As of [`decode_config`].
+pub fn decode_config_or_default<T: DeserializeOwned + Default>(
+    raw: Option<&RawJson>,
+    types: &[(&str, &str)],
+    field: &str,
+) -> Result<T, Fault> {
+    match raw {
+        Some(raw) => decode_config(Some(raw), types, field),
+        None => Ok(T::default()),
+    }
 }
 
 /// Reads a configuration for admission: the arguments are those of [`decode_config`].
@@ -239,6 +254,14 @@ mod tests {
         assert!(text.contains(&format!("{FIELD}.kind is \"Other\"")), "{text}");
         assert!(refused("{}").contains(&format!("{FIELD}.apiVersion is missing")));
         assert!(refused("[]").contains(&format!("{FIELD} is no object")));
+        assert_eq!(
+            decode_config_or_default::<Config>(None, TYPES, FIELD)
+                .unwrap()
+                .zones
+                .len(),
+            0
+        );
+        assert!(decode_config_or_default::<Config>(Some(&RawJson::parse("[]").unwrap()), TYPES, FIELD).is_err());
         let missing = decode_config::<Config>(None, TYPES, FIELD).unwrap_err().to_string();
         assert!(
             missing.contains(&format!("{FIELD} is missing; expected InfrastructureConfig of")),

@@ -5,14 +5,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use api_extensions::ExtensionKind;
 use cluster_node::{ContainerContext, Exit};
-use extensions_provider_local::{Options, run};
+use extensions_provider_local::{KINDS, Options, run};
 
 use super::Host;
 use super::flags::Flags;
 
 /// The flags it understands.
-const FLAGS: [&str; 3] = ["data-dir", "dns-address", "provider-type"];
+const FLAGS: [&str; 4] = ["data-dir", "dns-address", "kinds", "provider-type"];
 /// The variable in which its operator tells it its own namespace.
 const NAMESPACE: &str = "NAMESPACE";
 
@@ -30,10 +31,13 @@ async fn serve(host: &Host, context: &ContainerContext) -> Result<(), Exit> {
     let data_dir = PathBuf::from(flags.required("data-dir")?);
     let dns_address: Option<SocketAddr> = flags.parsed("dns-address")?;
     let options = Options::new(data_dir);
-    let options = match flags.get("provider-type") {
+    let mut options = match flags.get("provider-type") {
         Some(name) => options.named(name),
         None => options,
     };
+    if let Some(names) = flags.get("kinds") {
+        options.kinds = kinds(names)?;
+    }
     context.ready.set(true);
     run(
         client,
@@ -45,4 +49,38 @@ async fn serve(host: &Host, context: &ContainerContext) -> Result<(), Exit> {
     )
     .await
     .map_err(|fault| Exit::failed(fault.chain()))
+}
+
+/// Kinds that the provider acts on, separated by commas.
+fn kinds(names: &str) -> Result<Vec<ExtensionKind>, Exit> {
+    let kind = |name: &str| KINDS.into_iter().find(|kind| kind.kind() == name);
+    names
+        .split(',')
+        .map(|name| {
+            kind(name).ok_or_else(|| {
+                let allowed: Vec<&str> = KINDS.iter().map(|kind| kind.kind()).collect();
+                let allowed = allowed.join(", ");
+                Exit::failed(format!(
+                    "provider-local: --kinds has {name:?}; allowed are {allowed}, separated by commas"
+                ))
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_those_that_the_provider_acts_on() {
+        let read = kinds("ControlPlane,Worker").unwrap();
+        assert_eq!(read, [ExtensionKind::ControlPlane, ExtensionKind::Worker]);
+        for wrong in ["", "Worker,", "worker", "Bastion"] {
+            assert!(
+                kinds(wrong).unwrap_err().message.contains("allowed are BackupBucket"),
+                "{wrong}"
+            );
+        }
+    }
 }

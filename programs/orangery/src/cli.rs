@@ -4,6 +4,7 @@ mod chart;
 mod conformance;
 mod garden;
 mod garden_apiserver;
+mod new;
 mod plugins;
 mod processes;
 mod seeds;
@@ -20,6 +21,7 @@ pub use chart::{Chart, ChartLint, ChartRegistration, ChartRender, ChartSetting, 
 pub use conformance::{Conformance, ReportForm, Secondary};
 pub use garden::{GARDEN_DATA_DIR, Garden, GardenController, Switch};
 pub use garden_apiserver::GardenApiserver;
+pub use new::{New, NewExtension};
 pub use plugins::{Plugin, Plugins};
 pub use processes::{Gardenlet, NODE_DATA_DIR, Node, OfGarden, ResourceManager};
 pub use seeds::SeedLabels;
@@ -120,6 +122,9 @@ pub enum Command {
     Why(Why),
     /// Validate an extension: do with objects in a seed what gardenlet does, and compare what happens with the contract
     Conformance(Box<Conformance>),
+    /// Begin something of your own
+    #[command(subcommand)]
+    New(New),
     /// Render Helm charts
     #[command(subcommand)]
     Chart(Chart),

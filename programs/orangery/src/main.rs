@@ -12,6 +12,7 @@ mod container_logs;
 mod envtest_assets;
 mod garden;
 mod garden_apiserver;
+mod new_extension;
 mod processes;
 mod provider_local;
 mod serve;
@@ -99,6 +100,7 @@ async fn dispatch(command: Command, console: &Console) -> Result<ExitCode, Fault
         Command::Conformance(arguments) => {
             return conformance::run(&arguments, interrupted(), &mut std::io::stdout()).await;
         }
+        Command::New(cli::New::Extension(arguments)) => new_extension::run(&arguments).map(|text| print!("{text}")),
         Command::Chart(arguments) => chart::run(&arguments, &mut std::io::stdout()).await,
         Command::Completion(arguments) => shell::completion(arguments.shell).map(|text| print!("{text}")),
         Command::Man(arguments) => shell::manual(&arguments.command).map(|text| print!("{text}")),

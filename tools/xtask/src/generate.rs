@@ -5,13 +5,14 @@ use crate::Outcome;
 use crate::process::{call, cargo};
 
 /// Crates whose tests named `generated_...` guard committed files.
-const GUARDS: [&str; 8] = [
+const GUARDS: [&str; 9] = [
     "api-extensions",
     "api-resources",
     "api-machine",
     "cluster-apiserver",
     "control-plane-shoot-flow",
     "extensions-conformance",
+    "landscape-extension-template",
     "landscape-process",
     "programs-orangery",
 ];

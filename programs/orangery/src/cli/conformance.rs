@@ -86,7 +86,8 @@ pub struct Secondary {
     pub type_: String,
 }
 
-fn kind(text: &str) -> Result<ExtensionKind, String> {
+/// The kind of this name, or what the kinds are.
+pub(super) fn kind(text: &str) -> Result<ExtensionKind, String> {
     ExtensionKind::of(text).ok_or_else(|| format!("the kinds are {}", ExtensionKind::NAMES.join(", ")))
 }
 

@@ -71,7 +71,7 @@ fn a_wrong_command_line_is_refused_with_what_is_allowed() {
             "bogus",
             vec![
                 "error: unrecognized subcommand 'bogus'",
-                "  tip: the commands are up, apiserver, garden, garden-apiserver, kubeconfig, provider-local, admission-controller, controller-manager, scheduler, gardenlet, resource-manager, node, why, conformance, chart, completion, man",
+                "  tip: the commands are up, apiserver, garden, garden-apiserver, kubeconfig, provider-local, admission-controller, controller-manager, scheduler, gardenlet, resource-manager, node, why, conformance, new, chart, completion, man",
             ],
         ),
         (

@@ -1,0 +1,23 @@
+//! The extension `moon` as a program. What it does stands in the files of its kinds.
+
+mod network;
+mod webhook;
+
+use std::{process::ExitCode, sync::Arc};
+
+use api_extensions::Network;
+use extensions_sdk::{About, Registration, run};
+
+/// Type of the objects that are its own.
+const TYPE: &str = "moon";
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    run(About::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")), |setup| {
+        webhook::serve(setup)?;
+        Ok(setup
+            .extension()
+            .actuator::<Network>(Registration::of_type(TYPE), Arc::new(network::Networks)))
+    })
+    .await
+}

@@ -1,0 +1,61 @@
+//! Network of type `moon`: a ConfigMap that shows what was requested. Put your own work in its place.
+
+use api_extensions::Network;
+use api_meta::Fault;
+use async_trait::async_trait;
+use base_client::{apply, delete};
+use extensions_sdk::{Actuator, Context, Outcome, Saved, decode_config_or_default};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, ResourceExt};
+use serde::{Deserialize, Serialize};
+use serde_json::{from_value, json};
+
+/// apiVersion of what users configure and of what is reported.
+const API_VERSION: &str = "moon.extensions.gardener.cloud/v1alpha1";
+
+/// What users write in spec.networking.providerConfig.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
+struct Config {
+    greeting: String,
+}
+
+/// Does the work.
+pub struct Networks;
+
+/// What is to be there for an object. It decides and does nothing.
+pub fn plan(object: &Network) -> Result<ConfigMap, Fault> {
+    let types = [(API_VERSION, "NetworkConfig")];
+    let field = "spec.networking.providerConfig";
+    let config: Config = decode_config_or_default(object.spec.provider_config.as_ref(), &types, field)?;
+    from_value(json!({"metadata": {"name": name(object)}, "data": config})).map_err(Fault::bug)
+}
+
+fn name(object: &Network) -> String {
+    format!("network-{}", object.name_any())
+}
+
+fn config_maps(context: &Context, object: &Network) -> Api<ConfigMap> {
+    Api::namespaced(context.client.clone(), &object.namespace().unwrap_or_default())
+}
+
+#[async_trait]
+impl Actuator<Network> for Networks {
+    async fn reconcile(&self, context: &Context, object: &Network) -> Result<Outcome<Network>, Fault> {
+        apply(&config_maps(context, object), &plan(object)?, env!("CARGO_PKG_NAME")).await?;
+        let status = json!({"apiVersion": API_VERSION, "kind": "NetworkStatus"});
+        Ok(Outcome::provider_status(status.into()))
+    }
+
+    async fn delete(&self, context: &Context, object: &Network) -> Result<(), Fault> {
+        delete(&config_maps(context, object), &name(object)).await
+    }
+
+    async fn force_delete(&self, context: &Context, object: &Network) -> Result<(), Fault> {
+        self.delete(context, object).await
+    }
+
+    async fn migrate(&self, _: &Context, _: &Network) -> Result<Saved, Fault> {
+        Ok(Saved::default()) // The ConfigMap goes with the namespace.
+    }
+}
