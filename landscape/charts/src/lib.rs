@@ -23,7 +23,7 @@ use secrecy::SecretString;
 
 pub use base_oci::Watcher;
 pub use lint::{Lint, lint};
-pub use registration::{Registration, manifests};
+pub use registration::{Registration, manifests, pack};
 
 /// The release's name if the user gives it none.
 const RELEASE: &str = "release-name";

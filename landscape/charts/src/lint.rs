@@ -37,6 +37,7 @@ pub struct Lint {
     path: String,
     findings: Vec<Finding>,
     sum: Sum,
+    images: Vec<String>,
 }
 
 impl Lint {
@@ -44,6 +45,23 @@ impl Lint {
     #[must_use]
     pub fn text(&self) -> String {
         told(&self.findings, &self.sum)
+    }
+
+    /// The same without the line that counts them: empty where nothing is wrong.
+    #[must_use]
+    pub fn remarks(&self) -> String {
+        let text = self.text();
+        let lines: Vec<&str> = text.lines().collect();
+        lines
+            .split_last()
+            .map(|(_, lines)| lines.join("\n"))
+            .unwrap_or_default()
+    }
+
+    /// Images of all containers that the chart makes, each once.
+    #[must_use]
+    pub fn images(&self) -> &[String] {
+        &self.images
     }
 
     /// Whether a ControllerDeployment with the chart could be installed. `strict`: warnings count as errors.
@@ -104,7 +122,35 @@ pub async fn lint(name: Option<&str>, path: &str, setting: &Setting) -> Result<L
         path: path.to_owned(),
         findings,
         sum,
+        images: images(&made),
     })
+}
+
+/// Images of pods and of templates of pods, wherever they stand.
+fn images(made: &[Made]) -> Vec<String> {
+    fn of(value: &Value, images: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(members) => {
+                for (name, value) in members {
+                    if matches!(name.as_str(), "containers" | "initContainers") {
+                        let containers = value.as_array().into_iter().flatten();
+                        images.extend(containers.filter_map(|one| one["image"].as_str().map(str::to_owned)));
+                    }
+                    of(value, images);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| of(item, images)),
+            _ => {}
+        }
+    }
+    let mut images = BTreeSet::new();
+    for object in made
+        .iter()
+        .filter(|made| made.value["kind"] != "CustomResourceDefinition")
+    {
+        of(&object.value["spec"], &mut images);
+    }
+    images.into_iter().collect()
 }
 
 /// One with that randomness, at that time.

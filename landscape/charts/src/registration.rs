@@ -51,6 +51,15 @@ pub async fn manifests(wanted: &Registration<'_>) -> Result<String, Fault> {
     Ok(format!("{}---\n{}", yaml(&deployment)?, yaml(&registration)?))
 }
 
+/// The archive of a chart of this machine, as a ControllerDeployment holds it. The same files make the same bytes.
+///
+/// # Errors
+/// It is no chart, or too large.
+pub async fn pack(path: &str) -> Result<Vec<u8>, Fault> {
+    let chart = load(path, &Setting::default()).await?;
+    archive(path, &chart)
+}
+
 fn deployment(name: &str, path: &str, chart: &Chart, setting: &Setting) -> Result<ControllerDeployment, Fault> {
     let values = values(&merged_values(setting)?)?;
     let mut helm = HelmControllerDeployment {

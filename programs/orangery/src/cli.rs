@@ -143,7 +143,9 @@ Examples:
   orangery up --seeds 3 --seed-labels local-2=env=prod --seed-labels local-3=env=prod,tier=a
     Three seeds, two of them labelled: for seed selectors, policies and taints.
   orangery up --images images.yaml
-    Pods of the images that the file maps run as programs of this machine: for an extension of your own.")]
+    Pods of the images that the file maps run as programs of this machine: for an extension of your own.
+  orangery up --extension moon
+    The extension in the folder moon, as `orangery new extension` writes it: built, installed, and again when it changes.")]
 pub struct Up {
     /// Folder for the state, kubeconfigs and the local provider's backups
     #[arg(long, value_name = "FOLDER", default_value = DATA_DIR)]
@@ -168,6 +170,10 @@ pub struct Up {
     /// when they change; see docs/programs.md
     #[arg(long, value_name = "FILE")]
     pub images: Option<PathBuf>,
+    /// Folder of an extension: it is built, installed by its chart, and reloaded when a file changes; its logs are printed.
+    /// May be given several times; see docs/writing-an-extension.md
+    #[arg(long = "extension", value_name = "FOLDER")]
+    pub extensions: Vec<PathBuf>,
 }
 
 /// Where `apiserver` keeps state and kubeconfig when the user names no folder, below the working directory.

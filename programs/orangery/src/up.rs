@@ -1,6 +1,8 @@
 //! `orangery up`: a landscape for a person. Writes kubeconfigs, prints what to type next, follows the example Shoot,
 //! and runs until it is stopped.
 
+mod extensions;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,6 +18,7 @@ use landscape_local::{Landscape, NotHealthy, SEEDS_MAX, Settings, State};
 use landscape_terminal::{Console, Ended};
 
 use crate::cli;
+use extensions::Extensions;
 
 /// How long the landscape may take until a Shoot can be taken, and the example until it has ended: many times what
 /// a slow machine needs, so that something is wrong when it is reached.
@@ -41,7 +44,9 @@ pub(crate) async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, con
         server_state::vacant(arguments.port).await?;
     }
     let folder = arguments.data_dir.join(OF_LANDSCAPE);
-    let settings = settings(arguments, &folder)?;
+    let extensions = Extensions::read(&arguments.extensions).await?;
+    let mut settings = settings(arguments, &folder)?;
+    settings.images = extensions.images(settings.images)?;
     if settings.images.is_some()
         && let Some(shared) = programs::shared_with_machine().await
     {
@@ -52,7 +57,7 @@ pub(crate) async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, con
     } else {
         State::open(&folder, &settings).await?
     };
-    let ended = run_on(&state, &settings, arguments, stop, console).await;
+    let ended = run_on(&state, &settings, arguments, (&extensions, stop), console).await;
     state.close().await;
     ended
 }
@@ -88,7 +93,7 @@ async fn run_on(
     state: &State,
     settings: &Settings,
     arguments: &cli::Up,
-    stop: impl Future<Output = ()>,
+    (extensions, stop): (&Extensions, impl Future<Output = ()>),
     console: &Console,
 ) -> Result<(), Fault> {
     let landscape = Landscape::start(settings, state).await?;
@@ -101,6 +106,7 @@ async fn run_on(
             }
             Err(fault) => Err(fault),
         },
+        Err(fault) = extensions.develop(&landscape, console) => Err(fault),
         () = &mut stop => Ok(()),
     };
     landscape.stop(STOP_PATIENCE).await;

@@ -1,0 +1,64 @@
+//! Building: lines, success, failure, an end in the middle.
+
+use std::fs;
+use std::time::Duration;
+
+use landscape_extension_folder::Failed;
+
+use crate::bench::{Bench, COPY};
+
+#[tokio::test]
+async fn a_build_passes_lines_on_and_tells_whether_the_program_is_another() {
+    let bench = Bench::new(COPY);
+    let folder = bench.folder().await;
+    let mut lines = Vec::new();
+    let built = folder.build(false, |line| lines.push(line.to_owned())).await.unwrap();
+    assert!(built.changed);
+    assert_eq!(lines, ["compiling"]);
+    assert_eq!(fs::read_to_string(&folder.program).unwrap(), "one");
+    let idle = Bench::new("true");
+    idle.write("program", "as it was");
+    assert!(!idle.folder().await.build(false, |_| {}).await.unwrap().changed);
+}
+
+#[tokio::test]
+async fn a_build_that_fails_says_how_it_ended() {
+    let bench = Bench::new(COPY);
+    let folder = bench.folder().await;
+    bench.write("source", "broken");
+    let mut lines = Vec::new();
+    let Failed(why) = folder.build(false, |line| lines.push(line.to_owned())).await.unwrap_err();
+    assert_eq!(why, "sh ended with exit status: 1");
+    assert!(lines.contains(&"broken".to_owned()), "{lines:?}");
+    let Failed(why) = Bench::new("true").folder().await.build(false, |_| {}).await.unwrap_err();
+    assert!(why.contains("the build has made no"), "{why}");
+    bench.write("orangery-extension.yaml", "{build: [no-such-builder], program: program}");
+    let Failed(why) = bench.folder().await.build(false, |_| {}).await.unwrap_err();
+    assert!(why.starts_with("no-such-builder cannot be run: No such file"), "{why}");
+}
+
+#[tokio::test]
+async fn a_build_that_nobody_waits_for_is_killed_with_all_that_it_started() {
+    let bench = Bench::new("mkfifo gate; (echo $$ > pid; read line < gate; touch survived) & wait");
+    let folder = bench.folder().await;
+    let pid = bench.path().join("pid");
+    let started = async {
+        while fs::read_to_string(&pid).is_ok_and(|text| text.trim().is_empty()) || !pid.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        ended = folder.build(false, |_| {}) => unreachable!("{ended:?}"),
+        () = started => {}
+    }
+    // Killed, nobody opens the other end of the pipe any more, and the file never comes.
+    let leader: i32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+    let gone = async {
+        let group = rustix::process::Pid::from_raw(leader).unwrap();
+        while rustix::process::test_kill_process_group(group).is_ok() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(tests_kit::WAIT_MAX, gone).await.unwrap();
+    assert!(!bench.path().join("survived").exists());
+}
