@@ -97,20 +97,19 @@ async fn run_on(
     console: &Console,
 ) -> Result<(), Fault> {
     let landscape = Landscape::start(settings, state).await?;
-    tokio::pin!(stop);
-    let shown = tokio::select! {
-        shown = show(arguments, settings, &landscape, console) => match shown {
-            Ok(example) => {
-                stop.await;
-                example
-            }
-            Err(fault) => Err(fault),
-        },
+    let mut example = Ok(());
+    let showing = async {
+        example = show(arguments, settings, &landscape, console).await?;
+        // The landscape runs on, and so do its extensions, until the stop.
+        std::future::pending::<Result<(), Fault>>().await
+    };
+    let ended = tokio::select! {
+        ended = showing => ended,
         Err(fault) = extensions.develop(&landscape, console) => Err(fault),
-        () = &mut stop => Ok(()),
+        () = stop => Ok(()),
     };
     landscape.stop(STOP_PATIENCE).await;
-    shown
+    ended.and(example)
 }
 
 /// Writes the kubeconfigs; returns a client for the garden.

@@ -7,7 +7,8 @@ use landscape_extension_folder::Folder;
 use tempfile::TempDir;
 
 /// Builds by copying; a source with `broken` in it does not build.
-pub(crate) const COPY: &str = "echo compiling; ! grep broken source >&2 && cp source program.new && mv program.new program";
+pub(crate) const COPY: &str =
+    "echo compiling; ! grep broken source >&2 && cp source program.new && mv program.new program";
 
 const DEPLOYMENT: &str = "
 apiVersion: apps/v1
@@ -52,7 +53,10 @@ impl Bench {
         let settings = serde_json::json!({"build": ["sh", "-c", build], "program": "program", "watch": ["source"]});
         bench.write("orangery-extension.yaml", &settings.to_string());
         bench.write("registration.yaml", REGISTRATION);
-        bench.write("chart/Chart.yaml", "apiVersion: v2\nname: moon\nversion: 1.0.0\nappVersion: v1\n");
+        bench.write(
+            "chart/Chart.yaml",
+            "apiVersion: v2\nname: moon\nversion: 1.0.0\nappVersion: v1\n",
+        );
         bench.write("chart/values.yaml", "image: registry.example.org/moon\n");
         bench.write("chart/templates/deployment.yaml", DEPLOYMENT);
         bench

@@ -87,7 +87,10 @@ async fn each_change_is_built_and_installed_and_a_broken_one_waits_for_the_next(
     let story = async {
         let first = said.until("running").await;
         assert!(first[..2] == ["| compiling", "install 2 objects"], "{first:?}");
-        assert!(first[2].starts_with("built in ") && first[2].ends_with(" s, installed"), "{first:?}");
+        assert!(
+            first[2].starts_with("built in ") && first[2].ends_with(" s, installed"),
+            "{first:?}"
+        );
 
         bench.write("source", "two");
         let second = said.until("rebuilt in ").await;
@@ -104,10 +107,19 @@ async fn each_change_is_built_and_installed_and_a_broken_one_waits_for_the_next(
         said.until("not installed: ").await;
         bench.write("chart/values.yaml", "image: registry.example.org/sun");
         let other = said.until("not installed: ").await;
-        assert!(other.last().unwrap().contains("no image registry.example.org/moon any more"), "{other:?}");
+        assert!(
+            other
+                .last()
+                .unwrap()
+                .contains("no image registry.example.org/moon any more"),
+            "{other:?}"
+        );
         bench.write("chart/values.yaml", "image: registry.example.org/moon\nreplicas: 1");
         let last = said.until("install 2 objects").await;
-        assert!(!last.contains(&"| compiling".to_owned()), "the chart alone has changed: {last:?}");
+        assert!(
+            !last.contains(&"| compiling".to_owned()),
+            "the chart alone has changed: {last:?}"
+        );
     };
     tokio::select! {
         ended = develop(&folder, &recorder, seen) => unreachable!("{ended:?}"),
@@ -118,7 +130,8 @@ async fn each_change_is_built_and_installed_and_a_broken_one_waits_for_the_next(
 #[tokio::test]
 async fn a_change_in_the_middle_of_a_build_begins_another() {
     // The first build never ends.
-    let bench = Bench::new("echo begun; if grep -q one source; then mkfifo gate; read line < gate; fi; cp source program");
+    let bench =
+        Bench::new("echo begun; if grep -q one source; then mkfifo gate; read line < gate; fi; cp source program");
     let folder = bench.folder().await;
     let (said, all) = mpsc::unbounded_channel();
     let (runs, seen) = watch::channel(Runs::default());

@@ -17,12 +17,22 @@ async fn refused(path: &Path) -> String {
 async fn a_folder_names_its_extension_its_program_and_the_image_that_it_stands_for() {
     let bench = Bench::new(COPY);
     let folder = bench.folder().await;
-    assert_eq!((folder.name.as_str(), folder.image.as_str()), ("moon", "registry.example.org/moon"));
+    assert_eq!(
+        (folder.name.as_str(), folder.image.as_str()),
+        ("moon", "registry.example.org/moon")
+    );
     assert_eq!(folder.program, fs::canonicalize(bench.path()).unwrap().join("program"));
     let manifests = folder.manifests().await.unwrap();
     let helm = &manifests.objects[0]["helm"];
-    assert!(helm["rawChart"].is_string() && helm["ociRepository"].is_null(), "{helm}");
-    assert_eq!(manifests.objects, folder.manifests().await.unwrap().objects, "the same files are the same objects");
+    assert!(
+        helm["rawChart"].is_string() && helm["ociRepository"].is_null(),
+        "{helm}"
+    );
+    assert_eq!(
+        manifests.objects,
+        folder.manifests().await.unwrap().objects,
+        "the same files are the same objects"
+    );
 }
 
 #[tokio::test]
@@ -31,19 +41,39 @@ async fn what_is_no_extension_is_refused_with_one_thing_to_do() {
     assert!(refused(&bench.path().join("none")).await.contains("none: No such file"));
     assert!(refused(&bench.path().join("source")).await.contains("is no folder"));
     let empty = tempfile::tempdir().unwrap();
-    assert!(refused(empty.path()).await.contains("has neither a Cargo.toml nor a file orangery-extension.yaml"));
+    assert!(
+        refused(empty.path())
+            .await
+            .contains("has neither a Cargo.toml nor a file orangery-extension.yaml")
+    );
 }
 
 #[tokio::test]
 async fn a_wrong_file_is_named_with_what_is_wrong() {
     for (path, text, expected) in [
-        ("orangery-extension.yaml", "{build: [a], programme: b}", "orangery-extension.yaml is wrong"),
+        (
+            "orangery-extension.yaml",
+            "{build: [a], programme: b}",
+            "orangery-extension.yaml is wrong",
+        ),
         ("orangery-extension.yaml", "{program: ''}", "is empty"),
-        ("orangery-extension.yaml", "{program: p, image: other}", "no container of the chart has the image other"),
+        (
+            "orangery-extension.yaml",
+            "{program: p, image: other}",
+            "no container of the chart has the image other",
+        ),
         ("registration.yaml", "[", "registration.yaml is wrong"),
-        ("registration.yaml", "kind: ControllerDeployment", "there is no ControllerRegistration"),
+        (
+            "registration.yaml",
+            "kind: ControllerDeployment",
+            "there is no ControllerRegistration",
+        ),
         ("chart/values.yaml", "image: [", "values.yaml"),
-        ("chart/templates/deployment.yaml", "a: {{ .Values.a.b.c }}", "deployment.yaml"),
+        (
+            "chart/templates/deployment.yaml",
+            "a: {{ .Values.a.b.c }}",
+            "deployment.yaml",
+        ),
         ("chart/templates/deployment.yaml", "a: {{ end }}", "deployment.yaml"),
         ("chart/Chart.yaml", "name: moon", "is no chart"),
     ] {
@@ -63,7 +93,10 @@ async fn a_crate_is_built_by_cargo_and_named_by_it() {
     fs::remove_file(bench.path().join("orangery-extension.yaml")).unwrap();
     let manifest = "[package]\nname = \"moon\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n";
     bench.write("Cargo.toml", manifest);
-    assert!(refused(bench.path()).await.contains("no targets"), "a crate without sources");
+    assert!(
+        refused(bench.path()).await.contains("no targets"),
+        "a crate without sources"
+    );
     bench.write("src/lib.rs", "");
     assert!(refused(bench.path()).await.contains("the crate has no program"));
     bench.write("src/main.rs", "fn main() {}");
