@@ -134,6 +134,11 @@ rules! {
         "extensions/pkg/controller/status.go; pkg/utils/kubernetes/health/extensions.go",
         "Remove lastError together with writing Succeeded: gardenlet takes the operation for failed as long as there is one."
     }
+    RetriesWithPauses "retries-with-pauses" {
+        "A failed operation is tried again after pauses, and not as fast as it fails.",
+        "extensions/pkg/predicate/default.go (changes of the status alone call for nothing)",
+        "React to the annotation, the generation, the deletion and the start of your process: your own report of an error is a change, too, and calls you at once unless you leave it out."
+    }
     RecoversAfterCorrection "recovers-after-correction" {
         "An object that ended in Error is worked on when its spec is corrected, without another annotation.",
         "extensions/pkg/controller/infrastructure/reconciler.go (an error is returned, and so tried again)",
@@ -285,7 +290,7 @@ rules! {
     HeartbeatRenewed "heartbeat-renewed" {
         "The Lease `gardener-extension-heartbeat` in the extension's namespace is renewed.",
         "docs/extensions/heartbeat.md",
-        "Renew it every 30 seconds, in every process and not only in the leader: after five minutes gardenlet takes conditions of the extension for outdated."
+        "Renew it every 30 seconds while the process works: after five minutes gardenlet takes conditions of the extension for outdated."
     }
     WebhooksAnswer "webhooks-answer" {
         "The extension's webhooks answer for objects that they do not know, and allow them.",

@@ -11,13 +11,18 @@ use crate::stage::{Actor, Expected, Stage, Stop};
 use crate::subject::{BadSpec, merge};
 use crate::template;
 
+/// Reports of a failing operation, while it is looked at, that are fine: controller-runtime begins with a pause of 5 ms and
+/// doubles it, which makes ten attempts within 5 s and two reports for each.
+const REPORTS_MAX: usize = 40;
+
 /// The rules that are looked at here.
-const RULES: [Rule; 6] = [
+const RULES: [Rule; 7] = [
     Rule::BadConfigReported,
     Rule::BadConfigCode,
     Rule::KnownErrorCodes,
     Rule::ErrorKeptUntilSuccess,
     Rule::ErrorGoneAfterSuccess,
+    Rule::RetriesWithPauses,
     Rule::RecoversAfterCorrection,
 ];
 
@@ -53,6 +58,7 @@ pub(crate) async fn run(stage: &mut Stage, actor: &Actor) -> Result<(), Stop> {
     match stage.answered(actor, request, expected).await {
         Ok(episode) => {
             stage.judged(Rule::BadConfigCode, &actor.title, code(&episode));
+            pauses(stage, actor).await;
         }
         Err(Stop::Unanswered(_)) => {
             skip(stage, "the spec that has to be refused was not refused");
@@ -94,6 +100,25 @@ fn code(episode: &Episode) -> Result<(), String> {
             ))
         }
     }
+}
+
+/// Whether the failed operation is left in peace between two attempts.
+async fn pauses(stage: &mut Stage, actor: &Actor) {
+    stage.step("leave the spec as it is");
+    let versions = stage.look(actor, actor.record.len()).await;
+    let reports = versions
+        .windows(2)
+        .filter(|pair| pair[0].last() != pair[1].last())
+        .count();
+    let outcome = match reports <= REPORTS_MAX {
+        true => Ok(()),
+        false => Err(format!(
+            "lastOperation was written {reports} times within {} s, and the newest is {:?}",
+            stage.options.patience.as_secs(),
+            versions.last().map(|version| version.state()).unwrap_or_default()
+        )),
+    };
+    stage.judged(Rule::RetriesWithPauses, &actor.title, outcome);
 }
 
 /// Writes the right spec and nothing else: an extension tries again what failed.

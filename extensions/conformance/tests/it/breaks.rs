@@ -55,6 +55,7 @@ breaks! {
     a_code_that_does_not_exist_is_found: KnownErrorCodes,
     an_error_that_vanishes_while_it_is_tried_again_is_found: ErrorKeptUntilSuccess,
     an_error_that_stays_after_success_is_found: ErrorGoneAfterSuccess,
+    an_error_that_is_retried_because_it_was_reported_is_found: RetriesWithPauses,
     an_object_that_is_given_up_after_an_error_is_found: RecoversAfterCorrection,
     a_spec_that_is_defaulted_is_found: SpecUntouched,
     labels_that_are_replaced_are_found: MetadataOfOthersKept,

@@ -26,6 +26,8 @@ const TIMESTAMP: &str = "gardener.cloud/timestamp";
 /// How long the cloud takes for a call.
 const CALL: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_secs(1);
+/// How fast a process is called for a change.
+const AT_ONCE: Duration = Duration::from_millis(10);
 
 /// The extension, for objects of one kind.
 pub(crate) struct Extension {
@@ -82,7 +84,11 @@ impl Extension {
                 event = events.next() => {
                     if let Some(Ok(Event::Apply(object) | Event::InitApply(object))) = event {
                         // What has failed is tried again after its pause, and not because its failure was reported.
-                        due.entry((object.namespace().unwrap(), object.name_any())).or_insert_with(Instant::now);
+                        let key = (object.namespace().unwrap(), object.name_any());
+                        match self.breaks(Rule::RetriesWithPauses) {
+                            false => drop(due.entry(key).or_insert_with(Instant::now)),
+                            true => drop(due.insert(key, Instant::now() + AT_ONCE)),
+                        }
                     }
                 }
                 () = waits => {

@@ -27,12 +27,13 @@ const WITHOUT_STATE: [(Rule, &str); 2] = [
 ];
 /// These kinds have no configuration that could be wrong.
 const NOTHING_REFUSED: &str = "the extension refuses no spec, says the file with the fragments (badSpec: null)";
-const WITHOUT_ERRORS: [(Rule, &str); 6] = [
+const WITHOUT_ERRORS: [(Rule, &str); 7] = [
     (Rule::BadConfigReported, NOTHING_REFUSED),
     (Rule::BadConfigCode, NOTHING_REFUSED),
     (Rule::KnownErrorCodes, NOTHING_REFUSED),
     (Rule::ErrorKeptUntilSuccess, NOTHING_REFUSED),
     (Rule::ErrorGoneAfterSuccess, NOTHING_REFUSED),
+    (Rule::RetriesWithPauses, NOTHING_REFUSED),
     (Rule::RecoversAfterCorrection, NOTHING_REFUSED),
 ];
 /// Nothing is made outside of the seed, or beside the object's status.
