@@ -127,8 +127,16 @@ fn processing(episode: &Episode) -> Option<Result<(), String>> {
     };
     Some(match last.state {
         LastOperationState::Processing => Ok(()),
+        // Of an attempt that was under way.
+        _ if episode.asked == Asked::Correction && is_under_way(&episode.before) => Ok(()),
         _ => Err(format!("{} the first report is {:?}", first.place(), first.state())),
     })
+}
+
+fn is_under_way(version: &Version) -> bool {
+    version
+        .last()
+        .is_some_and(|last| last.state == LastOperationState::Processing)
 }
 
 fn type_(episode: &Episode) -> Option<Result<(), String>> {
@@ -143,7 +151,8 @@ fn type_(episode: &Episode) -> Option<Result<(), String>> {
     }))
 }
 
-/// gardenlet compares it for reconcile and restore only.
+/// gardenlet compares it for reconcile and restore only. When nothing but the spec is corrected, an attempt at the spec before
+/// may be under way, and ends with the generation that it began with.
 fn observed_generation(episode: &Episode) -> Option<Result<(), String>> {
     if matches!(episode.asked, Asked::Delete | Asked::Migrate) {
         return None;
@@ -151,9 +160,11 @@ fn observed_generation(episode: &Episode) -> Option<Result<(), String>> {
     let mut known = episode.before.observed();
     let looks = episode.reports().map(move |(version, last)| {
         let (observed, generation) = (version.observed(), version.generation());
+        let may_be_old = episode.asked == Asked::Correction && (known..=generation).contains(&observed);
         let expected = if is_result(last) { generation } else { known };
+        let fits = observed == expected || is_result(last) && may_be_old;
         known = observed;
-        match observed == expected {
+        match fits {
             true => Ok(()),
             false => Err(format!(
                 "{} the status is {:?} with observedGeneration {observed}, expected {expected} (generation {generation})",
@@ -222,4 +233,76 @@ fn answer(episode: &Episode) -> Option<Result<(), String>> {
             version.state()
         )),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use api_extensions::DefaultStatus;
+    use jiff::Timestamp;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+    use super::*;
+
+    /// A version with a report of a Reconcile.
+    fn version(generation: i64, observed: i64, state: LastOperationState, progress: i32) -> Version {
+        Version {
+            seen: Timestamp::UNIX_EPOCH,
+            metadata: ObjectMeta {
+                generation: Some(generation),
+                ..ObjectMeta::default()
+            },
+            spec: serde_json::Value::Null,
+            status: DefaultStatus {
+                observed_generation: Some(observed),
+                last_operation: Some(LastOperation {
+                    type_: LastOperationType::Reconcile,
+                    state,
+                    progress,
+                    ..LastOperation::default()
+                }),
+                ..DefaultStatus::default()
+            },
+        }
+    }
+
+    fn episode(asked: Asked, before: Version, after: Vec<Version>) -> Episode {
+        Episode {
+            asked,
+            requested: Timestamp::UNIX_EPOCH,
+            before,
+            after,
+            is_whole: true,
+            is_calm: true,
+        }
+    }
+
+    use LastOperationState::{Error, Processing, Succeeded};
+
+    #[test]
+    fn an_attempt_that_a_correction_meets_ends_with_the_generation_it_began_with() {
+        let under_way = version(4, 3, Processing, 1);
+        let after = vec![
+            version(4, 3, Error, 50),
+            version(4, 3, Processing, 1),
+            version(4, 4, Succeeded, 100),
+        ];
+        let corrected = episode(Asked::Correction, under_way.clone(), after.clone());
+        assert_eq!(observed_generation(&corrected), Some(Ok(())));
+        assert_eq!(processing(&corrected), Some(Ok(())));
+        let reconciled = episode(Asked::Reconcile, under_way, after);
+        assert!(observed_generation(&reconciled).unwrap().is_err());
+        assert!(processing(&reconciled).unwrap().is_err());
+    }
+
+    #[test]
+    fn a_correction_does_not_excuse_a_generation_that_never_was() {
+        for observed in [2, 5] {
+            let after = vec![version(4, observed, Error, 50)];
+            let corrected = episode(Asked::Correction, version(4, 3, Processing, 1), after);
+            assert!(observed_generation(&corrected).unwrap().is_err(), "{observed}");
+        }
+        let early = vec![version(4, 4, Processing, 1)];
+        let corrected = episode(Asked::Correction, version(4, 3, Error, 50), early);
+        assert!(observed_generation(&corrected).unwrap().is_err());
+    }
 }
