@@ -144,8 +144,12 @@ async fn run(command: String) -> Result<String, Fault> {
         .map_err(|error| failed(format!("was not started: {error}")))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        let last = said.lines().last().unwrap_or_default();
-        return Err(failed(format!("ended with {}: {last}", output.status)));
+        let last = said.lines().last().map(|last| format!(": {last}"));
+        return Err(failed(format!(
+            "ended with {}{}",
+            output.status,
+            last.unwrap_or_default()
+        )));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -163,5 +167,7 @@ mod tests {
             error.contains("exit status: 3") && error.ends_with("no access"),
             "{error}"
         );
+        let silent = Hook::command("exit 3").call().await.unwrap_err().to_string();
+        assert!(silent.ends_with("exit status: 3"), "{silent}");
     }
 }

@@ -10,6 +10,8 @@ use serde::{Serialize, Serializer};
 
 use crate::rule::Rule;
 
+pub(crate) use text::not_reached;
+
 /// What was found about an extension.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

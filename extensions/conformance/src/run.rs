@@ -10,7 +10,7 @@ use crate::chapter::{crash, deletion, heartbeat, migration, webhooks};
 use crate::fragments;
 use crate::options::Options;
 use crate::removal;
-use crate::report::{Report, Verdict};
+use crate::report::{Report, Verdict, not_reached};
 use crate::stage::{Stage, Stop};
 use crate::subject::Subject;
 use crate::surroundings;
@@ -33,8 +33,11 @@ pub async fn judge(client: Client, subject: Subject, options: Options) -> Report
             ended = running => ended,
         }
     };
-    (stage.options.on_step)("remove what was made");
-    let left_behind = Box::pin(removal::all(&mut stage, !matches!(ended, Ended::Kit(_)))).await;
+    let mut left_behind = Vec::new();
+    if stage.has_begun {
+        (stage.options.on_step)("remove what was made");
+        left_behind = Box::pin(removal::all(&mut stage, !matches!(ended, Ended::Kit(_)))).await;
+    }
     report(stage, &ended, left_behind)
 }
 
@@ -63,7 +66,7 @@ fn report(stage: Stage, ended: &Ended, left_behind: Vec<String>) -> Report {
     };
     let took = stage.options.clock.since(stage.began);
     let otherwise = match &ended_early {
-        Some(why) => format!("not reached: {why}"),
+        Some(why) => not_reached(why),
         None => "not reached: a request before it was not answered".to_owned(),
     };
     Report {
@@ -89,6 +92,7 @@ async fn run(stage: &mut Stage) -> Ended {
 
 async fn chapters(stage: &mut Stage) -> Result<(), Stop> {
     fragments::check(&stage.subject, &stage.names)?;
+    stage.has_begun = true;
     stage.step("make namespace, Cluster and Secret");
     let now = stage.options.clock.now();
     surroundings::make(&stage.client, &stage.subject, &stage.names, now).await?;

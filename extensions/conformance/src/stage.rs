@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_extensions::DefaultStatus;
-use api_meta::{Fault, annotations, annotations::operation};
+use api_meta::{ErrorCode, Fault, annotations, annotations::operation};
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Map, Value, json};
@@ -26,6 +26,8 @@ use crate::surroundings;
 use crate::template::{self, Names, ShootState};
 use crate::version::Version;
 
+/// What an author does whose extension finds the kit's objects wrong.
+const NEEDS_SPEC: &str = "; name what such an object needs in spec of --config";
 /// How long the kit's own writes may take to come back in its watch.
 const ECHO_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -100,6 +102,8 @@ pub(crate) struct Stage {
     pub(crate) orphan: Option<DefaultStatus>,
     /// Whether the extension did not release an object though its deletion was waited for.
     pub(crate) gave_up: bool,
+    /// Whether something may have been made.
+    pub(crate) has_begun: bool,
     /// What it does at the moment, for evidence.
     step: String,
     last_stamp: Timestamp,
@@ -121,6 +125,7 @@ impl Stage {
             namespaces: Vec::new(),
             orphan: None,
             gave_up: false,
+            has_begun: false,
             step: String::new(),
             last_stamp: began,
             began,
@@ -409,11 +414,14 @@ impl Stage {
                 newest.place(),
                 newest.state()
             )),
-            (Some(End::Failed), _) => Err(format!(
-                "{} the status is {:?}{reported}",
-                newest.place(),
-                newest.state()
-            )),
+            (Some(End::Failed), _) => {
+                let codes = error.iter().flat_map(|error| &error.codes);
+                let is_wrong =
+                    asked == Asked::Create && codes.into_iter().any(|code| *code == ErrorCode::ConfigurationProblem);
+                let needs = if is_wrong { NEEDS_SPEC } else { "" };
+                let state = newest.state();
+                Err(format!("{} the status is {state:?}{reported}{needs}", newest.place()))
+            }
             (Some(End::Gone), Asked::Delete) => Ok(()),
             (Some(End::Gone), _) => Err("the object is gone, and the kit did not delete it".to_owned()),
             (Some(End::Succeeded), _) => match newest.operation() {

@@ -108,5 +108,5 @@ async fn write(path: &Path, text: &str) -> Result<(), Fault> {
 }
 
 fn in_file(fault: Fault, path: &Path) -> Fault {
-    fault.doing(&format!("read {}", path.display()))
+    Fault::user(format!("{}: {}", path.display(), fault.chain())).hint(fault.hint)
 }

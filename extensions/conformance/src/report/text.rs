@@ -6,7 +6,7 @@ use super::{Outcome, Report, Verdict};
 use crate::rule::Rule;
 
 /// Lines are broken before this column.
-const WIDTH: usize = 100;
+const WIDTH: usize = 80;
 
 pub(super) fn text(report: &Report) -> String {
     let mut page = String::new();
@@ -54,8 +54,14 @@ pub(super) fn text(report: &Report) -> String {
         line(&mut page, 2, &format!("to do:  {}", result.rule.hint()));
         line(&mut page, 2, &format!("source: {}", result.rule.source()));
     }
+    let not_reached = report.ended_early.as_deref().map(not_reached);
     for (reason, rules) in by_reason(report) {
         page.push('\n');
+        if not_reached.as_deref() == Some(reason) {
+            // Why stands above.
+            line(&mut page, 0, &format!("not reached: {} rules", rules.len()));
+            continue;
+        }
         line(&mut page, 0, &format!("skipped: {reason}"));
         rules.iter().for_each(|rule| line(&mut page, 2, rule.id()));
     }
@@ -64,6 +70,11 @@ pub(super) fn text(report: &Report) -> String {
         report.passed().for_each(|rule| line(&mut page, 2, rule.id()));
     }
     page
+}
+
+/// Why a rule was not looked at when the run ended early for this reason.
+pub(crate) fn not_reached(why: &str) -> String {
+    format!("not reached: {why}")
 }
 
 /// The rules that were skipped, those with the same reason together.

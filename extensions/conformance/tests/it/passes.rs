@@ -125,7 +125,11 @@ async fn a_run_without_the_kinds_is_undecided_and_says_what_to_do() {
         report.text()
     );
     assert!(
-        report.text().contains("check that the kind is installed"),
+        report
+            .ended_early
+            .as_ref()
+            .unwrap()
+            .contains("check that the kind is installed"),
         "{}",
         report.text()
     );

@@ -25,7 +25,7 @@ pub struct Conformance {
     #[arg(long, value_name = "KIND", value_parser = kind)]
     pub kind: ExtensionKind,
     /// Type of the objects: their spec.type
-    #[arg(long = "type", value_name = "TYPE", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long = "type", value_name = "TYPE", value_parser = type_)]
     pub type_: String,
     /// Class of the objects: shoot, seed or garden
     #[arg(long, value_name = "CLASS", default_value = "shoot", value_parser = class)]
@@ -91,6 +91,24 @@ pub(super) fn kind(text: &str) -> Result<ExtensionKind, String> {
     ExtensionKind::of(text).ok_or_else(|| format!("the kinds are {}", ExtensionKind::NAMES.join(", ")))
 }
 
+/// Longest value of a label, which the type becomes.
+const TYPE_LENGTH_MAX: usize = 63;
+
+fn type_(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric();
+    let fits = !text.is_empty()
+        && text.len() <= TYPE_LENGTH_MAX
+        && text.chars().all(|c| is_plain(c) || matches!(c, '-' | '.'))
+        && text.starts_with(is_plain)
+        && text.ends_with(is_plain);
+    match fits {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "a type has letters, digits, dashes and dots, at most {TYPE_LENGTH_MAX}, with a letter or digit at either end"
+        )),
+    }
+}
+
 fn class(text: &str) -> Result<ExtensionClass, String> {
     let all = [ExtensionClass::Shoot, ExtensionClass::Seed, ExtensionClass::Garden];
     let found = all.into_iter().find(|class| class.as_str() == text);
@@ -119,6 +137,10 @@ mod tests {
                 .contains("BackupBucket, BackupEntry, Bastion")
         );
         assert_eq!(class("shoots").unwrap_err(), "the classes are shoot, seed and garden");
+        for wrong in ["", "-a", "a.", "Fake Type", "a/b", &"a".repeat(64)] {
+            assert!(type_(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(type_("local-Ext.2").as_deref(), Ok("local-Ext.2"));
         for wrong in ["ControlPlane", "ControlPlane/", "/moon", "Moon/moon"] {
             assert!(secondary(wrong).is_err(), "{wrong}");
         }
