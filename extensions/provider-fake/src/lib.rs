@@ -7,13 +7,15 @@ pub mod cloud;
 mod codes;
 mod control_plane;
 mod credentials;
+mod driver;
 mod infrastructure;
 mod provider_status;
 mod resource;
 mod run;
 mod webhooks;
+mod worker;
 
 pub use admission::{ADMISSION, admission};
 pub use resource::{CLUSTER_TAG, SLOT_TAG, UNIQUE_TAG};
-pub use run::{ABOUT, DEFAULT_TYPE, extend};
+pub use run::{ABOUT, DEFAULT_TYPE, Surroundings, extend};
 pub use webhooks::control_plane;

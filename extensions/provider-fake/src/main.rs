@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use extensions_provider_fake::cloud::{CloudConnector, HttpCloud};
-use extensions_provider_fake::{ABOUT, DEFAULT_TYPE, control_plane, extend};
+use extensions_provider_fake::{ABOUT, DEFAULT_TYPE, Surroundings, control_plane, extend};
 use extensions_sdk::run_with;
 use extensions_webhooks::WebhookFlags;
 
@@ -36,7 +36,7 @@ async fn main() -> ExitCode {
             own.webhooks.serve(setup, [control_plane(&own.type_, &setup.client)])?;
         }
         let cloud: Arc<dyn CloudConnector> = Arc::new(own.cloud_url);
-        extend(setup.extension(), &cloud, &own.type_)
+        extend(setup.extension(), &cloud, Surroundings::of(setup), &own.type_)
     })
     .await
 }

@@ -130,7 +130,7 @@ fn a_process_that_ends_at_any_call_leaves_no_machine_behind_and_none_twice() {
                 }
             };
             small().with_processes(&world, gate).await;
-            assert!(end.has_ended(), "there is no call {moment}");
+            assert!(end.has_ended(), "there is no call {moment}, only {}", end.count());
         });
     }
     println!("{} ends at {calls} calls, before and after", moments.len());

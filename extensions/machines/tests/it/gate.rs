@@ -75,10 +75,9 @@ impl Gate {
             self.end();
         }
         self.only_before_the_end().await;
+        let ends = is_last.then(|| Ends(self));
         let answer = call.await;
-        if is_last {
-            self.end();
-        }
+        drop(ends);
         self.only_before_the_end().await;
         answer
     }
@@ -104,6 +103,15 @@ impl Gate {
             async move { gate.make(what, client.send(request)).await }
         });
         Client::new(service, namespace)
+    }
+}
+
+/// Ends the process when it is dropped: after the effect of a call, also of one that the process has given up itself.
+struct Ends<'a>(&'a Gate);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 

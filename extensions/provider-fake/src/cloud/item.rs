@@ -175,6 +175,10 @@ pub struct InstanceSpec {
     /// What it does when it boots. The cloud does not give it back.
     #[serde(default)]
     pub user_data: UserData,
+    /// A text of the client: while an instance exists that was made with it, another creation with it gives that one, whatever
+    /// else it requests, and makes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_token: Option<String>,
 }
 
 /// What an instance does when it boots. It may hold secrets, so `Debug` does not print it.

@@ -190,6 +190,9 @@ impl World {
     }
 
     fn create(&mut self, account: &str, region: &str, spec: Spec, tags: Tags) -> Result<Answer, CloudError> {
+        if let Some(item) = self.made_with_token(account, region, &spec) {
+            return Ok(Answer::Item(Box::new(item)));
+        }
         self.place(account, region).check_create(&spec, &tags)?;
         let kind = spec.kind();
         let number = self.records.len() as u32 + 1;
@@ -215,6 +218,20 @@ impl World {
         let shown = record.shown();
         self.records.push(record);
         Ok(Answer::Item(Box::new(shown)))
+    }
+
+    /// The instance that exists already for the client's token.
+    fn made_with_token(&self, account: &str, region: &str, spec: &Spec) -> Option<Item> {
+        let token_of = |spec: &Spec| match spec {
+            Spec::Instance(spec) => spec.client_token.clone(),
+            _ => None,
+        };
+        let token = token_of(spec)?;
+        let is_it = |record: &&Record| {
+            let alike = record.account == account && record.region == region && record.exists();
+            alike && token_of(&record.item.spec).as_ref() == Some(&token)
+        };
+        self.records.iter().find(is_it).map(Record::shown)
     }
 
     fn address_for(&self, spec: &Spec, number: u32) -> Option<Ipv4Addr> {

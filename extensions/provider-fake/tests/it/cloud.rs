@@ -74,6 +74,7 @@ fn instance(subnet: &Item, group: &Item) -> Spec {
         image: "gardenlinux".to_owned(),
         machine_type: "small".to_owned(),
         user_data: UserData("token".to_owned()),
+        client_token: None,
     })
 }
 

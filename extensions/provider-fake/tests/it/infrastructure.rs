@@ -190,6 +190,7 @@ async fn a_subnet_of_a_former_zone_stays_until_its_machines_are_gone() {
         image: "gardenlinux".to_owned(),
         machine_type: "small".to_owned(),
         user_data: Default::default(),
+        client_token: None,
     });
     let api = world.cloud.connect(&world.keys, REGION);
     let tags = Tags::from([(CLUSTER_TAG.to_owned(), NAMESPACE.to_owned())]);

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use api_core::v1beta1::Shoot;
 use api_extensions::{Cluster, ControlPlane, ExtensionKind, ExtensionObject, Infrastructure};
-use api_meta::{LastOperation, LastOperationState, LastOperationType, RawJson};
-use base_client::{Call, Judgement, Verb, apply, is_conflict, wait_until};
+use api_meta::{Fault, LastOperation, LastOperationState, LastOperationType, RawJson};
+use base_client::{Call, Connector, Judgement, Verb, apply, is_conflict, wait_until};
+use base_telemetry::Metrics;
 use cluster_controllers::Name;
 use control_plane_resource_manager::Options;
 use extensions_provider_fake::cloud::{CallRecord, Calls, Cloud, CloudConnector, Held, Item, Keys, Kind, Settings};
-use extensions_provider_fake::{ABOUT, CLUSTER_TAG, DEFAULT_TYPE, SLOT_TAG, UNIQUE_TAG, extend};
+use extensions_provider_fake::{ABOUT, CLUSTER_TAG, DEFAULT_TYPE, SLOT_TAG, Surroundings, UNIQUE_TAG, extend};
 use extensions_sdk::Extension;
 use http::Request;
 use jiff::Timestamp;
@@ -20,6 +21,7 @@ use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::client::Body;
+use kube::config::Kubeconfig;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -46,6 +48,15 @@ pub(crate) struct World {
     pub(crate) keys: Keys,
 }
 
+/// Connects every kubeconfig to the seed, which is its own shoot.
+struct ToItself(Client);
+
+impl Connector for ToItself {
+    fn client(&self, _: &Kubeconfig) -> Result<Client, Fault> {
+        Ok(self.0.clone())
+    }
+}
+
 /// A process of the extension.
 pub(crate) struct Process {
     pub(crate) calls: Calls,
@@ -67,10 +78,12 @@ fn definitions() -> Vec<CustomResourceDefinition> {
     let wanted = [
         ExtensionKind::Infrastructure.plural(),
         ExtensionKind::ControlPlane.plural(),
+        ExtensionKind::Worker.plural(),
         "clusters",
     ];
     all.retain(|definition| wanted.contains(&definition.spec.names.plural.as_str()));
     all.extend(api_resources::crds());
+    all.extend(api_machine::crds());
     all
 }
 
@@ -151,8 +164,16 @@ impl World {
         let client = counted(client, calls.clone());
         let (clock, entropy) = (self.embedded.clock.clone(), self.embedded.entropy.clone());
         let cloud = calls.around(cloud);
+        let surroundings = Surroundings {
+            client: client.clone(),
+            connector: Arc::new(ToItself(client.clone())),
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            metrics: Metrics::new(),
+            stop: stop.clone(),
+        };
         let extension = Extension::builder(ABOUT.name, client, clock, entropy, stop.clone());
-        let extension = extend(extension, &cloud, DEFAULT_TYPE).unwrap();
+        let extension = extend(extension, &cloud, surroundings, DEFAULT_TYPE).unwrap();
         Process {
             task: tokio::spawn(extension.run()),
             calls,
@@ -291,9 +312,10 @@ impl World {
         gone(&self.infrastructures()).await;
     }
 
-    /// What the cloud holds for the shoot, by slot; key pairs without their checksum.
+    /// What the cloud holds for the shoot beside instances, by slot; key pairs without their checksum.
     pub(crate) fn slots(&self) -> Vec<String> {
-        let held = self.cloud.held().tagged(CLUSTER_TAG, NAMESPACE);
+        let mut held = self.cloud.held().tagged(CLUSTER_TAG, NAMESPACE);
+        held.0.retain(|item| item.kind() != Kind::Instance);
         let name = |item: &Item| match item.kind() {
             Kind::KeyPair => "key-pair".to_owned(),
             _ => item.tags[SLOT_TAG].clone(),
@@ -307,7 +329,7 @@ impl World {
         self.cloud.held().doubled(&[CLUSTER_TAG, SLOT_TAG])
     }
 
-    /// What the cloud holds and the state does not name.
+    /// What the cloud holds and the state does not name, beside instances.
     pub(crate) async fn unnamed(&self) -> Vec<Item> {
         let object = self.infrastructure().await;
         let state = object
@@ -321,6 +343,7 @@ impl World {
             .flatten()
             .collect();
         let mut held = self.cloud.held().tagged(CLUSTER_TAG, NAMESPACE).0;
+        held.retain(|item| item.kind() != Kind::Instance);
         held.retain(|item| !named.contains(item.id.as_str()) && !named.contains(item.tags[UNIQUE_TAG].as_str()));
         held
     }
