@@ -8,6 +8,7 @@ use api_machine::{Machine, MachinePhase};
 use api_meta::Fault;
 use async_trait::async_trait;
 use base_client::get;
+use base_clock::Clock;
 use extensions_machines::{Created, Driver, DriverState, MachineRequest, Standing, USER_DATA_KEY};
 use extensions_sdk::{CodeTable, credentials_of};
 use k8s_openapi::api::core::v1::Secret;
@@ -19,10 +20,10 @@ use crate::worker::InstanceClass;
 
 /// Before a machine's name, in the tag of its instance.
 const SLOT_PREFIX: &str = "machine/";
-/// After this long a list shows what was made, in this cloud.
-const LIST_LAG: Duration = Duration::from_secs(60);
-/// How often a look is repeated while an instance goes.
-const LOOK_PAUSE: Duration = Duration::from_secs(2);
+/// After this long lists and looks show what was made, in this cloud.
+const LAG: Duration = Duration::from_secs(60);
+/// The pause between two deletions while an instance goes.
+const DELETE_PAUSE: Duration = Duration::from_secs(2);
 /// How long an instance may take to go.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
@@ -31,6 +32,7 @@ pub(crate) struct InstanceDriver {
     client: Client,
     cloud: Arc<dyn CloudConnector>,
     codes: CodeTable,
+    clock: Clock,
     provider: String,
 }
 
@@ -44,11 +46,18 @@ fn tags_of(namespace: &str, machine: &str) -> Tags {
 }
 
 impl InstanceDriver {
-    pub(crate) fn new(client: Client, cloud: Arc<dyn CloudConnector>, codes: CodeTable, provider: &str) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        cloud: Arc<dyn CloudConnector>,
+        codes: CodeTable,
+        clock: Clock,
+        provider: &str,
+    ) -> Self {
         Self {
             client,
             cloud,
             codes,
+            clock,
             provider: provider.to_owned(),
         }
     }
@@ -103,7 +112,7 @@ impl InstanceDriver {
         let tags = tags_of(request.namespace(), request.name());
         let mut found = self.list_existing(api, &tags).await?;
         if found.is_empty() {
-            tokio::time::sleep(LIST_LAG).await;
+            tokio::time::sleep(LAG).await;
             found = self.list_existing(api, &tags).await?;
         }
         Ok(found.into_iter().map(|item| item.id).collect())
@@ -123,17 +132,14 @@ impl InstanceDriver {
         self.codes.classify(fault)
     }
 
+    /// Deletes an instance until the cloud knows none of this ID: a look may be late, a deletion is not.
     async fn remove(&self, api: &dyn CloudApi, id: &str) -> Result<(), Fault> {
-        match api.delete(Kind::Instance, id).await {
-            Err(error) if !error.is_missing() => return Err(self.told(error.into())),
-            _ => {}
-        }
         let gone = async {
             loop {
-                let item = api.get(Kind::Instance, id).await;
-                match item.map_err(|error| self.told(error.into()))? {
-                    Some(item) if item.state != State::Gone => tokio::time::sleep(LOOK_PAUSE).await,
-                    _ => return Ok(()),
+                match api.delete(Kind::Instance, id).await {
+                    Ok(()) => tokio::time::sleep(DELETE_PAUSE).await,
+                    Err(error) if error.is_missing() => return Ok(()),
+                    Err(error) => return Err(self.told(error.into())),
                 }
             }
         };
@@ -145,6 +151,28 @@ impl InstanceDriver {
             .hint("look at the instance in the cloud; its deletion is tried again")
         };
         tokio::time::timeout(DELETE_TIMEOUT, gone).await.map_err(late)?
+    }
+
+    /// Whether the cloud may not show the machine's instance yet: lists and looks are late for a while after its creation, which
+    /// came before its node was ready.
+    fn is_new(&self, machine: &Machine) -> bool {
+        let current = machine
+            .status
+            .as_ref()
+            .and_then(|status| status.current_status.as_ref());
+        let phase = current.and_then(|current| current.phase.as_ref());
+        let has_joined = matches!(
+            phase,
+            Some(MachinePhase::Running | MachinePhase::Unknown | MachinePhase::Failed)
+        );
+        let since = current
+            .and_then(|current| current.last_update_time.as_ref())
+            .map(|time| time.0);
+        let is_recent = since.is_none_or(|since| {
+            let passed = self.clock.now().duration_since(since);
+            Duration::try_from(passed).unwrap_or_default() < LAG
+        });
+        !has_joined || is_recent
     }
 }
 
@@ -191,8 +219,7 @@ impl Driver for InstanceDriver {
             Some(State::Running) => DriverState::Exists(None),
             Some(State::Pending) => standing("its instance is pending"),
             Some(State::Stopping) => standing("its instance is being deleted"),
-            // A look may be late: a machine that has just been made is not replaced for that.
-            Some(State::Gone) | None if !has_joined(request.machine) => {
+            Some(State::Gone) | None if self.is_new(request.machine) => {
                 standing("the cloud does not show its instance")
             }
             Some(State::Gone) | None => DriverState::Gone,
@@ -215,17 +242,4 @@ impl Driver for InstanceDriver {
         // The machine controllers do not call it, and there are no credentials without a class.
         Ok(Vec::new())
     }
-}
-
-/// Whether its node was ready once.
-fn has_joined(machine: &Machine) -> bool {
-    let current = machine
-        .status
-        .as_ref()
-        .and_then(|status| status.current_status.as_ref());
-    let phase = current.and_then(|current| current.phase.as_ref());
-    matches!(
-        phase,
-        Some(MachinePhase::Running | MachinePhase::Unknown | MachinePhase::Failed)
-    )
 }

@@ -90,7 +90,7 @@ fn machines(cloud: &Arc<dyn CloudConnector>, surroundings: Surroundings, type_: 
         metrics,
         stop,
     } = surroundings;
-    let driver = InstanceDriver::new(client.clone(), cloud.clone(), codes()?, type_);
+    let driver = InstanceDriver::new(client.clone(), cloud.clone(), codes()?, clock.clone(), type_);
     let options = MachineOptions {
         client,
         connector,

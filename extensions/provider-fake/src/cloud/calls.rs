@@ -77,10 +77,9 @@ impl Calls {
             self.end();
         }
         self.only_before_the_end().await;
+        let ends = (end == Some(false)).then(|| Ends(self));
         let answer = call.await;
-        if end == Some(false) {
-            self.end();
-        }
+        drop(ends);
         self.only_before_the_end().await;
         answer
     }
@@ -135,6 +134,15 @@ impl Calls {
         if self.has_ended() {
             std::future::pending::<()>().await;
         }
+    }
+}
+
+/// Ends the process when it is dropped: after the effect of a call, also of one that the process has given up itself.
+struct Ends<'a>(&'a Calls);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use extensions_provider_fake::UNIQUE_TAG;
 use extensions_provider_fake::cloud::{
-    Answer, Call, Calls, CloudApi, CloudConnector, CloudError, Keys, Kind, Moment, Settings,
+    Answer, Call, Calls, CloudApi, CloudConnector, CloudError, Keys, Kind, Moment, Settings, Spec,
 };
 
 use crate::story::{calls_of_a_life, in_virtual_time, life, sweep};
@@ -47,8 +47,8 @@ fn the_same_holds_for_a_cloud_as_late_as_it_may_be() {
     });
 }
 
-/// A cloud that forgets by which tag a thing is found.
-struct Forgetful(Arc<dyn CloudConnector>);
+/// A cloud that forgets by which tag a thing is found, or which token it was made with.
+pub(crate) struct Forgetful(pub(crate) Arc<dyn CloudConnector>);
 
 impl CloudConnector for Forgetful {
     fn connect(&self, keys: &Keys, region: &str) -> Arc<dyn CloudApi> {
@@ -61,8 +61,13 @@ struct ForgetfulApi(Arc<dyn CloudApi>);
 #[async_trait]
 impl CloudApi for ForgetfulApi {
     async fn call(&self, mut call: Call) -> Result<Answer, CloudError> {
-        if let Call::Create { tags, .. } = &mut call {
-            tags.insert(UNIQUE_TAG.to_owned(), "lost".to_owned());
+        match &mut call {
+            Call::Create {
+                spec: Spec::Instance(spec),
+                ..
+            } => spec.client_token = None,
+            Call::Create { tags, .. } => drop(tags.insert(UNIQUE_TAG.to_owned(), "lost".to_owned())),
+            _ => {}
         }
         self.0.call(call).await
     }

@@ -10,4 +10,5 @@ mod faults;
 mod infrastructure;
 mod programs;
 mod story;
+mod workers;
 mod world;

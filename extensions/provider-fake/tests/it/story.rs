@@ -100,11 +100,15 @@ async fn look(world: &World, expected: &[&str]) {
 async fn check(world: &World, when: &str) {
     let unnamed = world.unnamed().await;
     assert!(unnamed.is_empty(), "{when}, status.state does not name {unnamed:?}");
+    let unnamed = world.unnamed_instances().await;
+    assert!(unnamed.is_empty(), "{when}, no Machine is {unnamed:?}");
+    let doubled = world.doubled();
+    assert!(doubled.is_empty(), "{when}, there are twice:\n{doubled}");
 }
 
 /// Runs processes one after the other, each started by `start` with its number, and looks at the state whenever one has ended.
 /// It never returns: the last process goes on.
-async fn succeed_one_another(world: &World, start: impl Fn(usize) -> Process) {
+pub(crate) async fn succeed_one_another(world: &World, start: impl Fn(usize) -> Process) {
     for number in 0.. {
         let process = start(number);
         process.calls.ended().await;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api_core::v1beta1::Shoot;
 use api_extensions::{Cluster, ControlPlane, ExtensionKind, ExtensionObject, Infrastructure};
+use api_machine::Machine;
 use api_meta::{Fault, LastOperation, LastOperationState, LastOperationType, RawJson};
 use base_client::{Call, Connector, Judgement, Verb, apply, is_conflict, wait_until};
 use base_telemetry::Metrics;
@@ -327,6 +328,15 @@ impl World {
 
     pub(crate) fn doubled(&self) -> Held {
         self.cloud.held().doubled(&[CLUSTER_TAG, SLOT_TAG])
+    }
+
+    /// Instances that no Machine object names.
+    pub(crate) async fn unnamed_instances(&self) -> Vec<Item> {
+        let machines: BTreeSet<String> = self.names_of::<Machine>().await.into_iter().collect();
+        let mut held = self.cloud.held().tagged(CLUSTER_TAG, NAMESPACE).0;
+        held.retain(|item| item.kind() == Kind::Instance);
+        held.retain(|item| !machines.contains(item.tags[SLOT_TAG].trim_start_matches("machine/")));
+        held
     }
 
     /// What the cloud holds and the state does not name, beside instances.
