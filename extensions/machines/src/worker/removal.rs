@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api_machine::{Machine, MachineClass, MachineDeployment, MachineSet, NAME_LABEL};
 use api_meta::{Fault, FaultClass};
-use base_client::{Judgement, delete, list, patch_changed, read_again};
+use base_client::{Judgement, delete, list, patch_changed, read_again, remove_finalizer};
 use extensions_sdk::Context;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Secret;
@@ -100,9 +100,14 @@ impl Fleet {
                 continue;
             }
             delete(&objects, &object.name_any()).await?;
-            if let Some(left) = read_again(&objects, &object).await? {
-                base_client::remove_finalizer(&objects, left, FINALIZER).await?;
-            }
+            // Boxed because it carries whole objects, once for each kind.
+            Box::pin(async {
+                match read_again(&objects, &object).await? {
+                    Some(left) => remove_finalizer(&objects, left, FINALIZER).await.map(drop),
+                    None => Ok(()),
+                }
+            })
+            .await?;
         }
         Ok(())
     }

@@ -117,7 +117,7 @@ fn a_process_that_ends_at_any_call_leaves_no_machine_behind_and_none_twice() {
         small().with_processes(&world, |_| whole.clone()).await;
     });
     let calls = whole.count();
-    let moments: Vec<usize> = (0..2 * calls).step_by(step(calls / 4 | 1)).collect();
+    let moments: Vec<usize> = (0..2 * calls).step_by(step((calls / 4) | 1)).collect();
     for moment in &moments {
         in_virtual_time(async {
             let world = small_world().await;
@@ -166,7 +166,7 @@ fn two_hundred_machines_survive_faults_of_their_cloud_and_ends_of_their_process(
         let ends = std::cell::Cell::new(0);
         let gate = |number: usize| {
             ends.set(number);
-            Gate::new(Some(interval * (number + 1)), number % 2 == 0)
+            Gate::new(Some(interval * (number + 1)), number.is_multiple_of(2))
         };
         life.with_processes(&world, gate).await;
         assert!(world.yard.made() >= 250);

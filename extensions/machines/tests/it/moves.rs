@@ -60,6 +60,13 @@ fn machines_move_with_their_shoot_and_nothing_touches_them() {
             vec![Leave, Come(vec![pool(2)]), Pass(0), Restart, Settle],
             [2, 2, 2],
         ),
+    ]);
+}
+
+#[test]
+fn what_changed_on_the_way_is_made_up_for() {
+    let q = || pool(1).named("q");
+    play(vec![
         row(
             "and go on with an update",
             vec![pool(3)],

@@ -52,7 +52,7 @@ impl Faults {
     /// Whether the next call fails, and if so whether it has its effect.
     fn next(&self) -> Option<bool> {
         let drawn = self.entropy.below(1000);
-        (drawn < self.per_mille).then_some(drawn % 2 == 0)
+        (drawn < self.per_mille).then_some(drawn.is_multiple_of(2))
     }
 }
 
