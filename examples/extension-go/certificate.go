@@ -11,7 +11,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
-	"slices"
+	"net"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,7 +60,7 @@ func ensureCertificate(ctx context.Context, c client.Client, namespace, host str
 
 func usable(secret *corev1.Secret, host string) *tls.Certificate {
 	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
-	if err != nil || time.Now().Add(certificateLeft).After(pair.Leaf.NotAfter) || !slices.Contains(pair.Leaf.DNSNames, host) {
+	if err != nil || time.Now().Add(certificateLeft).After(pair.Leaf.NotAfter) || pair.Leaf.VerifyHostname(host) != nil {
 		return nil
 	}
 	return &pair
@@ -81,11 +81,15 @@ func selfSigned(host string) (certificate, key []byte, err error) {
 	template := &x509.Certificate{
 		SerialNumber:          serial,
 		Subject:               pkix.Name{CommonName: host},
-		DNSNames:              []string{host},
 		NotBefore:             now.Add(-time.Minute),
 		NotAfter:              now.Add(certificateValidity),
 		BasicConstraintsValid: true,
 		IsCA:                  true,
+	}
+	if address := net.ParseIP(host); address != nil {
+		template.IPAddresses = []net.IP{address}
+	} else {
+		template.DNSNames = []string{host}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {

@@ -49,7 +49,12 @@ func TestWebhookLeavesOtherDeploymentsAlone(t *testing.T) {
 }
 
 func TestCertificateIsItsOwnAuthority(t *testing.T) {
-	const host = "a.b.svc"
+	for _, host := range []string{"a.b.svc", "127.0.0.1"} {
+		verifyCertificate(t, host)
+	}
+}
+
+func verifyCertificate(t *testing.T, host string) {
 	certificate, key, err := selfSigned(host)
 	if err != nil {
 		t.Fatal(err)

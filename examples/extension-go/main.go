@@ -28,14 +28,15 @@ const extensionName = "extension-go"
 const startTimeout = 30 * time.Second
 
 type options struct {
-	namespace, service, provider, release, health, metrics string
-	webhookPort                                            int
+	namespace, service, url, provider, release, health, metrics string
+	webhookPort                                                 int
 }
 
 func parse() options {
 	var o options
 	flag.StringVar(&o.namespace, "namespace", os.Getenv("NAMESPACE"), "where the extension is installed")
 	flag.StringVar(&o.service, "webhook-service", extensionName, "the Service that leads to the webhook")
+	flag.StringVar(&o.url, "webhook-url", "", "where the API server reaches the webhook instead, outside of a pod")
 	flag.StringVar(&o.provider, "webhook-provider", "local", "whose Shoots the webhook changes")
 	flag.IntVar(&o.webhookPort, "webhook-port", 10250, "where the webhook listens")
 	flag.StringVar(&o.health, "health-address", ":8081", "where probes are answered")
@@ -68,7 +69,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	hooks := &webhooks{Client: direct, namespace: o.namespace, service: o.service, provider: o.provider}
+	hooks := &webhooks{Client: direct, namespace: o.namespace, service: o.service, url: o.url, provider: o.provider}
 	starting, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if _, err := hooks.load(starting); err != nil {

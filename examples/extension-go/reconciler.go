@@ -52,7 +52,9 @@ func (r *reconciler) setup(manager ctrl.Manager) error {
 		spec, _ := o.(object).common()
 		return spec.Type == typeName && (spec.Class == "" || spec.Class == "shoot")
 	})
-	return ctrl.NewControllerManagedBy(manager).For(r.create(), builder.WithPredicates(ours)).Complete(r)
+	// Not for a change of the status: a failed operation would be tried again as soon as its failure is reported.
+	asked := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+	return ctrl.NewControllerManagedBy(manager).For(r.create(), builder.WithPredicates(ours, asked)).Complete(r)
 }
 
 // operationOf is what is to be done now, or nothing.

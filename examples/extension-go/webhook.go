@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -95,15 +96,31 @@ func mutate(_ context.Context, request admission.Request) admission.Response {
 // it. Every replica serves, so that each of them does this.
 type webhooks struct {
 	client.Client
-	namespace, service, provider string
-	server                       webhook.Server
-	certificate                  atomic.Pointer[tls.Certificate]
+	namespace, service, url, provider string
+	server                            webhook.Server
+	certificate                       atomic.Pointer[tls.Certificate]
 }
 
 // NeedLeaderElection is no: every replica serves.
 func (w *webhooks) NeedLeaderElection() bool { return false }
 
-func (w *webhooks) host() string { return w.service + "." + w.namespace + ".svc" }
+// host is what the certificate is for.
+func (w *webhooks) host() string {
+	if parsed, err := url.Parse(w.url); err == nil && parsed.Hostname() != "" {
+		return parsed.Hostname()
+	}
+	return w.service + "." + w.namespace + ".svc"
+}
+
+func (w *webhooks) clientConfig(authority []byte) admissionv1.WebhookClientConfig {
+	path, port := webhookPath, int32(443)
+	if w.url != "" {
+		address := strings.TrimSuffix(w.url, "/") + path
+		return admissionv1.WebhookClientConfig{URL: &address, CABundle: authority}
+	}
+	service := &admissionv1.ServiceReference{Namespace: w.namespace, Name: w.service, Path: &path, Port: &port}
+	return admissionv1.WebhookClientConfig{Service: service, CABundle: authority}
+}
 
 // load is done before the server starts: it needs a certificate.
 func (w *webhooks) load(ctx context.Context) (authority []byte, err error) {
@@ -157,16 +174,13 @@ func (w *webhooks) keep(ctx context.Context) error {
 }
 
 func (w *webhooks) wanted(authority []byte) admissionv1.MutatingWebhook {
-	path, port, seconds := webhookPath, int32(443), int32(10)
+	seconds := int32(10)
 	policy, match, effects := admissionv1.Fail, admissionv1.Exact, admissionv1.SideEffectClassNone
 	never := admissionv1.NeverReinvocationPolicy
 	scope := admissionv1.NamespacedScope
 	return admissionv1.MutatingWebhook{
-		Name: "controlplane." + typeName + ".extensions.gardener.cloud",
-		ClientConfig: admissionv1.WebhookClientConfig{
-			Service:  &admissionv1.ServiceReference{Namespace: w.namespace, Name: w.service, Path: &path, Port: &port},
-			CABundle: authority,
-		},
+		Name:         "controlplane." + typeName + ".extensions.gardener.cloud",
+		ClientConfig: w.clientConfig(authority),
 		Rules: []admissionv1.RuleWithOperations{{
 			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
 			Rule: admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"},

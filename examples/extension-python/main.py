@@ -10,6 +10,7 @@ import base64
 import datetime
 import http.server
 import json
+import math
 import os
 import signal
 import sys
@@ -28,6 +29,8 @@ APPLY = "application/apply-patch+yaml"
 # A watch ends after so long, and everything is listed again.
 WATCH_SECONDS = 300
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 1, 30
+# Turns in a row that another writer may overtake.
+ATTEMPTS_MAX = 10
 # gardenlet takes an extension for dead whose heartbeat is older than five minutes.
 HEARTBEAT_SECONDS = 30
 
@@ -63,6 +66,23 @@ def operation_of(found):
     return "Reconcile" if annotation == "reconcile" and last["type"] != "Migrate" else None
 
 
+def asked_of(found):
+    """What an object asks for: as long as that is the same, a failure is tried again after its pause and not before."""
+    metadata = found["metadata"]
+    annotation = (metadata.get("annotations") or {}).get(OPERATION)
+    return metadata["uid"], metadata["generation"], annotation, metadata.get("deletionTimestamp")
+
+
+class Failure:
+    """The last failure of an object, and when it is tried again."""
+
+    def __init__(self, asked, before):
+        self.asked = asked
+        again = before and before.asked == asked
+        self.pause = min(2 * before.pause, PAUSE_SECONDS_MAX) if again else PAUSE_SECONDS
+        self.due = time.monotonic() + self.pause
+
+
 class Kind:
     """One kind: follows its objects. What is the same for all kinds is here, the rest in `bring_about` and `remove`."""
 
@@ -70,6 +90,8 @@ class Kind:
 
     def __init__(self, client, options):
         self.client, self.options, self.has_listed = client, options, False
+        # By the paths of objects.
+        self.failures = {}
 
     def bring_about(self, found):
         """Does what an object asks for; the fields of its status, beside those that all kinds have."""
@@ -83,46 +105,67 @@ class Kind:
         pause = PAUSE_SECONDS
         while True:
             try:
-                done = self.follow(pause)
+                self.follow()
+                pause = PAUSE_SECONDS
             except Problem as problem:
                 # 410: the server no longer knows what happened since that version, so everything is listed again.
-                done = problem.code == 410
-                if not done:
+                if problem.code != 410:
                     log(f"error: {problem}\nhint: {problem.hint}")
                     time.sleep(pause)
-            pause = PAUSE_SECONDS if done else min(2 * pause, PAUSE_SECONDS_MAX)
+                    pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
-    def follow(self, pause):
-        """Looks at all objects and then at those that change; whether all went well."""
+    def follow(self):
+        """Looks at all objects and then at those that change, until something is to be tried again."""
         path = f"{GROUP}/{self.plural}"
         listed = self.client.call("GET", path)
-        done = all([self.serve(found) for found in listed["items"]])
+        for found in listed["items"]:
+            self.serve(found)
         self.has_listed = True
-        seconds = WATCH_SECONDS if done else pause
-        for event, found in self.client.watch(path, listed["metadata"]["resourceVersion"], seconds):
+        there = {self.path(found) for found in listed["items"]}
+        self.failures = {path: failure for path, failure in self.failures.items() if path in there}
+        now = time.monotonic()
+        waits = [failure.due - now for failure in self.failures.values()] + [WATCH_SECONDS]
+        for event, found in self.client.watch(path, listed["metadata"]["resourceVersion"], max(1, math.ceil(min(waits)))):
             if event in ("ADDED", "MODIFIED") and not self.serve(found):
-                # It is tried again after a pause; meanwhile nothing else is waited for.
-                return False
-        return done
+                # The watch would go on for longer than its pause.
+                return
+
+    def path(self, found):
+        return f"{GROUP}/namespaces/{found['metadata']['namespace']}/{self.plural}/{found['metadata']['name']}"
 
     def serve(self, found):
         """Does what one object asks for; whether that went well. Its failure does not hold up others."""
-        spec, metadata = found["spec"], found["metadata"]
+        spec, path = found["spec"], self.path(found)
         if spec["type"] != TYPE or spec.get("class", "shoot") != "shoot":
             return True
-        path = f"{GROUP}/namespaces/{metadata['namespace']}/{self.plural}/{metadata['name']}"
+        before = self.failures.get(path)
+        # The report of a failure is a change, too.
+        if before and before.asked == asked_of(found) and time.monotonic() < before.due:
+            return True
         try:
-            # An event may be older than the last write: decisions are made from what is there now.
-            found = self.client.get(path)
-            operation = found and operation_of(found)
-            if operation and not self.is_failed(metadata["namespace"]):
-                self.operate(path, found, operation)
+            self.operated(path)
+            self.failures.pop(path, None)
             return True
         except Problem as problem:
             if problem.code == 404:
                 return True
-            log(f"error: {metadata['namespace']}/{metadata['name']}: {problem}\nhint: {problem.hint}")
+            log(f"error: {path.removeprefix(GROUP)}: {problem}\nhint: {problem.hint}")
+            self.failures[path] = Failure(asked_of(found), before)
             return False
+
+    def operated(self, path):
+        """Decides and works from what is there now: an event may be older than the last write. Another writer may be
+        faster than a write, which then fails with code 409."""
+        for attempt in range(ATTEMPTS_MAX):
+            try:
+                found = self.client.get(path)
+                operation = found and operation_of(found)
+                if operation and not self.is_failed(found["metadata"]["namespace"]):
+                    self.operate(path, found, operation)
+                return
+            except Problem as problem:
+                if problem.code != 409 or attempt + 1 == ATTEMPTS_MAX:
+                    raise
 
     def is_failed(self, namespace):
         cluster = self.client.get(f"{GROUP}/clusters/{namespace}")
@@ -131,9 +174,8 @@ class Kind:
 
     def operate(self, path, found, operation):
         leaves = operation in ("Delete", "Migrate")
-        finalizers = [one for one in found["metadata"].get("finalizers", []) if one != FINALIZER]
         # The annotation goes first: one that is set from now on asks for another turn.
-        found = self.patch(path, found, "reconcile", finalizers + [FINALIZER])
+        found = self.patch(path, found, "reconcile", is_held=self.is_held(found) if leaves else True)
         self.report(path, found, operation, "Processing", 1)
         own, error = {}, None
         try:
@@ -149,14 +191,23 @@ class Kind:
         found = self.client.get(path)
         annotation = {"Migrate": "migrate", "Restore": "restore"}.get(operation)
         if found and (leaves or annotation):
-            self.patch(path, found, annotation, finalizers if leaves else finalizers + [FINALIZER])
+            self.patch(path, found, annotation, is_held=not leaves)
         log(f"{path.removeprefix(GROUP)}: {operation} succeeded")
 
-    def patch(self, path, found, operation, finalizers):
-        """Removes an operation's annotation and sets the finalizers, unless another writer was faster."""
-        metadata = {"resourceVersion": found["metadata"]["resourceVersion"], "finalizers": finalizers}
-        if (found["metadata"].get("annotations") or {}).get(OPERATION) == operation:
+    def is_held(self, found):
+        return FINALIZER in found["metadata"].get("finalizers", [])
+
+    def patch(self, path, found, operation, is_held):
+        """Removes an operation's annotation, and sets or removes the finalizer, unless another writer was faster."""
+        metadata = {}
+        if self.is_held(found) != is_held:
+            others = [one for one in found["metadata"].get("finalizers", []) if one != FINALIZER]
+            metadata["finalizers"] = others + [FINALIZER] if is_held else others
+        if operation and (found["metadata"].get("annotations") or {}).get(OPERATION) == operation:
             metadata["annotations"] = {OPERATION: None}
+        if not metadata:
+            return found
+        metadata["resourceVersion"] = found["metadata"]["resourceVersion"]
         return self.client.call("PATCH", path, {"metadata": metadata}, MERGE)
 
     def report(self, path, found, operation, state, progress, error=None, own=None):
