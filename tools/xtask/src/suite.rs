@@ -46,6 +46,8 @@ const KUBECTL_VARIABLE: &str = "ORANGERY_KUBECTL";
 const OPERATOR: &str = "operator-python";
 /// The tests of kubectl exec and port-forward with programs.
 pub(crate) const EXEC: &str = "exec";
+/// The conformance kit against extensions that are processes.
+const KIT: &str = "conformance-kit";
 /// What gardenlet creates in a seed, given to real kube-apiserver.
 const MANIFESTS: &str = "manifests";
 /// A Shoot whose control plane is the real programs.
@@ -76,8 +78,9 @@ enum Suite {
     Conformance,
     /// Real clients (kubectl, Helm, client-go, Python's) through the same scripts against both, a Go controller's tests on
     /// both, the example operator and extensions beside `orangery up`, kubectl exec and port-forward with a program, the manifests
-    /// of control planes, and a Shoot whose control plane is real programs (alone with the filters `operator-python`,
-    /// `example-extensions`, `exec`, `manifests` and `real-shoot`)
+    /// of control planes, a Shoot whose control plane is real programs, and the conformance kit against extensions in Go, Python
+    /// and Rust (alone with the filters `operator-python`, `example-extensions`, `exec`, `manifests`, `real-shoot` and
+    /// `conformance-kit`)
     Clients,
     /// Two of our nodes in a real cluster: real scheduler and controllers place pods on them, kube-apiserver reads their
     /// logs. And a program on kube-rs' runtime, on real Kubernetes and on a bare cluster
@@ -137,6 +140,7 @@ fn clients(test: &Test) -> Outcome {
     match test.filter.as_deref() {
         Some(OPERATOR) => return beside_up(OPERATOR),
         Some(EXTENSIONS) => return extensions(),
+        Some(KIT) => return kit(),
         Some(EXEC) => return beside_up(EXEC),
         Some(MANIFESTS) => return control_planes(&[MANIFESTS]),
         Some(REAL_SHOOT) => return control_planes(&[REAL_SHOOT]),
@@ -165,6 +169,7 @@ fn clients(test: &Test) -> Outcome {
         None => beside_up(OPERATOR)
             .and_then(|()| beside_up(EXEC))
             .and_then(|()| extensions())
+            .and_then(|()| kit())
             .and_then(|()| control_planes(&[MANIFESTS, REAL_SHOOT]))
             .and_then(|()| envtest()),
         Some(_) => Ok(()),
@@ -187,6 +192,19 @@ fn control_planes(tests: &[&str]) -> Outcome {
 fn extensions() -> Outcome {
     real::clients::extension_go()?;
     beside_up(EXTENSIONS)
+}
+
+/// The conformance kit against the examples, and against a provider of ours as a program.
+fn kit() -> Outcome {
+    real::clients::extension_go()?;
+    let packages = [
+        "--package",
+        "programs-orangery",
+        "--package",
+        "extensions-provider-fake",
+    ];
+    call(cargo().arg("build").args(packages))?;
+    call(cargo().args(["test", "--quiet", "--package", "tests-clients", "--test", KIT]))
 }
 
 /// The same tests with real kube-apiserver and etcd, and with ours in their place.
