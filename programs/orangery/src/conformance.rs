@@ -110,3 +110,21 @@ async fn write(path: &Path, text: &str) -> Result<(), Fault> {
 fn in_file(fault: Fault, path: &Path) -> Fault {
     Fault::user(format!("{}: {}", path.display(), fault.chain())).hint(fault.hint)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_used_is_named_with_the_cause() {
+        for (text, cause) in [("spec: [", "line 1"), ("specs: {}", "specs")] {
+            let fault = Fragments::parse(text).map_err(|fault| in_file(fault, Path::new("moon.yaml")));
+            let told = crate::describe(&fault.unwrap_err());
+            assert!(told.starts_with("error: moon.yaml: ") && told.contains(cause), "{told}");
+            assert!(
+                told.contains("\nhint: the file has the fields spec, changedSpec"),
+                "{told}"
+            );
+        }
+    }
+}

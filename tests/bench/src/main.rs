@@ -7,6 +7,7 @@
 )]
 
 mod api;
+mod extension;
 mod first_light;
 mod garden;
 mod installations;
@@ -55,6 +56,8 @@ enum What {
     },
     /// Extensions by chart on five seeds and on one: time from a registration to its installations, memory, processor, removal
     Installations(installations::Arguments),
+    /// An extension with many objects, on our SDK and in Go: memory and processor at rest, all objects reconciled at once
+    Extension(extension::Arguments),
     /// The garden's API alone with many Shoots: requests a second, memory, restart, and Shoots of one megabyte
     Garden(garden::Arguments),
     /// The garden's API on etcd: start with many Shoots, and many gardenlets that watch
@@ -83,6 +86,7 @@ async fn measure(arguments: Arguments) -> Result<(), String> {
         What::Api(arguments) => api::run(&arguments, &program).await,
         What::Lives { runs } => lives::run(runs, &program).await,
         What::Installations(arguments) => installations::run(&arguments, &program).await,
+        What::Extension(arguments) => extension::run(&arguments, &program).await,
         What::Garden(arguments) => garden::run(&arguments, &program).await,
         What::GardenEtcd(arguments) => garden::etcd::run(&arguments, &program).await,
     }
@@ -102,6 +106,7 @@ mod tests {
             "api",
             "lives",
             "installations",
+            "extension",
             "garden",
             "garden-etcd",
         ] {

@@ -75,6 +75,11 @@ impl Server {
         Self::start_on(folder, start).await
     }
 
+    /// A file of its folder.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.0.join(name)
+    }
+
     /// What its files hold, in bytes.
     pub(crate) fn folder_bytes(&self) -> Result<u64, String> {
         bytes_below(&self.folder.0).map_err(|error| format!("cannot read {}: {error}", self.folder.0.display()))

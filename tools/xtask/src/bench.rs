@@ -18,6 +18,8 @@ pub(crate) enum Bench {
     Lives,
     /// Extensions by chart, sixty on five seeds and on one: time to installed, memory, processor, removal
     Installations,
+    /// An extension with 1,000 objects, on our SDK and in Go: memory and processor at rest, all reconciled at once
+    Extension,
     /// The garden's API alone with 10,000 Shoots: requests a second, memory, restart, and Shoots of one megabyte
     Garden,
     /// The garden's API on a real etcd: start with 10,000 Shoots, and 50 gardenlets that watch 2,400
@@ -36,6 +38,11 @@ pub(crate) fn run(what: Bench, runs: Option<u8>) -> Outcome {
         // What whoever follows the README's first command sees.
         Bench::FirstLight => "dev",
         Bench::Shoots | Bench::Lives | Bench::Installations | Bench::Garden => "release",
+        Bench::Extension => {
+            real::clients::extension_go()?;
+            call(cargo().args(["build", "--release", "--package", "tests-bench-extension"]))?;
+            "release"
+        }
         Bench::Api | Bench::GardenEtcd => {
             real::run(Some(real::Part::Kubernetes))?;
             "release"
