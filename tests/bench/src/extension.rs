@@ -246,7 +246,7 @@ async fn request_all(client: &Client) -> Result<i64, String> {
     let extensions: Api<Extension> = Api::all(client.clone());
     let listed = extensions.list_metadata(&ListParams::default()).await;
     let listed = listed.map_err(|error| format!("cannot list Extensions: {error}"))?;
-    let now = jiff::Timestamp::now();
+    let now = base_clock::Clock::real().now();
     let patch = json!({"metadata": {"annotations": {
         "gardener.cloud/operation": "reconcile", "gardener.cloud/timestamp": now.to_string(),
     }}});
