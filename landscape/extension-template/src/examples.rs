@@ -61,6 +61,9 @@ pub(crate) fn commands(settings: &Settings) -> String {
     let is_of_shoot = |kind: &ExtensionKind| OF_SHOOT.contains(kind);
     let mut text = String::new();
     if settings.kinds.iter().any(is_of_shoot) {
+        text += &command("garden", "examples/10-project.yaml");
+        // Its namespace comes a moment later.
+        text += "kubectl --kubeconfig .orangery/garden.kubeconfig wait project local --for=jsonpath='{.status.phase}'=Ready\n";
         text += &command("garden", "examples/");
     }
     if !settings.kinds.iter().all(is_of_shoot) {

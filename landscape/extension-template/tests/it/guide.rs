@@ -6,7 +6,10 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// A line as it stands in code, whether in a doc comment or not.
 fn plain(line: &str) -> &str {
     let line = line.trim();
-    let line = line.strip_prefix("//!").or_else(|| line.strip_prefix("///")).unwrap_or(line);
+    let line = line
+        .strip_prefix("//!")
+        .or_else(|| line.strip_prefix("///"))
+        .unwrap_or(line);
     line.trim().trim_start_matches("# ")
 }
 
@@ -24,7 +27,10 @@ fn excerpts_of_the_guide_are_lines_of_compiled_files() {
             let known: Vec<&str> = source.lines().map(plain).collect();
             for line in lines.by_ref().take_while(|line| *line != "```") {
                 let line = plain(line);
-                assert!(line.is_empty() || line == "..." || known.contains(&line), "{path} has no line {line:?}");
+                assert!(
+                    line.is_empty() || line == "..." || known.contains(&line),
+                    "{path} has no line {line:?}"
+                );
             }
         }
         if !line.is_empty() {

@@ -7,6 +7,7 @@ mod chart;
 mod chart_registration;
 mod cli_reference;
 mod errors;
+mod extension;
 mod garden;
 mod hostile_folders;
 mod image_file;
