@@ -9,6 +9,8 @@ mod settings;
 mod text;
 mod write;
 
+use std::path::Path;
+
 use text::fill;
 
 pub use sdk::find as find_sdk;
@@ -78,8 +80,7 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         let parts: Vec<String> = kinds.iter().map(|kind| each(&kinds::row(*kind))).collect();
         parts.join(between)
     };
-    let only = |text: &str| if *webhook { text.to_owned() } else { String::new() };
-    vec![
+    let mut values = vec![
         ("NAME", name.clone()),
         ("TYPE", type_.clone()),
         ("SDK", sdk.display().to_string()),
@@ -119,6 +120,15 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
             }
             .to_owned(),
         ),
+    ];
+    values.extend(of_webhook(*webhook, sdk));
+    values
+}
+
+/// What only an extension with a webhook has.
+fn of_webhook(webhook: bool, sdk: &Path) -> Vec<(&'static str, String)> {
+    let only = |text: &str| if webhook { text.to_owned() } else { String::new() };
+    vec![
         (
             "WEBHOOK_RULES",
             only(include_str!("../templates/chart/webhook-rules.yaml")),
