@@ -32,6 +32,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(10);
 /// # Errors
 /// A data folder that cannot be written, a port that is taken; at the end, an example that has failed.
 pub(crate) async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, console: &Console) -> Result<(), Fault> {
+    let extensions = Extensions::read(&arguments.extensions).await?;
     // An existing folder shows which process holds it. Where there is none, none is made for a port that is taken.
     let fresh = !arguments.data_dir.exists();
     if fresh {
@@ -44,7 +45,6 @@ pub(crate) async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, con
         server_state::vacant(arguments.port).await?;
     }
     let folder = arguments.data_dir.join(OF_LANDSCAPE);
-    let extensions = Extensions::read(&arguments.extensions).await?;
     let mut settings = settings(arguments, &folder)?;
     settings.images = extensions.images(settings.images)?;
     if settings.images.is_some()

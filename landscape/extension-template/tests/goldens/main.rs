@@ -3,6 +3,10 @@
 //! those that are there do not compile. The functions `main` and what only they need are never called.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(unreachable_pub, reason = "an extension is a program of its own")]
+#![expect(
+    clippy::duplicate_mod,
+    reason = "a generated test reads the file that its program reads"
+)]
 
 #[expect(dead_code, reason = "main is not called")]
 #[path = "../golden/all/src/main.rs"]
