@@ -63,10 +63,15 @@ fn start(world: &World) -> (tokio::task::JoinHandle<()>, CancellationToken) {
     let (clock, entropy) = (world.embedded.clock.clone(), world.embedded.entropy.clone());
     let extension = Extension::builder(ABOUT.name, world.embedded.admin(), clock, entropy, stop.clone());
     let cloud: Arc<dyn CloudConnector> = Arc::new(world.cloud.clone());
-    let extension = extend(extension, &cloud, DEFAULT_TYPE)
-        .unwrap()
-        .heartbeat(NAMESPACE)
-        .secondary::<Network>(Registration::of_type(NETWORK_TYPE), Arc::new(Onlooker));
+    let extension = extend(
+        extension,
+        &cloud,
+        world.surroundings(&world.embedded.admin(), &stop),
+        DEFAULT_TYPE,
+    )
+    .unwrap()
+    .heartbeat(NAMESPACE)
+    .secondary::<Network>(Registration::of_type(NETWORK_TYPE), Arc::new(Onlooker));
     (tokio::spawn(extension.run()), stop)
 }
 

@@ -159,20 +159,25 @@ impl World {
         self.start_through(self.embedded.admin(), Arc::new(self.cloud.clone()), calls)
     }
 
+    /// What the machine controllers of a process need.
+    pub(crate) fn surroundings(&self, client: &Client, stop: &CancellationToken) -> Surroundings {
+        Surroundings {
+            client: client.clone(),
+            connector: Arc::new(ToItself(client.clone())),
+            clock: self.embedded.clock.clone(),
+            entropy: self.embedded.entropy.clone(),
+            metrics: Metrics::new(),
+            stop: stop.clone(),
+        }
+    }
+
     /// Starts a process that calls the seed through `client`.
     pub(crate) fn start_through(&self, client: Client, cloud: Arc<dyn CloudConnector>, calls: Calls) -> Process {
         let stop = CancellationToken::new();
         let client = counted(client, calls.clone());
         let (clock, entropy) = (self.embedded.clock.clone(), self.embedded.entropy.clone());
         let cloud = calls.around(cloud);
-        let surroundings = Surroundings {
-            client: client.clone(),
-            connector: Arc::new(ToItself(client.clone())),
-            clock: clock.clone(),
-            entropy: entropy.clone(),
-            metrics: Metrics::new(),
-            stop: stop.clone(),
-        };
+        let surroundings = self.surroundings(&client, &stop);
         let extension = Extension::builder(ABOUT.name, client, clock, entropy, stop.clone());
         let extension = extend(extension, &cloud, surroundings, DEFAULT_TYPE).unwrap();
         Process {
