@@ -51,7 +51,12 @@ fn manifests_name_their_objects() {
 
 #[tokio::test]
 async fn charts_can_be_installed() {
-    for (name, kinds, webhook) in extensions() {
+    // The others' charts differ from these in names of kinds alone.
+    let charts = ["infrastructure", "operatingsystemconfig", "webhook-backup", "all"];
+    for (name, kinds, webhook) in extensions()
+        .into_iter()
+        .filter(|(name, ..)| charts.contains(&name.as_str()))
+    {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), &files(&settings(&kinds, webhook)), Path::new(ROOT)).unwrap();
         let chart = folder.path().join("chart");
