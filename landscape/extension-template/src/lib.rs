@@ -144,7 +144,7 @@ fn of_webhook(webhook: bool, sdk: &Path) -> Vec<(&'static str, String)> {
         (
             "WEBHOOK_CRATES",
             only(&format!(
-                "base-serve = {{ path = \"{0}/base/serve\" }}\nextensions-webhooks = {{ path = \"{0}/extensions/webhooks\" }}\n",
+                "extensions-webhooks = {{ path = \"{0}/extensions/webhooks\" }}\n",
                 sdk.display()
             )),
         ),

@@ -58,18 +58,17 @@ fn main(settings: &Settings, values: &[(&'static str, String)]) -> String {
     let modules: String = modules.iter().map(|module| format!("mod {module};\n")).collect();
     let mut kinds: Vec<&str> = rows.iter().map(|row| row.kind.kind()).collect();
     kinds.sort_unstable();
+    let webhook = settings.webhook;
+    let only = |text: &str| if webhook { text.to_owned() } else { String::new() };
     let mut values = values.to_vec();
     values.extend([
         ("MODULES", modules),
         ("IMPORTS", imports("use api_extensions::", &kinds)),
         ("EXTENSION", extension(&rows)),
-        (
-            "SERVE",
-            match settings.webhook {
-                true => "        webhook::serve(setup)?;\n".to_owned(),
-                false => String::new(),
-            },
-        ),
+        ("RUN", if webhook { "run_with" } else { "run" }.to_owned()),
+        ("FLAGS", only(", flags: WebhookFlags")),
+        ("WEBHOOK_IMPORT", only("use extensions_webhooks::WebhookFlags;\n")),
+        ("SERVE", only("        webhook::serve(setup, &flags)?;\n")),
     ]);
     fill(MAIN, &values)
 }
@@ -224,14 +223,12 @@ fn of_webhook(settings: &Settings, values: &[(&'static str, String)]) -> Vec<(&'
 }
 
 /// What every webhook imports of its crate.
-const WEBHOOK_IMPORTS: [&str; 9] = [
+const WEBHOOK_IMPORTS: [&str; 7] = [
     "Context",
     "ControlPlane",
     "ControlPlaneKind",
     "Ensured",
-    "Mode",
     "Refusal",
-    "Settings",
-    "Webhooks",
+    "WebhookFlags",
     "control_plane_webhook",
 ];

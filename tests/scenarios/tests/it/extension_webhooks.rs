@@ -248,6 +248,19 @@ fn answer(result: Result<Shoot, kube::Error>) -> Result<Value, (u16, String)> {
     }
 }
 
+/// Why the Shoot is refused once the API server has learned of the registration, which it does by a watch.
+async fn first_refusal(shoots: &Api<Shoot>, shoot: &Shoot) -> (u16, String) {
+    let dry_run = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    loop {
+        if let Err(refused) = answer(shoots.create(&dry_run, shoot).await) {
+            return refused;
+        }
+    }
+}
+
 async fn garden_scenario() {
     let world = World::start_in_real_time().await;
     let zones = Zones(Arc::default());
@@ -262,17 +275,8 @@ async fn garden_scenario() {
         let shoot = serde_json::from_value(manifest.clone()).unwrap();
         answer(shoots.create(&PostParams::default(), &shoot).await)
     };
-    // The API server learns of the registration by a watch: until then the Shoot would be taken as it is.
-    let (code, message) = loop {
-        let dry_run = PostParams {
-            dry_run: true,
-            ..PostParams::default()
-        };
-        let shoot = serde_json::from_value(manifest.clone()).unwrap();
-        if let Err(refused) = answer(shoots.create(&dry_run, &shoot).await) {
-            break refused;
-        }
-    };
+    let shoot = serde_json::from_value(manifest.clone()).unwrap();
+    let (code, message) = first_refusal(&shoots, &shoot).await;
     let expected = format!("{ZONE_FIELD} is \"nowhere\"; expected one of a, b");
     assert!(
         code == 422 && message.contains(&expected) && message.contains("extension admission-local"),

@@ -20,15 +20,16 @@ use api_extensions::{
     BackupBucket, BackupEntry, Bastion, ContainerRuntime, ControlPlane, DNSRecord, Extension, Infrastructure, Network,
     OperatingSystemConfig, SelfHostedShootExposure, Worker,
 };
-use extensions_sdk::{About, Registration, run};
+use extensions_sdk::{About, Registration, run_with};
+use extensions_webhooks::WebhookFlags;
 
 /// Type of the objects that are its own.
 const TYPE: &str = "moon";
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    run(About::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")), |setup| {
-        webhook::serve(setup)?;
+    run_with(About::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")), |setup, flags: WebhookFlags| {
+        webhook::serve(setup, &flags)?;
         Ok(setup
             .extension()
             .actuator::<BackupBucket>(Registration::of_type(TYPE), Arc::new(backup_bucket::BackupBuckets))

@@ -7,15 +7,11 @@ use async_trait::async_trait;
 use extensions_sdk::Setup;
 use extensions_webhooks::edit::metadata::set_annotation;
 use extensions_webhooks::{
-    Context, ControlPlane, ControlPlaneKind, Ensured, Mode, Refusal, Settings, Webhooks, control_plane_webhook,
-    selectors,
+    Context, ControlPlane, ControlPlaneKind, Ensured, Refusal, WebhookFlags, control_plane_webhook, selectors,
 };
 use k8s_openapi::api::apps::v1::Deployment;
 
 use super::TYPE;
-
-/// Port of the container; the chart's Service leads to it.
-const PORT: u16 = 10250;
 
 /// What is changed.
 struct Changes;
@@ -33,29 +29,10 @@ impl ControlPlane for Changes {
     }
 }
 
-/// Serves the webhook in every replica.
-pub fn serve(setup: &mut Setup) -> Result<(), Fault> {
-    let namespace = setup.namespace.clone().ok_or_else(|| {
-        Fault::user("the webhook has no namespace: this process is not in a pod").hint("name one with --namespace")
-    })?;
-    let settings = Settings {
-        extension: setup.about.name.to_owned(),
-        namespace: namespace.clone(),
-        mode: Mode::Service,
-        service_port: 443,
-        owner_namespace: Some(namespace),
-    };
+/// Serves the webhook in every replica. The chart's Service leads to it.
+pub fn serve(setup: &mut Setup, flags: &WebhookFlags) -> Result<(), Fault> {
     let (kind, objects) = (ControlPlaneKind::Shoot, [Ensured::Deployments]);
     let webhook = control_plane_webhook(kind, TYPE, &objects, Arc::new(Changes), &setup.client);
     let webhook = webhook.of_objects(selectors::marked());
-    let (client, clock, entropy) = (setup.client.clone(), setup.clock.clone(), setup.entropy.clone());
-    let webhooks = Webhooks::new(settings, client, clock, entropy).webhook(webhook)?;
-    setup.ready_when(webhooks.ready_when());
-    let (identity, stop) = (setup.identity.clone(), setup.stop.clone());
-    setup.everywhere(async move {
-        let port = base_serve::open(None, PORT, "the port of webhooks").await?;
-        webhooks.run(port, &identity, stop).await;
-        Ok(())
-    });
-    Ok(())
+    flags.serve(setup, [webhook]).map(drop)
 }
