@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_used_is_named_with_the_cause() {
-        for (text, cause) in [("spec: [", "line 1"), ("specs: {}", "specs")] {
+        for (text, cause) in [("spec: [", "expected mapping start"), ("specs: {}", "line 1, column 1")] {
             let fault = Fragments::parse(text).map_err(|fault| in_file(fault, Path::new("moon.yaml")));
             let told = crate::describe(&fault.unwrap_err());
             assert!(told.starts_with("error: moon.yaml: ") && told.contains(cause), "{told}");
