@@ -15,12 +15,15 @@ const TYPE: &str = "moon";
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    run_with(About::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")), |setup, flags: WebhookFlags| {
-        webhook::serve(setup, &flags)?;
-        Ok(setup
-            .extension()
-            .actuator::<BackupBucket>(Registration::of_type(TYPE), Arc::new(backup_bucket::BackupBuckets))
-            .actuator::<BackupEntry>(Registration::of_type(TYPE), Arc::new(backup_entry::BackupEntries)))
-    })
+    run_with(
+        About::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")),
+        |setup, flags: WebhookFlags| {
+            webhook::serve(setup, &flags)?;
+            Ok(setup
+                .extension()
+                .actuator::<BackupBucket>(Registration::of_type(TYPE), Arc::new(backup_bucket::BackupBuckets))
+                .actuator::<BackupEntry>(Registration::of_type(TYPE), Arc::new(backup_entry::BackupEntries)))
+        },
+    )
     .await
 }

@@ -14,12 +14,15 @@ const TYPE: &str = "moon";
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    run_with(About::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")), |setup, flags: WebhookFlags| {
-        webhook::serve(setup, &flags)?;
-        Ok(setup.extension().actuator::<Extension>(
-            Registration::of_type(TYPE).finalizer_suffix(TYPE),
-            Arc::new(extension::Extensions),
-        ))
-    })
+    run_with(
+        About::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")),
+        |setup, flags: WebhookFlags| {
+            webhook::serve(setup, &flags)?;
+            Ok(setup.extension().actuator::<Extension>(
+                Registration::of_type(TYPE).finalizer_suffix(TYPE),
+                Arc::new(extension::Extensions),
+            ))
+        },
+    )
     .await
 }

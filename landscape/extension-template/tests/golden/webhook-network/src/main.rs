@@ -14,11 +14,14 @@ const TYPE: &str = "moon";
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    run_with(About::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")), |setup, flags: WebhookFlags| {
-        webhook::serve(setup, &flags)?;
-        Ok(setup
-            .extension()
-            .actuator::<Network>(Registration::of_type(TYPE), Arc::new(network::Networks)))
-    })
+    run_with(
+        About::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")),
+        |setup, flags: WebhookFlags| {
+            webhook::serve(setup, &flags)?;
+            Ok(setup
+                .extension()
+                .actuator::<Network>(Registration::of_type(TYPE), Arc::new(network::Networks)))
+        },
+    )
     .await
 }

@@ -15,12 +15,15 @@ const TYPE: &str = "moon";
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    run_with(About::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")), |setup, flags: WebhookFlags| {
-        webhook::serve(setup, &flags)?;
-        Ok(setup
-            .extension()
-            .actuator::<Infrastructure>(Registration::of_type(TYPE), Arc::new(infrastructure::Infrastructures))
-            .actuator::<Worker>(Registration::of_type(TYPE), Arc::new(worker::Workers)))
-    })
+    run_with(
+        About::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")),
+        |setup, flags: WebhookFlags| {
+            webhook::serve(setup, &flags)?;
+            Ok(setup
+                .extension()
+                .actuator::<Infrastructure>(Registration::of_type(TYPE), Arc::new(infrastructure::Infrastructures))
+                .actuator::<Worker>(Registration::of_type(TYPE), Arc::new(worker::Workers)))
+        },
+    )
     .await
 }
