@@ -62,7 +62,8 @@ impl Sets {
         } else {
             add_finalizer(&api, (*set).clone(), FINALIZER).await?
         };
-        let (machines, deleted) = if plan(replicas, &known) == Plan::default() {
+        // A set that goes asks the API server: the mirror may not show the machine that was made last, which would stay.
+        let (machines, deleted) = if !deleting && plan(replicas, &known) == Plan::default() {
             (known, Vec::new())
         } else {
             let api: Api<Machine> = Api::namespaced(self.shared.client.clone(), &namespace);

@@ -48,6 +48,12 @@ impl<P: MachineClasses> Workers<P> {
         })
     }
 
+    async fn reconciled(&self, context: &Context, object: &Worker) -> Result<Outcome<Worker>, Fault> {
+        let outcome = self.bring_about(context, object).await?;
+        self.classes.after_reconcile(context, object).await?;
+        Ok(outcome)
+    }
+
     async fn bring_about(&self, context: &Context, object: &Worker) -> Result<Outcome<Worker>, Fault> {
         let namespace = object.namespace().unwrap_or_default();
         let facts = self.classes.facts(context, object).await?;
@@ -98,9 +104,7 @@ fn own_status(context: &Context, planned: &[Planned]) -> WorkerOwn {
 impl<P: MachineClasses> Actuator<Worker> for Workers<P> {
     async fn reconcile(&self, context: &Context, object: &Worker) -> Result<Outcome<Worker>, Fault> {
         self.classes.before_reconcile(context, object).await?;
-        let outcome = self.bring_about(context, object).await?;
-        self.classes.after_reconcile(context, object).await?;
-        Ok(outcome)
+        self.reconciled(context, object).await
     }
 
     async fn delete(&self, context: &Context, object: &Worker) -> Result<(), Fault> {
@@ -125,6 +129,7 @@ impl<P: MachineClasses> Actuator<Worker> for Workers<P> {
 
     /// Takes over the machines that the state names, which gardenlet has put there, then reconciles.
     async fn restore(&self, context: &Context, object: &Worker) -> Result<Outcome<Worker>, Fault> {
+        self.classes.before_reconcile(context, object).await?;
         if let Some(saved) = context.state::<SavedMachines>(object)? {
             let namespace = object.namespace().unwrap_or_default();
             let facts = self.classes.facts(context, object).await?;
@@ -134,6 +139,6 @@ impl<P: MachineClasses> Actuator<Worker> for Workers<P> {
                 .take_over(context, &namespace, &planned, &saved, hibernated)
                 .await?;
         }
-        self.reconcile(context, object).await
+        self.reconciled(context, object).await
     }
 }

@@ -10,7 +10,7 @@ use extensions_webhooks::{Refusal, ShootPart, ShootProvider, Webhook, shoot_webh
 use serde_json::{Value, json};
 
 use crate::control_plane::ControlPlaneConfig;
-use crate::infrastructure::{self, ValidatedConfig, Vpc};
+use crate::infrastructure::{self, ValidatedConfig, Vpc, vpc_of};
 
 /// The program that serves them.
 pub const ADMISSION: About = About::new("admission-fake", env!("CARGO_PKG_VERSION"));
@@ -60,8 +60,7 @@ impl ShootProvider for Shoots {
         let mut problems = Vec::new();
         match infrastructure_of(shoot) {
             Err(wrong) => problems.extend(wrong),
-            // What was stored before this webhook was registered may be wrong, and is no reason to refuse its correction.
-            Ok(new) => problems.extend(old.and_then(|old| moved(&infrastructure_of(old).ok()?, &new))),
+            Ok(new) => problems.extend(old.and_then(|old| moved(old, &new))),
         }
         let control_plane = shoot.spec.provider.control_plane_config.as_ref();
         problems.extend(ControlPlaneConfig::check(control_plane).err().unwrap_or_default());
@@ -69,17 +68,19 @@ impl ShootProvider for Shoots {
     }
 }
 
-/// A network stays what it is: everything of the shoot is in it.
-fn moved(old: &ValidatedConfig, new: &ValidatedConfig) -> Option<FieldProblem> {
+/// A network stays what it is: everything of the shoot is in it. One that was stored before the webhook was registered may be
+/// wrong, and can be corrected.
+fn moved(old: &Shoot, new: &ValidatedConfig) -> Option<FieldProblem> {
+    let old = vpc_of(old.spec.provider.infrastructure_config.as_ref())?;
     let words = |vpc: &Vpc| match vpc {
         Vpc::Own(range) => format!("the range {range}"),
         Vpc::Existing(id) => format!("the network {id}"),
     };
-    (old.vpc != new.vpc).then(|| {
+    (old != new.vpc).then(|| {
         FieldProblem::new(
             format!("{}.networks.vpc", infrastructure::FIELD),
             format!("has become {} and cannot change", words(&new.vpc)),
-            words(&old.vpc),
+            words(&old),
         )
     })
 }
@@ -144,11 +145,16 @@ mod tests {
         let expected = "spec.provider.infrastructureConfig.networks.vpc has become the network net-1 and cannot change; \
                         expected the range 10.9.0.0/16";
         assert_eq!(problems(&moved, Some(&old)).await, [expected]);
+        for wrong in ["10.9.0.0/16", "nonsense"] {
+            let broken = shoot(json!({"cidr": wrong}), "nonsense");
+            let corrected = problems(&old, Some(&broken)).await;
+            assert_eq!(corrected, [""; 0], "what is wrong can be corrected");
+        }
         let broken = shoot(json!({"cidr": "10.9.0.0/16"}), "nonsense");
         assert_eq!(
-            problems(&old, Some(&broken)).await,
-            [""; 0],
-            "what is wrong can be corrected"
+            problems(&moved, Some(&broken)).await,
+            [expected],
+            "and nothing else by the way"
         );
     }
 

@@ -24,7 +24,7 @@ use crate::credentials::connect;
 use crate::provider_status::{InfrastructureStatus, ZoneStatus};
 use crate::resource::{CLUSTER_TAG, CloudResource};
 use config::Zone;
-pub(crate) use config::{FIELD, ValidatedConfig, Vpc};
+pub(crate) use config::{FIELD, ValidatedConfig, Vpc, vpc_of};
 
 /// Slots of the inventory.
 const NETWORK: &str = "network";

@@ -35,7 +35,7 @@
 //! controller like others (gardener/gardener v1.150 `extensions/pkg/controller/heartbeat`), it shows that the extension works and
 //! not that a replica waits. What [`Setup::everywhere`] adds, webhooks above all, runs in every replica.
 //!
-//! Exit codes: 0 after SIGTERM or SIGINT, 1 after an error or a lost Lease, 2 for wrong flags. What has not ended 20 s after the
+//! Exit codes: 0 after SIGTERM or SIGINT, 1 after an error or a lost Lease, 2 for wrong flags, 130 after a second signal. What has not ended 20 s after the
 //! signal is given up; a second signal ends the process at once.
 
 mod flags;
@@ -194,7 +194,7 @@ pub async fn run_in(
 /// As [`run_in`], for a program that reconciles nothing: see [`serve_with`].
 ///
 /// # Errors
-/// As [`run_in`]; a flag of leader election or heartbeat.
+/// As [`run_in`]; nothing about a Lease.
 pub async fn serve_in(
     about: About,
     place: Place,
@@ -207,11 +207,11 @@ pub async fn serve_in(
         ("--leader-election-id", flags.leader_election_id.is_some()),
     ] {
         if is_set {
-            let why = format!(
+            // Charts set the variables of these flags for every pod.
+            tracing::warn!(
                 "{flag} has no effect: every replica of {} serves, none leads",
                 about.name
             );
-            return Err(Fault::user(why).hint(format!("leave {flag} out")));
         }
     }
     let (namespace, flags) = (
@@ -268,41 +268,52 @@ impl Begun {
         let (client, stopping) = (setup.unwatched(), setup.stop.clone());
         let mut everywhere = setup.into_everywhere();
         let work = Mutex::new(Some(extension));
-        let idle = stopping.clone();
-        let work = |_| {
+        let work = |leading: CancellationToken| {
             let extension = work.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let idle = idle.clone();
+            let stopping = stopping.clone();
             async move {
-                match extension {
-                    Some(Some(extension)) => extension.run().await,
-                    Some(None) => idle.cancelled().await,
-                    // It never returns an error, so it is never started again.
-                    None => return Err(Fault::bug("an extension was started twice")),
+                let idle = stopping.clone();
+                let working = async {
+                    match extension {
+                        Some(Some(extension)) => extension.run().await,
+                        Some(None) => idle.cancelled().await,
+                        // It never returns an error, so it is never started again.
+                        None => return Err(Fault::bug("an extension was started twice")),
+                    }
+                    Ok(())
+                };
+                tokio::pin!(working);
+                tokio::select! {
+                    ended = &mut working => ended,
+                    // Only now, so that work which ends is work that was to end.
+                    () = leading.cancelled() => {
+                        stopping.cancel();
+                        working.await
+                    }
                 }
-                Ok(())
             }
         };
-        let (stopped, ended) = (stopping.clone(), stopping.clone());
+        let failing = CancellationToken::new();
+        let fails = failing.clone();
         let until = async move {
             tokio::select! {
                 () = stop => {}
-                () = ended.cancelled() => {}
+                () = fails.cancelled() => {}
             }
-            ended.cancel();
         };
         let mut running = Box::pin(elected.run(client, until, work));
         let failure = tokio::select! {
             ended = &mut running => ended.err(),
             fault = failed(&mut everywhere) => {
                 // The Lease is released, so that another replica goes on.
-                stopped.cancel();
+                failing.cancel();
                 if let Err(other) = running.await {
                     tracing::warn!(class = %other.class, hint = %other.hint, "{}", other.chain());
                 }
                 Some(fault)
             }
         };
-        stopped.cancel();
+        stopping.cancel();
         let ending = async { while everywhere.join_next().await.is_some() {} };
         if tokio::time::timeout(EVERYWHERE_PATIENCE, ending).await.is_err() {
             tracing::warn!("not everything ended within {EVERYWHERE_PATIENCE:?}");

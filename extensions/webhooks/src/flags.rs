@@ -73,8 +73,14 @@ pub enum ModeName {
 
 fn url(text: &str) -> Result<String, String> {
     let authority = text.parse::<http::uri::Authority>().ok();
-    let is_address = authority.is_some_and(|all| all.as_str() == text && !all.host().is_empty() && !text.contains('@'));
-    match is_address && !text.ends_with(':') {
+    // The parser takes whatever stands where a port stands.
+    let is_address = authority.is_some_and(|all| {
+        let host = all.host();
+        let is_port = |rest: &str| rest.strip_prefix(':').and_then(|port| port.parse().ok()) > Some(0_u16);
+        let rest = text.strip_prefix(host);
+        !host.is_empty() && rest.is_some_and(|rest| rest.is_empty() || is_port(rest))
+    });
+    match is_address {
         true => Ok(text.to_owned()),
         false => Err("write HOST:PORT or HOST, without https:// and path, as in 10.0.0.1:10250".to_owned()),
     }
@@ -236,6 +242,10 @@ mod tests {
             ("--webhook-config-url=", "write HOST:PORT"),
             ("--webhook-config-url=x:", "write HOST:PORT"),
             ("--webhook-config-url=:1", "write HOST:PORT"),
+            ("--webhook-config-url=x:abc", "write HOST:PORT"),
+            ("--webhook-config-url=x:0", "write HOST:PORT"),
+            ("--webhook-config-url=10.0.0.1:99999", "write HOST:PORT"),
+            ("--webhook-config-url=user@x:1", "write HOST:PORT"),
             ("--webhook-config-server-port=0", "0 is not in 1..=65535"),
             ("--webhook-config-service-port=65536", "65536 is not in 1..=65535"),
             ("--webhook-config-server-host=localhost", "invalid IP address"),

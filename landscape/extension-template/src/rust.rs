@@ -66,11 +66,19 @@ fn main(settings: &Settings, values: &[(&'static str, String)]) -> String {
         ("IMPORTS", imports("use api_extensions::", &kinds)),
         ("EXTENSION", extension(&rows)),
         ("RUN", if webhook { "run_with" } else { "run" }.to_owned()),
-        ("FLAGS", only(", flags: WebhookFlags")),
-        ("WEBHOOK_IMPORT", only("use extensions_webhooks::WebhookFlags;\n")),
+        ("CALL", call(webhook)),
         ("SERVE", only("        webhook::serve(setup, &flags)?;\n")),
     ]);
     fill(MAIN, &values)
+}
+
+/// The beginning of the call that runs the program, with lines broken where rustfmt breaks them.
+fn call(webhook: bool) -> String {
+    let about = "About::new(env!(\"CARGO_PKG_NAME\"), env!(\"CARGO_PKG_VERSION\"))";
+    match webhook {
+        true => format!("    let about = {about};\n    run_with(about, |setup, flags|"),
+        false => format!("    run({about}, |setup|"),
+    }
 }
 
 /// The extension with its actuators, with lines broken where rustfmt breaks them.

@@ -26,6 +26,9 @@ pub(crate) struct Bounds {
     pub(crate) recreate: bool,
 }
 
+/// More machines than any deployment has: sums and differences of two such numbers are far from overflowing.
+const MACHINES_MAX: i32 = 100_000;
+
 /// Percentages round up for the surge and down for the unavailable, and one of both is at least one: otherwise
 /// nothing could move.
 pub(crate) fn bounds(strategy: Option<&MachineDeploymentStrategy>, replicas: i32) -> Bounds {
@@ -36,8 +39,8 @@ pub(crate) fn bounds(strategy: Option<&MachineDeploymentStrategy>, replicas: i32
     let unavailable = value(rolling.and_then(|rolling| rolling.max_unavailable.as_ref()), 0, false);
     let unavailable = if surge == 0 && unavailable == 0 { 1 } else { unavailable };
     Bounds {
-        surge,
-        unavailable,
+        surge: surge.min(MACHINES_MAX),
+        unavailable: unavailable.min(MACHINES_MAX),
         recreate,
     }
 }
@@ -122,6 +125,21 @@ mod tests {
             surge,
             unavailable,
             recreate: false,
+        }
+    }
+
+    #[test]
+    fn the_largest_numbers_move_everything_at_once() {
+        for (surge, unavailable) in [(i32::MAX, 0), (0, i32::MAX), (i32::MAX, i32::MAX)] {
+            let strategy = MachineDeploymentStrategy {
+                rolling_update: Some(RollingUpdateMachineDeployment {
+                    max_surge: Some(IntOrString::Int(surge)),
+                    max_unavailable: Some(IntOrString::Int(unavailable)),
+                }),
+                ..Default::default()
+            };
+            let states = play(3, bounds(Some(&strategy), 3), 3);
+            assert_eq!(states.last(), Some(&(3, 0)), "{states:?}");
         }
     }
 

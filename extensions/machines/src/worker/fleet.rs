@@ -144,6 +144,11 @@ impl Fleet {
         let mut attempt = 1;
         loop {
             let present = get(&deployments, plan.name()).await?;
+            if (present.as_ref()).is_some_and(|deployment| deployment.metadata.deletion_timestamp.is_some()) {
+                // A pool that was removed is there again before its machines have gone.
+                self.wait_removed(context, namespace, plan.name()).await?;
+                continue;
+            }
             let mut wanted = plan.deployment.clone();
             let replicas = present
                 .as_ref()

@@ -72,10 +72,8 @@ impl Fleet {
     async fn forget_machines(&self, context: &Context, namespace: &str) -> Result<(), Fault> {
         let machines: Api<Machine> = api(context, namespace);
         for machine in list(&machines, &self.marks.selector()).await? {
-            if let Some(id) = &machine.spec.provider_id {
-                let name = machine.name_any();
-                tracing::warn!(namespace, name, id, "forgotten: it may be left behind at the provider");
-            }
+            let (name, id) = (machine.name_any(), machine.spec.provider_id.as_deref());
+            tracing::warn!(namespace, name, id, "forgotten: it may be left behind at the provider");
         }
         self.release::<Machine>(context, namespace).await
     }
@@ -168,6 +166,12 @@ impl Fleet {
         });
         context
             .unless_obsolete(async { unused.await.map_err(Fault::from) })
+            .await
+    }
+
+    /// Waits until a deployment that is being deleted is gone with its machines.
+    pub(super) async fn wait_removed(&self, context: &Context, namespace: &str, name: &str) -> Result<(), Fault> {
+        self.wait_gone(context, namespace, &BTreeSet::from([name.to_owned()]), REMOVAL_TIMEOUT)
             .await
     }
 

@@ -117,6 +117,12 @@ impl ValidatedConfig {
     }
 }
 
+/// The network of a configuration, where that part of it makes sense whatever the rest is.
+pub(crate) fn vpc_of(raw: Option<&RawJson>) -> Option<Vpc> {
+    let vpc = raw?.value().get("networks")?.get("vpc")?.clone();
+    Problems::default().vpc(&serde_json::from_value(vpc).ok()?)
+}
+
 #[derive(Default)]
 struct Problems(Vec<FieldProblem>);
 

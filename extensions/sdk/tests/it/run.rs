@@ -9,7 +9,7 @@ use api_extensions::Infrastructure;
 use api_meta::{Fault, LastOperationState::Succeeded};
 use base_client::Https;
 use base_controller::Terms;
-use extensions_sdk::run::{Place, Setup, run_in};
+use extensions_sdk::run::{BindAddress, Place, Setup, run_in, serve_in};
 use extensions_sdk::{About, Extension, Flags, HEARTBEAT_LEASE, Registration};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
@@ -200,6 +200,43 @@ async fn what_fails_everywhere_ends_the_program_and_frees_the_lease() {
     assert_eq!(fault.to_string(), "the webhook's port is taken");
     let lease = leases(&seed).get(LEASE).await.unwrap();
     assert_eq!(lease.spec.unwrap().holder_identity, None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_only_serves_ends_without_an_error_when_it_is_stopped() {
+    let seed = Seed::new().await;
+    for _ in 0..50 {
+        let stop = CancellationToken::new();
+        let flags = Flags {
+            health_bind_address: BindAddress::off(),
+            metrics_bind_address: BindAddress::off(),
+            ..Flags::default()
+        };
+        let place = Place {
+            client: seed.client.clone(),
+            connector: Arc::new(Https::new("test")),
+            clock: seed.embedded.clock.clone(),
+            entropy: seed.embedded.entropy.clone(),
+            terms: Terms::default(),
+            stop: Box::pin(stop.clone().cancelled_owned()),
+        };
+        let (begun, begins) = tokio::sync::oneshot::channel();
+        let serving = tokio::spawn(async move {
+            let serves = async |setup: &mut Setup| {
+                let stop = setup.stop.clone();
+                setup.everywhere(async move {
+                    begun.send(()).unwrap();
+                    stop.cancelled().await;
+                    Ok(())
+                });
+                Ok(())
+            };
+            serve_in(ABOUT, place, &flags, serves).await
+        });
+        begins.await.unwrap();
+        stop.cancel();
+        serving.await.unwrap().unwrap();
+    }
 }
 
 #[tokio::test]

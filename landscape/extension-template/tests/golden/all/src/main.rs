@@ -21,44 +21,41 @@ use api_extensions::{
     OperatingSystemConfig, SelfHostedShootExposure, Worker,
 };
 use extensions_sdk::{About, Registration, run_with};
-use extensions_webhooks::WebhookFlags;
 
 /// Type of the objects that are its own.
 const TYPE: &str = "moon";
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    run_with(
-        About::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")),
-        |setup, flags: WebhookFlags| {
-            webhook::serve(setup, &flags)?;
-            Ok(setup
-                .extension()
-                .actuator::<BackupBucket>(Registration::of_type(TYPE), Arc::new(backup_bucket::BackupBuckets))
-                .actuator::<BackupEntry>(Registration::of_type(TYPE), Arc::new(backup_entry::BackupEntries))
-                .actuator::<Bastion>(Registration::of_type(TYPE), Arc::new(bastion::Bastions))
-                .actuator::<ContainerRuntime>(
-                    Registration::of_type(TYPE),
-                    Arc::new(container_runtime::ContainerRuntimes),
-                )
-                .actuator::<ControlPlane>(Registration::of_type(TYPE), Arc::new(control_plane::ControlPlanes))
-                .actuator::<DNSRecord>(Registration::of_type(TYPE), Arc::new(dns_record::DnsRecords))
-                .actuator::<Extension>(
-                    Registration::of_type(TYPE).finalizer_suffix(TYPE),
-                    Arc::new(extension::Extensions),
-                )
-                .actuator::<Infrastructure>(Registration::of_type(TYPE), Arc::new(infrastructure::Infrastructures))
-                .actuator::<Network>(Registration::of_type(TYPE), Arc::new(network::Networks))
-                .actuator::<OperatingSystemConfig>(
-                    Registration::of_type(TYPE),
-                    Arc::new(operating_system_config::OperatingSystemConfigs),
-                )
-                .actuator::<SelfHostedShootExposure>(
-                    Registration::of_type(TYPE),
-                    Arc::new(self_hosted_shoot_exposure::SelfHostedShootExposures),
-                )
-                .actuator::<Worker>(Registration::of_type(TYPE), Arc::new(worker::Workers)))
-        },
-    )
+    let about = About::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+    run_with(about, |setup, flags| {
+        webhook::serve(setup, &flags)?;
+        Ok(setup
+            .extension()
+            .actuator::<BackupBucket>(Registration::of_type(TYPE), Arc::new(backup_bucket::BackupBuckets))
+            .actuator::<BackupEntry>(Registration::of_type(TYPE), Arc::new(backup_entry::BackupEntries))
+            .actuator::<Bastion>(Registration::of_type(TYPE), Arc::new(bastion::Bastions))
+            .actuator::<ContainerRuntime>(
+                Registration::of_type(TYPE),
+                Arc::new(container_runtime::ContainerRuntimes),
+            )
+            .actuator::<ControlPlane>(Registration::of_type(TYPE), Arc::new(control_plane::ControlPlanes))
+            .actuator::<DNSRecord>(Registration::of_type(TYPE), Arc::new(dns_record::DnsRecords))
+            .actuator::<Extension>(
+                Registration::of_type(TYPE).finalizer_suffix(TYPE),
+                Arc::new(extension::Extensions),
+            )
+            .actuator::<Infrastructure>(Registration::of_type(TYPE), Arc::new(infrastructure::Infrastructures))
+            .actuator::<Network>(Registration::of_type(TYPE), Arc::new(network::Networks))
+            .actuator::<OperatingSystemConfig>(
+                Registration::of_type(TYPE),
+                Arc::new(operating_system_config::OperatingSystemConfigs),
+            )
+            .actuator::<SelfHostedShootExposure>(
+                Registration::of_type(TYPE),
+                Arc::new(self_hosted_shoot_exposure::SelfHostedShootExposures),
+            )
+            .actuator::<Worker>(Registration::of_type(TYPE), Arc::new(worker::Workers)))
+    })
     .await
 }

@@ -7,21 +7,18 @@ use std::{process::ExitCode, sync::Arc};
 
 use api_extensions::Network;
 use extensions_sdk::{About, Registration, run_with};
-use extensions_webhooks::WebhookFlags;
 
 /// Type of the objects that are its own.
 const TYPE: &str = "moon";
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    run_with(
-        About::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")),
-        |setup, flags: WebhookFlags| {
-            webhook::serve(setup, &flags)?;
-            Ok(setup
-                .extension()
-                .actuator::<Network>(Registration::of_type(TYPE), Arc::new(network::Networks)))
-        },
-    )
+    let about = About::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+    run_with(about, |setup, flags| {
+        webhook::serve(setup, &flags)?;
+        Ok(setup
+            .extension()
+            .actuator::<Network>(Registration::of_type(TYPE), Arc::new(network::Networks)))
+    })
     .await
 }
