@@ -49,7 +49,7 @@ pub async fn develop(folder: &Folder, host: &dyn Host, runs: watch::Receiver<Run
             biased;
             // What was interrupted is due again.
             more = changes.next() => due = due.and(more),
-            () = development.act(due) => due = changes.next().await,
+            left = development.act(due) => due = left.and(changes.next().await),
         }
     }
 }
@@ -63,7 +63,8 @@ struct Development<'a> {
 }
 
 impl Development<'_> {
-    async fn act(&mut self, due: Changed) {
+    /// Does what is due; returns what is still due because it failed.
+    async fn act(&mut self, due: Changed) -> Changed {
         let first = self.installed.is_none();
         let before = self.runs.borrow_and_update().clone();
         let mut done = Vec::new();
@@ -79,7 +80,8 @@ impl Development<'_> {
                 }
                 Err(failed) => {
                     let waits = "waiting for the next change";
-                    return self.host.say(&format!("not built: {}; {waits}", failed.0));
+                    self.host.say(&format!("not built: {}; {waits}", failed.0));
+                    return due;
                 }
             }
         }
@@ -92,21 +94,27 @@ impl Development<'_> {
                 Ok(false) => {}
                 Err(fault) => {
                     let hint = &fault.hint;
-                    return self.host.say(&format!("not installed: {fault}\nhint: {hint}"));
+                    self.host.say(&format!("not installed: {fault}\nhint: {hint}"));
+                    return Changed {
+                        sources: false,
+                        manifests: true,
+                    };
                 }
             }
         }
         if done.is_empty() {
-            return;
+            return Changed::default();
         }
         if !reloads {
-            return self.host.say(&format!("{}, nothing has changed", done.join(", ")));
+            self.host.say(&format!("{}, nothing has changed", done.join(", ")));
+            return Changed::default();
         }
         if first && before.0.is_empty() {
             self.host.say(&done.join(", "));
             done.clear();
         }
         self.reloaded(&before, done).await;
+        Changed::default()
     }
 
     /// Installs chart and registration if they are others than before; returns whether they were.

@@ -171,8 +171,23 @@ fn of_kind(row: &Row, values: &[(&'static str, String)]) -> Vec<(&'static str, S
         ("NAMESPACE", namespace.to_owned()),
         ("STATUS", status),
         ("RECONCILE", reconcile(kind)),
+        ("MIGRATE", migrate(&row.kind)),
     ]);
     values
+}
+
+/// What goes when an object moves to another seed.
+fn migrate(kind: &ExtensionKind) -> String {
+    match kind.is_namespaced() {
+        true => format!(
+            "    async fn migrate(&self, _: &Context, _: &{kind}) -> Result<Saved, Fault> {{\n        \
+             Ok(Saved::default()) // The ConfigMap goes with the namespace.\n    }}"
+        ),
+        false => format!(
+            "    async fn migrate(&self, context: &Context, object: &{kind}) -> Result<Saved, Fault> {{\n        \
+             self.delete(context, object).await?;\n        Ok(Saved::default())\n    }}"
+        ),
+    }
 }
 
 /// The function's head as rustfmt writes it: in one line where it fits.

@@ -6,8 +6,8 @@ use api_extensions::ExtensionKind;
 use api_meta::Fault;
 use api_meta::names::is_dns_label;
 
-/// Longest name of an extension in bytes: the name of its Service, `gardener-extension-NAME`, has 63 at most.
-pub const NAME_BYTES_MAX: usize = 44;
+/// Longest name of an extension in bytes: a ControllerDeployment's name has 47 at most, and `stand-in-NAME` is one of the examples.
+pub const NAME_BYTES_MAX: usize = 38;
 /// Longest type in bytes: it is the end of a label's key.
 const TYPE_BYTES_MAX: usize = 63;
 
@@ -85,6 +85,8 @@ const TAKEN: [&str; 70] = [
     "where",
     "while",
 ];
+/// Words that some reader of YAML takes for something else than a text.
+const NO_TEXTS: [&str; 9] = ["false", "n", "no", "null", "off", "on", "true", "y", "yes"];
 /// The name under which every landscape registers its own provider.
 const PROVIDER_LOCAL: &str = "provider-local";
 /// Types of that provider.
@@ -168,6 +170,12 @@ fn check_name(name: &str) -> Result<(), Fault> {
         );
         return Err(Fault::user(why).hint("choose a name like provider-moon"));
     }
+    if NO_TEXTS.contains(&name) {
+        let why = format!(
+            "{name:?} cannot be the name of an extension: readers of YAML take it for something else than a text"
+        );
+        return Err(Fault::user(why).hint(format!("choose another, such as extension-{name}")));
+    }
     if TAKEN.contains(&name) {
         let why =
             format!("{name:?} cannot be the name of an extension: it is a word of Rust or a crate that it imports");
@@ -190,6 +198,13 @@ fn check_type(type_: &str) -> Result<(), Fault> {
              with a letter or digit"
         );
         return Err(Fault::user(why).hint("choose a type like moon, or leave --type out"));
+    }
+    // A number in any notation begins with a digit, and with a letter it is a text for every reader.
+    let is_text = !NO_TEXTS.contains(&type_.to_ascii_lowercase().as_str())
+        && !type_.starts_with(|first: char| first.is_ascii_digit());
+    if !is_text {
+        let why = format!("--type {type_} is no type: readers of YAML may take it for something else than a text");
+        return Err(Fault::user(why).hint("choose a type that begins with a letter, like moon, or leave --type out"));
     }
     if TYPES_LOCAL.contains(&type_.to_ascii_lowercase().as_str()) {
         let why =
@@ -236,6 +251,9 @@ mod tests {
             "tokio",
             "test",
             "deps",
+            "null",
+            "on",
+            "y",
             "provider-local",
         ];
         for name in wrong {
@@ -257,7 +275,20 @@ mod tests {
             );
         }
         let long = "a".repeat(TYPE_BYTES_MAX + 1);
-        for type_ in ["", "-a", "a/b", "a b", "local", "Local", "local-ext", &long] {
+        for type_ in [
+            "",
+            "-a",
+            "a/b",
+            "a b",
+            "123",
+            "0x1f",
+            "True",
+            "no",
+            "local",
+            "Local",
+            "local-ext",
+            &long,
+        ] {
             let fault = request("moon", Some(type_), &[ExtensionKind::Worker]).unwrap_err();
             assert!(!fault.hint.is_empty(), "{type_}");
         }

@@ -266,6 +266,8 @@ async fn provider_fake_breaks_no_rule_on_the_cloud_of_another_process() {
         url,
         "--namespace",
         NAMESPACE,
+        // No Service leads to a program beside the API server.
+        "--disable-webhooks",
         "--health-bind-address=0",
         "--metrics-bind-address=0",
     ];

@@ -120,6 +120,13 @@ async fn each_change_is_built_and_installed_and_a_broken_one_waits_for_the_next(
             !last.contains(&"| compiling".to_owned()),
             "the chart alone has changed: {last:?}"
         );
+
+        bench.write("source", "broken");
+        bench.write("chart/values.yaml", "image: registry.example.org/moon\nreplicas: 2");
+        said.until("not built: ").await;
+        bench.write("source", "four");
+        // The chart that could not be installed with a broken source is installed with the corrected one.
+        said.until("install 2 objects").await;
     };
     tokio::select! {
         ended = develop(&folder, &recorder, seen) => unreachable!("{ended:?}"),

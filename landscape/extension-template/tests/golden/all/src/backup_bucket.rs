@@ -55,7 +55,8 @@ impl Actuator<BackupBucket> for BackupBuckets {
         self.delete(context, object).await
     }
 
-    async fn migrate(&self, _: &Context, _: &BackupBucket) -> Result<Saved, Fault> {
-        Ok(Saved::default()) // The ConfigMap goes with the namespace.
+    async fn migrate(&self, context: &Context, object: &BackupBucket) -> Result<Saved, Fault> {
+        self.delete(context, object).await?;
+        Ok(Saved::default())
     }
 }

@@ -55,7 +55,8 @@ impl Actuator<BackupEntry> for BackupEntries {
         self.delete(context, object).await
     }
 
-    async fn migrate(&self, _: &Context, _: &BackupEntry) -> Result<Saved, Fault> {
-        Ok(Saved::default()) // The ConfigMap goes with the namespace.
+    async fn migrate(&self, context: &Context, object: &BackupEntry) -> Result<Saved, Fault> {
+        self.delete(context, object).await?;
+        Ok(Saved::default())
     }
 }
