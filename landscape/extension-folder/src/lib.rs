@@ -1,5 +1,5 @@
 //! An extension under development, as `orangery up --extension` runs it: its folder is read ([`Folder`]), built and watched,
-//! and what is installed follows it ([`develop`]). It writes to no terminal, and knows no landscape: what it has to say and
+//! and what is installed follows it ([`develop()`]). It writes to no terminal, and knows no landscape: what it has to say and
 //! to install it hands to a [`Host`].
 
 mod build;

@@ -1,5 +1,5 @@
 //! The files of a new extension, a crate that builds outside of this repository: settings in, files out ([`files`]), and
-//! their writing ([`write`]). It builds nothing, and reads nothing but which folder is a checkout of the SDK.
+//! their writing ([`write()`]). It builds nothing, and reads nothing but which folder is a checkout of the SDK.
 
 mod examples;
 mod kinds;
