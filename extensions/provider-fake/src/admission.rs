@@ -1,6 +1,5 @@
 //! Admission in the garden: what the owner of a Shoot writes for this provider is completed and checked before it is stored.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api_core::v1beta1::Shoot;
@@ -10,7 +9,7 @@ use extensions_webhooks::{Refusal, ShootPart, ShootProvider, Webhook, shoot_webh
 use serde_json::{Value, json};
 
 use crate::control_plane::ControlPlaneConfig;
-use crate::infrastructure::{self, ValidatedConfig, Vpc, vpc_of};
+use crate::infrastructure::{self, ValidatedConfig, Vpc, vpc_of, zones_of};
 
 /// The program that serves them.
 pub const ADMISSION: About = About::new("admission-fake", env!("CARGO_PKG_VERSION"));
@@ -22,12 +21,6 @@ pub fn admission(type_: &str) -> [Webhook; 2] {
 }
 
 struct Shoots;
-
-/// The zones of all worker pools.
-fn zones_of(shoot: &Shoot) -> BTreeSet<String> {
-    let workers = shoot.spec.provider.workers.iter();
-    workers.flat_map(|worker| worker.zones.clone()).collect()
-}
 
 fn infrastructure_of(shoot: &Shoot) -> Result<ValidatedConfig, Vec<FieldProblem>> {
     ValidatedConfig::check(shoot.spec.provider.infrastructure_config.as_ref(), &zones_of(shoot))

@@ -106,7 +106,7 @@ impl InstanceDriver {
         id.strip_prefix(self.provider.as_str())?.strip_prefix(":///")
     }
 
-    /// The instances of a machine whose ID nobody has written down. One may have been made a moment ago, and lists are late: so it
+    /// The instances of a machine whose ID is not recorded. One may have been made a moment ago, and lists are late: so it
     /// looks twice.
     async fn find(&self, api: &dyn CloudApi, request: MachineRequest<'_>) -> Result<Vec<String>, Fault> {
         let tags = tags_of(request.namespace(), request.name());
@@ -122,14 +122,9 @@ impl InstanceDriver {
         let mut items = api
             .list(Kind::Instance, tags)
             .await
-            .map_err(|error| self.told(error.into()))?;
+            .map_err(|error| self.codes.classify(error.into()))?;
         items.retain(|item| item.state != State::Gone);
         Ok(items)
-    }
-
-    /// The cloud's fault with its code.
-    fn told(&self, fault: Fault) -> Fault {
-        self.codes.classify(fault)
     }
 
     /// Deletes an instance until the cloud knows none of this ID: a look may be late, a deletion is not.
@@ -139,7 +134,7 @@ impl InstanceDriver {
                 match api.delete(Kind::Instance, id).await {
                     Ok(()) => tokio::time::sleep(DELETE_PAUSE).await,
                     Err(error) if error.is_missing() => return Ok(()),
-                    Err(error) => return Err(self.told(error.into())),
+                    Err(error) => return Err(self.codes.classify(error.into())),
                 }
             }
         };
@@ -196,7 +191,7 @@ impl Driver for InstanceDriver {
         };
         let tags = tags_of(request.namespace(), request.name());
         let made = api.create(Spec::Instance(spec), tags).await;
-        let item = made.map_err(|error| self.told(error.into()))?;
+        let item = made.map_err(|error| self.codes.classify(error.into()))?;
         Ok(Created {
             provider_id: self.provider_id(&item.id),
             node_name: request.name().to_owned(),
@@ -208,7 +203,7 @@ impl Driver for InstanceDriver {
             return Ok(DriverState::Gone);
         };
         let item = self.api(request).await?.get(Kind::Instance, id).await;
-        let item = item.map_err(|error| self.told(error.into()))?;
+        let item = item.map_err(|error| self.codes.classify(error.into()))?;
         let standing = |text: &str| {
             DriverState::Exists(Some(Standing {
                 text: text.to_owned(),

@@ -7,11 +7,12 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use api_core::v1beta1::Shoot;
 use api_extensions::{Infrastructure, InfrastructureStatusNetworking};
 use api_meta::{ErrorCode, Fault, RawJson};
 use async_trait::async_trait;
 use extensions_sdk::inventory::{Inventory, Resource};
-use extensions_sdk::{Actuator, Change, ClusterView, Context, InfrastructureOwn, Outcome, Saved};
+use extensions_sdk::{Actuator, Change, Context, InfrastructureOwn, Outcome, Saved};
 use futures::future::try_join_all;
 use ipnet::Ipv4Net;
 use kube::ResourceExt;
@@ -65,7 +66,7 @@ impl Infrastructures {
 impl Actuator<Infrastructure> for Infrastructures {
     async fn reconcile(&self, context: &Context, object: &Infrastructure) -> Result<Outcome<Infrastructure>, Fault> {
         let cluster = context.cluster()?;
-        let config = ValidatedConfig::read(object.spec.provider_config.as_ref(), &zones_of(cluster))?;
+        let config = ValidatedConfig::read(object.spec.provider_config.as_ref(), &zones_of(&cluster.shoot))?;
         let public_key = public_key_of(object)?;
         let flow = self.flow(context, object).await?;
         let status = flow.ensure(&config, public_key).await?;
@@ -242,8 +243,8 @@ impl Flow<'_> {
 }
 
 /// The zones of all worker pools.
-fn zones_of(cluster: &ClusterView) -> BTreeSet<String> {
-    let workers = &cluster.shoot.spec.provider.workers;
+pub(crate) fn zones_of(shoot: &Shoot) -> BTreeSet<String> {
+    let workers = &shoot.spec.provider.workers;
     workers.iter().flat_map(|worker| worker.zones.clone()).collect()
 }
 

@@ -25,14 +25,6 @@ const MANAGED: &str = "extension-controlplane-shoot";
 /// The actuator of ControlPlanes.
 pub(crate) struct ControlPlanes;
 
-/// Removes from the seed what is there, and leaves the shoot as it is.
-async fn forget(context: &Context, object: &ControlPlane) -> Result<(), Fault> {
-    let namespace = object.namespace().unwrap_or_default();
-    context
-        .unless_obsolete(leave_in_shoot(&context.client, &namespace, MANAGED))
-        .await
-}
-
 #[async_trait]
 impl Actuator<ControlPlane> for ControlPlanes {
     async fn reconcile(&self, context: &Context, object: &ControlPlane) -> Result<Outcome<ControlPlane>, Fault> {
@@ -72,10 +64,12 @@ impl Actuator<ControlPlane> for ControlPlanes {
     }
 
     async fn force_delete(&self, context: &Context, object: &ControlPlane) -> Result<(), Fault> {
-        forget(context, object).await
+        leave_in_shoot(context, object, MANAGED).await
     }
 
     async fn migrate(&self, context: &Context, object: &ControlPlane) -> Result<Saved, Fault> {
-        forget(context, object).await.map(|()| Saved::default())
+        leave_in_shoot(context, object, MANAGED)
+            .await
+            .map(|()| Saved::default())
     }
 }

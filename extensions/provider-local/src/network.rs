@@ -54,14 +54,6 @@ fn check(pods: &str, services: &str, families: &[IPFamily]) -> Result<(IpNet, Ip
     }
 }
 
-/// Removes from the seed what is there, and leaves the shoot as it is.
-async fn forget(context: &Context, object: &Network) -> Result<(), Fault> {
-    let namespace = object.namespace().unwrap_or_default();
-    context
-        .unless_obsolete(leave_in_shoot(&context.client, &namespace, MANAGED))
-        .await
-}
-
 #[async_trait]
 impl Actuator<Network> for Networks {
     async fn reconcile(&self, context: &Context, object: &Network) -> Result<Outcome<Network>, Fault> {
@@ -101,11 +93,13 @@ impl Actuator<Network> for Networks {
     }
 
     async fn force_delete(&self, context: &Context, object: &Network) -> Result<(), Fault> {
-        forget(context, object).await
+        leave_in_shoot(context, object, MANAGED).await
     }
 
     async fn migrate(&self, context: &Context, object: &Network) -> Result<Saved, Fault> {
-        forget(context, object).await.map(|()| Saved::default())
+        leave_in_shoot(context, object, MANAGED)
+            .await
+            .map(|()| Saved::default())
     }
 }
 

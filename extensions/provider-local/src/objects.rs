@@ -6,11 +6,11 @@ use std::time::Duration;
 use api_meta::{Fault, LocalObjectReference};
 use api_resources::{ManagedResource, ManagedResourceSpec};
 use base_client::{apply, delete, delete_and_wait};
-use extensions_sdk::managed;
+use extensions_sdk::{Context, managed};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt};
 use serde::Serialize;
 
 use crate::run::EXTENSION_NAME;
@@ -103,7 +103,11 @@ pub(crate) async fn remove_from_shoot(client: &Client, namespace: &str, name: &s
 }
 
 /// Forgets what [`apply_in_shoot`] made, and leaves it in the shoot: for a migration, and where the shoot may be out of reach.
-pub(crate) async fn leave_in_shoot(client: &Client, namespace: &str, name: &str) -> Result<(), Fault> {
-    managed::set_keep_objects(client, namespace, name, true).await?;
-    remove_from_shoot(client, namespace, name).await
+pub(crate) async fn leave_in_shoot(context: &Context, object: &impl ResourceExt, name: &str) -> Result<(), Fault> {
+    let (client, namespace) = (&context.client, object.namespace().unwrap_or_default());
+    let leaving = async {
+        managed::set_keep_objects(client, &namespace, name, true).await?;
+        remove_from_shoot(client, &namespace, name).await
+    };
+    context.unless_obsolete(leaving).await
 }

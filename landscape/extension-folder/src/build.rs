@@ -1,5 +1,5 @@
 //! Building a program by Cargo or by a command. It waits for the builder, passes its lines on, and kills it with all that it
-//! has started when nobody waits any more.
+//! has started when its caller stops waiting.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;

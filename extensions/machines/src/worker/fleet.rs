@@ -67,8 +67,7 @@ impl Fleet {
         let user_data = self.user_data(context, namespace, planned).await?;
         let mut generations = Vec::new();
         for plan in planned {
-            self.apply_class(context, namespace, plan, &user_data, &plan.class)
-                .await?;
+            self.apply_class(context, namespace, plan, &user_data).await?;
             generations.push(self.write_deployment(context, namespace, plan, hibernated).await?);
         }
         // Those that a migration or a restore was given up with.
@@ -106,14 +105,13 @@ impl Fleet {
         Ok(found)
     }
 
-    /// Writes `class`, which is the one of `plan` or like it, after the Secret of the plan's class.
+    /// Writes the class of `plan` after its Secret.
     pub(super) async fn apply_class(
         &self,
         context: &Context,
         namespace: &str,
         plan: &Planned,
         user_data: &UserData,
-        class: &MachineClass,
     ) -> Result<MachineClass, Fault> {
         let mut data: BTreeMap<String, ByteString> = plan
             .secret_data
@@ -129,7 +127,12 @@ impl Fleet {
             ..Default::default()
         };
         apply(&api::<Secret>(context, namespace), &secret, self.marks.manager).await?;
-        apply(&api::<MachineClass>(context, namespace), class, self.marks.manager).await
+        apply(
+            &api::<MachineClass>(context, namespace),
+            &plan.class,
+            self.marks.manager,
+        )
+        .await
     }
 
     /// Writes the deployment by what it is at this moment: an autoscaler may just have decided about its replicas.

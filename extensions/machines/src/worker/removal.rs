@@ -91,12 +91,7 @@ impl Fleet {
             + 'static,
     {
         let objects: Api<K> = api(context, namespace);
-        for object in list(&objects, "").await? {
-            let labels = object.meta().labels.clone().unwrap_or_default();
-            let ours = labels.get(self.marks.label).map(String::as_str) == Some(self.marks.value);
-            if !ours {
-                continue;
-            }
+        for object in list(&objects, &self.marks.selector()).await? {
             delete(&objects, &object.name_any()).await?;
             // Boxed because it carries whole objects, once for each kind.
             Box::pin(async {
@@ -218,8 +213,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// Has machines that cannot be made tried again at once: what was missing may be there now, and they may be told to wait for
-    /// up to half an hour.
+    /// Has machines that cannot be made tried again at once: what was missing may be there now, and their pause may be
+    /// half an hour.
     pub(super) async fn try_again(&self, context: &Context, namespace: &str) -> Result<(), Fault> {
         let machines: Api<Machine> = api(context, namespace);
         for machine in self.machines.list_in(namespace) {

@@ -32,9 +32,8 @@ impl Fleet {
         saved: &SavedMachines,
         hibernated: bool,
     ) -> Result<(), Fault> {
-        let mut inherited = inherit(planned, saved, self.marks, hibernated)?;
         let mut open = Vec::new();
-        for one in inherited.drain(..) {
+        for one in inherit(planned, saved, self.marks, hibernated)? {
             if !self.is_taken_over(context, namespace, &one).await? {
                 open.push(one);
             }
@@ -48,8 +47,7 @@ impl Fleet {
                 plan.class
                     .annotations_mut()
                     .insert(LEFT_ALONE_ANNOTATION.to_owned(), REASON.to_owned());
-                self.apply_class(context, namespace, &plan, &user_data, &plan.class)
-                    .await?;
+                self.apply_class(context, namespace, &plan, &user_data).await?;
             }
         }
         for one in &open {

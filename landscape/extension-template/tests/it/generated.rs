@@ -1,5 +1,5 @@
 //! Goldens are the files of one extension for each kind, one with a webhook for each form of the webhook, and one with all.
-//! `cargo xtask generate` writes them anew.
+//! `cargo xtask generate` rewrites them.
 
 use std::path::{Path, PathBuf};
 
