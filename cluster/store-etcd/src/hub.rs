@@ -23,6 +23,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// The watch that etcd names when it tells how far all watches of a stream have come.
 const ALL: i64 = -1;
 
+/// Requests for progress that are sent at once: each is a few bytes.
+const PROGRESS_AT_ONCE_MAX: u64 = 16;
+
 /// What the hub is told.
 pub(crate) enum Order {
     /// Repeat this resource too.
@@ -48,22 +51,42 @@ struct Open {
     /// The watches that go on.
     live: BTreeMap<i64, Watched>,
     next: i64,
+    /// Requests for the progress of all watches that have not been answered; some never are.
+    unanswered: u64,
 }
 
 /// A watch of the stream.
 struct Watched {
     repeater: Arc<Repeater>,
-    /// Whether etcd has confirmed it. An answer about the progress of all watches says nothing about one that is not confirmed:
-    /// its events may still be to come although they are older than the answer.
-    is_confirmed: bool,
+    standing: Standing,
 }
 
-impl From<Arc<Repeater>> for Watched {
-    fn from(repeater: Arc<Repeater>) -> Self {
+/// Whether an answer about the progress of all watches of a stream counts for one of them. One that was asked for before etcd
+/// had this watch does not: events of the watch may still be to come although they are older than the answer.
+///
+/// etcd sends confirmations and everything else by two queues that it does not keep in order (etcd v3.6
+/// server/etcdserver/api/v3rpc/watch.go, `sendLoop`), so that an older answer may come after the confirmation. But it takes
+/// requests in order, answers each at most once, and keeps events and answers about progress in order.
+struct Standing {
+    /// At most so many answers are still to come that were asked for before this watch.
+    older_answers: u64,
+    /// The revision of etcd when it made the watch; `None` until it has confirmed it.
+    made_at: Option<Revision>,
+}
+
+impl Standing {
+    fn new(older_answers: u64) -> Self {
         Self {
-            repeater,
-            is_confirmed: false,
+            older_answers,
+            made_at: None,
         }
+    }
+
+    /// Takes an answer about all watches at `revision`, and returns whether it counts for this one.
+    fn takes(&mut self, revision: Revision) -> bool {
+        let is_newer = self.older_answers == 0 || self.made_at.is_some_and(|made_at| revision > made_at);
+        self.older_answers = if is_newer { 0 } else { self.older_answers - 1 };
+        is_newer && self.made_at.is_some()
     }
 }
 
@@ -141,7 +164,11 @@ impl Hub {
         for (id, repeater) in (1..).zip(&self.repeaters) {
             // It lives as long as this function holds the other end.
             let _ = requests.send(create(id, repeater));
-            live.insert(id, repeater.clone().into());
+            let watched = Watched {
+                repeater: repeater.clone(),
+                standing: Standing::new(0),
+            };
+            live.insert(id, watched);
         }
         let next = i64::try_from(live.len()).map_or(i64::MAX, |last| last + 1);
         let waiting = stream::unfold(waiting, |mut waiting| async move {
@@ -153,6 +180,7 @@ impl Hub {
             requests,
             live,
             next,
+            unanswered: 0,
         })
     }
 
@@ -193,7 +221,7 @@ impl Hub {
             next = self.orders.try_recv().ok();
         }
         if is_progress_wanted {
-            return open.ask(Watching::Progress(Empty {}));
+            return open.ask_progress();
         }
         None
     }
@@ -214,11 +242,11 @@ impl Hub {
         }
         if answer.created {
             if let Some(watched) = open.live.get_mut(&answer.watch_id) {
-                watched.is_confirmed = true;
+                watched.standing.made_at = Some(revision);
             }
             // What was answered about all before did not count for those that were not confirmed.
-            let is_complete = open.live.values().all(|watched| watched.is_confirmed);
-            return is_complete.then(|| open.ask(Watching::Progress(Empty {}))).flatten();
+            let is_complete = open.live.values().all(|watched| watched.standing.made_at.is_some());
+            return is_complete.then(|| open.ask_progress()).flatten();
         }
         if !answer.events.is_empty() {
             // The revision in the header may lie beyond events that are still to come.
@@ -226,8 +254,12 @@ impl Hub {
                 watched.repeater.show(&self.layout, answer.events).await;
             }
         } else if answer.watch_id == ALL {
-            let confirmed = open.live.values().filter(|watched| watched.is_confirmed);
-            confirmed.for_each(|watched| watched.repeater.advance(revision));
+            open.unanswered = open.unanswered.saturating_sub(1);
+            for watched in open.live.values_mut() {
+                if watched.standing.takes(revision) {
+                    watched.repeater.advance(revision);
+                }
+            }
         } else if let Some(watched) = open.live.get(&answer.watch_id) {
             watched.repeater.advance(revision);
         }
@@ -240,12 +272,21 @@ impl Open {
         let id = self.next;
         self.next += 1;
         let request = create(id, &repeater);
-        self.live.insert(id, repeater.into());
+        let standing = Standing::new(self.unanswered);
+        self.live.insert(id, Watched { repeater, standing });
         self.send(request)
     }
 
-    fn ask(&self, request: Watching) -> Option<String> {
-        self.send(WatchRequest { request: Some(request) })
+    /// Asks how far all watches have come, so often that an answer counts for each of them though nothing is written meanwhile.
+    fn ask_progress(&mut self) -> Option<String> {
+        let older = self.live.values().map(|watched| watched.standing.older_answers).max();
+        let times = older.unwrap_or_default().min(PROGRESS_AT_ONCE_MAX) + 1;
+        self.unanswered += times;
+        (0..times).find_map(|_| {
+            self.send(WatchRequest {
+                request: Some(Watching::Progress(Empty {})),
+            })
+        })
     }
 
     fn send(&self, request: WatchRequest) -> Option<String> {
@@ -272,5 +313,26 @@ pub(crate) fn anything() -> RangeRequest {
         key: prost::bytes::Bytes::from_static(crate::compact::COMPACT_KEY.as_bytes()),
         keys_only: true,
         ..RangeRequest::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_asked_for_before_a_watch_do_not_count_for_it() {
+        let confirmed = |older| Standing {
+            made_at: Some(Revision(7)),
+            ..Standing::new(older)
+        };
+        let taken = |mut standing: Standing, answers: &[u64]| -> Vec<bool> {
+            answers.iter().map(|at| standing.takes(Revision(*at))).collect()
+        };
+        assert_eq!(taken(Standing::new(0), &[6, 9]), [false, false], "not confirmed");
+        assert_eq!(taken(confirmed(0), &[7]), [true]);
+        assert_eq!(taken(confirmed(2), &[6, 7, 7]), [false, false, true]);
+        // Only what was asked for after it can know of a later revision, and nothing older comes behind that.
+        assert_eq!(taken(confirmed(2), &[8, 8]), [true, true]);
     }
 }

@@ -9,6 +9,7 @@ mod race;
 #[path = "../../../../cluster/store/tests/it/suite.rs"]
 mod suite;
 
+mod begun;
 mod killed;
 mod lines;
 mod secured;
