@@ -210,9 +210,10 @@ async fn work(
     let observed = match observe_surroundings(&context, &shoot).await {
         Ok(observed) => observed,
         Err(fault) => {
-            // Nothing is begun for it, so that a deletion need not undo anything; but it has been looked at.
-            status.update(|state| taken_up(state, &shoot, &gardener, now)).await?;
-            return give_up(&turn, &status, &type_, 0, vec![failure(TASK_READ, fault)]).await;
+            // Nothing is begun for it, so that a deletion need not undo anything; but it has been looked at. Both in one
+            // write: a generation that is observed beside the success of the one before would pass for reconciled.
+            let observe = |state: &mut core::ShootStatus| taken_up(state, &shoot, &gardener, now);
+            return give_up_having(&turn, &status, &type_, 0, vec![failure(TASK_READ, fault)], observe).await;
         }
     };
     let technical_id = observed.validated.namespace.clone();
@@ -428,6 +429,18 @@ async fn give_up(
     percent: i32,
     failures: Vec<Failure>,
 ) -> Result<Next, Fault> {
+    give_up_having(turn, status, type_, percent, failures, |_| {}).await
+}
+
+/// As [`give_up`], with another edit of the status in the same write.
+async fn give_up_having(
+    turn: &Turn,
+    status: &ShootStatusWriter,
+    type_: &LastOperationType,
+    percent: i32,
+    failures: Vec<Failure>,
+    edit: impl Fn(&mut core::ShootStatus) + Send + Sync,
+) -> Result<Next, Fault> {
     let context = &turn.context;
     let failures = with_webhooks(context, status, failures).await;
     let fault = summary(&failures);
@@ -440,6 +453,7 @@ async fn give_up(
     let failure = failed_with(&failures, retry);
     let shoot = status
         .report(|state, report| {
+            edit(state);
             failed(state, type_, percent, &failure, now);
             report.clone_from(&failure);
         })

@@ -6,8 +6,9 @@ use api_core::v1beta1 as core;
 use api_meta::{FaultClass, LastOperation, LastOperationState, Retry};
 use base_client::{Judgement, delete};
 use base_controller::Cache;
+use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Event, Secret};
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, WatchEvent, WatchParams};
 use kube::runtime::watcher;
 use serde_json::{Value, json};
 use tests_kit::{until, until_gone};
@@ -33,15 +34,25 @@ async fn a_generation_that_fails_before_it_begins_has_been_observed() {
     let before = until(&shoots, "b", "ready", succeeded).await;
     delete(&world.garden_namespace::<Secret>(), "cloud").await.unwrap();
     patch(&world, &json!({"spec": {"purpose": "testing"}})).await;
-    let is_failed = |shoot: &core::Shoot| state(shoot).is_some_and(|(state, _)| state == LastOperationState::Failed);
-    let failed = until(&shoots, "b", "failed", is_failed).await;
+    // The first state that a watch shows of it: the success of the generation before must not stand beside it.
+    let version = before.metadata.resource_version.as_deref().unwrap();
+    let changes = shoots.watch(&WatchParams::default(), version).await.unwrap();
+    let observed = changes.filter_map(async |change| match change.unwrap() {
+        WatchEvent::Modified(shoot) => {
+            let observed = shoot.status.as_ref().and_then(|status| status.observed_generation);
+            let is_new = shoot.metadata.generation > before.metadata.generation;
+            (is_new && observed == shoot.metadata.generation).then_some(shoot)
+        }
+        _ => None,
+    });
+    let failed = std::pin::pin!(observed).next().await.unwrap();
+    let reported = state(&failed).map(|(state, _)| state);
+    assert_eq!(reported, Some(LastOperationState::Failed), "{failed:?}");
     assert!(
         errors(&failed).starts_with("Read the shoot's surroundings: "),
         "{failed:?}"
     );
-    assert!(failed.metadata.generation > before.metadata.generation);
     let status = failed.status.unwrap();
-    assert_eq!(status.observed_generation, failed.metadata.generation);
     assert!(status.retry_cycle_start_time.is_some());
 }
 

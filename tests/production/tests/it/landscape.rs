@@ -215,15 +215,23 @@ async fn changed(scene: &mut Scene) {
     let mut workers = serde_json::to_value(&shoot.spec.provider.workers).unwrap();
     workers[0]["maximum"] = json!(2);
     workers[0]["minimum"] = json!(2);
-    merge(
+    let changed = merge(
         &scene.shoots,
         NAME,
         &json!({"spec": {"provider": {"workers": workers}}}),
     )
     .await;
-    scene.succeeded("changed: a pool of two").await;
+    let generation = changed.metadata.generation;
+    scene.note(&format!(
+        "generation {:?} becomes {generation:?}",
+        shoot.metadata.generation
+    ));
+    let done = scene.succeeded("changed: a pool of two").await;
     let nodes: Api<Node> = Api::all(scene.shoot_client().await);
-    assert_eq!(nodes.list(&ListParams::default()).await.unwrap().items.len(), 2);
+    let nodes = nodes.list(&ListParams::default()).await.unwrap().items.len();
+    if nodes != 2 || done.metadata.generation < generation {
+        scene.fail(&format!("{nodes} nodes of a Shoot that has succeeded: {done:#?}"));
+    }
 }
 
 /// A new release of an extension replaces its pod; the Shoot is reconciled neither for that nor harmed by it.
