@@ -70,9 +70,6 @@ pub trait Driver: Send + Sync + 'static {
     /// Removes the machine and returns once it is gone; fine when there is none.
     async fn delete(&self, request: MachineRequest<'_>) -> Result<(), Fault>;
 
-    /// The names of the machines that exist at the provider for this namespace of the seed.
-    async fn list(&self, namespace: &str) -> Result<Vec<String>, Fault>;
-
     /// Machine objects whose machine has changed at the provider, for drivers that can watch it.
     fn changes(&self) -> BoxStream<'static, ObjectKey> {
         Box::pin(futures::stream::pending())

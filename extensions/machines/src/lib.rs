@@ -79,7 +79,7 @@
 //! ```
 //!
 //! The extension puts both together: `Machines::new` with the driver, `Workers::new(classes, &machines)` as its actuator of
-//! Workers, and `machines.run()` as one of its tasks.
+//! Workers by [`Workers::registration`], and `machines.run()` as one of its tasks.
 
 mod deployment;
 mod driver;
@@ -90,10 +90,11 @@ mod names;
 mod passed_on;
 mod set;
 mod target;
+mod turns;
 mod worker;
 
 pub use driver::{Created, Driver, DriverState, MachineRequest, Standing};
-pub use machines::{Machines, Options};
+pub use machines::{Machines, Surroundings};
 pub use names::{FINALIZER, FORCE_DELETION_LABEL, NODE_LABEL, SHOOT_ACCESS_SECRET};
 pub use worker::{ClassPart, MachineClasses, Marks, Place, Planned, USER_DATA_KEY, Workers, plan};
 

@@ -24,13 +24,16 @@ use crate::driver::MachineRequest;
 use crate::machines::Shared;
 use crate::names::{FINALIZER, FORCE_DELETION_LABEL, NODE_LABEL};
 use crate::target::Target;
+use drain::Drained;
 use plan::{Verdict, View, failing, judge};
+
+pub(crate) use drain::Drains;
 
 /// The Machine controller's parts.
 pub(crate) struct Machines {
     pub(crate) shared: Shared,
-    pub(crate) machines: Cache<Machine>,
     pub(crate) classes: Cache<MachineClass>,
+    pub(crate) drains: Drains,
 }
 
 /// The node a machine has, or will have.
@@ -57,12 +60,12 @@ impl Machines {
     pub(crate) async fn reconcile(self: Arc<Self>, known: Arc<Machine>) -> Result<Next, Fault> {
         let ended = self.turn(&known).await;
         if let Err(fault) = &ended
-            && let Err(untold) = self.tell(&known, fault).await
+            && let Err(unwritten) = self.report_fault(&known, fault).await
         {
             tracing::debug!(
                 machine = known.name_any(),
                 "its fault is not written: {}",
-                untold.chain()
+                unwritten.chain()
             );
         }
         ended
@@ -109,7 +112,13 @@ impl Machines {
         if known.spec.provider_id.is_some() && node_name(&known).is_some() {
             return Ok(known);
         }
-        let machine = add_finalizer(api, known, FINALIZER).await?;
+        let mut machine = add_finalizer(api, known, FINALIZER).await?;
+        // The error of the attempt before must not be taken for one of this, which may take minutes.
+        if is_failed(&machine)
+            && let Some(written) = self.report(api, &machine, &making(&machine), None).await?
+        {
+            machine = written;
+        }
         let request = MachineRequest {
             machine: &machine,
             class,
@@ -147,25 +156,26 @@ impl Machines {
     }
 
     /// Writes down what went wrong. The turn may have written the machine itself, so it is read again.
-    async fn tell(&self, known: &Machine, fault: &Fault) -> Result<(), Fault> {
+    async fn report_fault(&self, known: &Machine, fault: &Fault) -> Result<(), Fault> {
         let api: Api<Machine> = Api::namespaced(self.shared.client.clone(), &known.namespace().unwrap_or_default());
         let Some(machine) = read_again(&api, known).await? else {
             return Ok(());
         };
         match failing(&machine, fault) {
-            Some(verdict) => self.report(&api, &machine, &verdict, None).await,
+            Some(verdict) => self.report(&api, &machine, &verdict, None).await.map(drop),
             None => Ok(()),
         }
     }
 
-    /// Writes phase, last operation and the node's conditions, if they differ from what is there.
+    /// Writes phase, last operation and the node's conditions, and returns the machine as it is then; none if they do not differ
+    /// from what is there.
     async fn report(
         &self,
         api: &Api<Machine>,
         machine: &Machine,
         verdict: &Verdict,
         node: Option<&Node>,
-    ) -> Result<(), Fault> {
+    ) -> Result<Option<Machine>, Fault> {
         let mut after = machine.clone();
         let now = Time(self.shared.clock.now());
         let status = after.status.get_or_insert_default();
@@ -201,14 +211,14 @@ impl Machines {
                 type_: Some(verdict.operation.clone()),
             };
         }
-        patch_status_if_changed(api, machine, &after).await?;
+        let written = patch_status_if_changed(api, machine, &after).await?;
         if moved && verdict.phase == MachinePhase::Failed {
             self.shared
                 .recorder
                 .record(machine, EventType::Warning, "MachineFailed", &verdict.description)
                 .await;
         }
-        Ok(())
+        Ok(written)
     }
 
     async fn take_down(&self, api: &Api<Machine>, machine: Machine, class: &MachineClass) -> Result<Next, Fault> {
@@ -226,9 +236,10 @@ impl Machines {
         let forced = is_forced(&machine);
         let namespace = machine.namespace().unwrap_or_default();
         let (target, node) = self.look(&namespace, node_name(&machine));
-        if let (Some(target), Seen::Present(node), false) = (&target, &node, forced) {
-            self.drain(target, node, &machine).await?;
+        if !forced && let Some(pause) = self.drain(target.as_ref(), &node, &machine).await {
+            return Ok(Next::After(pause));
         }
+        self.drains.close(&ObjectKey::of(&machine));
         self.shared
             .driver
             .delete(MachineRequest {
@@ -257,36 +268,45 @@ impl Machines {
         remove_finalizer(api, machine, FINALIZER).await.map(|_| Next::Change)
     }
 
-    /// Empties the node, within the machine's drain time, and gives up at once when the deletion is forced.
-    async fn drain(&self, target: &Target, node: &Node, machine: &Machine) -> Result<(), Fault> {
-        if plan::health_of(node).is_err() {
-            // A dead kubelet ends no pods: waiting for it would only be waiting for the time-out.
-            return Ok(());
-        }
-        let timeout = machine
-            .spec
-            .drain_timeout
-            .map_or(drain::DRAIN_TIMEOUT, |timeout| timeout.to_std());
+    /// Takes one step to empty the node, and returns when to look again at the latest; none when there is nothing to empty any
+    /// more, or the machine's drain time is up. A node that is not known is not taken for an empty one.
+    async fn drain(&self, target: Option<&Target>, node: &Seen<Arc<Node>>, machine: &Machine) -> Option<Duration> {
+        node_name(machine)?;
         let key = ObjectKey::of(machine);
-        let forced = self
-            .machines
-            .wait_until(&key, timeout + Duration::from_secs(1), |machine| match machine {
-                Some(machine) if !is_forced(machine) => base_client::Judgement::NotYet(String::new()),
-                _ => base_client::Judgement::Done(()),
-            });
-        tokio::select! {
-            biased;
-            drained = drain::drain(&target.client, node, timeout) => match drained {
-                Ok(()) => {}
-                Err(fault) => {
-                    let text = format!("deleted without being empty: {fault}");
-                    self.shared.recorder.record(machine, EventType::Warning, "DrainIncomplete", &text).await;
-                }
+        let (reason, pause) = match (target, node) {
+            (_, Seen::Absent) => return None,
+            // A dead kubelet ends no pods: waiting for it would only be waiting for the time-out.
+            (_, Seen::Present(node)) if plan::health_of(node).is_err() && !self.drains.is_open(&key) => return None,
+            (Some(target), Seen::Present(node)) => match self.drains.step(&key, &target.client, node).await {
+                Drained::Empty => return None,
+                Drained::NotYet { reason, pause } => (reason, pause),
             },
-            _ = forced => {}
+            _ => {
+                let why = node.unknown().unwrap_or("its cluster cannot be reached");
+                (format!("its node is not known: {why}"), Some(drain::EVICTION_PAUSE))
+            }
+        };
+        let left = plan::drain_time_left(machine, self.shared.began, self.shared.clock.now());
+        if left.is_zero() {
+            let text = format!("deleted without being empty: {reason}");
+            let recorder = &self.shared.recorder;
+            recorder
+                .record(machine, EventType::Warning, "DrainIncomplete", &text)
+                .await;
+            return None;
         }
-        Ok(())
+        tracing::debug!(machine = %key, "not empty yet: {reason}");
+        Some(pause.map_or(left, |pause| pause.min(left)))
     }
+}
+
+/// Whether the last operation on it has failed.
+fn is_failed(machine: &Machine) -> bool {
+    let last = machine
+        .status
+        .as_ref()
+        .and_then(|status| status.last_operation.as_ref());
+    last.is_some_and(|last| last.state == Some(MachineState::Failed))
 }
 
 /// The hint, for programs that report why a machine is missing: the description is for people.
@@ -298,6 +318,16 @@ fn asking(verdict: &Verdict) -> Option<NodeCondition> {
         message: Some(verdict.to_do.clone()),
         ..NodeCondition::default()
     })
+}
+
+/// A machine is tried again that could not be made.
+fn making(machine: &Machine) -> Verdict {
+    Verdict {
+        phase: plan::phase_of(machine).0.cloned().unwrap_or(MachinePhase::Pending),
+        operation: MachineOperationType::Create,
+        description: format!("Machine {} is being made", machine.name_any()),
+        ..terminating(machine)
+    }
 }
 
 fn terminating(machine: &Machine) -> Verdict {

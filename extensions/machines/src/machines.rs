@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
-use api_machine::{Machine, MachineClass, MachineDeployment, MachineSet};
+use api_machine::{ClassSpec, Machine, MachineClass, MachineDeployment, MachineSet};
+use api_meta::Fault;
 use base_client::Connector;
 use base_clock::{Clock, Entropy};
-use base_controller::{Cache, Change, Controller, MirrorChange, ObjectKey, Recorder};
+use base_controller::{Cache, Change, Controller, MirrorChange, Next, ObjectKey, Recorder};
 use base_telemetry::Metrics;
+use extensions_sdk::Setup;
 use futures::StreamExt;
 use jiff::Timestamp;
 use kube::runtime::watcher;
@@ -20,28 +22,45 @@ use tokio_util::sync::CancellationToken;
 use crate::deployment::Deployments;
 use crate::driver::Driver;
 use crate::left_alone::is_left_alone;
-use crate::machine::{class_key, is_forced, node_name};
+use crate::machine::{Drains, class_key, is_forced, node_name};
 use crate::names::TRY_AGAIN_ANNOTATION;
 use crate::set::Sets;
 use crate::target::Targets;
+use crate::turns::Turns;
 
 /// Machines worked on at the same time: upstream's default for a shoot, here for all of a process.
 const MACHINE_CONCURRENCY: usize = 50;
 
-/// What the controllers are given.
-pub struct Options {
+/// What the controllers need beside a driver.
+#[derive(Clone)]
+pub struct Surroundings {
     /// The seed.
     pub client: kube::Client,
     /// Connects to shoots by their access Secret's kubeconfig.
     pub connector: Arc<dyn Connector>,
-    /// Makes and removes machines.
-    pub driver: Arc<dyn Driver>,
     /// What time it is.
     pub clock: Clock,
     /// Random numbers, for names.
     pub entropy: Entropy,
     /// Where reconciles are counted.
     pub metrics: Metrics,
+    /// Done once the process is to end.
+    pub stop: CancellationToken,
+}
+
+impl Surroundings {
+    /// Those of a program.
+    #[must_use]
+    pub fn of(setup: &Setup) -> Self {
+        Self {
+            client: setup.client.clone(),
+            connector: setup.connector.clone(),
+            clock: setup.clock.clone(),
+            entropy: setup.entropy.clone(),
+            metrics: setup.metrics.clone(),
+            stop: setup.stop.clone(),
+        }
+    }
 }
 
 /// What the controllers share.
@@ -53,6 +72,7 @@ pub(crate) struct Shared {
     pub(crate) recorder: Recorder,
     pub(crate) clock: Clock,
     pub(crate) entropy: Entropy,
+    pub(crate) turns: Turns,
     /// When these controllers began.
     pub(crate) began: Timestamp,
 }
@@ -65,23 +85,27 @@ pub struct Machines {
     machines: Cache<Machine>,
     classes: Cache<MachineClass>,
     node_changes: mpsc::UnboundedReceiver<MirrorChange>,
+    drains: Drains,
+    pod_changes: mpsc::UnboundedReceiver<ObjectKey>,
     metrics: Metrics,
     stop: CancellationToken,
 }
 
 impl Machines {
-    /// Puts the controllers together and begins to fill the mirrors. Must be called within a tokio runtime.
-    pub fn new(options: Options, stop: CancellationToken) -> Self {
-        let Options {
+    /// Puts the controllers of machines of `driver` together and begins to fill the mirrors. Must be called within a tokio
+    /// runtime.
+    pub fn new(driver: Arc<dyn Driver>, surroundings: Surroundings) -> Self {
+        let Surroundings {
             client,
             connector,
-            driver,
             clock,
             entropy,
             metrics,
-        } = options;
+            stop,
+        } = surroundings;
         let machines = mirror(&client, &stop);
         let (targets, node_changes) = Targets::new(client.clone(), connector, &machines, stop.clone());
+        let (drains, pod_changes) = Drains::new(&machines, stop.clone());
         let recorder = Recorder::new(client.clone(), "machine-controller-manager", clock.clone());
         Self {
             deployments: mirror(&client, &stop),
@@ -96,8 +120,11 @@ impl Machines {
                 began: clock.now(),
                 clock,
                 entropy,
+                turns: Turns::default(),
             },
             node_changes,
+            drains,
+            pod_changes,
             metrics,
             stop,
         }
@@ -123,15 +150,27 @@ impl Machines {
         self.machines.clone()
     }
 
+    /// All MachineClasses.
+    pub(crate) fn classes(&self) -> Cache<MachineClass> {
+        self.classes.clone()
+    }
+
+    /// The turns of the controllers.
+    pub(crate) fn turns(&self) -> Turns {
+        self.shared.turns.clone()
+    }
+
     /// Runs until stopped.
     pub async fn run(self) {
         let Self {
-            shared,
+            mut shared,
             deployments,
             sets,
             machines,
             classes,
             node_changes,
+            drains,
+            pod_changes,
             metrics,
             stop,
         } = self;
@@ -144,36 +183,30 @@ impl Machines {
         if stop.run_until_cancelled(ready).await.is_none() {
             return;
         }
+        // A replica may have waited for long until it leads.
+        shared.began = shared.clock.now();
         let driver = shared.driver.clone();
         let deployment_controller = Controller::new("machine deployments", deployments.clone())
-            .only(of_provider(&classes, driver.clone(), |d: &MachineDeployment| {
-                d.spec.template.spec.as_ref().and_then(|spec| spec.class.clone())
-            }))
+            .only(of_provider(&classes, &driver))
             .owns(&sets)
             .watches(&classes, in_namespace(&deployments))
             .metrics(&metrics);
         let set_controller = Controller::new("machine sets", sets.clone())
-            .only(of_provider(&classes, driver.clone(), |s: &MachineSet| {
-                s.spec
-                    .template
-                    .as_ref()
-                    .and_then(|template| template.spec.as_ref())
-                    .and_then(|spec| spec.class.clone())
-            }))
+            .only(of_provider(&classes, &driver))
             .owns(&machines)
             .watches(&classes, in_namespace(&sets))
             .metrics(&metrics);
         let machine_controller = Controller::new("machines", machines.clone())
-            .only(of_provider(&classes, driver.clone(), |m: &Machine| {
-                m.spec.class.clone()
-            }))
+            .only(of_provider(&classes, &driver))
             .news(|old, new| is_forced(new) && !is_forced(old) || is_called(old, new))
             .watches(&classes, in_namespace(&machines))
             .watches(shared.targets.secrets(), in_namespace(&machines))
             .called_by(driver.changes())
             .called_by(by_nodes(&machines, node_changes))
+            .called_by(UnboundedReceiverStream::new(pod_changes).boxed())
             .concurrency(MACHINE_CONCURRENCY)
             .metrics(&metrics);
+        let turns = shared.turns.clone();
         let set_parts = Arc::new(Sets {
             shared: shared.clone(),
             machines: machines.clone(),
@@ -184,14 +217,79 @@ impl Machines {
         });
         let machine_parts = Arc::new(crate::machine::Machines {
             shared,
-            machines,
-            classes,
+            classes: classes.clone(),
+            drains,
         });
+        let allowed = Allowed { classes, driver, turns };
+        let (of_deployments, of_sets, of_machines) = (allowed.clone(), allowed.clone(), allowed);
         tokio::join!(
-            deployment_controller.run(stop.clone(), move |object| deployment_parts.clone().reconcile(object)),
-            set_controller.run(stop.clone(), move |object| set_parts.clone().reconcile(object)),
-            machine_controller.run(stop.clone(), move |object| machine_parts.clone().reconcile(object)),
+            deployment_controller.run(stop.clone(), move |object| {
+                of_deployments
+                    .clone()
+                    .turn(object, deployment_parts.clone(), Deployments::reconcile)
+            }),
+            set_controller.run(stop.clone(), move |object| {
+                of_sets.clone().turn(object, set_parts.clone(), Sets::reconcile)
+            }),
+            machine_controller.run(stop.clone(), move |object| {
+                of_machines
+                    .clone()
+                    .turn(object, machine_parts.clone(), crate::machine::Machines::reconcile)
+            }),
         );
+    }
+}
+
+/// Objects that are made by a class.
+trait OfClass: Resource {
+    fn class(&self) -> Option<ClassSpec>;
+}
+
+impl OfClass for MachineDeployment {
+    fn class(&self) -> Option<ClassSpec> {
+        self.spec.template.spec.as_ref()?.class.clone()
+    }
+}
+
+impl OfClass for MachineSet {
+    fn class(&self) -> Option<ClassSpec> {
+        self.spec.template.as_ref()?.spec.as_ref()?.class.clone()
+    }
+}
+
+impl OfClass for Machine {
+    fn class(&self) -> Option<ClassSpec> {
+        self.spec.class.clone()
+    }
+}
+
+/// Begins turns, of objects that are not left alone.
+#[derive(Clone)]
+struct Allowed {
+    classes: Cache<MachineClass>,
+    driver: Arc<dyn Driver>,
+    turns: Turns,
+}
+
+impl Allowed {
+    /// One turn of an object. Whether it is left alone is looked at once more when the turn is counted: whoever has written that
+    /// waits for the turns that began before.
+    async fn turn<K, P, F>(
+        self,
+        object: Arc<K>,
+        parts: Arc<P>,
+        reconcile: fn(Arc<P>, Arc<K>) -> F,
+    ) -> Result<Next, Fault>
+    where
+        K: OfClass,
+        F: Future<Output = Result<Next, Fault>>,
+    {
+        let namespace = object.meta().namespace.as_deref().unwrap_or_default();
+        let _turn = self.turns.begin(namespace);
+        match is_of_provider(&self.classes, &*self.driver, &*object) {
+            true => reconcile(parts, object.clone()).await,
+            false => Ok(Next::Change),
+        }
     }
 }
 
@@ -209,18 +307,18 @@ where
 }
 
 /// Whether an object's class is of the driver's provider, and its machines are not to be left alone.
-fn of_provider<K: Resource>(
+fn of_provider<K: OfClass>(
     classes: &Cache<MachineClass>,
-    driver: Arc<dyn Driver>,
-    class: impl Fn(&K) -> Option<api_machine::ClassSpec> + Send + Sync + 'static,
-) -> impl Fn(&K) -> bool + Send + Sync + 'static {
-    let classes = classes.clone();
-    move |object| {
-        let key = class_key(object.meta().namespace.as_deref(), class(object).as_ref());
-        classes
-            .get(&key)
-            .is_some_and(|class| class.provider.as_deref() == Some(driver.provider()) && !is_left_alone(&class))
-    }
+    driver: &Arc<dyn Driver>,
+) -> impl Fn(&K) -> bool + Send + Sync + use<K> {
+    let (classes, driver) = (classes.clone(), driver.clone());
+    move |object| is_of_provider(&classes, &*driver, object)
+}
+
+fn is_of_provider<K: OfClass>(classes: &Cache<MachineClass>, driver: &dyn Driver, object: &K) -> bool {
+    let key = class_key(object.meta().namespace.as_deref(), object.class().as_ref());
+    let class = classes.get(&key);
+    class.is_some_and(|class| class.provider.as_deref() == Some(driver.provider()) && !is_left_alone(&class))
 }
 
 /// All objects of the namespace in which something else has changed.

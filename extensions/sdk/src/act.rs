@@ -9,7 +9,7 @@ use base_controller::{Cache, ObjectKey};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::ClusterView;
-use crate::context::Context;
+use crate::context::{Carried, Context};
 use crate::operation::Operation;
 use crate::outcome::{Outcome, Saved};
 use crate::persist::Work;
@@ -42,6 +42,7 @@ impl<K: ExtensionObject> Primary<K> {
         work: &Arc<Work<K>>,
         object: &K,
         cluster: Option<ClusterView>,
+        carried: Option<Carried>,
     ) -> Result<Done<K>, Fault> {
         let obsolete = self.shared.stop.child_token();
         let _ends = Ends {
@@ -51,6 +52,7 @@ impl<K: ExtensionObject> Primary<K> {
         let forced = cluster.as_ref().is_some_and(ClusterView::is_force_deleted);
         let context = Context {
             work: Some(work.clone()),
+            carried,
             ..self.shared.context(object, cluster, obsolete.clone())
         };
         let acting = self.call(operation, forced, &context, object);

@@ -48,7 +48,12 @@ pub struct Context {
     pub(crate) codes: Arc<OnceLock<CodeTable>>,
     /// [`Work`] of the object's kind; none while one only looks.
     pub(crate) work: Option<Arc<dyn Any + Send + Sync>>,
+    /// What the call before has left for this one.
+    pub(crate) carried: Option<Carried>,
 }
+
+/// What one call of an operation leaves for the next, in memory.
+pub(crate) type Carried = Arc<dyn Any + Send + Sync>;
 
 /// The operation was given up because its object changed meanwhile.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +66,7 @@ pub(crate) struct Obsolete;
 pub(crate) struct Again {
     pub(crate) after: Duration,
     pub(crate) reason: String,
+    pub(crate) carried: Option<Carried>,
 }
 
 /// The error of type `E` that stands behind a fault, whatever was put around it.
@@ -109,7 +115,25 @@ impl Context {
         Fault::transient(Again {
             after: after.clamp(AGAIN_MIN, AGAIN_MAX),
             reason: reason.into(),
+            carried: None,
         })
+    }
+
+    /// As [`Context::again`] for a wait that goes on over several calls: leaves `carried` for the next call of the same operation,
+    /// which finds it by [`Context::carried`], such as when the wait began and what need not be written once more. It is in memory
+    /// alone. An earlier error stays until the operation succeeds, as it does while an actuator waits in place.
+    pub fn again_with<T: Any + Send + Sync>(&self, after: Duration, reason: impl Into<String>, carried: T) -> Fault {
+        Fault::transient(Again {
+            after: after.clamp(AGAIN_MIN, AGAIN_MAX),
+            reason: reason.into(),
+            carried: Some(Arc::new(carried)),
+        })
+    }
+
+    /// What [`Context::again_with`] has left, of type `T`. None for an operation that begins: after a start of the process, for
+    /// another request or generation, after an error, and when something has changed for which the object is reconciled anew.
+    pub fn carried<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.carried.as_ref()?.downcast_ref()
     }
 
     /// The fault with the codes of the extension's table, as the reconciler would add them to an actuator's fault: for an
@@ -179,6 +203,7 @@ mod tests {
                 secrets: SecretsRead::default(),
                 codes: Arc::default(),
                 work: None,
+                carried: None,
             }
         }
     }

@@ -22,7 +22,7 @@ use crate::codes::CodeTable;
 use crate::observe::Secondary;
 use crate::reconcile::Primary;
 use crate::registration::Registration;
-use crate::remembered::Remembered;
+use crate::rest::Rests;
 use crate::shared::{Shared, lets_go_on};
 use crate::watches::Due;
 
@@ -121,6 +121,7 @@ impl Extension {
             }
         };
         let due = Arc::new(Due::new(exists()));
+        let rests = Arc::new(Rests::new(exists()));
         let primary = Arc::new(Primary {
             shared: self.shared.clone(),
             cache: cache.clone(),
@@ -129,9 +130,9 @@ impl Extension {
             timeout: registration.timeout,
             secrets: registration.secrets(&mut self.caches),
             due: due.clone(),
-            rests: Remembered::new(exists()),
+            rests: rests.clone(),
         });
-        let controller = self.controller(K::ROW.noun(), &registration, &cache, &due);
+        let controller = self.controller(K::ROW.noun(), &registration, &cache, (&due, &rests));
         let stop = self.shared.stop.clone();
         self.runs.push(Box::pin(
             controller.run(stop, move |object| primary.clone().reconcile(object)),
@@ -152,9 +153,13 @@ impl Extension {
             observer,
         });
         // It looks whenever it is called: no mark is needed.
-        let due = Arc::new(Due::new(|_| false));
+        let (due, rests) = (
+            Arc::new(Due::new(|_| false)),
+            Arc::new(Rests::new(|_: &ObjectKey| false)),
+        );
+        let what = format!("{} observer", K::ROW.noun());
         let controller = self
-            .controller(&format!("{} observer", K::ROW.noun()), &registration, &cache, &due)
+            .controller(&what, &registration, &cache, (&due, &rests))
             .when(|old, new| old.is_none_or(|old: &K| old.meta().resource_version != new.meta().resource_version));
         let stop = self.shared.stop.clone();
         self.runs.push(Box::pin(
@@ -168,7 +173,7 @@ impl Extension {
         what: &str,
         registration: &Registration<K>,
         cache: &Cache<K>,
-        due: &Arc<Due>,
+        marks: (&Arc<Due>, &Arc<Rests>),
     ) -> Controller<K> {
         let (selection, objects) = (registration.clone(), cache.clone());
         let controller = Controller::new(format!("{} {what}", self.name), cache.clone())
@@ -185,7 +190,7 @@ impl Extension {
                 }
                 _ => Vec::new(),
             });
-        let controller = registration.watch(controller, &mut self.caches, cache, due);
+        let controller = registration.watch(controller, &mut self.caches, cache, marks);
         match &self.metrics {
             Some(metrics) => controller.metrics(metrics),
             None => controller,

@@ -16,13 +16,12 @@ use kube::Api;
 use crate::act::Done;
 use crate::actuator::Actuator;
 use crate::cluster::ClusterView;
-use crate::context::{Again, Obsolete, cause_of};
+use crate::context::{Again, Carried, Obsolete, cause_of};
 use crate::operation::{Facts, Leave, Operation, annotation_of, decide, noted, requested_at};
 use crate::persist::{Demand, Overtaken, Work};
-use crate::remembered::Remembered;
-use crate::rest::Rest;
+use crate::rest::{Rest, Rests};
 use crate::shared::Shared;
-use crate::status::{ATTEMPTS_MAX, begin, edit_status, fail, put_outcome, put_saved, rest, succeed};
+use crate::status::{ATTEMPTS_MAX, begin, edit_status, fail, put_outcome, put_saved, rest, say, succeed};
 use crate::watches::{Due, SECRET_CHECKSUM, SecretChecksum, checksum_for, differs};
 
 /// An API handle for the place `object` lives in.
@@ -41,7 +40,7 @@ pub(crate) struct Primary<K: ExtensionObject> {
     pub(crate) secrets: Option<Cache<SecretChecksum>>,
     pub(crate) due: Arc<Due>,
     /// Operations that wait to be called again.
-    pub(crate) rests: Remembered<Rest>,
+    pub(crate) rests: Arc<Rests>,
 }
 
 /// An operation that is about to begin.
@@ -53,6 +52,10 @@ struct Turn {
     checksum: Option<String>,
     /// It goes on after a rest, so its status is as it left it.
     resumes: bool,
+    /// The last signal for the object, as its operation begins.
+    signal: Option<u64>,
+    /// What the call before the rest has left.
+    carried: Option<Carried>,
 }
 
 impl<K: ExtensionObject> Primary<K> {
@@ -73,7 +76,8 @@ impl<K: ExtensionObject> Primary<K> {
 
     /// What is to be done for `object`, as it is.
     fn turn(&self, object: &K) -> Result<Turn, Leave> {
-        let mark = self.due.of(&ObjectKey::of(object));
+        let key = ObjectKey::of(object);
+        let mark = self.due.of(&key);
         let checksum = checksum_for(self.secrets.as_ref(), object);
         let due = mark.is_some() || differs(object, checksum.as_deref());
         Ok(Turn {
@@ -81,16 +85,25 @@ impl<K: ExtensionObject> Primary<K> {
             mark,
             checksum,
             resumes: false,
+            signal: self.rests.signal_of(&key),
+            carried: None,
         })
     }
 
     /// One turn for one object.
     pub(crate) async fn reconcile(self: Arc<Self>, known: Arc<K>) -> Result<Next, Fault> {
-        if self.turn(&known).is_err() {
-            return Ok(Next::Change);
+        let key = ObjectKey::of(&*known);
+        match self.turn(&known) {
+            Ok(turn) if turn.mark.is_some() => {}
+            Ok(turn) => {
+                let rest = self.rests.get(&key).filter(|rest| rest.is_of(&*known));
+                if let Some(left) = rest.and_then(|rest| rest.left(turn.signal)) {
+                    return Ok(Next::After(left));
+                }
+            }
+            Err(_) => return Ok(Next::Change),
         }
         let api = api_of(&self.shared.client, &*known);
-        let key = ObjectKey::of(&*known);
         // What we know may be older than our own last write, and then seem to request more.
         let Some(object) = get(&api, &key.name).await? else {
             return Ok(Next::Change);
@@ -104,10 +117,11 @@ impl<K: ExtensionObject> Primary<K> {
         };
         if let Some(rest) = self.rests.take(&key).filter(|rest| rest.is_of(&object)) {
             turn.resumes = is_processing(&object, turn.operation);
-            if let (Some(left), None) = (rest.left(), turn.mark) {
+            if let (Some(left), None) = (rest.left(turn.signal), turn.mark) {
                 self.rests.put(&key, rest);
                 return Ok(Next::After(left));
             }
+            turn.carried = rest.carried.filter(|_| turn.resumes && turn.mark.is_none());
         }
         let leaving = matches!(turn.operation, Operation::Delete | Operation::Migrate);
         let cluster = self.shared.cluster(&object, !leaving)?;
@@ -119,9 +133,10 @@ impl<K: ExtensionObject> Primary<K> {
         self.due.done(&key, turn.mark);
         let work = Arc::new(Work::new(api.clone(), turn.operation, object.clone()));
         // Boxed because an actuator's future may be large, and every turn would carry it.
-        match Box::pin(self.act(turn.operation, &work, &object, cluster)).await {
+        let acting = self.act(turn.operation, &work, &object, cluster, turn.carried.take());
+        match Box::pin(acting).await {
             Ok(done) => self.finish(&api, &work, &turn, done).await.map(|()| Next::Change),
-            Err(fault) => self.end(&work, &object, turn.operation, fault).await,
+            Err(fault) => self.end(&work, &object, &turn, fault).await,
         }
     }
 
@@ -188,7 +203,7 @@ impl<K: ExtensionObject> Primary<K> {
     }
 
     /// The operation has ended with a fault.
-    async fn end(&self, work: &Work<K>, object: &K, operation: Operation, fault: Fault) -> Result<Next, Fault> {
+    async fn end(&self, work: &Work<K>, object: &K, turn: &Turn, fault: Fault) -> Result<Next, Fault> {
         // The change that made it obsolete has called for another turn already.
         if cause_of::<Obsolete>(&fault).is_some() {
             return Ok(Next::After(Duration::ZERO));
@@ -198,15 +213,21 @@ impl<K: ExtensionObject> Primary<K> {
             return Err(fault);
         }
         let clock = &self.shared.clock;
-        if let Some(Again { after, .. }) = cause_of(&fault) {
-            let (after, reason) = (*after, fault.chain());
-            let edit = |object: &mut K| rest(object, &reason, clock.now());
+        if let Some(Again { after, carried, .. }) = cause_of(&fault) {
+            let (after, carried, reason) = (*after, carried.clone(), fault.chain());
+            let edit = |object: &mut K| match &carried {
+                None => rest(object, &reason, clock.now()),
+                Some(_) => say(object, &reason, clock.now()),
+            };
             work.edit(edit, Demand::StateIfStored).await?;
-            self.rests.put(&ObjectKey::of(object), Rest::new(after, object));
-            return Ok(Next::After(after));
+            let (key, rest) = (ObjectKey::of(object), Rest::new(after, object, turn.signal, carried));
+            self.rests.put(&key, rest.clone());
+            // Looked at last: a signal that comes later finds the pause, and calls.
+            let left = rest.left(self.rests.signal_of(&key));
+            return Ok(Next::After(left.unwrap_or_default()));
         }
         let fault = self.shared.classify(fault);
-        self.report(work, object, operation, &fault).await;
+        self.report(work, object, turn.operation, &fault).await;
         Err(fault)
     }
 

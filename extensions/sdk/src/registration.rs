@@ -12,6 +12,7 @@ use kube::runtime::watcher;
 use serde::de::DeserializeOwned;
 
 use crate::caches::Caches;
+use crate::rest::Rests;
 use crate::watches::{Due, SecretChecksum, labelled, watch_secrets};
 
 /// Objects of one kind worked on at the same time: upstream's default.
@@ -26,6 +27,9 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// Adds a watch to a controller.
 type Watch<K> = Arc<dyn Fn(Controller<K>, &mut Caches, &Arc<Due>) -> Controller<K> + Send + Sync>;
 
+/// Adds a watch to a controller that ends pauses.
+type Resume<K> = Arc<dyn Fn(Controller<K>, &Cache<K>, &Arc<Rests>) -> Controller<K> + Send + Sync>;
+
 /// Which objects of kind `K` a registration is for, and how.
 pub struct Registration<K: ExtensionObject> {
     type_: String,
@@ -34,6 +38,7 @@ pub struct Registration<K: ExtensionObject> {
     pub(crate) concurrency: usize,
     pub(crate) timeout: Duration,
     watches: Vec<Watch<K>>,
+    resumes: Vec<Resume<K>>,
     /// Labels of the Secrets that are watched.
     secrets: Option<String>,
 }
@@ -47,6 +52,7 @@ impl<K: ExtensionObject> Clone for Registration<K> {
             concurrency: self.concurrency,
             timeout: self.timeout,
             watches: self.watches.clone(),
+            resumes: self.resumes.clone(),
             secrets: self.secrets.clone(),
         }
     }
@@ -72,6 +78,7 @@ impl<K: ExtensionObject> Registration<K> {
             concurrency: CONCURRENCY,
             timeout: TIMEOUT,
             watches: Vec::new(),
+            resumes: Vec::new(),
             secrets: None,
         }
     }
@@ -137,6 +144,31 @@ impl<K: ExtensionObject> Registration<K> {
         self
     }
 
+    /// Ends the pause of [`crate::Context::again`] of the objects in a namespace at every change of what `related` has in that
+    /// namespace; not sooner than a second after it began. An object that does not pause is left as it is: one that is settled
+    /// is not reconciled, one that fails has its back-off.
+    #[must_use]
+    pub fn resumed_by<O>(mut self, related: &Cache<O>) -> Self
+    where
+        O: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    {
+        let related = related.clone();
+        self.resumes.push(Arc::new(move |controller, objects, rests| {
+            let (objects, rests) = (objects.clone(), rests.clone());
+            controller.watches(&related, move |change| {
+                let namespace = change.object.meta().namespace.as_deref().unwrap_or_default();
+                let mut keys: Vec<ObjectKey> = objects
+                    .list_in(namespace)
+                    .iter()
+                    .map(|object| ObjectKey::of(&**object))
+                    .collect();
+                keys.retain(|key| rests.signal(key));
+                keys
+            })
+        }));
+        self
+    }
+
     /// Reconciles an object when the data of the Secret in its `spec.secretRef` are others than those with which its last
     /// operation succeeded; a change of the Secret's metadata does nothing. A checksum of them stands in an annotation of the
     /// object, so a change while the process was away is seen, and a start without one does nothing.
@@ -170,12 +202,16 @@ impl<K: ExtensionObject> Registration<K> {
         controller: Controller<K>,
         caches: &mut Caches,
         objects: &Cache<K>,
-        due: &Arc<Due>,
+        (due, rests): (&Arc<Due>, &Arc<Rests>),
     ) -> Controller<K> {
+        let resumed = self
+            .resumes
+            .iter()
+            .fold(controller, |controller, resume| resume(controller, objects, rests));
         let watched = self
             .watches
             .iter()
-            .fold(controller, |controller, watch| watch(controller, caches, due));
+            .fold(resumed, |controller, watch| watch(controller, caches, due));
         match self.secrets(caches) {
             Some(secrets) => watch_secrets(watched, &secrets, objects, due.clone()),
             None => watched,

@@ -60,6 +60,7 @@ impl Shared {
             secrets: SecretsRead::default(),
             codes: self.codes.clone(),
             work: None,
+            carried: None,
         }
     }
 

@@ -8,6 +8,7 @@ use api_meta::{ErrorCode, Fault, FaultClass, Seen};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 
+use super::drain::DRAIN_TIMEOUT;
 use crate::driver::DriverState;
 
 /// How long joining may take unless the machine sets a time (machine-controller-manager's default).
@@ -294,6 +295,18 @@ fn waning(
     }
 }
 
+/// How long the node of a machine that goes may still take to become empty: its drain time from its deletion on, as by
+/// machine-controller-manager v0.60 (pkg/util/provider/machinecontroller, drainNode); not counted while no process saw it.
+pub(crate) fn drain_time_left(machine: &Machine, began: Timestamp, now: Timestamp) -> Duration {
+    let timeout = machine
+        .spec
+        .drain_timeout
+        .map_or(DRAIN_TIMEOUT, |timeout| timeout.to_std());
+    let deleted = machine.metadata.deletion_timestamp.as_ref();
+    let since = deleted.map_or(now, |time| time.0).max(began);
+    timeout.saturating_sub(elapsed(since, now))
+}
+
 fn elapsed(since: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(since)).unwrap_or_default()
 }
@@ -355,6 +368,19 @@ mod tests {
                 ..Default::default()
             }),
         }
+    }
+
+    #[test]
+    fn the_drain_time_counts_from_the_deletion_and_not_while_unobserved() {
+        let mut going = machine(None, 0);
+        going.metadata.deletion_timestamp = Some(Time(at(100)));
+        let left = |machine: &Machine, began: i64, now: i64| drain_time_left(machine, at(began), at(now)).as_secs();
+        assert_eq!(left(&going, 0, 130), 570);
+        assert_eq!(left(&going, 0, 10_000), 0);
+        assert_eq!(left(&going, 9_990, 10_000), 590);
+        going.spec.drain_timeout = Some(GoDuration::from_secs(30));
+        assert_eq!(left(&going, 0, 120), 10);
+        assert_eq!(left(&going, 0, 130), 0);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use api_meta::{Fault, RawJson, SecretReference};
 use async_trait::async_trait;
 use extensions_sdk::{Change, Context};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// How an extension recognises what it made for Workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,12 @@ impl Marks {
     /// The selector of what the extension made for Workers.
     pub(crate) fn selector(&self) -> String {
         format!("{}={}", self.label, self.value)
+    }
+
+    /// Whether an object has the label.
+    pub(crate) fn are_on(&self, metadata: &ObjectMeta) -> bool {
+        let labels = metadata.labels.as_ref();
+        labels.and_then(|labels| labels.get(self.label)).map(String::as_str) == Some(self.value)
     }
 
     /// The label.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use api_machine::{Machine, MachineClass, MachineDeployment, MachineSet};
 use api_meta::{Fault, FaultClass};
-use base_client::{apply, get, list, patch_changed};
+use base_client::{Judgement, apply, get, list, patch_changed};
 use base_controller::Cache;
 use extensions_sdk::Context;
 use k8s_openapi::ByteString;
@@ -15,8 +15,10 @@ use kube::{Api, Resource, ResourceExt};
 
 use super::classes::Marks;
 use super::plan::{Planned, meta};
-use crate::left_alone::leave_alone;
+use super::waiting::{FREEZE, IN_PLACE, Waiting};
+use crate::left_alone::{is_left_alone, leave_alone};
 use crate::machines::Machines;
+use crate::turns::Turns;
 
 /// The key of a class's Secret with the user data of its machines.
 pub const USER_DATA_KEY: &str = "userData";
@@ -32,6 +34,8 @@ pub(super) struct Fleet {
     pub(super) deployments: Cache<MachineDeployment>,
     pub(super) sets: Cache<MachineSet>,
     pub(super) machines: Cache<Machine>,
+    classes: Cache<MachineClass>,
+    turns: Turns,
 }
 
 /// Objects of a kind in the namespace of a shoot.
@@ -53,21 +57,29 @@ impl Fleet {
             deployments: machines.deployments(),
             sets: machines.sets(),
             machines: machines.machines(),
+            classes: machines.classes(),
+            turns: machines.turns(),
         }
     }
 
     /// Writes classes, their Secrets and deployments, and returns the generation of each deployment.
+    ///
+    /// # Errors
+    /// Those of the API server; the operation is to be called again, with `waiting` or a wait that begins: a deployment is still
+    /// going under a name that is wanted.
     pub(super) async fn deploy(
         &self,
         context: &Context,
         namespace: &str,
         planned: &[Planned],
         hibernated: bool,
+        waiting: Option<&Waiting>,
     ) -> Result<Vec<i64>, Fault> {
         let user_data = self.user_data(context, namespace, planned).await?;
         let mut generations = Vec::new();
         for plan in planned {
             self.apply_class(context, namespace, plan, &user_data).await?;
+            self.wait_removed(context, namespace, plan.name(), waiting).await?;
             generations.push(self.write_deployment(context, namespace, plan, hibernated).await?);
         }
         // Those that a migration or a restore was given up with.
@@ -147,11 +159,6 @@ impl Fleet {
         let mut attempt = 1;
         loop {
             let present = get(&deployments, plan.name()).await?;
-            if (present.as_ref()).is_some_and(|deployment| deployment.metadata.deletion_timestamp.is_some()) {
-                // A pool that was removed is there again before its machines have gone.
-                self.wait_removed(context, namespace, plan.name()).await?;
-                continue;
-            }
             let mut wanted = plan.deployment.clone();
             let replicas = present
                 .as_ref()
@@ -180,13 +187,40 @@ impl Fleet {
         Ok(())
     }
 
-    /// Has the machine controllers leave all machines of the Workers in the namespace alone.
+    /// Has the machine controllers leave all machines of the Workers in the namespace alone, and returns once no turn of theirs
+    /// runs that began before: none is in the middle of a call of the cloud.
+    ///
+    /// # Errors
+    /// Those of the API server; the operation is to be called again: a turn still runs.
     pub(super) async fn freeze(&self, context: &Context, namespace: &str, reason: &str) -> Result<(), Fault> {
         let classes: Api<MachineClass> = api(context, namespace);
         for class in list(&classes, &self.marks.selector()).await? {
             leave_alone(&classes, &class, Some(reason)).await?;
         }
-        Ok(())
+        let known = self
+            .classes
+            .wait_in(namespace, "machine classes to be mirrored", FREEZE.limit, |classes| {
+                let ours = |class: &MachineClass| self.marks.are_on(&class.metadata);
+                let awake = classes
+                    .list_in(namespace)
+                    .into_iter()
+                    .find(|class| ours(class) && !is_left_alone(class));
+                awake.map_or(Judgement::Done(()), |class| {
+                    Judgement::NotYet(format!("{} is not yet", class.name_any()))
+                })
+            });
+        let quiet = async {
+            known.await.map_err(Fault::from)?;
+            self.turns.all_ended(namespace).await;
+            Ok(())
+        };
+        match tokio::time::timeout(IN_PLACE, context.unless_obsolete(quiet)).await {
+            Ok(ended) => ended,
+            Err(_) => {
+                let waiting = context.carried().cloned().unwrap_or_else(Waiting::begun);
+                Err(FREEZE.goes_on(context, "calls of the cloud to end that have begun", &waiting))
+            }
+        }
     }
 }
 

@@ -1,26 +1,21 @@
-//! The wait until the machines of a Worker have joined, with what the status shows meanwhile. It ends early for machines that no
-//! retry can make.
+//! The wait until the machines of a Worker have joined. It ends early for machines that no retry can make.
 
-use std::convert::Infallible;
 use std::time::Duration;
 
-use api_extensions::Worker;
 use api_machine::{Machine, MachineDeployment};
-use api_meta::{ErrorCode, Fault, FaultClass, without_hint};
-use base_client::Judgement;
+use api_meta::{ErrorCode, Fault, without_hint};
+use base_client::{Judgement, Waited};
 use base_controller::Cache;
 use extensions_sdk::Context;
+use tokio::time::Instant;
 
 use super::fleet::Fleet;
-use super::plan::Planned;
 use super::readiness::{Missing, Wanted, failure, missing};
+use super::waiting::{Deployed, Waiting, again};
 
 /// How long machines may take to join before the Worker reports an error and tries on (upstream's value).
 const JOIN_TIMEOUT: Duration = Duration::from_secs(5 * 60);
-/// How long a reason stands before the status shows it: most waits are over sooner and need no write.
-const SAY_AFTER: Duration = Duration::from_secs(2);
-/// How long a machine may fail for want of something before the wait ends: an error of an earlier operation still stands until
-/// the machine is tried again, for which a new class is a reason.
+/// How long a machine may fail for want of something before the wait ends: what it lacks may just come.
 const FAILED_AFTER: Duration = Duration::from_secs(10);
 
 /// What is waited for, and where to look if it does not come.
@@ -28,19 +23,15 @@ pub(super) struct Joining<'a> {
     fleet: &'a Fleet,
     namespace: &'a str,
     wanted: Vec<Wanted<'a>>,
+    deployed: &'a Deployed,
     where_to_look: &'a str,
 }
 
 impl<'a> Joining<'a> {
-    /// For the deployments of `planned`, written as of `generations`.
-    pub(super) fn new(
-        fleet: &'a Fleet,
-        namespace: &'a str,
-        planned: &'a [Planned],
-        generations: &[i64],
-        where_to_look: &'a str,
-    ) -> Self {
-        let wanted = planned.iter().zip(generations).map(|(plan, generation)| Wanted {
+    /// For what is `deployed`.
+    pub(super) fn new(fleet: &'a Fleet, namespace: &'a str, deployed: &'a Deployed, where_to_look: &'a str) -> Self {
+        let pairs = deployed.planned.iter().zip(&deployed.generations);
+        let wanted = pairs.map(|(plan, generation)| Wanted {
             name: plan.name(),
             class: plan.class_name(),
             generation: *generation,
@@ -49,21 +40,41 @@ impl<'a> Joining<'a> {
             fleet,
             namespace,
             wanted: wanted.collect(),
+            deployed,
             where_to_look,
         }
     }
 
-    /// Waits until all machines have joined, and shows in the status of `object` what it waits for.
+    /// Fine once all machines have joined.
     ///
     /// # Errors
-    /// A machine cannot be made, with the code of the reason; machines had their time; the operation became pointless.
-    pub(super) async fn wait(&self, context: &Context, object: &Worker) -> Result<(), Fault> {
-        tokio::select! {
-            biased;
-            joined = context.unless_obsolete(self.joined()) => joined,
-            fault = self.failed(context) => Err(fault),
-            never = self.say(context, object) => match never {},
+    /// They have not, and the operation is to be called again; a machine cannot be made, with the code of the reason; machines
+    /// had their time; the operation became pointless.
+    pub(super) async fn wait(&self, context: &Context, waiting: &Waiting) -> Result<(), Fault> {
+        let joined = self.joined(waiting.moment(context));
+        let Some(missing) = context.unless_obsolete(joined).await? else {
+            return Ok(());
+        };
+        let mut waiting = waiting.clone();
+        if self.failure().is_some() {
+            waiting.failing_since.get_or_insert_with(Instant::now);
         }
+        let failed_for = waiting.failing_since.map(|since| since.elapsed());
+        if failed_for.is_some_and(|time| time >= FAILED_AFTER)
+            && let Some((missing, code)) = self.failure()
+        {
+            return Err(self.cannot_be_made(context, &missing, code));
+        }
+        let left = JOIN_TIMEOUT.saturating_sub(waiting.since.elapsed());
+        if left.is_zero() {
+            return Err(self.not_joined(&missing));
+        }
+        let until_failed = failed_for.map_or(Duration::ZERO, |time| FAILED_AFTER.saturating_sub(time));
+        let left = match until_failed.is_zero() {
+            true => left,
+            false => left.min(until_failed),
+        };
+        Err(again(context, left, &missing.reason, &waiting))
     }
 
     /// The first reason why machines are missing.
@@ -78,55 +89,26 @@ impl<'a> Joining<'a> {
     fn failure(&self) -> Option<(Missing, ErrorCode)> {
         let machines = self.fleet.machines.list_in(self.namespace);
         let machines: Vec<&Machine> = machines.iter().map(|machine| &**machine).collect();
-        failure(&self.wanted, &machines)
+        failure(&self.wanted, &machines, self.deployed.at)
     }
 
-    async fn joined(&self) -> Result<(), Fault> {
+    /// What is missing after `moment`, if anything.
+    async fn joined(&self, moment: Duration) -> Result<Option<Missing>, Fault> {
         let check = |_: &Cache<MachineDeployment>| match self.missing() {
             None => Judgement::Done(()),
             Some(Missing { reason, .. }) => Judgement::NotYet(reason),
         };
         let deployments = &self.fleet.deployments;
-        let joined = deployments.wait_in(self.namespace, "machines to join", JOIN_TIMEOUT, check);
-        joined.await.map_err(|waited| {
+        match deployments
+            .wait_in(self.namespace, "machines to join", moment, check)
+            .await
+        {
+            Ok(()) => Ok(None),
+            Err(Waited::Failed(fault)) => Err(fault),
             // The deployment's own change is the last of a chain; the machines' reason may be newer than it.
-            let missing = self.missing().unwrap_or_else(|| Missing::because(waited.to_string()));
-            match Fault::from(waited) {
-                fault if fault.class == FaultClass::Dependency => self.not_joined(&missing),
-                fault => fault,
-            }
-        })
-    }
-
-    /// Waits until a machine has failed for a while for want of what a person has to give.
-    async fn failed(&self, context: &Context) -> Fault {
-        let mut changes = self.fleet.machines.subscribe_in(self.namespace);
-        loop {
-            if self.failure().is_some() {
-                tokio::time::sleep(FAILED_AFTER).await;
-                if let Some((missing, code)) = self.failure() {
-                    return self.cannot_be_made(context, &missing, code);
-                }
-            }
-            changes.next().await;
-        }
-    }
-
-    async fn say(&self, context: &Context, object: &Worker) -> Infallible {
-        let mut changes = self.fleet.machines.subscribe_in(self.namespace);
-        let mut message = None;
-        loop {
-            tokio::time::sleep(SAY_AFTER).await;
-            let reason = self.missing().map(|missing| missing.reason);
-            if let Some(text) = &reason
-                && reason != message
-            {
-                if let Err(fault) = context.say(object, &format!("Waiting: {text}")).await {
-                    tracing::debug!("{fault}");
-                }
-                message = reason;
-            }
-            changes.next().await;
+            Err(waited @ Waited::TimedOut { .. }) => Ok(Some(
+                self.missing().unwrap_or_else(|| Missing::because(waited.to_string())),
+            )),
         }
     }
 

@@ -3,6 +3,7 @@
 use api_machine::{Machine, MachineDeployment, MachinePhase, MachineState, NAME_LABEL};
 use api_meta::ErrorCode;
 use api_meta::conditions::ACTION_REQUIRED;
+use jiff::Timestamp;
 use kube::ResourceExt;
 
 /// One deployment as it is planned and as it is seen.
@@ -33,6 +34,10 @@ impl Missing {
 
 /// `None` when every deployment has exactly the machines it wants, all of its present class, all joined.
 /// Otherwise the first reason why not, a machine's own reason before a mere number.
+///
+/// Machines that are being deleted are not counted, as by machine-controller-manager v0.60: a pool of fewer machines, or of none,
+/// is whole while its surplus still goes. Upstream's generic Worker waits for machines to go only where their whole deployment
+/// goes, and gardenlet waits for the nodes to go of a shoot that hibernates.
 pub(crate) fn missing(wanted: &[Wanted<'_>], seen: &[&MachineDeployment], machines: &[&Machine]) -> Option<Missing> {
     wanted.iter().find_map(|wanted| {
         let Some(deployment) = seen.iter().find(|deployment| deployment.name_any() == wanted.name) else {
@@ -65,8 +70,8 @@ pub(crate) fn missing(wanted: &[Wanted<'_>], seen: &[&MachineDeployment], machin
 }
 
 /// The first machine of the present class that cannot be made or brought into its cluster, for a reason that trying again does
-/// not solve; with what that reason means in `lastError.codes`.
-pub(crate) fn failure(wanted: &[Wanted<'_>], machines: &[&Machine]) -> Option<(Missing, ErrorCode)> {
+/// not solve; with what that reason means in `lastError.codes`. Errors from before the second of `since` are of an operation before.
+pub(crate) fn failure(wanted: &[Wanted<'_>], machines: &[&Machine], since: Timestamp) -> Option<(Missing, ErrorCode)> {
     machines.iter().find_map(|machine| {
         let deployment = machine.labels().get(NAME_LABEL)?;
         let wanted = wanted.iter().find(|wanted| wanted.name == deployment)?;
@@ -75,7 +80,9 @@ pub(crate) fn failure(wanted: &[Wanted<'_>], machines: &[&Machine]) -> Option<(M
             crate::machine_phase(machine),
             Some(MachinePhase::Running | MachinePhase::Unknown)
         );
-        if last.state != Some(MachineState::Failed) || joined {
+        let reported = last.last_update_time.as_ref().map_or(since, |time| time.0);
+        let is_old = reported.as_second() < since.as_second();
+        if last.state != Some(MachineState::Failed) || joined || is_old {
             return None;
         }
         let code = code_of(last.error_code.as_deref()?)?;
@@ -131,7 +138,7 @@ mod tests {
     use api_machine::{
         ClassSpec, LastOperation, MachineDeploymentSpec, MachineDeploymentStatus, MachineSpec, MachineStatus,
     };
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
     use super::*;
 
@@ -234,13 +241,22 @@ mod tests {
                 ..Default::default()
             }),
         };
-        let code = |machine: &Machine| failure(&WANTED, &[machine]).map(|(_, code)| code);
+        let code = |machine: &Machine| failure(&WANTED, &[machine], Timestamp::UNIX_EPOCH).map(|(_, code)| code);
         let quota = machine("c", Some("ResourceExhausted"));
         assert_eq!(code(&quota), Some(ErrorCode::InfraResourcesDepleted));
-        assert_eq!(failure(&WANTED, &[&quota]).unwrap().0.reason, "no");
+        assert_eq!(
+            failure(&WANTED, &[&quota], Timestamp::UNIX_EPOCH).unwrap().0.reason,
+            "no"
+        );
         assert_eq!(code(&machine("c", Some("Unavailable"))), None, "it is tried again");
         assert_eq!(code(&machine("old", Some("ResourceExhausted"))), None);
         assert_eq!(code(&machine("c", None)), None);
+        let mut old = quota.clone();
+        let at = |second: i64| Timestamp::from_second(second).unwrap();
+        let last = old.status.as_mut().and_then(|status| status.last_operation.as_mut());
+        last.unwrap().last_update_time = Some(Time(at(5)));
+        assert!(failure(&WANTED, &[&old], at(5)).is_some());
+        assert!(failure(&WANTED, &[&old], at(6)).is_none(), "it is of another operation");
     }
 
     #[test]

@@ -141,8 +141,4 @@ impl Driver for Gated {
         let what = || "delete machine".to_owned();
         self.gate.make(what, self.yard.delete(request)).await
     }
-
-    async fn list(&self, namespace: &str) -> Result<Vec<String>, Fault> {
-        self.yard.list(namespace).await
-    }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::panic, reason = "the same, with what it saw")]
 
 mod crashes;
+mod drains;
 mod gate;
 mod moves;
 mod pool;
@@ -11,6 +12,7 @@ mod rolls;
 mod row;
 mod scaling;
 mod trouble;
+mod waits;
 mod witness;
 mod world;
 mod yard;

@@ -1,7 +1,9 @@
 //! Shoots that move to another seed with their machines.
 
+use std::time::Duration;
+
 use crate::pool::pool;
-use crate::row::Step::{Calm, Come, Hibernate, Leave, Lose, Pass, Restart, Scale, Settle, Write};
+use crate::row::Step::{Calm, Come, Hibernate, Leave, Lose, Pass, Restart, Scale, Settle, Write, Yard};
 use crate::row::{play, row};
 
 #[test]
@@ -53,6 +55,20 @@ fn machines_move_with_their_shoot_and_nothing_touches_them() {
             vec![pool(2)],
             vec![Leave, Come(vec![pool(2)]), Settle, Leave, Come(vec![pool(2)]), Settle],
             [2, 2, 2],
+        ),
+        row(
+            "while machines are being made",
+            vec![pool(1)],
+            vec![
+                Yard(|moods| moods.slow = Duration::from_secs(90)),
+                Write(vec![pool(3)]),
+                Pass(10),
+                Leave,
+                Yard(|moods| moods.slow = Duration::from_secs(1)),
+                Come(vec![pool(3)]),
+                Settle,
+            ],
+            [3, 1, 3],
         ),
         row(
             "while the process ends",

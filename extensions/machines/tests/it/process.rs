@@ -7,8 +7,8 @@ use api_meta::{ErrorCode, Fault};
 use async_trait::async_trait;
 use base_client::Connector;
 use base_telemetry::Metrics;
-use extensions_machines::{ClassPart, Driver, MachineClasses, Machines, Marks, Options, Place, Workers};
-use extensions_sdk::{CodeTable, Context, Extension, Registration};
+use extensions_machines::{ClassPart, Driver, MachineClasses, Machines, Marks, Place, Surroundings, Workers};
+use extensions_sdk::{CodeTable, Context, Extension};
 use kube::Client;
 use kube::config::Kubeconfig;
 use serde_json::json;
@@ -71,20 +71,21 @@ impl Process {
     pub(crate) fn start(embedded: &Embedded, client: Client, driver: Arc<dyn Driver>) -> Self {
         let stop = CancellationToken::new();
         let (clock, entropy) = (embedded.clock.clone(), embedded.entropy.clone());
-        let options = Options {
+        let surroundings = Surroundings {
             client: client.clone(),
             connector: Arc::new(To(client.clone())),
-            driver,
             clock: clock.clone(),
             entropy: entropy.clone(),
             metrics: Metrics::new(),
+            stop: stop.clone(),
         };
-        let machines = Machines::new(options, stop.clone());
+        let machines = Machines::new(driver, surroundings);
         let workers = Workers::new(Classes, &machines);
+        let registration = workers.registration(TYPE);
         let codes = [(r"\bQuotaExceeded: ", ErrorCode::InfraQuotaExceeded)];
         let extension = Extension::builder("provider-yard", client, clock, entropy, stop.clone())
             .codes(CodeTable::new(codes).unwrap())
-            .actuator::<Worker>(Registration::of_type(TYPE), Arc::new(workers))
+            .actuator::<Worker>(registration, Arc::new(workers))
             .task(machines.run());
         Self {
             task: tokio::spawn(extension.run()),

@@ -235,10 +235,4 @@ impl Driver for Yard {
         self.state().machines.remove(request.name());
         Self::end(lost, ())
     }
-
-    async fn list(&self, namespace: &str) -> Result<Vec<String>, Fault> {
-        let state = self.state();
-        let names = state.machines.keys().filter(|name| name.starts_with(namespace));
-        Ok(names.cloned().collect())
-    }
 }

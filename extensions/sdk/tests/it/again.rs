@@ -5,9 +5,13 @@ use std::time::Duration;
 use api_extensions::Infrastructure;
 use api_meta::Fault;
 use api_meta::LastOperationState::Succeeded;
-use k8s_openapi::api::core::v1::Event;
+use base_client::apply;
+use base_controller::Cache;
+use extensions_sdk::Registration;
+use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::runtime::watcher::Config;
 use serde_json::json;
 use tests_kit::{until, until_gone};
 use tokio::time::Instant;
@@ -92,6 +96,74 @@ async fn a_change_or_a_request_ends_the_pause_and_our_own_writes_do_not() {
     api.delete("b", &DeleteParams::default()).await.unwrap();
     until_gone(&api, "b").await;
     assert_eq!(script.received().last().unwrap(), "delete");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_what_is_waited_for_resumes_the_operation_with_what_it_has_left() {
+    const LONG: Duration = Duration::from_secs(3600);
+    let seed = Seed::new().await;
+    seed.cluster(Succeeded, json!({})).await;
+    let maps: Cache<ConfigMap> = Cache::start(Api::all(seed.client.clone()), Config::default(), seed.stop.clone());
+    let script = Script::default()
+        .reconcile(|_, _| async { Err(Fault::dependency("the network is not there").hint("wait")) })
+        .reconcile(|context, _| async move {
+            assert_eq!(context.carried::<u8>(), None);
+            Err(context.again_with(LONG, "machines join", 1_u8))
+        })
+        .reconcile(|context, _| async move {
+            assert_eq!(context.carried(), Some(&1_u8));
+            Err(context.again_with(LONG, "machines join", 2_u8))
+        })
+        .reconcile(|context, _| async move {
+            assert_eq!(context.carried(), Some(&2_u8));
+            Ok(Default::default())
+        });
+    script.start(seed.extension(), Registration::of_type("Told").resumed_by(&maps));
+    seed.create("told", json!({})).await;
+    let api = seed.infrastructures();
+    until(&api, "b", "waiting", |object| shows(object).ends_with("machines join")).await;
+    let touch = async |value: &str, calls: usize| {
+        let map = json!({"metadata": {"name": "m"}, "data": {"a": value}});
+        let map: ConfigMap = serde_json::from_value(map).unwrap();
+        apply(&Api::namespaced(seed.client.clone(), NAMESPACE), &map, "test")
+            .await
+            .unwrap();
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(script.calls(), calls, "after {value}");
+    };
+    touch("first", 3).await;
+    let object = api.get("b").await.unwrap();
+    let error = object.status.and_then(|status| status.last_error);
+    assert!(
+        error.is_some(),
+        "that of the attempt before stays, as in a wait in place"
+    );
+    touch("second", 4).await;
+    until(&api, "b", "created", |object| {
+        state_of(object) == "Create Succeeded 100"
+    })
+    .await;
+    touch("third", 4).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_operation_has_left_is_not_there_for_another_request() {
+    const LONG: Duration = Duration::from_secs(3600);
+    let seed = Seed::new().await;
+    seed.cluster(Succeeded, json!({})).await;
+    let script = Script::default()
+        .reconcile(|context, _| async move { Err(context.again_with(LONG, "pending", 1_u8)) })
+        .reconcile(|context, _| async move {
+            assert_eq!(context.carried::<u8>(), None);
+            Ok(Default::default())
+        });
+    script.run(&seed);
+    seed.create("told", json!({})).await;
+    let api = seed.infrastructures();
+    until(&api, "b", "waiting", |object| shows(object).ends_with("pending")).await;
+    seed.annotate("gardener.cloud/operation", Some("reconcile")).await;
+    until(&api, "b", "done", |object| state_of(object).ends_with("Succeeded 100")).await;
+    assert_eq!(script.calls(), 2);
 }
 
 #[tokio::test(start_paused = true)]
