@@ -148,17 +148,17 @@ impl InstanceDriver {
         tokio::time::timeout(DELETE_TIMEOUT, gone).await.map_err(late)?
     }
 
-    /// Whether the cloud may not show the machine's instance yet: lists and looks are late for a while after its creation, which
-    /// came before its node was ready.
+    /// Whether the cloud may not show the machine's instance yet: lists and looks are late for a while after its creation, and its
+    /// phase is at first that of before.
     fn is_new(&self, machine: &Machine) -> bool {
         let current = machine
             .status
             .as_ref()
             .and_then(|status| status.current_status.as_ref());
         let phase = current.and_then(|current| current.phase.as_ref());
-        let has_joined = matches!(
+        let was_looked_at = matches!(
             phase,
-            Some(MachinePhase::Running | MachinePhase::Unknown | MachinePhase::Failed)
+            Some(MachinePhase::Pending | MachinePhase::Running | MachinePhase::Unknown | MachinePhase::Failed)
         );
         let since = current
             .and_then(|current| current.last_update_time.as_ref())
@@ -167,7 +167,7 @@ impl InstanceDriver {
             let passed = self.clock.now().duration_since(since);
             Duration::try_from(passed).unwrap_or_default() < LAG
         });
-        !has_joined || is_recent
+        !was_looked_at || is_recent
     }
 }
 
@@ -214,10 +214,10 @@ impl Driver for InstanceDriver {
             Some(State::Running) => DriverState::Exists(None),
             Some(State::Pending) => standing("its instance is pending"),
             Some(State::Stopping) => standing("its instance is being deleted"),
-            Some(State::Gone) | None if self.is_new(request.machine) => {
-                standing("the cloud does not show its instance")
-            }
-            Some(State::Gone) | None => DriverState::Gone,
+            // What is shown as gone has been shown as there; what is not shown may be too new.
+            Some(State::Gone) => DriverState::Gone,
+            None if self.is_new(request.machine) => standing("the cloud does not show its instance"),
+            None => DriverState::Gone,
         })
     }
 
@@ -231,10 +231,5 @@ impl Driver for InstanceDriver {
             self.remove(&*api, &id).await?;
         }
         Ok(())
-    }
-
-    async fn list(&self, _: &str) -> Result<Vec<String>, Fault> {
-        // The machine controllers do not call it, and there are no credentials without a class.
-        Ok(Vec::new())
     }
 }

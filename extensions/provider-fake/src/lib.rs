@@ -17,5 +17,5 @@ mod worker;
 
 pub use admission::{ADMISSION, admission};
 pub use resource::{CLUSTER_TAG, SLOT_TAG, UNIQUE_TAG};
-pub use run::{ABOUT, DEFAULT_TYPE, Surroundings, extend};
+pub use run::{ABOUT, DEFAULT_TYPE, extend};
 pub use webhooks::control_plane;

@@ -4,8 +4,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
+use extensions_machines::Surroundings;
 use extensions_provider_fake::cloud::{CloudConnector, HttpCloud};
-use extensions_provider_fake::{ABOUT, DEFAULT_TYPE, Surroundings, control_plane, extend};
+use extensions_provider_fake::{ABOUT, DEFAULT_TYPE, control_plane, extend};
 use extensions_sdk::run_with;
 use extensions_webhooks::WebhookFlags;
 

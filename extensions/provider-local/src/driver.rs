@@ -163,7 +163,7 @@ fn state_of(pod: &Pod) -> DriverState {
     match status.and_then(|status| status.phase.as_deref()) {
         Some("Succeeded" | "Failed") => return DriverState::Gone,
         _ if pod.metadata.deletion_timestamp.is_some() => {
-            return DriverState::Exists(Some(told("its pod is being deleted".to_owned())));
+            return DriverState::Exists(Some(standing("its pod is being deleted".to_owned())));
         }
         _ => {}
     }
@@ -175,7 +175,7 @@ fn state_of(pod: &Pod) -> DriverState {
         let condition = conditions
             .iter()
             .find(|c| c.type_ == "PodScheduled" && c.status == "False")?;
-        Some(told(format!(
+        Some(standing(format!(
             "its pod is not scheduled: {}",
             condition.message.as_deref().unwrap_or_default()
         )))
@@ -183,7 +183,7 @@ fn state_of(pod: &Pod) -> DriverState {
     DriverState::Exists(containers.iter().find_map(trouble_of).or_else(scheduled))
 }
 
-fn told(text: String) -> Standing {
+fn standing(text: String) -> Standing {
     Standing {
         text,
         token_refused: false,
@@ -247,12 +247,6 @@ impl Driver for PodDriver {
         delete_and_wait(&self.api(request.namespace()), &name, DELETE_TIMEOUT)
             .await
             .map_err(Fault::from)
-    }
-
-    async fn list(&self, namespace: &str) -> Result<Vec<String>, Fault> {
-        let pods = self.all(namespace).await?;
-        let name = |pod: &Pod| pod.name_any().strip_prefix(POD_PREFIX).map(str::to_owned);
-        Ok(pods.iter().filter_map(name).collect())
     }
 
     fn changes(&self) -> BoxStream<'static, ObjectKey> {
@@ -325,7 +319,7 @@ mod tests {
         assert_eq!(state_of(&pod("Running", running(), None)), DriverState::Exists(None));
         assert_eq!(
             state_of(&pod("Pending", waiting.clone(), None)),
-            DriverState::Exists(Some(told("CrashLoopBackOff".into())))
+            DriverState::Exists(Some(standing("CrashLoopBackOff".into())))
         );
         assert_eq!(
             state_of(&pod("Running", waiting, Some(ended))),

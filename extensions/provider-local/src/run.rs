@@ -10,7 +10,7 @@ use api_meta::Fault;
 use base_client::Connector;
 use base_clock::{Clock, Entropy};
 use base_controller::Terms;
-use extensions_machines::{Machines, Options as MachineOptions, Workers};
+use extensions_machines::{Machines, Surroundings, Workers};
 use extensions_sdk::run::{BindAddress, Place, run_in};
 use extensions_sdk::{About, Actuator, Extension, Flags, Registration, Setup};
 use tokio::sync::oneshot;
@@ -122,24 +122,10 @@ pub fn extend(setup: &mut Setup, options: Options) -> Result<Extension, Fault> {
             Ok(())
         });
     }
-    let driver = PodDriver::new(
-        client.clone(),
-        &options.provider_type,
-        &options.machine_image,
-        stop.clone(),
-    );
-    let machines = Machines::new(
-        MachineOptions {
-            client,
-            connector: setup.connector.clone(),
-            driver: Arc::new(driver),
-            clock: setup.clock.clone(),
-            entropy: setup.entropy.clone(),
-            metrics: setup.metrics.clone(),
-        },
-        stop.clone(),
-    );
+    let driver = PodDriver::new(client, &options.provider_type, &options.machine_image, stop.clone());
+    let machines = Machines::new(Arc::new(driver), Surroundings::of(setup));
     let workers = Workers::new(PodClasses, &machines);
+    let of_workers = workers.registration(&options.provider_type);
     let backups = Arc::new(Backups::new(options.data_dir));
     let provider = &options.provider_type;
     let type_ = &options.extension_type;
@@ -154,7 +140,7 @@ pub fn extend(setup: &mut Setup, options: Options) -> Result<Extension, Fault> {
     let kinds = Kinds(options.kinds);
     extension = kinds.add::<ext::Infrastructure>(extension, of(provider), Arc::new(infrastructures));
     extension = kinds.add::<ext::ControlPlane>(extension, of(provider), Arc::new(ControlPlanes));
-    extension = kinds.add::<ext::Worker>(extension, of(provider), Arc::new(workers));
+    extension = kinds.add::<ext::Worker>(extension, of_workers, Arc::new(workers));
     extension = kinds.add::<ext::BackupBucket>(extension, of(provider), backups.clone());
     extension = kinds.add::<ext::BackupEntry>(extension, of(provider), backups);
     extension = kinds.add::<ext::Network>(extension, of(&options.network_type), Arc::new(Networks));

@@ -19,6 +19,9 @@ pub(crate) const HEALTH_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// the shoot's node controller sets another time.
 pub(crate) const GONE_TIMEOUT: Duration = Duration::from_secs(2 * 60);
 
+/// How often a machine is looked at that has not joined: its provider may have ended it, and not all of them report that.
+const JOINING_PAUSE: Duration = Duration::from_secs(60);
+
 /// What to do about a machine whose token is refused.
 const RENEW_TOKEN: &str = "have the Shoot reconciled: it renews the bootstrap token of its machines";
 
@@ -152,25 +155,25 @@ fn joining(view: &View<'_>, name: &str, why: &str) -> Verdict {
         .map_or(view.now, |time| time.0)
         .max(view.began);
     let left = timeout.saturating_sub(elapsed(began, view.now));
-    let told = match view.driver {
+    let reported = match view.driver {
         Seen::Present(DriverState::Exists(Some(standing))) => format!(" ({})", standing.text),
         Seen::Unknown(why) => format!(" (its state at the provider is unknown: {why})"),
         _ => String::new(),
     };
     let verdict = if left.is_zero() {
         failed(format!(
-            "Machine {name} has not joined the cluster within {timeout:?}: {why}{told}"
+            "Machine {name} has not joined the cluster within {timeout:?}: {why}{reported}"
         ))
     } else {
         Verdict {
             phase: MachinePhase::Pending,
             operation: MachineOperationType::Create,
             state: MachineState::Processing,
-            description: format!("Machine {name} has not joined: {why}{told}"),
+            description: format!("Machine {name} has not joined: {why}{reported}"),
             code: None,
             to_do: String::new(),
             reason: ERROR_REPORTED,
-            look_again: Some(left),
+            look_again: Some(left.min(JOINING_PAUSE)),
         }
     };
     match view.driver {
@@ -506,8 +509,8 @@ mod tests {
     #[test]
     fn a_machine_joins_when_its_node_is_ready_and_fails_when_its_time_is_up() {
         let new = machine(None, 0);
-        check(&new, EXISTS, Seen::Absent, 10, Some((Pending, Some(1190))));
-        check(&new, EXISTS, node("False"), 10, Some((Pending, Some(1190))));
+        check(&new, EXISTS, Seen::Absent, 10, Some((Pending, Some(60))));
+        check(&new, EXISTS, node("False"), 1170, Some((Pending, Some(30))));
         check(&new, EXISTS, node("True"), 10, Some((Running, None)));
         check(&new, EXISTS, Seen::Absent, 1200, Some((Failed, None)));
         check(&new, GONE, Seen::Absent, 10, Some((Failed, None)));
@@ -565,7 +568,7 @@ mod tests {
         );
         check_since(10_000, &unknown, EXISTS, node("False"), 10_060, Some((Failed, None)));
         let new = machine(None, 0);
-        check_since(10_000, &new, EXISTS, Seen::Absent, 10_010, Some((Pending, Some(1190))));
+        check_since(10_000, &new, EXISTS, Seen::Absent, 11_190, Some((Pending, Some(10))));
     }
 
     #[test]

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use api_extensions::{Infrastructure, Worker};
 use api_machine::{Machine, MachineClass, MachineDeployment};
 use api_meta::ErrorCode;
 use api_meta::LastOperationState::Succeeded;
 use base_client::{apply, watch};
-use extensions_provider_fake::cloud::{Calls, InstanceSpec, Item, Kind, Moment, Settings, Spec};
+use extensions_provider_fake::cloud::{Calls, CloudConnector, InstanceSpec, Item, Kind, Moment, Settings, Spec};
 use extensions_provider_fake::{DEFAULT_TYPE, SLOT_TAG};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Node, Secret};
@@ -18,6 +19,7 @@ use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Resource, ResourceExt};
 use serde_json::{Value, json};
 use tests_kit::until;
+use tokio::time::Instant;
 
 use crate::crashes::Forgetful;
 use crate::story::{in_virtual_time, succeed_one_another, sweep};
@@ -44,6 +46,12 @@ async fn secret(world: &World, name: &str, key: &str, value: &str) {
 
 /// Lets each machine join once it is made, as what runs on it would. It runs until the test ends.
 fn let_machines_join(world: &World) {
+    let_machines_join_but(world, "");
+}
+
+/// As [`let_machines_join`], but for one of this name.
+fn let_machines_join_but(world: &World, not: &str) {
+    let not = not.to_owned();
     let (machines, nodes) = (world.all::<Machine>(), Api::<Node>::all(world.client.clone()));
     tokio::spawn(async move {
         let mut events = std::pin::pin!(watch(machines, Config::default()));
@@ -51,7 +59,8 @@ fn let_machines_join(world: &World) {
             let (Event::Apply(machine) | Event::InitApply(machine)) = event.unwrap() else {
                 continue;
             };
-            let joins = machine.spec.provider_id.is_some() && machine.metadata.deletion_timestamp.is_none();
+            let is_up = machine.spec.provider_id.is_some() && machine.metadata.deletion_timestamp.is_none();
+            let joins = is_up && machine.name_any() != not;
             if let (Some(node), true) = (machine.labels().get("node"), joins) {
                 let node = json!({"metadata": {"name": node}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
                 let node: Node = serde_json::from_value(node).unwrap();
@@ -64,6 +73,13 @@ fn let_machines_join(world: &World) {
 
 /// A shoot with an Infrastructure, made by a process that has ended. What it has reported.
 async fn prepared(settings: Settings) -> (World, Value) {
+    let (world, infrastructure) = prepared_alone(settings).await;
+    let_machines_join(&world);
+    (world, infrastructure)
+}
+
+/// As [`prepared`], and no machine joins.
+async fn prepared_alone(settings: Settings) -> (World, Value) {
     let world = World::new(settings).await;
     secret(&world, "shoot-access-machine-controller-manager", "kubeconfig", "{}").await;
     secret(&world, "user-data", "cloud_config", "boot").await;
@@ -71,7 +87,6 @@ async fn prepared(settings: Settings) -> (World, Value) {
     world.create(config(&ZONES, &[]), KEY).await;
     let status = world.succeeds().await.status.unwrap().provider_status.unwrap();
     first.kill();
-    let_machines_join(&world);
     (world, status.value())
 }
 
@@ -199,6 +214,31 @@ async fn check_is_up(world: &World) {
         .filter(|(_, spec)| spec.image == "linux-1")
         .count();
     assert_eq!(up, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_ends_before_it_has_joined_is_replaced() {
+    for get_lag in [0, u32::MAX] {
+        let settings = Settings {
+            get_lag,
+            ..Settings::default()
+        };
+        let (world, infrastructure) = prepared_alone(settings).await;
+        let _runs_on = world.start(Calls::new(None));
+        write(&world, &infrastructure, &[pool("p", 1, "1", &["fake-1a"])]).await;
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        let [(first, _)] = &instances(&world)[..] else {
+            panic!("one instance")
+        };
+        let cloud = world.cloud.connect(&world.keys, REGION);
+        cloud.delete(Kind::Instance, &first.id).await.unwrap();
+        let began = Instant::now();
+        let_machines_join_but(&world, first.tags[SLOT_TAG].trim_start_matches("machine/"));
+        succeeds(&world).await;
+        assert!(began.elapsed() < Duration::from_secs(4 * 60), "{:?}", began.elapsed());
+        check(&world, 1).await;
+        assert_ne!(instances(&world)[0].0.id, first.id, "lag {get_lag}");
+    }
 }
 
 /// The life of a Worker: two machines, one of them in a pool that is replaced.

@@ -12,8 +12,9 @@ use base_client::{Call, Connector, Judgement, Verb, apply, is_conflict, wait_unt
 use base_telemetry::Metrics;
 use cluster_controllers::Name;
 use control_plane_resource_manager::Options;
+use extensions_machines::Surroundings;
 use extensions_provider_fake::cloud::{CallRecord, Calls, Cloud, CloudConnector, Held, Item, Keys, Kind, Settings};
-use extensions_provider_fake::{ABOUT, CLUSTER_TAG, DEFAULT_TYPE, SLOT_TAG, Surroundings, UNIQUE_TAG, extend};
+use extensions_provider_fake::{ABOUT, CLUSTER_TAG, DEFAULT_TYPE, SLOT_TAG, UNIQUE_TAG, extend};
 use extensions_sdk::Extension;
 use http::Request;
 use jiff::Timestamp;
