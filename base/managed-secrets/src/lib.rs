@@ -8,7 +8,7 @@ use base_client::{create_or_get, list};
 use base_clock::{Clock, Entropy};
 use base_secrets::{Managed, SecretError, Wanted, generate, label, lookup, plan};
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt};
 
 /// How often a plan is made: bundles follow authorities, certificates follow both, and the last plan finds all of it.
 const PLANS_MAX: usize = 4;
@@ -36,7 +36,8 @@ pub fn selector(identity: &str) -> String {
 /// Makes what is missing of `wanted` in a namespace.
 ///
 /// # Errors
-/// What the API server returns; a bug: a Secret of this identity cannot be read, or the Secrets are not complete after four plans.
+/// What the API server returns; a dependency fault: a Secret of a wanted name is another manager's; a bug: a Secret of this identity
+/// cannot be read, or the Secrets are not complete after four plans.
 pub async fn ensure(
     client: &Client,
     namespace: &str,
@@ -63,10 +64,28 @@ pub async fn ensure(
         }
         let made = generate(&plan, wanted, &existing, namespace, identity, now, entropy);
         for secret in made.map_err(unreadable)? {
-            existing.push(create_or_get(&api, &secret).await?);
+            let present = create_or_get(&api, &secret).await?;
+            check_manager(&present, namespace, identity)?;
+            existing.push(present);
         }
     }
     Err(Fault::bug(format!(
         "the Secrets of {identity} in namespace {namespace} are not complete after {PLANS_MAX} plans"
+    )))
+}
+
+/// A Secret that was there already under a wanted name must be of this identity: another one is never taken over.
+fn check_manager(secret: &Secret, namespace: &str, identity: &str) -> Result<(), Fault> {
+    let has = |key: &str, value: &str| secret.labels().get(key).map(String::as_str) == Some(value);
+    if has(label::MANAGED_BY, label::MANAGER) && has(label::IDENTITY, identity) {
+        return Ok(());
+    }
+    let name = secret.name_any();
+    let text = format!(
+        "the Secret {namespace}/{name} exists and is not managed by {identity}: it lacks the labels {}",
+        selector(identity)
+    );
+    Err(Fault::dependency(text).hint(format!(
+        "delete the Secret {name} of namespace {namespace} if no other program needs it: it is then made anew"
     )))
 }

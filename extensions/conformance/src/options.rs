@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use api_extensions::ExtensionKind;
@@ -11,6 +11,7 @@ use base_clock::{Clock, Entropy};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::process::Command;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// How long an object is watched that has to be left alone: extensions work on what they see within a second.
@@ -22,6 +23,8 @@ pub const SETTLE: Duration = Duration::from_millis(1_100);
 pub const HEARTBEAT_AGE_MAX: Duration = Duration::from_secs(5 * 60);
 /// Pause of the writer that gets in the extension's way: dozens of writes during the shortest operation.
 const WRITE_PAUSE: Duration = Duration::from_millis(20);
+/// Until a task that was ended is started again: as a process takes.
+const RESTART_PAUSE: Duration = Duration::from_millis(200);
 /// How long a command of the author may run.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -113,6 +116,29 @@ impl Hook {
     pub fn command(command: &str) -> Self {
         let command = command.to_owned();
         Self::new(move || run(command.clone()))
+    }
+
+    /// Starts an extension that is a task of this process, and gives what ends it and starts it again a moment later: for tests.
+    /// `start` returns the task and what stops whatever else it has started.
+    #[must_use]
+    pub fn restarting<T: Send + 'static>(
+        start: impl Fn() -> (JoinHandle<T>, CancellationToken) + Send + Sync + 'static,
+    ) -> Self {
+        let running = Arc::new(Mutex::new(Some(start())));
+        let start = Arc::new(start);
+        Self::new(move || {
+            let former = running.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some((task, stop)) = former {
+                task.abort();
+                stop.cancel();
+            }
+            let (running, start) = (running.clone(), start.clone());
+            tokio::spawn(async move {
+                tokio::time::sleep(RESTART_PAUSE).await;
+                *running.lock().unwrap_or_else(PoisonError::into_inner) = Some(start());
+            });
+            async { Ok(String::new()) }
+        })
     }
 
     /// Calls it.

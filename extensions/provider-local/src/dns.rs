@@ -1,10 +1,11 @@
-//! DNSRecord: names held in memory, one entry per object, and filled again from the objects after a restart.
+//! DNSRecord: names held in memory, one entry per object. Every replica fills them from the objects; the one that leads also
+//! reports that it did.
 
 mod server;
 mod zones;
 
 use api_extensions::{DNSRecord, DNSRecordType};
-use api_meta::{ErrorCode, Fault};
+use api_meta::{ErrorCode, Fault, LastOperationState, LastOperationType};
 use async_trait::async_trait;
 use base_controller::{Cache, ObjectKey};
 use extensions_sdk::{Actuator, Context, Outcome};
@@ -32,24 +33,50 @@ impl DnsRecords {
         }
     }
 
-    /// Fills the names from objects that had been made before this process began.
-    pub(crate) async fn restore(&self) {
+    /// Answers names as the objects have them, in every replica: one that waits to lead is asked as well. It never returns.
+    pub(crate) async fn follow(&self) {
+        let mut changes = self.objects.subscribe();
         self.objects.ready().await;
-        for object in self.objects.list() {
-            let ours = object.spec.type_.eq_ignore_ascii_case(&self.type_);
-            let made = object
-                .status
-                .as_ref()
-                .is_some_and(|status| status.observed_generation.is_some());
-            if ours
-                && made
-                && object.metadata.deletion_timestamp.is_none()
-                && let Err(fault) = entry_of(&object).and_then(|entry| self.zones.put(entry))
-            {
-                tracing::warn!(object = %ObjectKey::of(&*object), "name not restored: {fault}");
+        self.objects.list().iter().for_each(|object| self.take_over(object));
+        loop {
+            let change = changes.next().await;
+            match change.new() {
+                Some(object) => self.take_over(object),
+                None if is_migrated(&change.object) => {}
+                None => self.zones.remove(&ObjectKey::of(&*change.object)),
             }
         }
     }
+
+    /// Whether the objects have been listed: before that, names are not known.
+    pub(crate) fn is_ready(&self) -> Result<(), String> {
+        match self.objects.is_ready() {
+            true => Ok(()),
+            false => Err("the DNSRecords have not been listed yet".to_owned()),
+        }
+    }
+
+    /// Answers the name of an object that was reconciled once. One that goes is answered until it has gone.
+    fn take_over(&self, object: &DNSRecord) {
+        let ours = object.spec.type_.eq_ignore_ascii_case(&self.type_);
+        let made = object
+            .status
+            .as_ref()
+            .is_some_and(|status| status.observed_generation.is_some());
+        if ours
+            && made
+            && object.metadata.deletion_timestamp.is_none()
+            && let Err(fault) = entry_of(object).and_then(|entry| self.zones.put(entry))
+        {
+            tracing::debug!(object = %ObjectKey::of(object), "name not answered: {fault}");
+        }
+    }
+}
+
+/// Whether the name is another seed's now, so that it is not removed with the object.
+fn is_migrated(object: &DNSRecord) -> bool {
+    let last = object.status.as_ref().and_then(|status| status.last_operation.as_ref());
+    last.is_some_and(|last| last.type_ == LastOperationType::Migrate && last.state == LastOperationState::Succeeded)
 }
 
 fn entry_of(object: &DNSRecord) -> Result<Entry, Fault> {

@@ -115,6 +115,7 @@ impl Options {
 pub fn extend(setup: &mut Setup, options: Options) -> Result<Extension, Fault> {
     let (client, stop) = (setup.client.clone(), setup.stop.clone());
     let zones = Zones::default();
+    let serves_names = options.dns_address.is_some();
     if let Some(address) = options.dns_address {
         let server = serve(address, zones.clone(), options.dns_bound, stop.clone());
         setup.everywhere(async move {
@@ -137,6 +138,14 @@ pub fn extend(setup: &mut Setup, options: Options) -> Result<Extension, Fault> {
         extension.cache::<ext::DNSRecord>(),
         &options.dns_type,
     ));
+    let (following, known) = (dns.clone(), dns.clone());
+    setup.everywhere(async move {
+        stop.run_until_cancelled(following.follow()).await;
+        Ok(())
+    });
+    if serves_names {
+        setup.ready_when(move || known.is_ready());
+    }
     let kinds = Kinds(options.kinds);
     extension = kinds.add::<ext::Infrastructure>(extension, of(provider), Arc::new(infrastructures));
     extension = kinds.add::<ext::ControlPlane>(extension, of(provider), Arc::new(ControlPlanes));
@@ -150,8 +159,7 @@ pub fn extend(setup: &mut Setup, options: Options) -> Result<Extension, Fault> {
         extension = kinds.add::<ext::Extension>(extension, extensions(class), Arc::new(LocalExtensions));
     }
     let extension = kinds
-        .add::<ext::DNSRecord>(extension, of(&options.dns_type), dns.clone())
-        .task(restore(dns, stop))
+        .add::<ext::DNSRecord>(extension, of(&options.dns_type), dns)
         .task(machines.run());
     Ok(extension)
 }
@@ -208,9 +216,4 @@ impl Kinds {
 
 fn of<K: ext::ExtensionObject>(type_: &str) -> Registration<K> {
     Registration::of_type(type_)
-}
-
-/// Names that were answered before a restart are answered again.
-async fn restore(dns: Arc<DnsRecords>, stop: CancellationToken) {
-    stop.run_until_cancelled(dns.restore()).await;
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use api_machine::{ClassSpec, Machine, MachineClass, MachineSet, MachineTemplateSpec, SavedDeployment, SavedMachines};
-use api_meta::Fault;
+use api_meta::{ErrorCode, Fault};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 
@@ -15,6 +15,7 @@ use super::classes::Marks;
 use super::plan::{Planned, meta};
 use crate::deployment::{labelled, new_set, template_hash};
 use crate::names::{FINALIZER, TEMPLATE_HASH_LABEL};
+use crate::passed_on::pass_on;
 
 /// A deployment with the machines that it inherits.
 pub(super) struct Inherited {
@@ -36,7 +37,7 @@ pub(super) struct InheritedSet {
 /// What is inherited of `saved` by the deployments of `planned`.
 ///
 /// # Errors
-/// A bug: a template cannot be JSON.
+/// A machine without a class; a bug: a template cannot be JSON.
 pub(super) fn inherit(
     planned: &[Planned],
     saved: &SavedMachines,
@@ -48,7 +49,7 @@ pub(super) fn inherit(
         let plan = planned.iter().find(|plan| plan.name() == name);
         let Some(plan) = plan
             .cloned()
-            .or_else(|| planned.first().map(|like| unwanted(like, name, marks)))
+            .or_else(|| planned.first().map(|like| unwanted(like, name, of_deployment, marks)))
         else {
             continue;
         };
@@ -63,7 +64,7 @@ pub(super) fn inherit(
 }
 
 /// A deployment that the Worker has no pool or zone for any more: its machines are taken over in order to be removed.
-fn unwanted(like: &Planned, name: &str, marks: Marks) -> Planned {
+fn unwanted(like: &Planned, name: &str, saved: &SavedDeployment, marks: Marks) -> Planned {
     let namespace = like.class.metadata.namespace.clone().unwrap_or_default();
     let class = format!("{name}-unwanted");
     let mut plan = like.clone();
@@ -73,8 +74,16 @@ fn unwanted(like: &Planned, name: &str, marks: Marks) -> Planned {
     let labels = BTreeMap::from([(api_machine::NAME_LABEL.to_owned(), name.to_owned())]);
     let spec = &mut plan.deployment.spec;
     spec.selector.get_or_insert_default().match_labels = Some(labels.clone());
-    spec.template.metadata.labels.get_or_insert_default().extend(labels);
+    let mut of_machines = marks.labels();
+    of_machines.extend(labels);
+    spec.template.metadata = ObjectMeta {
+        labels: Some(of_machines),
+        ..ObjectMeta::default()
+    };
     spec.template = template_of(&spec.template, &class);
+    // Labels, annotations and taints of nodes, and times, stay those of its own machines, and are not the other pool's.
+    let own = saved.machines.first().map(|machine| machine.spec.clone());
+    pass_on(&own.unwrap_or_default(), spec.template.spec.get_or_insert_default());
     plan
 }
 
@@ -98,10 +107,25 @@ fn class_of(class: Option<&ClassSpec>) -> &str {
     class.and_then(|class| class.name.as_deref()).unwrap_or_default()
 }
 
+fn without_class(deployment: &str, machine: &Machine) -> Fault {
+    let name = machine.name_any();
+    Fault::user(format!(
+        "status.state of the Worker: machineDeployments.{deployment}.machines: {name} has no spec.class.name, and a machine can only \
+         be taken over, replaced or removed by its class"
+    ))
+    .code(ErrorCode::ConfigurationProblem)
+    .hint(format!(
+        "add spec.class.name to the machine {name} in the ShootState's machine-state, or take it out there and delete it in the cloud"
+    ))
+}
+
 fn sets_of(plan: &Planned, saved: &SavedDeployment) -> Result<Vec<InheritedSet>, Fault> {
     let mut by_class: BTreeMap<&str, Vec<&Machine>> = BTreeMap::from([(plan.class_name(), Vec::new())]);
     for machine in &saved.machines {
         let class = class_of(machine.spec.class.as_ref());
+        if class.is_empty() {
+            return Err(without_class(plan.name(), machine));
+        }
         by_class.entry(class).or_default().push(machine);
     }
     let mut sets = Vec::new();
@@ -166,6 +190,7 @@ mod tests {
             maximum: 5,
             max_surge: IntOrString::Int(1),
             node_agent_secret_name: Some("agent".into()),
+            labels: [("of".to_owned(), "p".to_owned())].into(),
             ..Default::default()
         }];
         plan(&worker, "x", MARKS, |_| Ok(ClassPart::new(1, json!({}).into()))).unwrap()
@@ -213,11 +238,44 @@ mod tests {
 
     #[test]
     fn machines_of_a_pool_that_has_gone_are_inherited_in_order_to_be_removed() {
-        let saved = saved("ns-q-z1", vec![machine("a", "ns-q-z1-old")]);
+        let mut machine = machine("a", "ns-q-z1-old");
+        let of_q = json!({"metadata": {"labels": {"of": "q"}}});
+        machine.spec.node_template = serde_json::from_value(of_q).unwrap();
+        let own = machine.spec.node_template.clone();
+        let saved = saved("ns-q-z1", vec![machine]);
         let inherited = inherit(&planned(), &saved, MARKS, false).unwrap();
         assert_eq!((inherited[0].plan.name(), inherited[0].replicas), ("ns-q-z1", 0));
         let machine = &inherited[0].sets[0].machines[0];
         assert_eq!(machine.labels()[api_machine::NAME_LABEL], "ns-q-z1");
+        let template = &inherited[0].plan.deployment.spec.template;
+        assert_eq!(
+            template.spec.as_ref().unwrap().node_template,
+            own,
+            "not that of another pool"
+        );
+        let labels = [("name", "ns-q-z1"), ("test/made-for", "worker")];
+        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(template.metadata.labels, Some(labels.into()));
         assert!(inherit(&[], &saved, MARKS, false).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_saved_machine_without_a_class_is_an_error_that_names_it() {
+        let mut machine = machine("a", "c");
+        machine.spec.class = None;
+        let fault = inherit(&planned(), &saved("ns-p-z1", vec![machine]), MARKS, false)
+            .err()
+            .unwrap();
+        assert!(
+            fault
+                .to_string()
+                .contains("machineDeployments.ns-p-z1.machines: a has no"),
+            "{fault}"
+        );
+        assert!(
+            fault.hint.contains("add spec.class.name to the machine a"),
+            "{}",
+            fault.hint
+        );
     }
 }

@@ -2,7 +2,7 @@
 //! written down here.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use api_extensions::{ExtensionKind, Network};
@@ -11,7 +11,7 @@ use api_meta::{Condition, ConditionStatus, Fault};
 use async_trait::async_trait;
 use base_client::list;
 use extensions_conformance::{Fragments, Hook, Options, Rule, Subject, Verdict, judge};
-use extensions_provider_fake::cloud::{CloudConnector, Settings};
+use extensions_provider_fake::cloud::{CloudConnector, Kind, Settings};
 use extensions_provider_fake::{ABOUT, DEFAULT_TYPE, extend};
 use extensions_sdk::{Context, Extension, Observer, Registration};
 use k8s_openapi::ByteString;
@@ -24,20 +24,19 @@ use serde_json::json;
 use tests_kit::embedded_with;
 use tokio_util::sync::CancellationToken;
 
-use crate::world::World;
+use crate::workers::{let_machines_join_but, pool, prepared_alone};
+use crate::world::{REGION, World};
 
 /// The extension's own namespace.
 const NAMESPACE: &str = "extension-provider-fake";
 /// The type of Networks that another extension is primary for.
 const NETWORK_TYPE: &str = "of-another";
-/// Until a process that has ended is started again.
-const RESTART_PAUSE: Duration = Duration::from_millis(200);
 /// Pause of the kit's own writer: virtual time makes it free, its requests are not.
 const WRITE_PAUSE: Duration = Duration::from_millis(60);
 
 /// This provider registers no webhooks.
 const NO_WEBHOOKS: &str = "no configuration of webhooks of the extension was found";
-/// What a ControlPlane made is found by its names.
+/// What a ControlPlane or a Worker made is found by its names; gardenlet stores machines.
 const NO_STATE: &str = "the extension leaves no state";
 
 /// A secondary for Networks, as any extension can have one.
@@ -75,23 +74,6 @@ fn start(world: &World) -> (tokio::task::JoinHandle<()>, CancellationToken) {
     (tokio::spawn(extension.run()), stop)
 }
 
-/// Starts the extension, and gives what ends its process and starts it again.
-fn killing(world: World) -> Hook {
-    let running = Arc::new(Mutex::new(Some(start(&world))));
-    Hook::new(move || {
-        if let Some((task, stop)) = running.lock().unwrap().take() {
-            task.abort();
-            stop.cancel();
-        }
-        let (running, world) = (running.clone(), world.clone());
-        tokio::spawn(async move {
-            tokio::time::sleep(RESTART_PAUSE).await;
-            *running.lock().unwrap() = Some(start(&world));
-        });
-        async { Ok(String::new()) }
-    })
-}
-
 async fn create_surroundings(world: &World) {
     let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
     let mut networks = api_extensions::crds();
@@ -105,6 +87,7 @@ async fn create_surroundings(world: &World) {
 
 async fn passes(world: World, kind: ExtensionKind, fragments: &str, inventory: Hook, skipped: &[(Rule, &str)]) {
     create_surroundings(&world).await;
+    let held_before = world.cloud.held().to_string();
     let keys = [
         ("accessKeyID", world.keys.access_key_id.clone()),
         ("secretAccessKey", world.keys.secret_access_key.clone()),
@@ -115,9 +98,10 @@ async fn passes(world: World, kind: ExtensionKind, fragments: &str, inventory: H
         credentials: BTreeMap::from(keys.map(|(key, text)| (key.to_owned(), ByteString(text.into_bytes())))),
         ..Subject::new(kind, DEFAULT_TYPE)
     };
+    let started = world.clone();
     let options = Options {
         write_pause: WRITE_PAUSE,
-        kill: Some(killing(world.clone())),
+        kill: Some(Hook::restarting(move || start(&started))),
         cloud_check: Some(inventory),
         namespace: Some(NAMESPACE.to_owned()),
         ..Options::new(kind, world.embedded.clock.clone(), world.embedded.entropy.clone())
@@ -126,8 +110,7 @@ async fn passes(world: World, kind: ExtensionKind, fragments: &str, inventory: H
     assert_eq!(report.verdict, Verdict::Passed, "{}", report.text());
     assert_eq!(report.skipped().collect::<Vec<_>>(), skipped, "{}", report.text());
     assert_eq!(report.left_behind, Vec::<String>::new());
-    let held = world.cloud.held();
-    assert!(held.is_empty(), "left behind:\n{held}");
+    assert_eq!(world.cloud.held().to_string(), held_before, "left behind");
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,4 +166,44 @@ async fn control_planes_break_no_rule_of_the_conformance_kit() {
         (Rule::WebhooksSpareOtherProviders, NO_WEBHOOKS),
     ];
     passes(world, ExtensionKind::ControlPlane, fragments, inventory, &skipped).await;
+}
+
+/// Machines are instances in the subnets of an Infrastructure that stays. A task of the test lets each of them join.
+#[tokio::test(start_paused = true)]
+async fn workers_break_no_rule_of_the_conformance_kit() {
+    let (world, infrastructure) = prepared_alone(Settings::default()).await;
+    let_machines_join_but(Api::all(world.client.clone()), world.client.clone(), "");
+    let cloud = world.cloud.clone();
+    let inventory = Hook::new(move || {
+        let mut held = cloud.held();
+        held.0.retain(|item| item.kind() == Kind::Instance);
+        let held = held.to_string();
+        async { Ok(held) }
+    });
+    let mut bad = pool("p", 1, "1", &["fake-1a"]);
+    bad["providerConfig"] = json!({"spot": true});
+    let secret = |name: &str, key: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {key: "{}"}});
+    let fragments = json!({
+        "spec": {"region": REGION, "infrastructureProviderStatus": infrastructure, "pools": [pool("p", 1, "1", &["fake-1a"])]},
+        "changedSpec": {"pools": [pool("p", 2, "1", &["fake-1a"])]},
+        "badSpec": {"pools": [bad]},
+        "objects": [
+            secret("user-data", "cloud_config"),
+            secret("shoot-access-machine-controller-manager", "kubeconfig"),
+        ],
+    });
+    let skipped = [
+        (Rule::MigrateLeavesState, NO_STATE),
+        (Rule::RestoreKeepsState, NO_STATE),
+        (Rule::WebhooksAnswer, NO_WEBHOOKS),
+        (Rule::WebhooksSpareOtherProviders, NO_WEBHOOKS),
+    ];
+    passes(
+        world,
+        ExtensionKind::Worker,
+        &fragments.to_string(),
+        inventory,
+        &skipped,
+    )
+    .await;
 }

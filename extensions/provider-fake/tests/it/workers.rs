@@ -16,7 +16,7 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Resource, ResourceExt};
+use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::{Value, json};
 use tests_kit::until;
 use tokio::time::Instant;
@@ -28,7 +28,7 @@ use crate::world::{NAME, NAMESPACE, REGION, World, answered, config, gone};
 const KEY: &str = "ssh-ed25519 AAAA first";
 const ZONES: [(&str, &str); 2] = [("fake-1a", "10.250.0.0/20"), ("fake-1b", "10.250.16.0/20")];
 
-fn pool(name: &str, machines: i32, image: &str, zones: &[&str]) -> Value {
+pub(crate) fn pool(name: &str, machines: i32, image: &str, zones: &[&str]) -> Value {
     json!({
         "name": name, "machineType": "small", "minimum": machines, "maximum": machines, "maxSurge": 1, "maxUnavailable": 0,
         "nodeAgentSecretName": format!("gardener-node-agent-{name}-{image}"), "zones": zones,
@@ -46,13 +46,12 @@ async fn secret(world: &World, name: &str, key: &str, value: &str) {
 
 /// Lets each machine join once it is made, as what runs on it would. It runs until the test ends.
 fn let_machines_join(world: &World) {
-    let_machines_join_but(world, "");
+    let_machines_join_but(world.all::<Machine>(), world.client.clone(), "");
 }
 
-/// As [`let_machines_join`], but for one of this name.
-fn let_machines_join_but(world: &World, not: &str) {
-    let not = not.to_owned();
-    let (machines, nodes) = (world.all::<Machine>(), Api::<Node>::all(world.client.clone()));
+/// Lets each of these machines join `shoot` once it is made, but for one of this name. It runs until the test ends.
+pub(crate) fn let_machines_join_but(machines: Api<Machine>, shoot: Client, not: &str) {
+    let (not, nodes) = (not.to_owned(), Api::<Node>::all(shoot));
     tokio::spawn(async move {
         let mut events = std::pin::pin!(watch(machines, Config::default()));
         while let Some(event) = events.next().await {
@@ -79,7 +78,7 @@ async fn prepared(settings: Settings) -> (World, Value) {
 }
 
 /// As [`prepared`], and no machine joins.
-async fn prepared_alone(settings: Settings) -> (World, Value) {
+pub(crate) async fn prepared_alone(settings: Settings) -> (World, Value) {
     let world = World::new(settings).await;
     secret(&world, "shoot-access-machine-controller-manager", "kubeconfig", "{}").await;
     secret(&world, "user-data", "cloud_config", "boot").await;
@@ -233,7 +232,11 @@ async fn an_instance_that_ends_before_it_has_joined_is_replaced() {
         let cloud = world.cloud.connect(&world.keys, REGION);
         cloud.delete(Kind::Instance, &first.id).await.unwrap();
         let began = Instant::now();
-        let_machines_join_but(&world, first.tags[SLOT_TAG].trim_start_matches("machine/"));
+        let_machines_join_but(
+            world.all(),
+            world.client.clone(),
+            first.tags[SLOT_TAG].trim_start_matches("machine/"),
+        );
         succeeds(&world).await;
         assert!(began.elapsed() < Duration::from_secs(4 * 60), "{:?}", began.elapsed());
         check(&world, 1).await;

@@ -1,7 +1,7 @@
 //! The conformance kit against every kind of this provider: no rule is broken, and those that are skipped are skipped for a
 //! reason that is written down here.
 
-mod place;
+pub(crate) mod place;
 
 use api_extensions::{ExtensionClass, ExtensionKind};
 use base_client::list;

@@ -6,4 +6,5 @@ mod backups;
 mod conformance;
 mod landscape;
 mod machines;
+mod names;
 mod objects;

@@ -30,8 +30,6 @@ use crate::landscape::{Landscape, TYPE, ToShoot};
 pub(super) const EXTENSION_TYPE: &str = "Zookeeper";
 /// The extension's own namespace.
 const NAMESPACE: &str = "extension-provider-local";
-/// Until a process that has ended is started again.
-const RESTART_PAUSE: Duration = Duration::from_millis(200);
 /// Pause of the kit's own writer: virtual time makes it free, its requests are not.
 const WRITE_PAUSE: Duration = Duration::from_millis(60);
 
@@ -45,7 +43,6 @@ pub(super) struct Place {
 }
 
 /// What a process of the extension is started with.
-#[derive(Clone)]
 struct Start {
     seed: Embedded,
     shoot: Client,
@@ -54,14 +51,9 @@ struct Start {
     dns: Arc<Mutex<Option<SocketAddr>>>,
 }
 
-/// A process of the extension.
-struct Process {
-    task: JoinHandle<Result<(), Fault>>,
-    stop: CancellationToken,
-}
-
 impl Start {
-    fn start(&self) -> Process {
+    /// Starts the extension; it ends with the token and the task.
+    fn start(&self) -> (JoinHandle<Result<(), Fault>>, CancellationToken) {
         let (reported, bound) = oneshot::channel();
         let options = Options {
             dns_address: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
@@ -80,27 +72,7 @@ impl Start {
             (self.seed.clock.clone(), self.seed.entropy.clone()),
             stop.clone(),
         );
-        Process {
-            task: tokio::spawn(running),
-            stop,
-        }
-    }
-
-    /// Starts the extension, and gives what ends its process and starts it again.
-    fn killing(self) -> Hook {
-        let running = Arc::new(Mutex::new(Some(self.start())));
-        Hook::new(move || {
-            if let Some(Process { task, stop }) = running.lock().unwrap().take() {
-                task.abort();
-                stop.cancel();
-            }
-            let (running, start) = (running.clone(), self.clone());
-            tokio::spawn(async move {
-                tokio::time::sleep(RESTART_PAUSE).await;
-                *running.lock().unwrap() = Some(start.start());
-            });
-            async { Ok(String::new()) }
-        })
+        (tokio::spawn(running), stop)
     }
 }
 
@@ -168,7 +140,7 @@ impl Place {
         });
         let options = Kit {
             write_pause: WRITE_PAUSE,
-            kill: Some(start.killing()),
+            kill: Some(Hook::restarting(move || start.start())),
             cloud_check: inventory,
             namespace: Some(NAMESPACE.to_owned()),
             ..Kit::new(subject.kind, clock, entropy)
@@ -206,7 +178,8 @@ impl Place {
     }
 }
 
-async fn query(address: SocketAddr, name: &str) -> String {
+/// What the name is answered with there.
+pub(crate) async fn query(address: SocketAddr, name: &str) -> String {
     let mut message = Message::new(7, MessageType::Query, OpCode::Query);
     message.add_query(Query::query(Name::from_str(name).unwrap(), RecordType::A));
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();

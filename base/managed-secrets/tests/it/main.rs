@@ -1,0 +1,123 @@
+//! Secrets of a namespace as they are made, found again, and refused where they are another manager's.
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
+
+use std::collections::BTreeSet;
+
+use api_meta::{Fault, FaultClass};
+use base_client::{delete, list};
+use base_managed_secrets::{ManagedSecrets, ensure, selector};
+use base_secrets::Wanted;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::api::PostParams;
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+use tests_kit::{Embedded, embedded};
+
+const NAMESPACE: &str = "shoot--a--b";
+const IDENTITY: &str = "provider-x";
+
+fn wanted() -> Vec<Wanted> {
+    vec![Wanted::authority("ca", "the authority"), Wanted::signing_key("tokens")]
+}
+
+struct Seed {
+    embedded: Embedded,
+    secrets: Api<Secret>,
+}
+
+impl Seed {
+    async fn new() -> Self {
+        let embedded = embedded().await;
+        let client = embedded.admin();
+        let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": NAMESPACE}})).unwrap();
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+        Self {
+            embedded,
+            secrets: Api::namespaced(client, NAMESPACE),
+        }
+    }
+
+    async fn ensure(&self) -> Result<ManagedSecrets, Fault> {
+        let (clock, entropy) = (&self.embedded.clock, &self.embedded.entropy);
+        ensure(&self.embedded.admin(), NAMESPACE, IDENTITY, &wanted(), clock, entropy).await
+    }
+
+    async fn names(&self) -> BTreeSet<String> {
+        let secrets = list(&self.secrets, &selector(IDENTITY)).await.unwrap();
+        secrets.iter().map(ResourceExt::name_any).collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_missing_is_made_and_what_is_there_stays() {
+    let seed = Seed::new().await;
+    let first = seed.ensure().await.unwrap();
+    let names = seed.names().await;
+    assert!(first.all["ca"].authority().is_ok() && first.all.contains_key("tokens"));
+    assert!(first.obsolete.is_empty() && names.len() >= 2, "{names:?}");
+
+    let again = seed.ensure().await.unwrap();
+    assert_eq!(seed.names().await, names);
+    assert_eq!(again.all["ca"].current, first.all["ca"].current);
+
+    let lost = first.all["tokens"].current.name_any();
+    delete(&seed.secrets, &lost).await.unwrap();
+    let made = seed.ensure().await.unwrap();
+    assert_eq!(made.all["tokens"].current.name_any(), lost, "the same name");
+    assert_ne!(made.all["tokens"].current.data, first.all["tokens"].current.data);
+}
+
+/// Under the name of a wanted Secret stands another manager's, or one of no manager.
+#[tokio::test(start_paused = true)]
+async fn a_secret_of_another_manager_is_named_and_left_as_it_is() {
+    let cases: [(&str, Value); 3] = [
+        ("no labels", json!(null)),
+        (
+            "another identity",
+            json!({"managed-by": "secrets-manager", "manager-identity": "another"}),
+        ),
+        (
+            "another manager",
+            json!({"managed-by": "a-person", "manager-identity": IDENTITY}),
+        ),
+    ];
+    for (case, labels) in cases {
+        let seed = Seed::new().await;
+        let name = seed.ensure().await.unwrap().all["ca"].current.name_any();
+        delete(&seed.secrets, &name).await.unwrap();
+        let theirs = json!({"metadata": {"name": name, "labels": labels}, "stringData": {"theirs": "1"}});
+        let theirs: Secret = serde_json::from_value(theirs).unwrap();
+        seed.secrets.create(&PostParams::default(), &theirs).await.unwrap();
+
+        let fault = seed.ensure().await.unwrap_err();
+        let text = fault.to_string();
+        assert!(
+            text.contains(&format!("{NAMESPACE}/{name}")) && text.contains(IDENTITY),
+            "{case}: {text}"
+        );
+        assert!(fault.hint.contains(&name), "{case}: {}", fault.hint);
+        assert_eq!(fault.class, FaultClass::Dependency, "{case}");
+        let left = seed.secrets.get(&name).await.unwrap();
+        assert!(left.data.unwrap().contains_key("theirs"), "{case}");
+
+        delete(&seed.secrets, &name).await.unwrap();
+        assert!(seed.ensure().await.is_ok(), "{case}: as the hint has it");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_cannot_be_read_is_an_error_with_its_namespace() {
+    let seed = Seed::new().await;
+    let mut damaged = seed.ensure().await.unwrap().all["ca"].current.clone();
+    delete(&seed.secrets, &damaged.name_any()).await.unwrap();
+    damaged.metadata.resource_version = None;
+    damaged
+        .data
+        .iter_mut()
+        .flatten()
+        .for_each(|(_, bytes)| bytes.0 = b"nonsense".to_vec());
+    seed.secrets.create(&PostParams::default(), &damaged).await.unwrap();
+    let fault = seed.ensure().await.unwrap_err();
+    assert!(fault.hint.contains(NAMESPACE), "{fault}: {}", fault.hint);
+}
