@@ -2,11 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use api_meta::{Fault, FaultClass};
 use base_client::{delete, list};
 use base_managed_secrets::{ManagedSecrets, ensure, selector};
-use base_secrets::Wanted;
+use base_secrets::{CertificateSpec, Wanted};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::PostParams;
 use kube::{Api, ResourceExt};
@@ -17,7 +18,12 @@ const NAMESPACE: &str = "shoot--a--b";
 const IDENTITY: &str = "provider-x";
 
 fn wanted() -> Vec<Wanted> {
-    vec![Wanted::authority("ca", "the authority"), Wanted::signing_key("tokens")]
+    let client = CertificateSpec::client("someone", &[], Duration::from_secs(24 * 3600));
+    vec![
+        Wanted::authority("ca", "the authority"),
+        Wanted::certificate("client", "ca", client),
+        Wanted::signing_key("tokens"),
+    ]
 }
 
 struct Seed {
@@ -109,8 +115,11 @@ async fn a_secret_of_another_manager_is_named_and_left_as_it_is() {
 #[tokio::test(start_paused = true)]
 async fn a_secret_that_cannot_be_read_is_an_error_with_its_namespace() {
     let seed = Seed::new().await;
-    let mut damaged = seed.ensure().await.unwrap().all["ca"].current.clone();
-    delete(&seed.secrets, &damaged.name_any()).await.unwrap();
+    let all = seed.ensure().await.unwrap().all;
+    let mut damaged = all["ca"].current.clone();
+    for name in [damaged.name_any(), all["client"].current.name_any()] {
+        delete(&seed.secrets, &name).await.unwrap();
+    }
     damaged.metadata.resource_version = None;
     damaged
         .data
