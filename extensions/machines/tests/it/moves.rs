@@ -58,14 +58,14 @@ fn machines_move_with_their_shoot_and_nothing_touches_them() {
         ),
         row(
             "while machines are being made",
-            vec![pool(1)],
+            vec![pool(1).size(1, 5)],
             vec![
                 Yard(|moods| moods.slow = Duration::from_secs(90)),
-                Write(vec![pool(3)]),
+                Scale("p-z1", 3),
                 Pass(10),
                 Leave,
                 Yard(|moods| moods.slow = Duration::from_secs(1)),
-                Come(vec![pool(3)]),
+                Come(vec![pool(1).size(1, 5)]),
                 Settle,
             ],
             [3, 1, 3],
