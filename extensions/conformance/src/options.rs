@@ -169,8 +169,8 @@ async fn run(command: String) -> Result<String, Fault> {
         .map_err(|_| failed("did not end".to_owned()))?
         .map_err(|error| failed(format!("was not started: {error}")))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let last = said.lines().last().map(|last| format!(": {last}"));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let last = errors.lines().last().map(|last| format!(": {last}"));
         return Err(failed(format!(
             "ended with {}{}",
             output.status,

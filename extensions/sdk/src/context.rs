@@ -20,7 +20,7 @@ use crate::credentials::SecretsRead;
 use crate::persist::Work;
 use crate::reconcile::api_of;
 use crate::shared::classify;
-use crate::status::{edit_status, say};
+use crate::status::{edit_status, show};
 
 /// The shortest pause of [`Context::again`]: less is a loop.
 pub(crate) const AGAIN_MIN: Duration = Duration::from_secs(1);
@@ -146,15 +146,15 @@ impl Context {
     ///
     /// # Errors
     /// The status cannot be written; another process works on the object; the operation has ended.
-    pub async fn say<K: ExtensionObject>(&self, object: &K, text: &str) -> Result<(), Fault> {
+    pub async fn show<K: ExtensionObject>(&self, object: &K, text: &str) -> Result<(), Fault> {
         let now = self.clock.now();
-        self.edit(object, |fresh| say(fresh, text, now)).await
+        self.edit(object, |fresh| show(fresh, text, now)).await
     }
 
     /// Writes the kind's own status before the operation ends: for what others wait for meanwhile.
     ///
     /// # Errors
-    /// As [`Context::say`].
+    /// As [`Context::show`].
     pub async fn publish<K: ExtensionObject>(&self, object: &K, own: K::Own) -> Result<(), Fault> {
         self.edit(object, |fresh| fresh.set_own(own.clone())).await
     }

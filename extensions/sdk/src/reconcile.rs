@@ -21,7 +21,7 @@ use crate::operation::{Facts, Leave, Operation, annotation_of, decide, noted, re
 use crate::persist::{Demand, Overtaken, Work};
 use crate::rest::{Rest, Rests};
 use crate::shared::Shared;
-use crate::status::{ATTEMPTS_MAX, begin, edit_status, fail, put_outcome, put_saved, rest, say, succeed};
+use crate::status::{ATTEMPTS_MAX, begin, edit_status, fail, put_outcome, put_saved, rest, show, succeed};
 use crate::watches::{Due, SECRET_CHECKSUM, SecretChecksum, checksum_for, differs};
 
 /// An API handle for the place `object` lives in.
@@ -217,7 +217,7 @@ impl<K: ExtensionObject> Primary<K> {
             let (after, carried, reason) = (*after, carried.clone(), fault.chain());
             let edit = |object: &mut K| match &carried {
                 None => rest(object, &reason, clock.now()),
-                Some(_) => say(object, &reason, clock.now()),
+                Some(_) => show(object, &reason, clock.now()),
             };
             work.edit(edit, Demand::StateIfStored).await?;
             let (key, rest) = (ObjectKey::of(object), Rest::new(after, object, turn.signal, carried));

@@ -80,7 +80,7 @@ pub(crate) fn begin<K: ExtensionObject>(object: &mut K, operation: Operation, no
 }
 
 /// Work goes on and waits for something.
-pub(crate) fn say<K: ExtensionObject>(object: &mut K, text: &str, now: Timestamp) {
+pub(crate) fn show<K: ExtensionObject>(object: &mut K, text: &str, now: Timestamp) {
     let now = answered(object, now);
     if let Some(last) = object.common_status().last_operation
         && last.state == LastOperationState::Processing
@@ -147,7 +147,7 @@ pub(crate) fn rest<K: ExtensionObject>(object: &mut K, reason: &str, now: Timest
     let status = object.common_status();
     *status.last_error = None;
     status.conditions.retain(|one| one.type_ != ACTION_REQUIRED);
-    say(object, reason, now);
+    show(object, reason, now);
 }
 
 /// Writes what an actuator reports.

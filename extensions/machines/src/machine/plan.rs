@@ -332,7 +332,7 @@ pub(crate) fn health_of(node: &Node) -> Result<(), String> {
                 .or(ready.reason.as_deref())
                 .unwrap_or("no reason given")
         )),
-        None => Err("its node has not said whether it is ready".to_owned()),
+        None => Err("its node has not reported whether it is ready".to_owned()),
     }
 }
 
@@ -395,7 +395,7 @@ mod tests {
         };
         let mut going = made(Some(MachinePhase::Failed));
         going.metadata.deletion_timestamp = Some(Time(at(5)));
-        let said = |machine: &Machine, fault: Fault| {
+        let reported = |machine: &Machine, fault: Fault| {
             let verdict = failing(machine, &fault)?;
             let Verdict {
                 phase,
@@ -416,12 +416,12 @@ mod tests {
                 code.unwrap_or_default()
             ))
         };
-        let no = || Fault::user("no").hint("say yes");
+        let no = || Fault::user("no").hint("grant it");
         for (machine, fault, expected) in [
             (
                 machine(None, 0),
                 no(),
-                "CrashLoopBackOff Create Failed InvalidArgument: Machine m cannot be made: no (to do: say yes)",
+                "CrashLoopBackOff Create Failed InvalidArgument: Machine m cannot be made: no (to do: grant it)",
             ),
             (
                 made(Some(MachinePhase::CrashLoopBackOff)),
@@ -439,16 +439,16 @@ mod tests {
                 "Terminating Delete Failed Internal: Machine m cannot be removed: no",
             ),
         ] {
-            assert_eq!(said(&machine, fault).as_deref(), Some(expected));
+            assert_eq!(reported(&machine, fault).as_deref(), Some(expected));
         }
         assert_eq!(
-            said(&made(Some(MachinePhase::Failed)), no()),
+            reported(&made(Some(MachinePhase::Failed)), no()),
             None,
             "it is given up anyway"
         );
-        assert_eq!(said(&made(None), Fault::transient("overtaken")), None);
+        assert_eq!(reported(&made(None), Fault::transient("overtaken")), None);
         let limited = Fault::transient("slow down").code(ErrorCode::InfraRateLimitsExceeded);
-        assert!(said(&made(None), limited).is_some_and(|said| said.contains("Unavailable")));
+        assert!(reported(&made(None), limited).is_some_and(|text| text.contains("Unavailable")));
     }
 
     fn node(ready: &str) -> Seen<Arc<Node>> {
@@ -498,10 +498,10 @@ mod tests {
             now: at(now),
             began: at(began),
         });
-        let said = verdict
+        let reported = verdict
             .clone()
             .map(|verdict| (verdict.phase, verdict.look_again.map(|again| again.as_secs())));
-        assert_eq!(said, expected, "{verdict:?}");
+        assert_eq!(reported, expected, "{verdict:?}");
     }
 
     use MachinePhase::{Failed, Pending, Running, Unknown};

@@ -204,7 +204,7 @@ async fn several_that_persist_at_once_and_other_writers_do_not_stop_each_other()
         tokio::try_join!(
             context.persist(&object, saved(1)),
             context.persist(&object, saved(2)),
-            context.say(&object, "waiting"),
+            context.show(&object, "waiting"),
         )?;
         let api: Api<Infrastructure> = Api::namespaced(context.client.clone(), NAMESPACE);
         let patch = Patch::Merge(json!({"metadata": {"labels": {"a": "b"}}}));
@@ -228,7 +228,7 @@ async fn a_second_writer_of_the_state_stops_the_operation_without_a_word_in_the_
         context.persist(&object, Saved::state(raw(&json!({"mine": 1})))).await?;
         write_state(&context, json!({"others": 1})).await;
         // What only shows something does not hide that the state is another's.
-        context.say(&object, "waiting").await.unwrap_err();
+        context.show(&object, "waiting").await.unwrap_err();
         let fault = context
             .persist(&object, Saved::state(raw(&json!({"mine": 2}))))
             .await
