@@ -196,16 +196,9 @@ impl Machines {
             .owns(&machines)
             .watches(&classes, in_namespace(&sets))
             .metrics(&metrics);
-        let machine_controller = Controller::new("machines", machines.clone())
-            .only(of_provider(&classes, &driver))
-            .news(|old, new| is_forced(new) && !is_forced(old) || is_called(old, new))
-            .watches(&classes, in_namespace(&machines))
-            .watches(shared.targets.secrets(), in_namespace(&machines))
-            .called_by(driver.changes())
+        let machine_controller = machine_controller(&shared, &machines, &classes, &metrics)
             .called_by(by_nodes(&machines, node_changes))
-            .called_by(UnboundedReceiverStream::new(pod_changes).boxed())
-            .concurrency(MACHINE_CONCURRENCY)
-            .metrics(&metrics);
+            .called_by(UnboundedReceiverStream::new(pod_changes).boxed());
         let turns = shared.turns.clone();
         let set_parts = Arc::new(Sets {
             shared: shared.clone(),
@@ -238,6 +231,23 @@ impl Machines {
             }),
         );
     }
+}
+
+fn machine_controller(
+    shared: &Shared,
+    machines: &Cache<Machine>,
+    classes: &Cache<MachineClass>,
+    metrics: &Metrics,
+) -> Controller<Machine> {
+    let secrets = shared.targets.secrets();
+    Controller::new("machines", machines.clone())
+        .only(of_provider(classes, &shared.driver))
+        .news(|old, new| is_forced(new) && !is_forced(old) || is_called(old, new))
+        .watches(classes, in_namespace(machines))
+        .watches(secrets, in_namespace(machines))
+        .called_by(shared.driver.changes())
+        .concurrency(MACHINE_CONCURRENCY)
+        .metrics(metrics)
 }
 
 /// Objects that are made by a class.

@@ -6,15 +6,17 @@ use std::time::Duration;
 
 use api_meta::{Fault, FaultClass};
 use base_client::{delete, list};
+use base_clock::{Clock, Entropy};
 use base_managed_secrets::{ManagedSecrets, ensure, selector};
 use base_secrets::{CertificateSpec, Wanted};
-use k8s_openapi::api::core::v1::{Namespace, Secret};
+use cluster_apiserver::ApiServer;
+use cluster_store::MemoryStore;
+use k8s_openapi::api::core::v1::Secret;
 use kube::api::PostParams;
-use kube::{Api, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
-use tests_kit::{Embedded, embedded};
 
-const NAMESPACE: &str = "shoot--a--b";
+const NAMESPACE: &str = "default";
 const IDENTITY: &str = "provider-x";
 
 fn wanted() -> Vec<Wanted> {
@@ -26,27 +28,38 @@ fn wanted() -> Vec<Wanted> {
     ]
 }
 
-struct Seed {
-    embedded: Embedded,
+struct Place {
+    client: Client,
+    clock: Clock,
+    entropy: Entropy,
     secrets: Api<Secret>,
 }
 
-impl Seed {
+impl Place {
     async fn new() -> Self {
-        let embedded = embedded().await;
-        let client = embedded.admin();
-        let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": NAMESPACE}})).unwrap();
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+        let (clock, entropy) = (
+            Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap()),
+            Entropy::seeded(1),
+        );
+        let server = ApiServer::builder("test")
+            .store(MemoryStore::new())
+            .clock(clock.clone())
+            .entropy(entropy.clone())
+            .build()
+            .await
+            .unwrap();
+        let client = server.loopback_client();
         Self {
-            embedded,
-            secrets: Api::namespaced(client, NAMESPACE),
+            secrets: Api::namespaced(client.clone(), NAMESPACE),
+            client,
+            clock,
+            entropy,
         }
     }
 
     async fn ensure(&self) -> Result<ManagedSecrets, Fault> {
-        let (clock, entropy) = (&self.embedded.clock, &self.embedded.entropy);
-        ensure(&self.embedded.admin(), NAMESPACE, IDENTITY, &wanted(), clock, entropy).await
+        let (clock, entropy) = (&self.clock, &self.entropy);
+        ensure(&self.client, NAMESPACE, IDENTITY, &wanted(), clock, entropy).await
     }
 
     async fn names(&self) -> BTreeSet<String> {
@@ -57,19 +70,19 @@ impl Seed {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_missing_is_made_and_what_is_there_stays() {
-    let seed = Seed::new().await;
-    let first = seed.ensure().await.unwrap();
-    let names = seed.names().await;
+    let place = Place::new().await;
+    let first = place.ensure().await.unwrap();
+    let names = place.names().await;
     assert!(first.all["ca"].authority().is_ok() && first.all.contains_key("tokens"));
     assert!(first.obsolete.is_empty() && names.len() >= 2, "{names:?}");
 
-    let again = seed.ensure().await.unwrap();
-    assert_eq!(seed.names().await, names);
+    let again = place.ensure().await.unwrap();
+    assert_eq!(place.names().await, names);
     assert_eq!(again.all["ca"].current, first.all["ca"].current);
 
     let lost = first.all["tokens"].current.name_any();
-    delete(&seed.secrets, &lost).await.unwrap();
-    let made = seed.ensure().await.unwrap();
+    delete(&place.secrets, &lost).await.unwrap();
+    let made = place.ensure().await.unwrap();
     assert_eq!(made.all["tokens"].current.name_any(), lost, "the same name");
     assert_ne!(made.all["tokens"].current.data, first.all["tokens"].current.data);
 }
@@ -89,14 +102,14 @@ async fn a_secret_of_another_manager_is_named_and_left_as_it_is() {
         ),
     ];
     for (case, labels) in cases {
-        let seed = Seed::new().await;
-        let name = seed.ensure().await.unwrap().all["ca"].current.name_any();
-        delete(&seed.secrets, &name).await.unwrap();
+        let place = Place::new().await;
+        let name = place.ensure().await.unwrap().all["ca"].current.name_any();
+        delete(&place.secrets, &name).await.unwrap();
         let theirs = json!({"metadata": {"name": name, "labels": labels}, "stringData": {"theirs": "1"}});
         let theirs: Secret = serde_json::from_value(theirs).unwrap();
-        seed.secrets.create(&PostParams::default(), &theirs).await.unwrap();
+        place.secrets.create(&PostParams::default(), &theirs).await.unwrap();
 
-        let fault = seed.ensure().await.unwrap_err();
+        let fault = place.ensure().await.unwrap_err();
         let text = fault.to_string();
         assert!(
             text.contains(&format!("{NAMESPACE}/{name}")) && text.contains(IDENTITY),
@@ -104,21 +117,21 @@ async fn a_secret_of_another_manager_is_named_and_left_as_it_is() {
         );
         assert!(fault.hint.contains(&name), "{case}: {}", fault.hint);
         assert_eq!(fault.class, FaultClass::Dependency, "{case}");
-        let left = seed.secrets.get(&name).await.unwrap();
+        let left = place.secrets.get(&name).await.unwrap();
         assert!(left.data.unwrap().contains_key("theirs"), "{case}");
 
-        delete(&seed.secrets, &name).await.unwrap();
-        assert!(seed.ensure().await.is_ok(), "{case}: as the hint has it");
+        delete(&place.secrets, &name).await.unwrap();
+        assert!(place.ensure().await.is_ok(), "{case}: as the hint has it");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_secret_that_cannot_be_read_is_an_error_with_its_namespace() {
-    let seed = Seed::new().await;
-    let all = seed.ensure().await.unwrap().all;
+    let place = Place::new().await;
+    let all = place.ensure().await.unwrap().all;
     let mut damaged = all["ca"].current.clone();
     for name in [damaged.name_any(), all["client"].current.name_any()] {
-        delete(&seed.secrets, &name).await.unwrap();
+        delete(&place.secrets, &name).await.unwrap();
     }
     damaged.metadata.resource_version = None;
     damaged
@@ -126,7 +139,7 @@ async fn a_secret_that_cannot_be_read_is_an_error_with_its_namespace() {
         .iter_mut()
         .flatten()
         .for_each(|(_, bytes)| bytes.0 = b"nonsense".to_vec());
-    seed.secrets.create(&PostParams::default(), &damaged).await.unwrap();
-    let fault = seed.ensure().await.unwrap_err();
+    place.secrets.create(&PostParams::default(), &damaged).await.unwrap();
+    let fault = place.ensure().await.unwrap_err();
     assert!(fault.hint.contains(NAMESPACE), "{fault}: {}", fault.hint);
 }
