@@ -1,7 +1,7 @@
 //! Authorities, certificates and keys as Secrets of a namespace: made once, renewed in time. `base-secrets` decides what to make
 //! and what is obsolete; here Secrets are listed and created, never changed and never deleted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api_meta::Fault;
 use base_client::{create_or_get, list};
@@ -36,8 +36,8 @@ pub fn selector(identity: &str) -> String {
 /// Makes what is missing of `wanted` in a namespace.
 ///
 /// # Errors
-/// What the API server returns; a dependency fault: a Secret of a wanted name is another manager's; a bug: a Secret of this identity
-/// cannot be read, or the Secrets are not complete after four plans.
+/// What the API server returns; a bug: a Secret of this identity cannot be read, or the Secrets are not complete after four plans; a
+/// dependency fault, with their names, if Secrets of other managers stand under too many wanted names for that.
 pub async fn ensure(
     client: &Client,
     namespace: &str,
@@ -53,6 +53,8 @@ pub async fn ensure(
     };
     let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
     let mut existing = list(&api, &selector(identity)).await?;
+    // Another manager's Secret under a wanted name is never taken over: the next plan gives ours another name.
+    let mut foreign = BTreeSet::new();
     for _ in 0..PLANS_MAX {
         let now = clock.now();
         let plan = plan(wanted, &existing, now).map_err(unreadable)?;
@@ -65,27 +67,34 @@ pub async fn ensure(
         let made = generate(&plan, wanted, &existing, namespace, identity, now, entropy);
         for secret in made.map_err(unreadable)? {
             let present = create_or_get(&api, &secret).await?;
-            check_manager(&present, namespace, identity)?;
+            if !is_of(&present, identity) {
+                foreign.insert(present.name_any());
+            }
             existing.push(present);
         }
     }
-    Err(Fault::bug(format!(
-        "the Secrets of {identity} in namespace {namespace} are not complete after {PLANS_MAX} plans"
-    )))
+    Err(incomplete(namespace, identity, &foreign))
 }
 
-/// A Secret that was there already under a wanted name must be of this identity: another one is never taken over.
-fn check_manager(secret: &Secret, namespace: &str, identity: &str) -> Result<(), Fault> {
-    let has = |key: &str, value: &str| secret.labels().get(key).map(String::as_str) == Some(value);
-    if has(label::MANAGED_BY, label::MANAGER) && has(label::IDENTITY, identity) {
-        return Ok(());
+/// The fault of Secrets that are not complete after the last plan. `foreign` stand under wanted names.
+fn incomplete(namespace: &str, identity: &str, foreign: &BTreeSet<String>) -> Fault {
+    let text = format!("the Secrets of {identity} in namespace {namespace} are not complete after {PLANS_MAX} plans");
+    if foreign.is_empty() {
+        return Fault::bug(text);
     }
-    let name = secret.name_any();
-    let text = format!(
-        "the Secret {namespace}/{name} exists and is not managed by {identity}: it lacks the labels {}",
+    let names: Vec<&str> = foreign.iter().map(String::as_str).collect();
+    let names = names.join(", ");
+    Fault::dependency(format!(
+        "{text}: {names} exist and are not managed by {identity}, since they lack the labels {}",
         selector(identity)
-    );
-    Err(Fault::dependency(text).hint(format!(
-        "delete the Secret {name} of namespace {namespace} if no other program needs it: it is then made anew"
-    )))
+    ))
+    .hint(format!(
+        "delete these Secrets of namespace {namespace} if no other program needs them: {names}"
+    ))
+}
+
+/// Whether a Secret is managed under an identity.
+fn is_of(secret: &Secret, identity: &str) -> bool {
+    let has = |key: &str, value: &str| secret.labels().get(key).map(String::as_str) == Some(value);
+    has(label::MANAGED_BY, label::MANAGER) && has(label::IDENTITY, identity)
 }
