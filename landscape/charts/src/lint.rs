@@ -38,6 +38,7 @@ pub struct Lint {
     findings: Vec<Finding>,
     sum: Sum,
     images: Vec<String>,
+    objects: Vec<Value>,
 }
 
 impl Lint {
@@ -62,6 +63,12 @@ impl Lint {
     #[must_use]
     pub fn images(&self) -> &[String] {
         &self.images
+    }
+
+    /// All objects that the chart makes.
+    #[must_use]
+    pub fn objects(&self) -> &[Value] {
+        &self.objects
     }
 
     /// Whether a ControllerDeployment with the chart could be installed. `strict`: warnings count as errors.
@@ -123,6 +130,7 @@ pub async fn lint(name: Option<&str>, path: &str, setting: &Setting) -> Result<L
         findings,
         sum,
         images: images(&made),
+        objects: made.into_iter().map(|made| made.value).collect(),
     })
 }
 

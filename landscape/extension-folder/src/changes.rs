@@ -1,7 +1,9 @@
 //! Notices that files of an extension have changed. What the file system reports is collected until it has been still for a
-//! moment: an editor writes several files, and a checkout hundreds.
+//! moment: an editor writes several files, and a checkout hundreds. What changes while a build runs is reported apart: the
+//! build may have written it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,60 +15,170 @@ use tokio::time::{Instant, timeout};
 
 use crate::folder::Folder;
 use crate::manifests::{CHART, REGISTRATION};
+use crate::settings::FILE;
 
 /// How long files are still before their change counts.
 const STILL: Duration = Duration::from_millis(100);
 /// How long one waits for that: what never ends to change is looked at nevertheless.
 const STILL_MAX: Duration = Duration::from_secs(2);
+/// How long after its end the writes of a build may be reported. Nothing is printed before, so that no edit is mistaken for one.
+const REPORTS_LAG: Duration = Duration::from_millis(50);
+/// Paths that are remembered of one build: enough to recognise what it writes.
+const PATHS_MAX: usize = 100;
 /// Folders and files of a crate that nothing of the program is made from; the builder writes some of them itself.
 const NOT_BUILT_FROM: [&str; 5] = ["target", "Cargo.lock", "examples", "tests", "README.md"];
 
 /// What has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Changed {
+pub(crate) struct Changed {
     /// What the program is built from.
-    pub sources: bool,
+    pub(crate) sources: bool,
     /// The chart, or the registration.
-    pub manifests: bool,
+    pub(crate) manifests: bool,
+    /// How the program is built.
+    pub(crate) settings: bool,
 }
 
 impl Changed {
     /// As it is at the beginning: nothing has been built or installed.
-    pub const ALL: Self = Self {
+    pub(crate) const FIRST: Self = Self {
         sources: true,
         manifests: true,
+        settings: false,
+    };
+    const SOURCES: Self = Self {
+        sources: true,
+        manifests: false,
+        settings: false,
+    };
+    const MANIFESTS: Self = Self {
+        sources: false,
+        manifests: true,
+        settings: false,
+    };
+    const SETTINGS: Self = Self {
+        sources: false,
+        manifests: false,
+        settings: true,
     };
 
     /// Both.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
+    pub(crate) fn and(self, other: Self) -> Self {
         Self {
             sources: self.sources || other.sources,
             manifests: self.manifests || other.manifests,
+            settings: self.settings || other.settings,
         }
     }
 
     fn any(self) -> bool {
-        self.sources || self.manifests
+        self != Self::default()
     }
 }
 
-/// The changes of a folder, from its making on.
-pub struct Changes {
-    seen: Arc<Seen>,
-    watcher: RecommendedWatcher,
-    folder: Folder,
-    watched: BTreeSet<PathBuf>,
+/// What has changed between two looks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Batch {
+    /// What has changed while no build ran, and chart, registration and settings at any time.
+    pub(crate) changed: Changed,
+    /// Sources that have changed while a build ran.
+    pub(crate) in_build: BTreeSet<PathBuf>,
+    /// Whether a build has ended, and no source changed while it ran.
+    pub(crate) build_was_quiet: bool,
 }
 
+/// The changes of a folder, from its making on.
+pub(crate) struct Changes {
+    seen: Arc<Seen>,
+    watcher: RecommendedWatcher,
+    /// What is watched, and which file or folder that was.
+    watched: BTreeMap<PathBuf, (u64, u64)>,
+}
+
+/// Takes from a build what [`Changes`] must know of it. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Builds(Arc<Seen>);
+
 struct Seen {
-    changed: Mutex<Changed>,
+    state: Mutex<State>,
     more: Notify,
 }
 
+struct State {
+    folder: Folder,
+    /// Whether what is to be watched may be something else than before.
+    look: bool,
+    changed: Changed,
+    in_build: BTreeSet<PathBuf>,
+    building: bool,
+    /// Whether a build has ended, and no source changed while it ran.
+    build_was_quiet: bool,
+}
+
+impl State {
+    fn any(&self) -> bool {
+        self.changed.any() || !self.in_build.is_empty()
+    }
+
+    fn take(&mut self, event: &Event) {
+        if matches!(event.kind, EventKind::Access(_)) {
+            return;
+        }
+        for path in &event.paths {
+            let Some(part) = part_of(&self.folder, path) else {
+                continue;
+            };
+            if part.sources && self.building {
+                self.build_was_quiet = false;
+                if self.in_build.len() < PATHS_MAX {
+                    self.in_build.insert(path.clone());
+                }
+            } else {
+                self.changed = self.changed.and(part);
+            }
+        }
+    }
+}
+
 impl Seen {
-    fn changed(&self) -> MutexGuard<'_, Changed> {
-        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Builds {
+    /// A build runs, until what is returned is dropped.
+    pub(crate) fn begins(&self) -> Running {
+        let mut state = self.0.state();
+        state.building = true;
+        state.build_was_quiet = true;
+        Running(self.clone())
+    }
+
+    /// The folder is read in another way from now on.
+    pub(crate) fn reads(&self, folder: &Folder) {
+        let mut state = self.0.state();
+        state.folder = folder.clone();
+        state.look = true;
+        drop(state);
+        self.0.more.notify_one();
+    }
+}
+
+/// A build that runs.
+pub(crate) struct Running(Builds);
+
+impl Running {
+    /// Waits until what the build has written is reported.
+    pub(crate) async fn ends(self) {
+        tokio::time::sleep(REPORTS_LAG).await;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.0.state().building = false;
+        self.0.0.more.notify_one();
     }
 }
 
@@ -75,78 +187,96 @@ impl Changes {
     ///
     /// # Errors
     /// The system watches no more files, or a path is not there.
-    pub fn watch(folder: &Folder) -> Result<Self, Fault> {
+    pub(crate) fn watch(folder: &Folder) -> Result<Self, Fault> {
         let seen = Arc::new(Seen {
-            changed: Mutex::default(),
+            state: Mutex::new(State {
+                folder: folder.clone(),
+                look: false,
+                changed: Changed::default(),
+                in_build: BTreeSet::new(),
+                building: false,
+                build_was_quiet: false,
+            }),
             more: Notify::new(),
         });
-        let (told, of_folder) = (seen.clone(), folder.clone());
+        let to = seen.clone();
         let report = move |event: notify::Result<Event>| {
-            let changed = match event {
-                Ok(event) => changed(&of_folder, &event),
+            let mut state = to.state();
+            match event {
+                Ok(event) => state.take(&event),
                 // Events were lost: anything may have changed.
-                Err(_) => Changed::ALL,
-            };
-            if changed.any() {
-                let mut all = told.changed();
-                *all = all.and(changed);
-                drop(all);
-                told.more.notify_one();
+                Err(_) => state.changed = Changed::FIRST.and(Changed::SETTINGS),
+            }
+            if state.any() {
+                drop(state);
+                to.more.notify_one();
             }
         };
         let watcher = notify::recommended_watcher(report).map_err(|error| cannot_watch(&folder.path, &error))?;
         let mut changes = Self {
             seen,
             watcher,
-            folder: folder.clone(),
-            watched: BTreeSet::new(),
+            watched: BTreeMap::new(),
         };
         changes.look()?;
         Ok(changes)
     }
 
-    /// Watches what is there and not watched yet: of a crate the folder itself, and all folders in it that it is built from, so
-    /// that what Cargo writes into `target` is no event.
+    /// What builds report to.
+    pub(crate) fn builds(&self) -> Builds {
+        Builds(self.seen.clone())
+    }
+
+    /// Watches what is there and not watched yet.
     fn look(&mut self) -> Result<(), Fault> {
-        let root = self.folder.path.clone();
-        let mut wanted = vec![(root.clone(), RecursiveMode::NonRecursive)];
-        let entries = std::fs::read_dir(&root).into_iter().flatten().flatten();
-        let folders = entries.map(|entry| entry.path()).filter(|path| path.is_dir());
-        let is_built_from = |path: &PathBuf| part_of(&self.folder, path).is_some();
-        wanted.extend(
-            folders
-                .filter(is_built_from)
-                .map(|path| (path, RecursiveMode::Recursive)),
-        );
-        wanted.extend(
-            self.folder
-                .watch
-                .iter()
-                .map(|path| (path.clone(), RecursiveMode::Recursive)),
-        );
-        // What has gone may come again.
-        self.watched.retain(|path| path.exists());
+        let wanted = wanted(&self.seen.state().folder);
+        // What has gone may come again, and what was replaced is watched no more.
+        self.watched.retain(|path, was| identity(path) == Some(*was));
         for (path, mode) in wanted {
-            if self.watched.insert(path.clone()) {
+            let Some(is) = identity(&path) else { continue };
+            if !self.watched.contains_key(&path) {
+                // Where another one was there before.
+                let _ = self.watcher.unwatch(&path);
                 self.watcher
                     .watch(&path, mode)
                     .map_err(|error| cannot_watch(&path, &error))?;
+                self.watched.insert(path, is);
             }
         }
         Ok(())
     }
 
-    /// Waits for the next change. Nothing is lost when this is dropped before it ends.
-    pub async fn next(&mut self) -> Changed {
-        while !self.seen.changed().any() {
+    /// Waits for the next change, and while `held` for the end of the build that runs. Nothing is lost when this is dropped
+    /// before it ends.
+    pub(crate) async fn next(&mut self, held: bool) -> Batch {
+        loop {
+            let state = self.seen.state();
+            let (look, waits) = (state.look, !state.any() || (held && state.building));
+            drop(state);
+            if look {
+                self.seen.state().look = false;
+                self.look_again();
+            }
+            if !waits {
+                break;
+            }
             self.seen.more.notified().await;
         }
         let end = Instant::now() + STILL_MAX;
         while Instant::now() < end && timeout(STILL, self.seen.more.notified()).await.is_ok() {}
+        self.look_again();
+        let mut state = self.seen.state();
+        Batch {
+            changed: std::mem::take(&mut state.changed),
+            in_build: std::mem::take(&mut state.in_build),
+            build_was_quiet: state.build_was_quiet && !state.building,
+        }
+    }
+
+    fn look_again(&mut self) {
         if let Err(fault) = self.look() {
             tracing::warn!(hint = %fault.hint, "{fault}");
         }
-        std::mem::take(&mut *self.seen.changed())
     }
 }
 
@@ -155,46 +285,66 @@ fn cannot_watch(path: &Path, error: &notify::Error) -> Fault {
         .hint("see that it is there; where the system watches too many files, raise fs.inotify.max_user_watches")
 }
 
-fn changed(folder: &Folder, event: &Event) -> Changed {
-    if matches!(event.kind, EventKind::Access(_)) {
-        return Changed::default();
+/// Which file or folder a path names now.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let meta = std::fs::metadata(path).ok()?;
+    Some((meta.dev(), meta.ino()))
+}
+
+/// What is to be watched. Of a crate the folder itself, and all folders in it that it is built from, so that what Cargo writes
+/// into `target` is no event. A file is watched by its folder, because editors replace files by others of the same name.
+fn wanted(folder: &Folder) -> BTreeMap<PathBuf, RecursiveMode> {
+    let mut shallow = vec![folder.path.clone()];
+    let entries = std::fs::read_dir(&folder.path).into_iter().flatten().flatten();
+    let folders = entries.map(|entry| entry.path()).filter(|path| path.is_dir());
+    let mut deep: Vec<PathBuf> = folders.filter(|path| part_of(folder, path).is_some()).collect();
+    for path in &folder.watch {
+        // The nearest that is there: below it, it may come again.
+        shallow.extend(
+            path.ancestors()
+                .skip(1)
+                .find(|above| above.is_dir())
+                .map(Path::to_owned),
+        );
+        deep.extend(path.is_dir().then(|| path.clone()));
     }
-    let parts = event.paths.iter().filter_map(|path| part_of(folder, path));
-    parts.fold(Changed::default(), Changed::and)
+    let covers = |all: &[PathBuf], path: &Path| all.iter().any(|above| path != above && path.starts_with(above));
+    let mut wanted = BTreeMap::new();
+    for path in &shallow {
+        if !covers(&deep, path) {
+            wanted.insert(path.clone(), RecursiveMode::NonRecursive);
+        }
+    }
+    for path in &deep {
+        if !covers(&deep, path) {
+            wanted.insert(path.clone(), RecursiveMode::Recursive);
+        }
+    }
+    wanted
 }
 
 /// What a path is a part of.
 fn part_of(folder: &Folder, path: &Path) -> Option<Changed> {
-    let (sources, manifests) = (
-        Changed {
-            sources: true,
-            manifests: false,
-        },
-        Changed {
-            sources: false,
-            manifests: true,
-        },
-    );
     let inner = path.strip_prefix(&folder.path).ok();
     let first = inner
         .and_then(|inner| inner.iter().next())
         .and_then(|first| first.to_str());
-    if matches!(first, Some(CHART | REGISTRATION)) {
-        return Some(manifests);
+    match first {
+        Some(CHART | REGISTRATION) => return Some(Changed::MANIFESTS),
+        Some(FILE) => return Some(Changed::SETTINGS),
+        _ => {}
     }
-    if path == folder.program {
+    if path == folder.program || folder.made.iter().any(|made| path.starts_with(made)) {
         // It is what is made.
         return None;
     }
     if !folder.watch.is_empty() {
-        return folder
-            .watch
-            .iter()
-            .any(|watched| path.starts_with(watched))
-            .then_some(sources);
+        // A folder above comes or goes with it.
+        let is_part = |watched: &PathBuf| path.starts_with(watched) || watched.starts_with(path);
+        return folder.watch.iter().any(is_part).then_some(Changed::SOURCES);
     }
     let is_hidden = |name: &str| name.starts_with('.') || name.ends_with('~');
     let hidden = inner?.iter().any(|name| name.to_str().is_none_or(is_hidden));
     let first = first?;
-    (!hidden && !NOT_BUILT_FROM.contains(&first)).then_some(sources)
+    (!hidden && !NOT_BUILT_FROM.contains(&first)).then_some(Changed::SOURCES)
 }

@@ -1,4 +1,4 @@
-//! What Cargo says of a crate's folder: its program and where that is built to.
+//! What Cargo reports of a crate's folder: its program, and the folders that Cargo builds in.
 
 use std::path::{Path, PathBuf};
 
@@ -9,9 +9,14 @@ use cargo_metadata::{Error, MetadataCommand, Package};
 pub(crate) struct Crate {
     /// Its name.
     pub(crate) program: String,
-    /// The file that `cargo build` makes.
+    /// Where the program is run from. Which file `cargo build` makes is known once it has: that depends on its configuration.
     pub(crate) file: PathBuf,
+    /// The folders that Cargo writes into.
+    pub(crate) made: Vec<PathBuf>,
 }
+
+/// The folder of programs, in Cargo's target folder.
+const PROGRAMS: &str = "orangery";
 
 /// The program of the crate in a folder. Runs Cargo, which looks nothing up elsewhere.
 ///
@@ -19,12 +24,12 @@ pub(crate) struct Crate {
 /// There is no Cargo, or it refuses the manifest, or the crate has no program or several.
 pub(crate) fn read(folder: &Path) -> Result<Crate, Fault> {
     let manifest = folder.join("Cargo.toml");
-    let asked = MetadataCommand::new()
+    let metadata = MetadataCommand::new()
         .manifest_path(&manifest)
         .current_dir(folder)
         .no_deps()
         .exec();
-    let metadata = asked.map_err(|error| match error {
+    let metadata = metadata.map_err(|error| match error {
         Error::Io(error) => Fault::user(format!("cargo cannot be run: {error}"))
             .hint("install Rust and put cargo into the PATH; or name build and program in orangery-extension.yaml"),
         Error::CargoMetadata { stderr } => {
@@ -42,8 +47,12 @@ pub(crate) fn read(folder: &Path) -> Result<Crate, Fault> {
     })?;
     let program =
         program(package).map_err(|why| Fault::user(format!("{shown}: {why}")).hint("name one in default-run"))?;
-    let file = metadata.target_directory.as_std_path().join("debug").join(&program);
-    Ok(Crate { program, file })
+    let target = metadata.target_directory.into_std_path_buf();
+    let file = target.join(PROGRAMS).join(&program);
+    let made = std::iter::once(target)
+        .chain(metadata.build_directory.map(Into::into))
+        .collect();
+    Ok(Crate { program, file, made })
 }
 
 fn program(package: &Package) -> Result<String, String> {

@@ -2,6 +2,7 @@
 //! reported and waits for the next change; a change in the middle of a build begins another.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use api_meta::Fault;
@@ -9,9 +10,11 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::changes::{Changed, Changes};
+use crate::changes::{Builds, Changed, Changes};
 use crate::folder::Folder;
 use crate::logs::Runs;
+use crate::manifests::Workloads;
+use crate::own_writes::{OwnWrites, Verdict};
 
 /// How long a new program may take to be ready before its absence is worth a line: many times what one needs.
 const RELOAD_PATIENCE: Duration = Duration::from_secs(30);
@@ -21,11 +24,14 @@ pub trait Host: Sync {
     /// Applies objects in the garden.
     fn install(&self, objects: Vec<Value>) -> BoxFuture<'_, Result<(), Fault>>;
 
+    /// The program is another one than before, whole and ready to be started.
+    fn program_built(&self);
+
     /// Shows a line that the builder has printed.
     fn line(&self, text: &str);
 
     /// Shows what has become of the extension; it may have several lines.
-    fn say(&self, text: &str);
+    fn report(&self, text: &str);
 
     /// Whether builders may print in colours.
     fn colour(&self) -> bool;
@@ -38,66 +44,105 @@ pub trait Host: Sync {
 pub async fn develop(folder: &Folder, host: &dyn Host, runs: watch::Receiver<Runs>) -> Result<Infallible, Fault> {
     let mut changes = Changes::watch(folder)?;
     let mut development = Development {
-        folder,
+        folder: folder.clone(),
+        builds: changes.builds(),
         host,
         runs,
         installed: None,
     };
-    let mut due = Changed::ALL;
+    let mut own = OwnWrites::default();
+    let mut due = Changed::FIRST;
     loop {
-        tokio::select! {
-            biased;
-            // What was interrupted is due again.
-            more = changes.next() => due = due.and(more),
-            left = development.act(due) => due = left.and(changes.next().await),
-        }
+        let mut left = None;
+        let more = {
+            let mut act = pin!(development.act(due));
+            loop {
+                let held = own.hold_builds();
+                let batch = tokio::select! {
+                    biased;
+                    batch = changes.next(held) => batch,
+                    still = &mut act, if left.is_none() => {
+                        left = Some(still);
+                        continue;
+                    }
+                };
+                match own.take(batch, &folder.path) {
+                    Verdict::Ignored => {}
+                    Verdict::Due(more) => break more,
+                    Verdict::Reported(more, text) => {
+                        host.report(&text);
+                        break more;
+                    }
+                }
+            }
+        };
+        // What was interrupted is due again.
+        due = left.unwrap_or(due).and(more);
     }
 }
 
 struct Development<'a> {
-    folder: &'a Folder,
+    folder: Folder,
+    builds: Builds,
     host: &'a dyn Host,
     runs: watch::Receiver<Runs>,
     /// What has been installed last.
-    installed: Option<Vec<Value>>,
+    installed: Option<Installed>,
+}
+
+struct Installed {
+    objects: Vec<Value>,
+    workloads: Workloads,
+}
+
+/// What has become of the pods by what was done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pods {
+    /// They stay.
+    Stay,
+    /// Some are started.
+    Start,
 }
 
 impl Development<'_> {
     /// Does what is due; returns what is still due because it failed.
     async fn act(&mut self, due: Changed) -> Changed {
         let first = self.installed.is_none();
-        let before = self.runs.borrow_and_update().clone();
+        let mut before = self.runs.borrow_and_update().clone();
         let mut done = Vec::new();
-        let mut reloads = false;
-        if due.sources || first {
-            let host = self.host;
-            match self.folder.build(host.colour(), |line| host.line(line)).await {
-                Ok(built) => {
-                    let seconds = built.took.as_secs_f64();
-                    let verb = if first { "built" } else { "rebuilt" };
-                    done.push(format!("{verb} in {seconds:.1} s"));
-                    reloads = built.changed;
-                }
-                Err(failed) => {
-                    let waits = "waiting for the next change";
-                    self.host.say(&format!("not built: {}; {waits}", failed.0));
-                    return due;
-                }
+        let mut pods = Pods::Stay;
+        if due.settings
+            && let Err(fault) = self.read_again().await
+        {
+            self.failed("the changed settings do not count", &fault);
+            return due;
+        }
+        let mut began = Instant::now();
+        if due.sources || due.settings || first {
+            match self.build(first, &mut done).await {
+                Some((built, ended)) => (pods, began) = (built, ended),
+                None => return due,
             }
+        }
+        if first && pods == Pods::Stay {
+            // What runs already of an earlier `up` runs this program.
+            before = Runs::default();
         }
         if due.manifests || first {
             match self.install().await {
-                Ok(true) => {
+                Ok(Some(installed)) => {
                     done.push("installed".to_owned());
-                    reloads = true;
+                    if installed == Pods::Start {
+                        pods = Pods::Start;
+                    }
                 }
-                Ok(false) => {}
+                Ok(None) => {}
                 Err(fault) => {
-                    let hint = &fault.hint;
-                    self.host.say(&format!("not installed: {fault}\nhint: {hint}"));
+                    self.failed("not installed", &fault);
                     return Changed {
                         sources: false,
                         manifests: true,
+                        settings: false,
                     };
                 }
             }
@@ -105,40 +150,85 @@ impl Development<'_> {
         if done.is_empty() {
             return Changed::default();
         }
-        if !reloads {
-            self.host.say(&format!("{}, nothing has changed", done.join(", ")));
+        if pods == Pods::Stay {
+            self.host
+                .report(&format!("{}, its pods stay as they are", done.join(", ")));
             return Changed::default();
         }
         if first && before.0.is_empty() {
-            self.host.say(&done.join(", "));
+            self.host.report(&done.join(", "));
             done.clear();
         }
-        self.reloaded(&before, done).await;
+        self.reloaded(&before, done, began).await;
         Changed::default()
     }
 
-    /// Installs chart and registration if they are others than before; returns whether they were.
-    async fn install(&mut self) -> Result<bool, Fault> {
+    fn failed(&self, what: &str, fault: &Fault) {
+        self.host.report(&format!("{what}: {fault}\nhint: {}", fault.hint));
+    }
+
+    async fn read_again(&mut self) -> Result<(), Fault> {
+        self.folder = self.folder.read_again().await?;
+        self.builds.reads(&self.folder);
+        Ok(())
+    }
+
+    /// Builds the program; returns when that has ended, and nothing where it failed, which is reported.
+    async fn build(&mut self, first: bool, done: &mut Vec<String>) -> Option<(Pods, Instant)> {
+        let host = self.host;
+        let running = self.builds.begins();
+        let built = self.folder.build(host.colour(), |line| host.line(line)).await;
+        if let Ok(built) = &built
+            && built.changed
+        {
+            host.program_built();
+        }
+        let ended = Instant::now();
+        running.ends().await;
+        match built {
+            Ok(built) => {
+                let verb = if first { "built" } else { "rebuilt" };
+                done.push(format!("{verb} in {:.1} s", built.took.as_secs_f64()));
+                let pods = if built.changed { Pods::Start } else { Pods::Stay };
+                Some((pods, ended))
+            }
+            Err(failed) => {
+                host.report(&format!("not built: {}; waiting for the next change", failed.0));
+                None
+            }
+        }
+    }
+
+    /// Installs chart and registration; returns nothing if they are as before.
+    async fn install(&mut self) -> Result<Option<Pods>, Fault> {
         let manifests = self.folder.manifests().await?;
         if !manifests.remarks.is_empty() {
-            self.host.say(manifests.remarks.trim_end());
+            self.host.report(manifests.remarks.trim_end());
         }
         if !self.folder.is_in(&manifests.images) {
             let (image, images) = (&self.folder.image, manifests.images.join(", "));
             let why = format!("the chart has no image {image} any more: {images}");
             return Err(Fault::user(why).hint("start `up` again to run the program for another image"));
         }
-        if self.installed.as_ref() == Some(&manifests.objects) {
-            return Ok(false);
+        if self.installed.as_ref().map(|was| &was.objects) == Some(&manifests.objects) {
+            return Ok(None);
         }
         self.host.install(manifests.objects.clone()).await?;
-        self.installed = Some(manifests.objects);
-        Ok(true)
+        let now = Installed {
+            objects: manifests.objects,
+            workloads: manifests.workloads,
+        };
+        let was = self.installed.replace(now);
+        let was = was.map(|was| was.workloads).unwrap_or_default();
+        let starts = self
+            .installed
+            .as_ref()
+            .is_some_and(|now| now.workloads.start_pods_after(&was));
+        Ok(Some(if starts { Pods::Start } else { Pods::Stay }))
     }
 
-    /// Waits for a run that was not there before, and reports it with what was done for it.
-    async fn reloaded(&mut self, before: &Runs, done: Vec<String>) {
-        let began = Instant::now();
+    /// Waits for a run that was not there before, and reports it with what was done for it since `began`.
+    async fn reloaded(&mut self, before: &Runs, done: Vec<String>, began: Instant) {
         let waiting = tokio::time::timeout(
             RELOAD_PATIENCE,
             self.runs.wait_for(|runs| runs.ready_since(before).is_some()),
@@ -159,6 +249,6 @@ impl Development<'_> {
             }
         };
         let done = done.into_iter().chain([what]).collect::<Vec<_>>();
-        self.host.say(&done.join(", "));
+        self.host.report(&done.join(", "));
     }
 }

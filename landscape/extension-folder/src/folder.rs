@@ -23,6 +23,8 @@ pub struct Folder {
     pub image: String,
     /// What the program is built from beside chart and registration; empty: all of the folder.
     pub(crate) watch: Vec<PathBuf>,
+    /// Folders that the builder writes into: nothing is built from them.
+    pub(crate) made: Vec<PathBuf>,
     build: Build,
 }
 
@@ -46,18 +48,20 @@ impl Folder {
         }
         let manifests = Manifests::read(&absolute).await?;
         let named = settings.as_ref().and_then(|settings| settings.image.clone());
-        let (program, build, watch, own) = match settings {
+        let (program, build, watch, own, made) = match settings {
             Some(settings) => {
                 let file = absolute.join(&settings.program);
                 let own = file.file_name().map(|name| name.to_string_lossy().into_owned());
                 let watch = settings.watch.iter().map(|path| absolute.join(path)).collect();
-                (file, Build::Command(settings.build), watch, own.unwrap_or_default())
+                let own = own.unwrap_or_default();
+                (file, Build::Command(settings.build), watch, own, Vec::new())
             }
             None => {
                 let folder = absolute.clone();
-                let asked = spawn_blocking(move || crate_folder::read(&folder)).await;
-                let made = asked.map_err(|error| Fault::bug(format!("reading a crate ended: {error}")))??;
-                (made.file, Build::Cargo(made.program.clone()), Vec::new(), made.program)
+                let read = spawn_blocking(move || crate_folder::read(&folder)).await;
+                let read = read.map_err(|error| Fault::bug(format!("reading a crate ended: {error}")))??;
+                let build = Build::Cargo(read.program.clone());
+                (read.file, build, Vec::new(), read.program, read.made)
             }
         };
         let image = image(named, &manifests.images, &own).map_err(|why| {
@@ -69,8 +73,28 @@ impl Folder {
             program,
             image: without_tag(&image).to_owned(),
             watch,
+            made,
             build,
         })
+    }
+
+    /// Reads the folder again, for another way to build and other paths to watch.
+    ///
+    /// # Errors
+    /// As of [`Folder::read`]; and name, program or image are others now, which only a start can change.
+    pub(crate) async fn read_again(&self) -> Result<Self, Fault> {
+        let now = Self::read(&self.path).await?;
+        let text = |path: &Path| path.display().to_string();
+        let fields = [
+            ("the program", text(&self.program), text(&now.program)),
+            ("the image", self.image.clone(), now.image.clone()),
+            ("the name", self.name.clone(), now.name.clone()),
+        ];
+        match fields.into_iter().find(|(_, was, is)| was != is) {
+            Some((what, was, is)) => Err(Fault::user(format!("{what} is {is} now, which was {was}"))
+                .hint("start `up` again, or take the change back")),
+            None => Ok(now),
+        }
     }
 
     /// What installs it, as the files are now.

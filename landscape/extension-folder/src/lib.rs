@@ -1,6 +1,6 @@
 //! An extension under development, as `orangery up --extension` runs it: its folder is read ([`Folder`]), built and watched,
-//! and what is installed follows it ([`develop()`]). It writes to no terminal, and knows no landscape: what it has to say and
-//! to install it hands to a [`Host`].
+//! and what is installed follows it ([`develop()`]). It writes to no terminal, and knows no landscape: what it reports and
+//! installs it hands to a [`Host`].
 
 mod build;
 mod changes;
@@ -9,10 +9,10 @@ mod develop;
 mod folder;
 mod logs;
 mod manifests;
+mod own_writes;
 mod settings;
 
 pub use build::{Built, Failed};
-pub use changes::{Changed, Changes};
 pub use develop::{Host, develop};
 pub use folder::Folder;
 pub use logs::{Run, Runs, follow};

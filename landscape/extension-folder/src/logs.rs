@@ -47,10 +47,11 @@ impl Run {
 pub struct Runs(pub Vec<Run>);
 
 impl Runs {
-    /// A run that is ready and was not among `before`.
+    /// A run that is ready and did not run among `before`.
     #[must_use]
     pub fn ready_since(&self, before: &Self) -> Option<&Run> {
-        let is_new = |run: &&Run| run.ready && before.0.iter().all(|old| old.key() != run.key());
+        let ran = |old: &&Run| old.waits.is_none();
+        let is_new = |run: &&Run| run.ready && before.0.iter().filter(ran).all(|old| old.key() != run.key());
         self.0.iter().find(is_new)
     }
 }
@@ -190,5 +191,13 @@ mod tests {
         assert_eq!(Runs(vec![run(0, true)]).ready_since(&before), None);
         assert_eq!(Runs(vec![run(1, false)]).ready_since(&before), None);
         assert_eq!(Runs(vec![run(1, true)]).ready_since(&before), Some(&run(1, true)));
+        let waits = Run {
+            waits: Some("CreateContainerError: no program".to_owned()),
+            ..run(0, false)
+        };
+        assert_eq!(
+            Runs(vec![run(0, true)]).ready_since(&Runs(vec![waits])),
+            Some(&run(0, true))
+        );
     }
 }

@@ -24,6 +24,54 @@ pub struct Manifests {
     pub images: Vec<String>,
     /// What is worth a look in the chart, in lines; empty if there is nothing.
     pub remarks: String,
+    /// What the chart makes that runs pods.
+    pub(crate) workloads: Workloads,
+}
+
+/// Objects that run pods, as a chart makes them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Workloads(Vec<Workload>);
+
+#[derive(Clone, Debug, PartialEq)]
+struct Workload {
+    /// Kind, namespace and name.
+    key: [String; 3],
+    replicas: i64,
+    /// What its pods are made from.
+    template: Value,
+}
+
+impl Workloads {
+    fn of(objects: &[Value]) -> Self {
+        let workload = |object: &Value| {
+            let spec = &object["spec"];
+            let template = [&spec["template"], &spec["jobTemplate"]]
+                .into_iter()
+                .find(|one| one.is_object());
+            let template = match (template, object["kind"] == "Pod") {
+                (Some(template), _) => template,
+                (None, true) => spec,
+                (None, false) => return None,
+            };
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let meta = &object["metadata"];
+            Some(Workload {
+                key: [text(&object["kind"]), text(&meta["namespace"]), text(&meta["name"])],
+                replicas: spec["replicas"].as_i64().unwrap_or(1),
+                template: template.clone(),
+            })
+        };
+        Self(objects.iter().filter_map(workload).collect())
+    }
+
+    /// Whether pods are started when these take the place of `before`.
+    pub(crate) fn start_pods_after(&self, before: &Self) -> bool {
+        let starts = |now: &Workload| {
+            let was = before.0.iter().find(|was| was.key == now.key);
+            now.replicas > 0 && was.is_none_or(|was| was.template != now.template || was.replicas < now.replicas)
+        };
+        self.0.iter().any(starts)
+    }
 }
 
 impl Manifests {
@@ -71,6 +119,7 @@ impl Manifests {
             objects,
             images: found.images().to_vec(),
             remarks: found.remarks(),
+            workloads: Workloads::of(found.objects()),
         })
     }
 }
@@ -113,6 +162,27 @@ fn install(deployment: &mut Value, packed: &ByteString) -> Result<Option<Value>,
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pods_are_started_by_a_new_template_and_by_more_replicas_alone() {
+        let workloads = |replicas: i64, image: &str, verb: &str| {
+            Workloads::of(&[
+                json!({"kind": "ClusterRole", "metadata": {"name": "moon"}, "rules": [{"verbs": [verb]}]}),
+                json!({"kind": "Deployment", "metadata": {"name": "moon"}, "spec": {"replicas": replicas,
+                    "template": {"spec": {"containers": [{"image": image}]}}}}),
+            ])
+        };
+        let before = workloads(1, "a", "get");
+        for (now, starts) in [
+            (workloads(1, "a", "list"), false),
+            (workloads(0, "b", "get"), false),
+            (workloads(1, "b", "get"), true),
+            (workloads(2, "a", "get"), true),
+        ] {
+            assert_eq!(now.start_pods_after(&before), starts, "{now:?}");
+        }
+        assert!(before.start_pods_after(&Workloads::default()));
+    }
 
     #[test]
     fn the_chart_takes_the_place_of_a_registrys_in_both_versions() {

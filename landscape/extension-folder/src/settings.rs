@@ -46,9 +46,19 @@ impl Settings {
             )
         };
         let settings: Self = base_yaml::read(&text).map_err(|error| wrong(error.to_string()))?;
-        match settings.program.is_empty() || settings.build.first().is_some_and(String::is_empty) {
-            true => Err(wrong("program, or the first word of build, is empty".to_owned())),
-            false => Ok(Some(settings)),
+        if settings.program.is_empty() || settings.build.first().is_some_and(String::is_empty) {
+            return Err(wrong("program, or the first word of build, is empty".to_owned()));
         }
+        for (number, watched) in settings.watch.iter().enumerate() {
+            if let Err(error) = std::fs::metadata(folder.join(watched)) {
+                let why = format!("watch[{number}] is {watched:?}, which cannot be watched: {error}");
+                let hint = format!(
+                    "correct watch[{number}]: a file or folder that is there, relative to {}; or leave watch out to watch all of it",
+                    folder.display()
+                );
+                return Err(Fault::user(format!("{} is wrong: {why}", path.display())).hint(hint));
+            }
+        }
+        Ok(Some(settings))
     }
 }

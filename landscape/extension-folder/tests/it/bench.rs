@@ -73,6 +73,20 @@ impl Bench {
         path
     }
 
+    /// Replaces a file by another of its name, as editors do.
+    pub(crate) fn replace(&self, path: &str, text: &str) {
+        let new = self.write(".new", text);
+        fs::rename(new, self.path().join(path)).unwrap();
+    }
+
+    /// Changes the file orangery-extension.yaml.
+    pub(crate) fn settings(&self, change: impl FnOnce(&mut serde_json::Value)) {
+        let text = fs::read_to_string(self.path().join("orangery-extension.yaml")).unwrap();
+        let mut settings = serde_json::from_str(&text).unwrap();
+        change(&mut settings);
+        self.replace("orangery-extension.yaml", &settings.to_string());
+    }
+
     pub(crate) async fn folder(&self) -> Folder {
         Folder::read(self.path()).await.unwrap()
     }

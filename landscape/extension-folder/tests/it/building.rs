@@ -8,7 +8,7 @@ use landscape_extension_folder::Failed;
 use crate::bench::{Bench, COPY};
 
 #[tokio::test]
-async fn a_build_passes_lines_on_and_tells_whether_the_program_is_another() {
+async fn a_build_passes_lines_on_and_reports_whether_the_program_is_another() {
     let bench = Bench::new(COPY);
     let folder = bench.folder().await;
     let mut lines = Vec::new();
@@ -22,7 +22,7 @@ async fn a_build_passes_lines_on_and_tells_whether_the_program_is_another() {
 }
 
 #[tokio::test]
-async fn a_build_that_fails_says_how_it_ended() {
+async fn a_build_that_fails_reports_how_it_ended() {
     let bench = Bench::new(COPY);
     let folder = bench.folder().await;
     bench.write("source", "broken");
@@ -49,7 +49,7 @@ async fn a_build_that_fails_says_how_it_ended() {
 }
 
 #[tokio::test]
-async fn a_build_that_nobody_waits_for_is_killed_with_all_that_it_started() {
+async fn an_abandoned_build_is_killed_with_all_that_it_started() {
     // The shell and its child wait for each other: neither ends by itself.
     let bench = Bench::new("mkfifo gate; (read line < gate) & echo $$; wait");
     let folder = bench.folder().await;
@@ -72,4 +72,53 @@ async fn a_build_that_nobody_waits_for_is_killed_with_all_that_it_started() {
         }
     };
     tokio::time::timeout(tests_kit::WAIT_MAX, gone).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_child_that_holds_the_output_open_does_not_delay_the_end_of_a_build() {
+    // The child reads a pipe that has no writer but itself: it never ends, and its group is killed by the test.
+    let bench = Bench::new("mkfifo gate; (read line <> gate) & echo $$; cp source program; echo done");
+    let folder = bench.folder().await;
+    let mut lines = Vec::new();
+    let building = folder.build(false, |line| lines.push(line.to_owned()));
+    let built = tokio::time::timeout(tests_kit::WAIT_MAX, building).await;
+    let group = lines.first().and_then(|line| line.trim().parse().ok());
+    if let Some(group) = group.and_then(rustix::process::Pid::from_raw) {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    assert!(built.unwrap().unwrap().changed);
+    assert!(lines.contains(&"done".to_owned()), "{lines:?}");
+}
+
+#[tokio::test]
+async fn cargos_program_is_found_wherever_cargo_puts_it() {
+    let bench = Bench::new(COPY);
+    fs::remove_file(bench.path().join("orangery-extension.yaml")).unwrap();
+    bench.write(
+        "Cargo.toml",
+        "[package]\nname = \"moon\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n",
+    );
+    bench.write("src/main.rs", "fn main() {}");
+    let host = std::process::Command::new("rustc").arg("-vV").output().unwrap();
+    let host = String::from_utf8(host.stdout).unwrap();
+    let host = host.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
+    let config = format!("[build]\ntarget = \"{host}\"\ntarget-dir = \"made/here\"\n");
+    bench.write(".cargo/config.toml", &config);
+    let folder = bench.folder().await;
+    let mut lines = Vec::new();
+    let built = folder.build(false, |line| lines.push(line.to_owned())).await.unwrap();
+    assert!(built.changed && folder.program.is_file());
+    assert!(lines.iter().any(|line| line.contains("Compiling moon")), "{lines:?}");
+    assert!(!lines.iter().any(|line| line.starts_with('{')), "{lines:?}");
+    assert!(!folder.build(false, |_| {}).await.unwrap().changed);
+    bench.write("src/main.rs", "fn main() { println!(\"other\"); }");
+    assert!(folder.build(false, |_| {}).await.unwrap().changed);
+    assert!(std::process::Command::new(&folder.program).status().unwrap().success());
+    bench.write("src/main.rs", "fn main() { none(); }");
+    let mut lines = Vec::new();
+    assert!(folder.build(false, |line| lines.push(line.to_owned())).await.is_err());
+    assert!(
+        lines.iter().any(|line| line.contains("cannot find function `none`")),
+        "{lines:?}"
+    );
 }

@@ -1,4 +1,4 @@
-//! The loop of development in real time: what is said and installed after each change of a file. Waits by what is said.
+//! The loop of development in real time: what is reported and installed after each change of a file. Waits by reports.
 
 use std::fs;
 
@@ -13,29 +13,30 @@ use crate::bench::{Bench, COPY};
 
 /// A landscape that hands on what it gets.
 struct Recorder {
-    said: mpsc::UnboundedSender<String>,
+    reports: mpsc::UnboundedSender<String>,
     runs: watch::Sender<Runs>,
 }
 
 impl Host for Recorder {
     fn install(&self, objects: Vec<Value>) -> BoxFuture<'_, Result<(), Fault>> {
-        self.said.send(format!("install {} objects", objects.len())).unwrap();
+        self.reports.send(format!("install {} objects", objects.len())).unwrap();
         async { Ok(()) }.boxed()
     }
 
     fn line(&self, text: &str) {
-        self.said.send(format!("| {text}")).unwrap();
-        // What a node does once the program is another one.
-        if text == "compiling" {
-            self.runs.send_modify(|runs| {
-                let restarts = runs.0.first().map_or(0, |run| run.restarts + 1);
-                runs.0 = vec![run(restarts)];
-            });
-        }
+        self.reports.send(format!("| {text}")).unwrap();
     }
 
-    fn say(&self, text: &str) {
-        self.said.send(text.to_owned()).unwrap();
+    fn program_built(&self) {
+        // What a node does.
+        self.runs.send_modify(|runs| {
+            let restarts = runs.0.first().map_or(0, |run| run.restarts + 1);
+            runs.0 = vec![run(restarts)];
+        });
+    }
+
+    fn report(&self, text: &str) {
+        self.reports.send(text.to_owned()).unwrap();
     }
 
     fn colour(&self) -> bool {
@@ -55,10 +56,10 @@ fn run(restarts: i32) -> Run {
     }
 }
 
-/// What is said, in order.
-struct Said(mpsc::UnboundedReceiver<String>);
+/// What is reported, in order.
+struct Reports(mpsc::UnboundedReceiver<String>);
 
-impl Said {
+impl Reports {
     /// The next text that begins so; what comes before it is given too.
     async fn until(&mut self, start: &str) -> Vec<String> {
         let mut texts = Vec::new();
@@ -71,21 +72,33 @@ impl Said {
             }
         };
         let waited = tokio::time::timeout(tests_kit::WAIT_MAX, waiting).await;
-        assert!(waited.is_ok(), "not said: {start:?}; said: {texts:?}");
+        assert!(waited.is_ok(), "not reported: {start:?}; reported: {texts:?}");
         texts
     }
+}
+
+/// Runs the loop on a folder until the story has ended.
+async fn follow(bench: &Bench, story: impl AsyncFnOnce(&mut Reports)) {
+    let folder = bench.folder().await;
+    let (reports, all) = mpsc::unbounded_channel();
+    let (runs, seen) = watch::channel(Runs::default());
+    let recorder = Recorder { reports, runs };
+    let mut reports = Reports(all);
+    tokio::select! {
+        ended = develop(&folder, &recorder, seen) => unreachable!("{ended:?}"),
+        () = story(&mut reports) => {}
+    }
+}
+
+fn last(texts: &[String]) -> &str {
+    texts.last().unwrap()
 }
 
 #[tokio::test]
 async fn each_change_is_built_and_installed_and_a_broken_one_waits_for_the_next() {
     let bench = Bench::new(COPY);
-    let folder = bench.folder().await;
-    let (said, all) = mpsc::unbounded_channel();
-    let (runs, seen) = watch::channel(Runs::default());
-    let recorder = Recorder { said, runs };
-    let mut said = Said(all);
-    let story = async {
-        let first = said.until("running").await;
+    follow(&bench, async |reports| {
+        let first = reports.until("running").await;
         assert!(first[..2] == ["| compiling", "install 2 objects"], "{first:?}");
         assert!(
             first[2].starts_with("built in ") && first[2].ends_with(" s, installed"),
@@ -93,45 +106,39 @@ async fn each_change_is_built_and_installed_and_a_broken_one_waits_for_the_next(
         );
 
         bench.write("source", "two");
-        let second = said.until("rebuilt in ").await;
-        assert!(second.last().unwrap().contains(" s, reloaded in "), "{second:?}");
-        assert_eq!(fs::read_to_string(&folder.program).unwrap(), "two");
+        let second = reports.until("rebuilt in ").await;
+        assert!(last(&second).contains(" s, reloaded in "), "{second:?}");
+        assert_eq!(fs::read_to_string(bench.path().join("program")).unwrap(), "two");
 
         bench.write("source", "broken");
-        let third = said.until("not built: ").await;
+        let third = reports.until("not built: ").await;
         assert!(third.contains(&"| broken".to_owned()), "{third:?}");
         bench.write("source", "three");
-        said.until("rebuilt in ").await;
+        reports.until("rebuilt in ").await;
 
         bench.write("chart/values.yaml", "image: [");
-        said.until("not installed: ").await;
+        reports.until("not installed: ").await;
         bench.write("chart/values.yaml", "image: registry.example.org/sun");
-        let other = said.until("not installed: ").await;
+        let other = reports.until("not installed: ").await;
         assert!(
-            other
-                .last()
-                .unwrap()
-                .contains("no image registry.example.org/moon any more"),
+            last(&other).contains("no image registry.example.org/moon any more"),
             "{other:?}"
         );
         bench.write("chart/values.yaml", "image: registry.example.org/moon\nreplicas: 1");
-        let last = said.until("install 2 objects").await;
+        let installed = reports.until("install 2 objects").await;
         assert!(
-            !last.contains(&"| compiling".to_owned()),
-            "the chart alone has changed: {last:?}"
+            !installed.contains(&"| compiling".to_owned()),
+            "the chart alone has changed: {installed:?}"
         );
 
         bench.write("source", "broken");
         bench.write("chart/values.yaml", "image: registry.example.org/moon\nreplicas: 2");
-        said.until("not built: ").await;
+        reports.until("not built: ").await;
         bench.write("source", "four");
         // The chart that could not be installed with a broken source is installed with the corrected one.
-        said.until("install 2 objects").await;
-    };
-    tokio::select! {
-        ended = develop(&folder, &recorder, seen) => unreachable!("{ended:?}"),
-        () = story => {}
-    }
+        reports.until("install 2 objects").await;
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -140,20 +147,122 @@ async fn a_change_in_the_middle_of_a_build_begins_another() {
     let bench = Bench::new(
         "if mkdir first 2> /dev/null; then mkfifo gate; echo begun; read line < gate; fi; echo begun; cp source program",
     );
-    let folder = bench.folder().await;
-    let (said, all) = mpsc::unbounded_channel();
-    let (runs, seen) = watch::channel(Runs::default());
-    let recorder = Recorder { said, runs };
-    let mut said = Said(all);
-    let story = async {
-        said.until("| begun").await;
+    follow(&bench, async |reports| {
+        reports.until("| begun").await;
         bench.write("source", "two");
-        said.until("| begun").await;
-        said.until("install 2 objects").await;
-    };
-    tokio::select! {
-        ended = develop(&folder, &recorder, seen) => unreachable!("{ended:?}"),
-        () = story => {}
-    }
-    assert_eq!(fs::read_to_string(&folder.program).unwrap(), "two");
+        reports.until("| begun").await;
+        reports.until("install 2 objects").await;
+    })
+    .await;
+    assert_eq!(fs::read_to_string(bench.path().join("program")).unwrap(), "two");
+}
+
+#[tokio::test]
+async fn a_watched_file_may_be_replaced_by_rename_again_and_again() {
+    let bench = Bench::new(COPY);
+    follow(&bench, async |reports| {
+        reports.until("running").await;
+        for text in ["two", "three", "four"] {
+            bench.replace("source", text);
+            reports.until("rebuilt in ").await;
+            assert_eq!(fs::read_to_string(bench.path().join("program")).unwrap(), text);
+        }
+        fs::remove_file(bench.path().join("source")).unwrap();
+        reports.until("not built: ").await;
+        bench.write("source", "five");
+        reports.until("rebuilt in ").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_watched_folder_that_is_replaced_is_watched_again() {
+    let bench = Bench::new("cp code/deep/source program");
+    bench.write("code/deep/source", "one");
+    bench.settings(|settings| settings["watch"] = serde_json::json!(["code/deep"]));
+    follow(&bench, async |reports| {
+        reports.until("running").await;
+        fs::rename(bench.path().join("code"), bench.path().join("gone")).unwrap();
+        reports.until("not built: ").await;
+        bench.write("code/deep/source", "two");
+        reports.until("rebuilt in ").await;
+        bench.write("code/deep/source", "three");
+        reports.until("rebuilt in ").await;
+        assert_eq!(fs::read_to_string(bench.path().join("program")).unwrap(), "three");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_build_that_writes_into_its_sources_is_bounded_and_named() {
+    // It writes once it runs, and ends by itself.
+    let bench = Bench::new("echo begun; date +%N > generated; sleep 0.5; cat source generated > program");
+    bench.settings(|settings| {
+        settings.as_object_mut().unwrap().remove("watch");
+    });
+    follow(&bench, async |reports| {
+        let first = reports.until("running").await;
+        let builds = first.iter().filter(|text| *text == "| begun").count();
+        assert_eq!(builds, 4, "three are interrupted, and one goes through: {first:?}");
+        let named = first
+            .iter()
+            .find(|text| text.contains("because generated changed"))
+            .unwrap();
+        assert!(named.contains("watch of orangery-extension.yaml"), "{named}");
+        bench.write("source", "two");
+        let second = reports.until("rebuilt in ").await;
+        let builds = second.iter().filter(|text| *text == "| begun").count();
+        assert_eq!(builds, 1, "{second:?}");
+        // The source is built, and nothing after it.
+        bench.write("chart/values.yaml", "image: [");
+        let third = reports.until("not installed: ").await;
+        assert_eq!(third.len(), 1, "{third:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_change_of_rights_alone_is_installed_and_waits_for_no_pod() {
+    let bench = Bench::new(COPY);
+    follow(&bench, async |reports| {
+        reports.until("running").await;
+        let role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: moon}\nrules: []\n";
+        bench.write("chart/templates/rbac.yaml", role);
+        let changed = reports.until("installed").await;
+        assert_eq!(changed, ["install 2 objects", "installed, its pods stay as they are"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn changed_settings_are_read_again_and_what_only_a_start_can_change_is_refused() {
+    let bench = Bench::new(COPY);
+    bench.write("other", "other");
+    follow(&bench, async |reports| {
+        reports.until("running").await;
+        bench.settings(|settings| {
+            settings["build"] = serde_json::json!(["cp", "other", "program"]);
+            settings["watch"] = serde_json::json!(["other"]);
+        });
+        reports.until("rebuilt in ").await;
+        bench.write("other", "another");
+        reports.until("rebuilt in ").await;
+        assert_eq!(fs::read_to_string(bench.path().join("program")).unwrap(), "another");
+
+        bench.settings(|settings| settings["program"] = "other".into());
+        let refused = reports.until("the changed settings do not count").await;
+        assert!(
+            last(&refused).contains("other now, which was") && last(&refused).contains("start `up` again"),
+            "{refused:?}"
+        );
+        bench.settings(|settings| settings["watch"] = serde_json::json!(["none"]));
+        let missing = reports.until("the changed settings do not count").await;
+        assert!(last(&missing).contains("watch[0] is \"none\""), "{missing:?}");
+        bench.settings(|settings| {
+            settings["program"] = "program".into();
+            settings["watch"] = serde_json::json!(["source"]);
+        });
+        reports.until("rebuilt in ").await;
+    })
+    .await;
 }

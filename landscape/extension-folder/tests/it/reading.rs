@@ -59,6 +59,11 @@ async fn a_wrong_file_is_named_with_what_is_wrong() {
         ("orangery-extension.yaml", "{program: ''}", "is empty"),
         (
             "orangery-extension.yaml",
+            "{program: p, watch: [source, sources]}",
+            "orangery-extension.yaml is wrong: watch[1] is \"sources\", which cannot be watched: No such file",
+        ),
+        (
+            "orangery-extension.yaml",
             "{program: p, image: other}",
             "no container of the chart has the image other",
         ),
@@ -101,7 +106,11 @@ async fn a_crate_is_built_by_cargo_and_named_by_it() {
     assert!(refused(bench.path()).await.contains("the crate has no program"));
     bench.write("src/main.rs", "fn main() {}");
     let folder = bench.folder().await;
-    assert!(folder.program.ends_with("debug/moon"), "{}", folder.program.display());
+    assert!(
+        folder.program.ends_with("orangery/moon"),
+        "{}",
+        folder.program.display()
+    );
     bench.write("src/bin/other.rs", "fn main() {}");
     assert!(refused(bench.path()).await.contains("several programs: moon, other"));
     bench.write("Cargo.toml", "[package");
