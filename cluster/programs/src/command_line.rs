@@ -92,6 +92,7 @@ mod tests {
                 .map(|(name, value)| (name.into(), value.into()))
                 .into(),
             working_dir: None,
+            built: crate::BuildSignal::default(),
         }
     }
 

@@ -8,13 +8,15 @@ use api_meta::Fault;
 use cluster_node::ReferencePattern;
 use serde_json::{Map, Value};
 
+use crate::BuildSignal;
+
 /// The fields of a mapping.
 const FIELDS: [&str; 5] = ["image", "command", "args", "env", "workingDir"];
 /// Mappings of one file at most: each container that starts looks through all.
 const MAPPINGS_MAX: usize = 1000;
 
 /// Which images are programs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ImageFile {
     /// Where it was read from, absolute.
     pub path: PathBuf,
@@ -23,7 +25,7 @@ pub struct ImageFile {
 }
 
 /// A program that some images stand for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Mapping {
     /// Where it stands, as in `images[0]`.
     pub place: String,
@@ -38,6 +40,8 @@ pub struct Mapping {
     pub env: BTreeMap<String, String>,
     /// The image's working folder, absolute.
     pub working_dir: Option<PathBuf>,
+    /// Announces a new program, where its builder's end is known.
+    pub built: BuildSignal,
 }
 
 impl ImageFile {
@@ -55,6 +59,16 @@ impl ImageFile {
         let text = std::fs::read_to_string(&path).map_err(unreadable)?;
         Self::parse(&text, path)
             .map_err(|wrong| Fault::user(format!("the image file {shown} is wrong: {}", wrong.what)).hint(wrong.hint))
+    }
+
+    /// The file with these mappings before its own.
+    ///
+    /// # Errors
+    /// A mapping would never be reached because of one before it.
+    pub fn with_first(self, first: Vec<Mapping>) -> Result<Self, Fault> {
+        let mappings = first.into_iter().chain(self.mappings).collect::<Vec<_>>();
+        refuse_unreached(&mappings).map_err(|wrong| Fault::user(wrong.what).hint(wrong.hint))?;
+        Ok(Self { mappings, ..self })
     }
 
     fn parse(text: &str, path: PathBuf) -> Result<Self, Wrong> {
@@ -126,6 +140,7 @@ impl Mapping {
             args: words(fields, "args", &place)?.unwrap_or_default(),
             env: variables(fields, &place)?,
             working_dir: working_dir.map(|working_dir| plain(&folder.join(working_dir))),
+            built: BuildSignal::default(),
             place,
         })
     }

@@ -92,7 +92,7 @@ impl Inner {
     fn watched(&self, program: &Path) -> Watched {
         let more = self.mapping.command[1..].iter().map(PathBuf::from);
         let more = more.filter(|path| path.is_absolute() && path.is_file());
-        Watched::new(std::iter::once(program.to_owned()).chain(more))
+        Watched::new(std::iter::once(program.to_owned()).chain(more), &self.mapping.built)
     }
 
     async fn with_namespaces(

@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &cli::NewExtension) -> Result<String, Fault> {
         .collect();
     Ok(format!(
         "{paths}\nnext:\n  orangery up --extension {}\n    builds it, installs it, prints its logs, reloads it when a file changes\n\
-         {} says more\n",
+         more in {}\n",
         folder.display(),
         shown(&folder, "README.md")
     ))

@@ -4,4 +4,5 @@
 
 mod generated;
 mod guide;
+mod kinds_guide;
 mod whole;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use api_meta::Fault;
 use cluster_node::ReferencePattern;
-use cluster_programs::{ImageFile, Mapping};
+use cluster_programs::{BuildSignal, ImageFile, Mapping};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all, try_join_all};
 use kube::Client;
@@ -18,42 +18,47 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 /// The extensions that are developed.
-pub(super) struct Extensions(Vec<Folder>);
+pub(super) struct Extensions(Vec<Extension>);
+
+/// One of them.
+struct Extension {
+    folder: Folder,
+    /// Restarts what runs of it.
+    built: BuildSignal,
+}
 
 impl Extensions {
     /// Reads their folders.
     ///
     /// # Errors
-    /// One is no extension's, or two are called alike.
+    /// One is no extension's, or two have one name or one image.
     pub(super) async fn read(paths: &[PathBuf]) -> Result<Self, Fault> {
-        let mut folders: Vec<Folder> = Vec::new();
+        let mut extensions: Vec<Extension> = Vec::new();
         for path in paths {
             let folder = Folder::read(path).await?;
-            if let Some(other) = folders.iter().find(|other| other.name == folder.name) {
-                let (name, [one, two]) = (&folder.name, [&other.path, &folder.path].map(|path| path.display()));
-                let why = format!("--extension is given twice for the extension {name}: {one} and {two}");
-                return Err(Fault::user(why).hint("leave one out, or give it another name in its registration.yaml"));
+            for Extension { folder: other, .. } in &extensions {
+                refuse_twins(other, &folder)?;
             }
-            folders.push(folder);
+            let built = BuildSignal::default();
+            extensions.push(Extension { folder, built });
         }
-        Ok(Self(folders))
+        Ok(Self(extensions))
     }
 
     /// The images that are programs: those of the extensions before those of the file.
     ///
     /// # Errors
-    /// The image of a chart is none.
+    /// The image of a chart is none, or the file maps it too.
     pub(super) fn images(&self, file: Option<ImageFile>) -> Result<Option<ImageFile>, Fault> {
-        let Some(first) = self.0.first() else { return Ok(file) };
-        let mut mappings = self.0.iter().map(mapping).collect::<Result<Vec<_>, _>>()?;
-        let path = match file {
-            Some(file) => {
-                mappings.extend(file.mappings);
-                file.path
-            }
-            None => first.path.join("registration.yaml"),
+        let Some(Extension { folder: first, .. }) = self.0.first() else {
+            return Ok(file);
         };
-        Ok(Some(ImageFile { path, mappings }))
+        let mappings = self.0.iter().map(mapping).collect::<Result<Vec<_>, _>>()?;
+        let file = file.unwrap_or_else(|| ImageFile {
+            path: first.path.join("registration.yaml"),
+            mappings: Vec::new(),
+        });
+        file.with_first(mappings).map(Some)
     }
 
     /// Builds, installs and follows them for ever.
@@ -68,9 +73,10 @@ impl Extensions {
             .map(|seed| Ok((seed.name.as_str(), connector.client(&seed.kubeconfig()?)?)))
             .collect();
         let seeds = seeds?;
-        let each = self.0.iter().map(|folder| {
+        let each = self.0.iter().map(|Extension { folder, built }| {
             let at = AtConsole {
                 name: folder.name.clone(),
+                built: built.clone(),
                 garden: garden.clone(),
                 console: console.clone(),
             };
@@ -98,8 +104,30 @@ impl Extensions {
     }
 }
 
+/// Refuses two extensions of which one would take the place of the other.
+fn refuse_twins(one: &Folder, two: &Folder) -> Result<(), Fault> {
+    let folders = || {
+        let [one, two] = [one, two].map(|folder| folder.path.display());
+        format!("{one} and {two}")
+    };
+    if one.name == two.name {
+        let (name, folders) = (&one.name, folders());
+        let why = format!("--extension is given twice for the extension {name}: {folders}");
+        return Err(Fault::user(why).hint("leave one out, or give it another name in its registration.yaml"));
+    }
+    if one.image == two.image {
+        let (image, folders) = (&one.image, folders());
+        let why = format!(
+            "the charts of --extension {folders} have the same image {image} in spec.containers[].image: the program of one would \
+             run in the pods of both"
+        );
+        return Err(Fault::user(why).hint("name another image in chart/values.yaml of one of them"));
+    }
+    Ok(())
+}
+
 /// The image of an extension's chart as its program.
-fn mapping(folder: &Folder) -> Result<Mapping, Fault> {
+fn mapping(Extension { folder, built }: &Extension) -> Result<Mapping, Fault> {
     let pattern = ReferencePattern::parse(&folder.image).map_err(|error| {
         Fault::user(format!(
             "the image {:?} of {}'s chart: {error}",
@@ -114,6 +142,7 @@ fn mapping(folder: &Folder) -> Result<Mapping, Fault> {
         args: Vec::new(),
         env: Default::default(),
         working_dir: None,
+        built: built.clone(),
     })
 }
 
@@ -121,6 +150,7 @@ fn mapping(folder: &Folder) -> Result<Mapping, Fault> {
 #[derive(Clone)]
 struct AtConsole {
     name: String,
+    built: BuildSignal,
     garden: Client,
     console: Console,
 }
@@ -130,11 +160,15 @@ impl Host for AtConsole {
         apply_all(&self.garden, objects).boxed()
     }
 
+    fn program_built(&self) {
+        self.built.send();
+    }
+
     fn line(&self, text: &str) {
         self.console.say(&format!("{} | {text}", self.name));
     }
 
-    fn say(&self, text: &str) {
+    fn report(&self, text: &str) {
         for line in text.lines() {
             self.console.say(&format!("{}: {line}", self.name));
         }
