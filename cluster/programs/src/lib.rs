@@ -29,6 +29,6 @@ mod termination;
 mod volume_folder;
 
 pub use image_file::{ImageFile, Mapping};
-pub use reload::BuildSignal;
 pub use outgoing::{ApiServers, AtAddress, ToService};
 pub use programs::{Isolation, Options, Programs};
+pub use reload::BuildSignal;

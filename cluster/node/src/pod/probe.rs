@@ -9,6 +9,14 @@ use tokio::time::Instant;
 use super::ask::Ask;
 use super::slot::Ways;
 
+/// Pauses after the first failures of a readiness probe, until it has succeeded once: most programs need a moment to listen.
+/// Kubernetes allows it: while a container is not ready, its readiness probe may be executed at other times than its period's.
+const READINESS_FIRST_PAUSES: [Duration; 3] = [
+    Duration::from_millis(100),
+    Duration::from_millis(200),
+    Duration::from_millis(400),
+];
+
 /// What a probe is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -42,6 +50,8 @@ struct Probe {
     /// The grace period of a restart.
     grace: Option<Duration>,
     good: bool,
+    /// Failures before the first success, which is as good as many.
+    first_failures: usize,
     /// The last answer, and how often it came in a row.
     row: (bool, u32),
     /// `None` while an answer is waited for.
@@ -142,7 +152,7 @@ impl Probes {
         let Some(probe) = self.probes.iter_mut().find(|probe| probe.kind == kind) else {
             return Verdict::GoOn;
         };
-        probe.due = Some(now + probe.period);
+        probe.due = Some(now + probe.pause(good));
         probe.row = match probe.row {
             (last, times) if last == good => (good, times + 1),
             _ => (good, 1),
@@ -167,6 +177,17 @@ impl Probes {
 }
 
 impl Probe {
+    /// The pause after an answer.
+    fn pause(&mut self, good: bool) -> Duration {
+        let soon = READINESS_FIRST_PAUSES.get(self.first_failures);
+        let soon = soon.filter(|_| self.kind == Kind::Readiness && !good);
+        self.first_failures = match good {
+            true => usize::MAX,
+            false => self.first_failures.saturating_add(1),
+        };
+        soon.map_or(self.period, |soon| self.period.min(*soon))
+    }
+
     fn new(kind: Kind, wanted: &Wanted, container: &Container, ways: Ways, now: Instant) -> Option<Self> {
         let seconds = |value: Option<i32>, default: u32| {
             let value = value.and_then(|value| u32::try_from(value).ok());
@@ -184,6 +205,7 @@ impl Probe {
             failure: seconds(wanted.failure_threshold, 3),
             grace: grace.map(|grace| Duration::from_secs(u64::try_from(grace).unwrap_or(0))),
             good: kind == Kind::Liveness,
+            first_failures: 0,
             row: (false, 0),
             due: Some(now + delay),
         })
@@ -239,6 +261,21 @@ mod tests {
             assert_eq!(wait(&probes).await, 3);
         }
         assert_eq!(answers, [false, true, true, true, true, false]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_container_that_was_never_ready_is_asked_sooner_a_few_times() {
+        let probe = json!({"tcpSocket": {"port": 80}, "periodSeconds": 2});
+        let mut probes = probes(json!({"readinessProbe": probe}));
+        let mut pauses = Vec::new();
+        for good in [false, false, false, false, false, true, false] {
+            assert_eq!(ask(&mut probes).len(), 1);
+            probes.answered(Kind::Readiness, good, Instant::now());
+            let begun = Instant::now();
+            tokio::time::sleep_until(probes.due_at().unwrap()).await;
+            pauses.push(begun.elapsed().as_millis());
+        }
+        assert_eq!(pauses, [100, 200, 400, 2000, 2000, 2000, 2000]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -73,7 +73,11 @@ fn objects_of_the_guide_have_no_field_that_the_types_drop() {
     for kind in ExtensionKind::ALL {
         let given = object(*kind);
         assert_eq!(given["kind"], kind.kind());
-        assert_eq!(given["metadata"]["namespace"].is_string(), kind.is_namespaced(), "{kind}");
+        assert_eq!(
+            given["metadata"]["namespace"].is_string(),
+            kind.is_namespaced(),
+            "{kind}"
+        );
         let kept = kind.with(Kept(given.clone()));
         assert_eq!(lost(&given, &kept, ""), Vec::<String>::new(), "{kind}: {kept}");
     }
@@ -84,7 +88,10 @@ fn sections_name_what_only_their_kind_reports() {
     for kind in ExtensionKind::ALL {
         let Section { text, blocks } = section(*kind);
         for field in kind.own_status() {
-            assert!(text.contains(&format!("`{field}`")) || text.contains(&format!("  {field}:")), "{kind}: {field}");
+            assert!(
+                text.contains(&format!("`{field}`")) || text.contains(&format!("  {field}:")),
+                "{kind}: {field}"
+            );
         }
         let parts = ["Made by", "Spec", "Status", "Delete", "Trap"];
         let missing: Vec<&str> = parts

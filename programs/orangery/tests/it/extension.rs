@@ -59,7 +59,7 @@ fn write(folder: &Path, path: &str, text: &str) {
 struct Printed(Lines<BufReader<ChildStdout>>);
 
 impl Printed {
-    /// Reads until there was a line with each of these texts, in any order: a log and what is said of it come by two ways.
+    /// Reads until there was a line with each of these texts, in any order: a log and reports about it come by two ways.
     fn until(&mut self, texts: &[&str]) {
         let mut left = texts.to_vec();
         while !left.is_empty() {
@@ -125,6 +125,41 @@ fn a_folder_that_is_no_extension_is_refused_before_anything_starts() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn two_extensions_with_one_image_are_refused_and_so_is_an_image_file_that_maps_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["moon", "sun"] {
+        let path = folder.path().join(name);
+        write(&path, "orangery-extension.yaml", "{program: program}");
+        write(&path, "chart/Chart.yaml", CHART);
+        write(&path, "chart/templates/deployment.yaml", DEPLOYMENT);
+        write(&path, "registration.yaml", &REGISTRATION.replace("moon", name));
+    }
+    let error = refusal(
+        folder.path(),
+        "up --memory --port 0 --data-dir d --extension moon --extension sun",
+    );
+    let folders = [
+        "moon and",
+        "sun have the same image registry.example.org/moon in spec.containers[].image",
+    ];
+    assert!(
+        folders.iter().all(|text| error.contains(text)) && error.contains("chart/values.yaml of one of them"),
+        "{error}"
+    );
+    write(
+        folder.path(),
+        "images.yaml",
+        "images: [{image: registry.example.org/moon, command: [sh]}]",
+    );
+    let words = "up --memory --port 0 --data-dir d --extension moon --images images.yaml";
+    let error = refusal(folder.path(), words);
+    assert!(
+        error.contains("images[0] maps registry.example.org/moon again, which --extension moon maps already"),
+        "{error}"
+    );
 }
 
 #[test]
