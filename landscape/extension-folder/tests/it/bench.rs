@@ -62,6 +62,16 @@ impl Bench {
         bench
     }
 
+    /// One that is a crate.
+    pub(crate) fn of_crate() -> Self {
+        let bench = Self::new(COPY);
+        fs::remove_file(bench.path().join("orangery-extension.yaml")).unwrap();
+        let manifest = "[package]\nname = \"moon\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n";
+        bench.write("Cargo.toml", manifest);
+        bench.write("src/main.rs", "fn main() {}");
+        bench
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }

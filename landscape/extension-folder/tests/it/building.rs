@@ -92,13 +92,7 @@ async fn a_child_that_holds_the_output_open_does_not_delay_the_end_of_a_build() 
 
 #[tokio::test]
 async fn cargos_program_is_found_wherever_cargo_puts_it() {
-    let bench = Bench::new(COPY);
-    fs::remove_file(bench.path().join("orangery-extension.yaml")).unwrap();
-    bench.write(
-        "Cargo.toml",
-        "[package]\nname = \"moon\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[workspace]\n",
-    );
-    bench.write("src/main.rs", "fn main() {}");
+    let bench = Bench::of_crate();
     let host = std::process::Command::new("rustc").arg("-vV").output().unwrap();
     let host = String::from_utf8(host.stdout).unwrap();
     let host = host.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
@@ -111,7 +105,7 @@ async fn cargos_program_is_found_wherever_cargo_puts_it() {
     assert!(lines.iter().any(|line| line.contains("Compiling moon")), "{lines:?}");
     assert!(!lines.iter().any(|line| line.starts_with('{')), "{lines:?}");
     assert!(!folder.build(false, |_| {}).await.unwrap().changed);
-    bench.write("src/main.rs", "fn main() { println!(\"other\"); }");
+    bench.write("src/main.rs", "fn main() { std::process::exit(0) }");
     assert!(folder.build(false, |_| {}).await.unwrap().changed);
     assert!(std::process::Command::new(&folder.program).status().unwrap().success());
     bench.write("src/main.rs", "fn main() { none(); }");
