@@ -120,6 +120,10 @@ impl State {
         self.changed.any() || !self.in_build.is_empty()
     }
 
+    fn waits(&self, held: bool) -> bool {
+        !self.any() || (held && self.building)
+    }
+
     fn take(&mut self, event: &Event) {
         if matches!(event.kind, EventKind::Access(_)) {
             return;
@@ -250,11 +254,8 @@ impl Changes {
     /// before it ends.
     pub(crate) async fn next(&mut self, held: bool) -> Batch {
         loop {
-            let state = self.seen.state();
-            let (look, waits) = (state.look, !state.any() || (held && state.building));
-            drop(state);
-            if look {
-                self.seen.state().look = false;
+            let waits = self.seen.state().waits(held);
+            if std::mem::take(&mut self.seen.state().look) {
                 self.look_again();
             }
             if !waits {
