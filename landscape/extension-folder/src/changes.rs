@@ -298,7 +298,12 @@ fn wanted(folder: &Folder) -> BTreeMap<PathBuf, RecursiveMode> {
     let mut shallow = vec![folder.path.clone()];
     let entries = std::fs::read_dir(&folder.path).into_iter().flatten().flatten();
     let folders = entries.map(|entry| entry.path()).filter(|path| path.is_dir());
-    let mut deep: Vec<PathBuf> = folders.filter(|path| part_of(folder, path).is_some()).collect();
+    // Beside the chart all folders, or those that are named.
+    let is_deep = |path: &PathBuf| match part_of(folder, path) {
+        Some(Changed::SOURCES) => folder.watch.is_empty(),
+        part => part.is_some(),
+    };
+    let mut deep: Vec<PathBuf> = folders.filter(is_deep).collect();
     for path in &folder.watch {
         // The nearest that is there: below it, it may come again.
         shallow.extend(

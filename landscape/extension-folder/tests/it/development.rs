@@ -238,6 +238,8 @@ async fn what_cargo_writes_into_a_target_folder_of_another_name_is_no_change() {
         all.extend(reports.until("rebuilt in ").await);
         bench.write("src/main.rs", "fn main() { std::process::exit(2) }");
         all.extend(reports.until("rebuilt in ").await);
+        bench.write("chart/values.yaml", "image: [");
+        all.extend(reports.until("not installed: ").await);
         let builds = all.iter().filter(|text| text.contains("Finished")).count();
         assert_eq!(builds, 3, "the build alone writes into it: {all:?}");
     })
