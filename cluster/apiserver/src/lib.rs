@@ -3,102 +3,47 @@
 //! [`ApiServer`] is a value: any number of them live in one process. Every request, in process or over TLS, goes
 //! authenticate, authorize, route, admit, store. Nothing here listens on a socket (the only ones it opens lead to webhooks,
 //! to servers behind it, and to nodes and pods that are asked for), blocks a thread, reads the machine's clock or knows a provider.
+//!
+//! # Layers
+//! A file imports only from its own layer and from layers above it in this table. `cargo xtask tidy` reads the table and
+//! refuses an import that runs the other way, and more than five files that import each other in a circle.
+//!
+//! | layer | what is in it |
+//! |---|---|
+//! | `wire` | what is read from and written to clients: paths, queries, selectors, content negotiation, bodies, protobuf, errors |
+//! | `storage` | the stores of a server: one per resource if wanted, metered, and the API server in front as a store |
+//! | `connections` | outgoing connections: TLS, Services and their endpoints, kubelets, webhooks |
+//! | `kinds` | what is served: the trait, the registry, built-in kinds, custom resources, conversion, rendering |
+//! | `access` | authentication, authorization, nodes' rules, audit, limits on requests in flight |
+//! | `configuration` | what objects configure, compiled when they are written: webhooks, policies, routes to aggregated servers |
+//! | `state` | what all requests of a server share, and one request with all that its handler needs |
+//! | `objects` | an object of a request on its way in: decoded, pruned, defaulted, with what an update may not change |
+//! | `admission` | who may change or refuse a write: webhooks, policies, quota, the plug-ins of kube-apiserver |
+//! | `discovery` | which groups, versions and resources there are, and their schemas |
+//! | `relay` | requests that others answer: aggregated servers, `proxy`, logs, exec, port forwarding |
+//! | `controllers` | what a server does beside requests: definitions become served, its own objects, what other servers write |
+//! | `requests` | the verbs: create, read, list, watch, update, patch, delete, and subresources |
+//! | `server` | the server as a value: built, served, shut down; the way of a request through it |
 
 mod access;
-mod action;
 mod admission;
-mod aggregation;
-mod answer;
-mod applied;
-mod audit;
-mod audit_event;
-mod audit_policy;
-mod bootstrap;
-mod builder;
-mod builtin;
-mod collection;
-mod connect;
-mod context;
-mod conversion;
-mod crds;
-mod create;
-mod custom;
-mod decode;
-mod default_policy;
-mod delegation;
-mod delete;
+mod configuration;
+mod connections;
+mod controllers;
 mod discovery;
-mod establish;
-mod event_age;
-mod events;
-mod fairness;
-mod filter;
-mod forms;
-mod forward;
-mod gatekeepers;
-mod health;
-mod in_front;
-mod incoming;
-mod inert;
-mod judge;
-mod keeping;
-pub mod kind;
-mod kubelets;
-mod kubernetes_service;
-mod label_text;
-mod lines;
-mod list;
-mod measured;
-mod metadata;
-mod metrics;
-mod namespaces;
-mod negotiate;
-mod nodes;
+mod kinds;
 mod objects;
-mod openapi;
-mod others;
-mod ownership;
-mod patch;
-mod path;
-mod pipeline;
-mod plain;
-mod pod_admission;
-mod pods;
-mod policy;
-mod protection;
-mod protobuf;
-mod query;
-mod reach;
-mod read;
-mod registry;
 mod relay;
-mod render;
-mod replaced;
-pub mod request;
-mod resource;
-mod reviews;
-mod route;
-mod scale;
-mod selector;
+mod requests;
 mod server;
-mod services;
-mod signing_requests;
-mod status;
-mod stores;
-mod strategies;
-mod tables;
-mod tokens;
-mod unversioned;
-mod update;
-mod watch;
-mod write;
-mod writing;
+mod state;
+mod storage;
+mod wire;
 
-pub use access::{Authorities, FrontProxies, TokenAuthority};
-pub use audit::{AUDIT_RECORDS_MAX, AuditLog, AuditRecord};
-pub use audit_event::AuditSink;
-pub use audit_policy::{AuditLevel, AuditPolicy, AuditStage};
-pub use builder::Builder;
+pub use access::audit_event::AuditSink;
+pub use access::audit_log::{AUDIT_RECORDS_MAX, AuditLog, AuditRecord};
+pub use access::audit_policy::{AuditLevel, AuditPolicy, AuditStage};
+pub use access::authentication::{Authorities, FrontProxies, TokenAuthority};
 pub use cluster_access::front_proxy::RequestHeaders;
 pub use cluster_access::{
     Attempt, Attributes, ForeignTokenSpec, Gatekeeper, IssuedToken, KEYS_PATH, Objection, Opinion, PeerCertificates,
@@ -106,13 +51,14 @@ pub use cluster_access::{
 };
 /// Field trees and field errors: what [`Kind`] is asked for.
 pub use cluster_schema as schema;
-pub use connect::Connect;
-pub use health::Readiness;
-pub use inert::is_of_embedded;
-pub use kind::Kind;
-pub use kubelets::KubeletClient;
-pub use protection::Protection;
-pub use relay::{PodPort, Proxied};
-pub use resource::ResourceInfo;
-pub use server::{ApiServer, DEFAULT_GIT_VERSION, Identity};
-pub use status::{Cause, Details, Status};
+pub use connections::addresses::PodPort;
+pub use connections::kubelets::KubeletClient;
+pub use kinds::kind::{self, Kind};
+pub use kinds::resource::{Connect, Proxied, ResourceInfo};
+pub use requests::no_effect::is_of_embedded;
+pub use server::api_server::{ApiServer, DEFAULT_GIT_VERSION, Identity};
+pub use server::builder::Builder;
+pub use state::protection::Protection;
+pub use state::readiness::Readiness;
+pub use wire::request;
+pub use wire::status::{Cause, Details, Status};

@@ -1,35 +1,36 @@
 //! A review out, an answer in: what is sent, what an answer must be, and how a refusal is worded. It never decides what a
 //! failure means. (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/request, errors)
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use bytes::Bytes;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
 use tokio::time::Instant;
 
-use super::asked::Asked;
-use super::client::Reply;
-use super::reply;
-use super::webhook::{ReviewVersion, Webhook};
-use crate::decode::{Encoding, try_decode, undecodable};
-use crate::status::{Details, Status};
+use crate::admission::request::Asked;
+use crate::configuration::webhook::{ReviewVersion, Webhook};
+use crate::connections::review_reply;
+use crate::connections::webhook_client::Reply;
+use crate::wire::decode::{Encoding, try_decode, undecodable};
+use crate::wire::status::{Details, Status};
 
 const GROUP: &str = "admission.k8s.io";
 const KIND: &str = "AdmissionReview";
 
 /// What a webhook has said that lets the request pass.
 #[derive(Debug, Default)]
-pub(super) struct Said {
-    pub(super) warnings: Vec<String>,
+pub(crate) struct Said {
+    pub(crate) warnings: Vec<String>,
     /// A JSON patch, not empty.
-    pub(super) patch: Option<Value>,
+    pub(crate) patch: Option<Value>,
 }
 
 /// Why a webhook does not let the request pass.
 #[derive(Debug)]
-pub(super) enum Failed {
+pub(crate) enum Failed {
     /// It says no, or was not asked for a good reason.
     Refused(Status),
     /// It said nothing that can be understood.
@@ -53,7 +54,7 @@ struct Response {
 
 /// 504: whoever asked does not wait any longer. What the client itself asked for is told by another part of
 /// kube-apiserver than what its handlers allow.
-pub(super) fn timed_out(asked: &Asked<'_>) -> Status {
+pub(crate) fn timed_out(asked: &Asked<'_>) -> Status {
     let of = |why: &str| Status::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", format!("Timeout: {why}"));
     match asked.context.query.get("timeout") {
         Some(_) => of("request did not complete within the allotted timeout").bare(),
@@ -63,7 +64,7 @@ pub(super) fn timed_out(asked: &Asked<'_>) -> Status {
 }
 
 /// Asks a webhook.
-pub(super) async fn ask(
+pub(crate) async fn ask(
     hook: &Webhook,
     asked: &Asked<'_>,
     version: &str,
@@ -90,7 +91,7 @@ pub(super) async fn ask(
         return Err(Failed::Late);
     }
     let timeout = hook.timeout.min(left);
-    let reply = client.post(&asked.context.server, timeout, body).await;
+    let reply = client.post(&asked.context.server.network, timeout, body).await;
     if Instant::now() >= asked.deadline() {
         return Err(Failed::Late);
     }
@@ -147,7 +148,7 @@ fn api_version(review: ReviewVersion) -> &'static str {
 
 /// Group/version and kind of an answer, and what it says. Errors: it is none.
 fn read(reply: &Reply) -> Result<((String, String), Option<Response>), String> {
-    let answered = reply::read(reply, GROUP, KIND)?;
+    let answered = review_reply::read(reply, GROUP, KIND)?;
     match answered.response {
         None => Ok((answered.typed, None)),
         Some(response) => match serde_json::from_value(without_nulls(&response)) {

@@ -6,22 +6,22 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::asked::{Asked, Deed};
-use super::rules::{NamespaceLabels, is_exempt, namespace_labels};
-use super::webhook::{Concerned, concerned};
-use super::{Hooks, patching};
-use crate::conversion;
-use crate::incoming::{self, Source};
-use crate::keeping::keep_stored;
-use crate::kind::Call;
-use crate::metadata;
-use crate::objects::Reader;
-use crate::query::FieldValidation;
-use crate::resource::{Form, ScalePaths};
-use crate::scale;
-use crate::status::Status;
-use crate::write::Write;
-use crate::{context::Context, pod_admission};
+use crate::admission::matching::{NamespaceLabels, is_exempt, namespace_labels};
+use crate::admission::request::{Asked, Deed};
+use crate::admission::webhook::{Concerned, concerned};
+use crate::admission::{json_patch, pod_admission};
+use crate::configuration::hooks::Hooks;
+use crate::kinds::kind::Call;
+use crate::kinds::resource::{Form, ScalePaths};
+use crate::kinds::{conversion, metadata};
+use crate::objects::incoming::Source;
+use crate::objects::retention::keep_stored;
+use crate::objects::{incoming, scale_view};
+use crate::state::context::Context;
+use crate::state::reader::Reader;
+use crate::state::write::Write;
+use crate::wire::query::FieldValidation;
+use crate::wire::status::Status;
 
 /// What the server gives to a new object only after it was admitted.
 const STAMPS: [&str; 3] = ["creationTimestamp", "generation", "uid"];
@@ -30,14 +30,14 @@ const MUTATION: &str = "mutation.webhook.admission.k8s.io/";
 const FAILED_OPEN: &str = "failed-open.mutation.webhook.admission.k8s.io/";
 
 /// In which form an object goes to admission.
-pub(super) enum View<'a> {
+pub(crate) enum View<'a> {
     Whole,
     Scale(&'a ScalePaths),
 }
 
 impl<'a> View<'a> {
     /// None for parts whose bodies are admitted by themselves.
-    pub(super) fn of(context: &'a Context) -> Option<Self> {
+    pub(crate) fn of(context: &'a Context) -> Option<Self> {
         let Some(name) = context.subresource() else {
             return Some(Self::Whole);
         };
@@ -49,14 +49,14 @@ impl<'a> View<'a> {
         }
     }
 
-    pub(super) fn show(&self, object: &Value) -> Value {
+    pub(crate) fn show(&self, object: &Value) -> Value {
         match self {
             Self::Whole => object.clone(),
-            Self::Scale(paths) => scale::view(object, paths),
+            Self::Scale(paths) => scale_view::view(object, paths),
         }
     }
 
-    pub(super) fn asked(&self, asked: Asked<'a>) -> Asked<'a> {
+    pub(crate) fn asked(&self, asked: Asked<'a>) -> Asked<'a> {
         match self {
             Self::Whole => asked,
             Self::Scale(_) => asked.of_body(("autoscaling", "v1", "Scale")),
@@ -160,15 +160,15 @@ fn take_back(
     match view {
         View::Whole => *object = sent,
         View::Scale(paths) => {
-            let replicas = scale::replicas_of(&sent)?;
-            scale::set(object, &paths.spec_replicas, Value::from(replicas));
+            let replicas = scale_view::replicas_of(&sent)?;
+            scale_view::set(object, &paths.spec_replicas, Value::from(replicas));
         }
     }
     stamps.map_or(Ok(()), |stamps| put_stamps(object, stamps.clone()))
 }
 
 /// The webhooks of one request.
-pub(super) struct Rounds<'h, 'a> {
+pub(crate) struct Rounds<'h, 'a> {
     hooks: &'h Hooks,
     asked: &'h Asked<'a>,
     old: Option<&'h Value>,
@@ -177,11 +177,11 @@ pub(super) struct Rounds<'h, 'a> {
     due: BTreeSet<&'h (String, usize)>,
     /// What the last of them left.
     last: Value,
-    pub(super) warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl<'h, 'a> Rounds<'h, 'a> {
-    pub(super) fn new(hooks: &'h Hooks, asked: &'h Asked<'a>, old: Option<&'h Value>) -> Self {
+    pub(crate) fn new(hooks: &'h Hooks, asked: &'h Asked<'a>, old: Option<&'h Value>) -> Self {
         Self {
             hooks,
             asked,
@@ -260,7 +260,7 @@ impl<'h, 'a> Rounds<'h, 'a> {
     }
 
     /// Asks all of them about a deletion, which none of them can change.
-    pub(super) async fn run_deletion(&mut self) -> Result<(), Status> {
+    pub(crate) async fn run_deletion(&mut self) -> Result<(), Status> {
         let (found, labels) = concerned(&self.hooks.mutating, self.asked, None).await;
         for it in found {
             if !it.hook.wants(self.asked, it.version, (None, self.old), &labels).await? {
@@ -288,12 +288,12 @@ async fn patched(
 ) -> Result<Value, Status> {
     let context = asked.context;
     let shown = asked.in_version(object, version).await?;
-    let mut patched = patching::apply(&shown, patch)?;
+    let mut patched = json_patch::apply(&shown, patch)?;
     if matches!(view, View::Scale(_)) {
         return Ok(patched);
     }
     let own = context.version();
-    patched = conversion::object(context, patched, own).await?;
+    patched = conversion::object(&context.server.network, &context.served, patched, own).await?;
     let accepted = incoming::accept(
         context,
         patched,

@@ -3,14 +3,16 @@
 
 use serde_json::{Value, json};
 
-use super::asked::{Asked, Deed};
-use super::rules::is_exempt;
-use super::validating::validate;
-use super::webhook::concerned;
-use super::{Hooks, patching, told};
-use crate::context::Context;
-use crate::metadata;
-use crate::status::Status;
+use crate::admission::json_patch;
+use crate::admission::matching::is_exempt;
+use crate::admission::outcome::with_warnings;
+use crate::admission::request::{Asked, Deed};
+use crate::admission::validating::validate;
+use crate::admission::webhook::concerned;
+use crate::configuration::hooks::Hooks;
+use crate::kinds::metadata;
+use crate::state::context::Context;
+use crate::wire::status::Status;
 
 /// Lets webhooks change and refuse the body of a POST below an object. `kind`: group, version and kind of the body. Warnings
 /// for the client.
@@ -73,11 +75,11 @@ async fn review(
             let said = said.unwrap_or_default();
             warnings.extend(said.warnings);
             if let Some(patch) = said.patch {
-                *body = patching::apply(body, &patch)?;
+                *body = json_patch::apply(body, &patch)?;
             }
         }
         validate(hooks, asked, (Some(body), None), &mut warnings).await
     };
     let outcome = outcome.await;
-    told(outcome, warnings)
+    with_warnings(outcome, warnings)
 }

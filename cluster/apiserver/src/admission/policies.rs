@@ -10,18 +10,19 @@ use cluster_store::{Entry, Key, Page, Range, StoreError};
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::Hooks;
-use super::asked::Asked;
-use super::policy::{Binding, ParamRef, Policy, Validation};
-use super::rules::{Matching, NamespaceLabels, namespace_labels};
-use super::webhook::{Held, Why, holds, names, run};
-use crate::context::{Context, store_status};
-use crate::conversion;
-use crate::in_front::Place;
-use crate::registry::Served;
-use crate::render;
-use crate::server::Inner;
-use crate::status::{Cause, Status};
+use crate::admission::matching::{NamespaceLabels, namespace_labels};
+use crate::admission::request::Asked;
+use crate::admission::webhook::{Held, Why, holds, names, run};
+use crate::configuration::hooks::Hooks;
+use crate::configuration::matching::Matching;
+use crate::configuration::policy::{Binding, ParamRef, Policy, Validation};
+use crate::kinds::registry::Served;
+use crate::kinds::{conversion, rendering};
+use crate::state::context::Context;
+use crate::state::server_state::ServerState;
+use crate::storage::errors::store_status;
+use crate::storage::front_place::Place;
+use crate::wire::status::{Cause, Status};
 
 /// Longest message that an expression may make, in bytes.
 const MESSAGE_BYTES_MAX: usize = 5 * 1024;
@@ -81,7 +82,7 @@ fn refusal(policy: &Policy, binding: Option<&Binding>, why: &str) -> String {
 type Objects<'v> = (Option<&'v Value>, Option<&'v Value>);
 
 /// Asks all policies.
-pub(super) async fn ask(
+pub(crate) async fn ask(
     hooks: &Hooks,
     asked: &Asked<'_>,
     objects: Objects<'_>,
@@ -251,17 +252,17 @@ async fn collect(
         return Ok(entries.iter().map(value).collect());
     };
     let server = &asked.context.server;
-    let entries = conversion::listed(server, served, version, entries).await;
+    let entries = conversion::listed(&server.network, served, version, entries).await;
     let entries = entries.map_err(Missing::Store)?;
     let values = entries
         .iter()
-        .map(|entry| render::value(served, version, entry).map(Some));
+        .map(|entry| rendering::value(served, version, entry).map(Some));
     values.collect::<Result<_, _>>().map_err(Missing::Store)
 }
 
 /// The objects that a binding names or selects as parameters.
 async fn entries(
-    server: &Inner,
+    server: &ServerState,
     kind: &ParamKind,
     namespace: Option<&str>,
     wanted: &ParamRef,

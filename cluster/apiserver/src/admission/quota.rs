@@ -9,15 +9,15 @@ use cluster_schema::{Schema, builtin};
 use cluster_store::{Entry, Object, Page, Range, StoreError};
 use serde_json::{Map, Value};
 
-use super::asked::{Asked, Deed};
-use crate::context::{Context, store_status};
-use crate::kind::Call;
-use crate::registry::Role;
-use crate::status::Status;
-use crate::write::Write;
+use crate::admission::request::{Asked, Deed};
+use crate::kinds::kind::Call;
+use crate::kinds::registry::Role;
+use crate::state::context::Context;
+use crate::state::write::Write;
+use crate::storage::errors::store_status;
+use crate::storage::resource_names::QUOTAS;
+use crate::wire::status::Status;
 
-/// What the store calls quotas.
-pub(crate) const QUOTAS: &str = "resourcequotas";
 /// Who writes their status.
 const MANAGER: &str = "kube-apiserver";
 /// How often a status is written anew when others write in between.
@@ -81,7 +81,7 @@ impl Write<'_> {
 /// Under which names an object counts, and how much.
 fn usage(context: &Context, object: &Value) -> Counts {
     let (group, plural) = (context.served.group(), context.served.plural());
-    let name = crate::status::qualified(group, plural);
+    let name = crate::wire::status::qualified(group, plural);
     let mut counts = Counts::from([(format!("count/{name}"), 1)]);
     if group.is_empty() && PLAIN.contains(&plural) {
         counts.insert(plural.to_owned(), 1);

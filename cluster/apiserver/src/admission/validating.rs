@@ -4,15 +4,16 @@
 use futures::future::join_all;
 use serde_json::Value;
 
-use super::asked::{Asked, Deed};
-use super::mutating::View;
-use super::rules::is_exempt;
-use super::webhook::{Concerned, concerned};
-use super::{Hooks, policies};
-use crate::kind::Call;
-use crate::metadata;
-use crate::status::Status;
-use crate::write::Write;
+use crate::admission::matching::is_exempt;
+use crate::admission::mutating::View;
+use crate::admission::policies;
+use crate::admission::request::{Asked, Deed};
+use crate::admission::webhook::{Concerned, concerned};
+use crate::configuration::hooks::Hooks;
+use crate::kinds::kind::Call;
+use crate::kinds::metadata;
+use crate::state::write::Write;
+use crate::wire::status::Status;
 
 const FAILED_OPEN: &str = "failed-open.validating.webhook.admission.k8s.io/";
 
@@ -42,7 +43,7 @@ impl Write<'_> {
 }
 
 /// Asks policies, then all webhooks at once.
-pub(super) async fn validate(
+pub(crate) async fn validate(
     hooks: &Hooks,
     asked: &Asked<'_>,
     objects: (Option<&Value>, Option<&Value>),

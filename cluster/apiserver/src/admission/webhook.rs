@@ -2,87 +2,20 @@
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/{generic,matchconditions})
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use cluster_schema::cel::{Answer, CONDITIONS_COST_MAX, Expression, Names, NoAnswer, Scope, Work};
+use cluster_schema::cel::{Answer, CONDITIONS_COST_MAX, Expression, Names, NoAnswer, Scope};
 use serde_json::Value;
 
-use super::asked::Asked;
-use super::client::{Client, Clients};
-use super::exchange::{self, Said};
-use super::rules::{Matching, NamespaceLabels, namespace_labels};
-use crate::status::Status;
-
-/// What a webhook gets that says nothing.
-const TIMEOUT_DEFAULT_SECONDS: u64 = 10;
-
-/// Versions of AdmissionReview.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReviewVersion {
-    V1,
-    V1Beta1,
-}
-
-/// A condition in CEL, compiled.
-#[derive(Debug)]
-pub(super) struct Condition {
-    pub(super) expression: Result<Expression, (String, String)>,
-}
-
-/// A webhook.
-pub(crate) struct Webhook {
-    pub(super) configuration: String,
-    pub(super) name: String,
-    /// Different from that of all others of its form.
-    pub(super) key: (String, usize),
-    pub(super) matching: Matching,
-    conditions: Vec<Condition>,
-    /// Its failures are as if it were not there.
-    pub(super) ignores_failures: bool,
-    pub(super) timeout: Duration,
-    pub(super) takes_dry_runs: bool,
-    /// Asked again when something changes behind it.
-    pub(super) again: bool,
-    pub(super) version: Option<ReviewVersion>,
-    pub(super) client: Result<Arc<Client>, String>,
-    pub(super) mutating: bool,
-}
+use crate::admission::exchange;
+use crate::admission::exchange::Said;
+use crate::admission::matching::{NamespaceLabels, namespace_labels};
+use crate::admission::request::Asked;
+use crate::configuration::webhook::{Condition, Webhook};
+use crate::wire::status::Status;
 
 impl Webhook {
-    /// `place`: the name of its configuration and its place there; `work`: that of all expressions of the configuration.
-    pub(super) fn of(
-        (configuration, index): (&str, usize),
-        value: &Value,
-        mutating: bool,
-        clients: &Clients,
-        work: &mut Work,
-    ) -> Self {
-        let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
-        let list = |field: &str| value.get(field).and_then(Value::as_array).into_iter().flatten();
-        let version = list("admissionReviewVersions").find_map(|version| match version.as_str()? {
-            "v1" => Some(ReviewVersion::V1),
-            "v1beta1" => Some(ReviewVersion::V1Beta1),
-            _ => None,
-        });
-        let seconds = value.get("timeoutSeconds").and_then(Value::as_u64);
-        Self {
-            configuration: configuration.to_owned(),
-            name: text("name").to_owned(),
-            key: (configuration.to_owned(), index),
-            matching: Matching::of_webhook(value),
-            conditions: list("matchConditions").map(|it| Condition::of(it, work)).collect(),
-            ignores_failures: text("failurePolicy") == "Ignore",
-            timeout: Duration::from_secs(seconds.unwrap_or(TIMEOUT_DEFAULT_SECONDS)),
-            takes_dry_runs: matches!(text("sideEffects"), "None" | "NoneOnDryRun"),
-            again: text("reinvocationPolicy") == "IfNeeded",
-            version,
-            client: clients.client(value.get("clientConfig").unwrap_or(&Value::Null)),
-            mutating,
-        }
-    }
-
     /// Whether it is to be asked about the objects as they are now, which are in its version.
-    pub(super) async fn wants(
+    pub(crate) async fn wants(
         &self,
         asked: &Asked<'_>,
         version: &str,
@@ -115,7 +48,7 @@ impl Webhook {
     }
 
     /// Asks it. None: it has failed, and that does not matter.
-    pub(super) async fn call(
+    pub(crate) async fn call(
         &self,
         asked: &Asked<'_>,
         version: &str,
@@ -141,29 +74,15 @@ impl Webhook {
     }
 }
 
-impl Condition {
-    /// One that was judged when it was written, perhaps by a server that asked less.
-    pub(super) fn of(value: &Value, work: &mut Work) -> Self {
-        let source = value
-            .get("expression")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .trim();
-        Self {
-            expression: Expression::stored(source, false, work).map_err(|why| (source.to_owned(), why)),
-        }
-    }
-}
-
 /// What conditions say together.
-pub(super) enum Held {
+pub(crate) enum Held {
     Yes,
     No,
     Failed(String),
 }
 
 /// Whether all conditions hold. One that does not outweighs others that have no answer.
-pub(super) fn holds(conditions: &[Condition], scope: &mut Scope) -> Held {
+pub(crate) fn holds(conditions: &[Condition], scope: &mut Scope) -> Held {
     let mut errors = Vec::new();
     for condition in conditions {
         match run(&condition.expression, scope) {
@@ -181,7 +100,7 @@ pub(super) fn holds(conditions: &[Condition], scope: &mut Scope) -> Held {
 }
 
 /// Why an expression has no answer.
-pub(super) enum Why {
+pub(crate) enum Why {
     /// It is not defined here.
     Broken(String),
     /// The budget is spent: no other one is run.
@@ -189,7 +108,7 @@ pub(super) enum Why {
 }
 
 /// Runs an expression, or says in kube-apiserver's words why it has no answer.
-pub(super) fn run(expression: &Result<Expression, (String, String)>, scope: &mut Scope) -> Result<Answer, Why> {
+pub(crate) fn run(expression: &Result<Expression, (String, String)>, scope: &mut Scope) -> Result<Answer, Why> {
     match expression {
         Err((_, why)) => Err(Why::Broken(format!("compilation error: {why}"))),
         Ok(expression) => scope.run(expression).map_err(|failed| match failed {
@@ -205,7 +124,7 @@ pub(super) fn run(expression: &Result<Expression, (String, String)>, scope: &mut
 }
 
 /// The names of expressions about a request, without parameters and namespace.
-pub(super) fn names<'a>(asked: &Asked<'a>, version: &'a str, object: Option<&Value>, old: Option<&Value>) -> Names {
+pub(crate) fn names<'a>(asked: &Asked<'a>, version: &'a str, object: Option<&Value>, old: Option<&Value>) -> Names {
     let mut names = Names::default();
     names.set("object", object);
     names.set("oldObject", old);
@@ -217,22 +136,22 @@ pub(super) fn names<'a>(asked: &Asked<'a>, version: &'a str, object: Option<&Val
         request.insert(field.to_owned(), Value::Null);
     }
     names.set("request", Some(&Value::Object(request)));
-    super::asked::authorize(asked, &mut names);
+    crate::admission::request::authorize(asked, &mut names);
     names
 }
 
 /// A webhook that the rules concern.
 #[derive(Clone, Copy)]
-pub(super) struct Concerned<'h, 'a> {
+pub(crate) struct Concerned<'h, 'a> {
     /// Its place among all.
-    pub(super) index: usize,
-    pub(super) hook: &'h Webhook,
+    pub(crate) index: usize,
+    pub(crate) hook: &'h Webhook,
     /// In which it wants the resource.
-    pub(super) version: &'a str,
+    pub(crate) version: &'a str,
 }
 
 /// Those of `hooks` that the rules concern, and the labels of the namespace if one asks for them.
-pub(super) async fn concerned<'h, 'a>(
+pub(crate) async fn concerned<'h, 'a>(
     hooks: &'h [Arc<Webhook>],
     asked: &Asked<'a>,
     object: Option<&Value>,

@@ -8,16 +8,17 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use kube::client::Body;
 
-use super::body::held;
-use super::headers::{add_client, for_who_answers, host, without_connection};
-use super::line::{self, open_to};
-use super::moved::Moved;
-use super::place::{Place, Way};
-use super::{html, tunnel};
-use crate::answer::Answer;
-use crate::path::{encode_percent, is_unreserved};
-use crate::server::Inner;
-use crate::status::Status;
+use crate::connections::dial;
+use crate::relay::connection::open_to;
+use crate::relay::headers::{add_client, for_who_answers, host, without_connection};
+use crate::relay::location::Moved;
+use crate::relay::place::{Place, Way};
+use crate::relay::{html, upgrade};
+use crate::state::server_state::ServerState;
+use crate::wire::answer::Answer;
+use crate::wire::guarded_body::held;
+use crate::wire::percent::{encode_percent, is_unreserved};
+use crate::wire::status::Status;
 
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 /// Answers say nothing of who else may read them: that they came this way is no reason to.
@@ -43,7 +44,12 @@ pub(crate) struct Asked<'a> {
 }
 
 /// Carries a request to a place, and the answer back.
-pub(crate) async fn carry(server: &Arc<Inner>, place: &Place, asked: Asked<'_>, body: Body) -> Result<Answer, Status> {
+pub(crate) async fn carry(
+    server: &Arc<ServerState>,
+    place: &Place,
+    asked: Asked<'_>,
+    body: Body,
+) -> Result<Answer, Status> {
     let shutting_down = || Status::unavailable("the server is shutting down").retry_after(1);
     let parts = asked.parts;
     let permit = server.carried.one_more()?;
@@ -51,7 +57,7 @@ pub(crate) async fn carry(server: &Arc<Inner>, place: &Place, asked: Asked<'_>, 
         // As upstream, which leaves the client's query out here.
         let query = asked.query.filter(|_| asked.is_of_server);
         let request = request(place, Asked { query, ..asked }, for_upgrade(parts), body)?;
-        let carried = tunnel::carry(server, place, parts, request, permit);
+        let carried = upgrade::carry(server, place, parts, request, permit);
         return server
             .stop
             .run_until_cancelled(carried)
@@ -108,12 +114,12 @@ fn request(place: &Place, asked: Asked<'_>, mut headers: HeaderMap, body: Body) 
 }
 
 /// Sends a request and waits for the head of the answer. Errors: why there is none.
-async fn send(server: &Inner, place: &Place, request: Request<Body>) -> Result<Response<ResponseBody>, String> {
+async fn send(server: &ServerState, place: &Place, request: Request<Body>) -> Result<Response<ResponseBody>, String> {
     if let Way::Here(service) = &place.way {
         let answered = answer_apart(service.clone(), request).await;
         return answered.map_err(|_| "EOF".to_owned());
     }
-    line::send(open_to(server, place).await?, request).await
+    dial::send(open_to(server, place).await?, request).await
 }
 
 /// The path without a slash at its end leads to the one with it, for pages that name what is beside them.

@@ -33,7 +33,7 @@ pub(crate) fn for_who_answers(parts: &Parts) -> HeaderMap {
 }
 
 /// Adds the client's address to those that the request has passed.
-pub(super) fn add_client(headers: &mut HeaderMap, parts: &Parts) {
+pub(crate) fn add_client(headers: &mut HeaderMap, parts: &Parts) {
     let Some(PeerAddress(ip)) = parts.extensions.get::<PeerAddress>() else {
         return;
     };
@@ -49,7 +49,7 @@ pub(super) fn add_client(headers: &mut HeaderMap, parts: &Parts) {
 }
 
 /// What the client calls this server.
-pub(super) fn host(parts: &Parts) -> Option<HeaderValue> {
+pub(crate) fn host(parts: &Parts) -> Option<HeaderValue> {
     let authority = || HeaderValue::from_str(parts.uri.authority()?.as_str()).ok();
     parts.headers.get(header::HOST).cloned().or_else(authority)
 }

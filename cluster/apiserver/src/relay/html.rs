@@ -12,8 +12,8 @@ use futures::StreamExt;
 use http::{HeaderMap, header};
 use http_body_util::BodyExt;
 
-use super::moved::Moved;
-use crate::status::Status;
+use crate::relay::location::Moved;
+use crate::wire::status::Status;
 
 /// Largest page whose links are rewritten, unpacked: pages are held as a whole for it.
 const PAGE_BYTES_MAX: usize = 8 << 20;
@@ -71,7 +71,7 @@ enum Packing {
 ///
 /// # Errors
 /// 503: the page breaks off, or is larger than is held.
-pub(super) async fn rewritten(
+pub(crate) async fn rewritten(
     headers: &mut HeaderMap,
     body: ResponseBody,
     moved: &Moved,

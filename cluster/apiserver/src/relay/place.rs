@@ -9,10 +9,12 @@ use base_client::{Dialer, HttpService};
 use cluster_store::Key;
 use serde_json::Value;
 
-use super::{PodPort, Proxied};
-use crate::context::{Context, store_status};
-use crate::server::Inner;
-use crate::status::Status;
+use crate::connections::addresses::{PodPort, bracketed, is_reachable};
+use crate::connections::kubelets::{KUBELET_PORT, NodePlace};
+use crate::kinds::resource::Proxied;
+use crate::state::context::Context;
+use crate::storage::errors::store_status;
+use crate::wire::status::Status;
 
 /// What is spoken there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,20 +48,9 @@ pub(crate) enum Way {
     Nowhere,
 }
 
-/// What is known of a node.
-pub(crate) struct NodePlace {
-    /// The first of its addresses that is preferred.
-    pub(crate) host: String,
-    /// Of its kubelet.
-    pub(crate) port: u16,
-}
-
-/// The port of kubelets that say none (kubernetes/kubernetes v1.35 pkg/cluster/ports/ports.go).
-const KUBELET_PORT: u16 = 10_250;
-
 impl Place {
     /// A kubelet's port.
-    pub(super) fn of_kubelet(kubelet: NodePlace) -> Self {
+    pub(crate) fn of_kubelet(kubelet: NodePlace) -> Self {
         Self {
             scheme: Scheme::Https,
             host: kubelet.host,
@@ -87,23 +78,8 @@ impl Place {
     }
 }
 
-impl NodePlace {
-    /// As in a URL.
-    pub(crate) fn authority(&self) -> String {
-        format!("{}:{}", bracketed(&self.host), self.port)
-    }
-}
-
-/// An address as it stands before a port.
-pub(crate) fn bracketed(host: &str) -> String {
-    match host.contains(':') {
-        true => format!("[{host}]"),
-        false => host.to_owned(),
-    }
-}
-
 /// Where the request's name leads.
-pub(super) async fn find(context: &Context, proxied: Proxied) -> Result<Place, Status> {
+pub(crate) async fn find(context: &Context, proxied: Proxied) -> Result<Place, Status> {
     let given = context.name();
     let split = split(given);
     match proxied {
@@ -147,12 +123,12 @@ fn split(id: &str) -> Option<Split<'_>> {
 
 async fn node(context: &Context, split: &Split<'_>) -> Result<Place, Status> {
     let server = &context.server;
-    let here = server.nodes.as_ref().and_then(|find| find(split.name));
+    let here = server.network.nodes.as_ref().and_then(|find| find(split.name));
     let found = match &here {
         // One that runs here needs no address.
         Some(_) if split.port.is_empty() => None,
         _ => {
-            let found = kubelet(server, split.name).await?;
+            let found = server.network.kubelet(split.name).await?;
             let found = found.ok_or_else(|| context.not_found(split.name))?;
             if !is_reachable_host(&found.host).await {
                 return Err(Status::bad_request("address not allowed"));
@@ -176,41 +152,6 @@ async fn node(context: &Context, split: &Split<'_>) -> Result<Place, Status> {
         port: Some(split.port.to_owned()),
         way: Way::Address,
     })
-}
-
-/// Where the kubelet of a node is. `None`: there is no such node. Errors: it has no address that is preferred.
-pub(crate) async fn kubelet(server: &Inner, name: &str) -> Result<Option<NodePlace>, Status> {
-    let key = Key::new("nodes", None, name);
-    let Some(entry) = server.store.get(&key).await.map_err(store_status)? else {
-        return Ok(None);
-    };
-    let node = entry.object.value(entry.revision);
-    let addresses = node.pointer("/status/addresses").and_then(Value::as_array);
-    let addresses: Vec<(&str, &str)> = addresses
-        .into_iter()
-        .flatten()
-        .filter_map(|address| Some((address.get("type")?.as_str()?, address.get("address")?.as_str()?)))
-        .collect();
-    let of_type = |type_: &String| addresses.iter().find(|(found, _)| found == type_);
-    let preferred = server.kubelets.preferred().iter().find_map(of_type);
-    let Some((_, host)) = preferred else {
-        let known: Vec<String> = addresses
-            .iter()
-            .map(|(type_, address)| format!("{{{type_} {address}}}"))
-            .collect();
-        let known = known.join(" ");
-        return Err(Status::failed(format!(
-            "no preferred addresses found; known addresses: [{known}]"
-        )));
-    };
-    let port = node
-        .pointer("/status/daemonEndpoints/kubeletEndpoint/Port")
-        .and_then(Value::as_u64);
-    let port = port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
-    Ok(Some(NodePlace {
-        host: (*host).to_owned(),
-        port: port.unwrap_or(KUBELET_PORT),
-    }))
 }
 
 async fn pod(context: &Context, split: &Split<'_>) -> Result<Place, Status> {
@@ -244,7 +185,7 @@ fn at_pod(context: &Context, scheme: Scheme, ip: &str, port: Option<String>) -> 
         port,
         way: Way::Address,
     };
-    if let (Some(find), Ok(ip), Some(port)) = (&context.server.pods, ip.parse(), place.port()) {
+    if let (Some(find), Ok(ip), Some(port)) = (&context.server.network.pods, ip.parse(), place.port()) {
         place.way = match find(ip, port) {
             PodPort::Http(service) => Way::Here(service),
             PodPort::Bytes(dialer) => Way::Dial(dialer),
@@ -337,17 +278,6 @@ async fn object(context: &Context, resource: &str, name: &str) -> Result<Option<
     let key = Key::new(resource, context.namespace(), name);
     let entry = context.server.store.get(&key).await.map_err(store_status)?;
     Ok(entry.map(|entry| entry.object.value(entry.revision)))
-}
-
-/// Whether an address is one that others may have: not this machine itself, nor its link, where services of clouds give away
-/// credentials (Go's `IP.IsGlobalUnicast`).
-pub(crate) fn is_reachable(ip: IpAddr) -> bool {
-    let ip = ip.to_canonical();
-    let special = match ip {
-        IpAddr::V4(ip) => ip.is_link_local() || ip.is_broadcast(),
-        IpAddr::V6(ip) => ip.is_unicast_link_local(),
-    };
-    !(ip.is_unspecified() || ip.is_loopback() || ip.is_multicast() || special)
 }
 
 /// The same of all addresses of a name.

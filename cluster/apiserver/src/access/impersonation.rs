@@ -1,0 +1,30 @@
+//! Acting as somebody else: as whom a request wants to be handled, and whether its user may do that.
+
+use std::sync::Arc;
+
+use cluster_access::{Impersonation, User};
+use http::request::Parts;
+
+use crate::access::authentication::Access;
+use crate::access::authorization::forbidden;
+use crate::wire::query::Query;
+use crate::wire::status::Status;
+
+impl Access {
+    /// Who the request is from then on: the user, or whom they may act as.
+    pub(crate) async fn impersonate(&self, real: Arc<User>, parts: &Parts) -> Result<Arc<User>, Status> {
+        let asked =
+            Impersonation::from_headers(&parts.headers).map_err(|error| Status::bad_request(error.to_string()))?;
+        let Some(asked) = asked else { return Ok(real) };
+        for attributes in asked.requests(&real) {
+            let decision = match &self.delegation {
+                Some(other) => Box::pin(other.decide(&attributes, &Query::default())).await?,
+                None => self.authorize(&attributes),
+            };
+            if let Some(status) = forbidden(&attributes, &decision) {
+                return Err(status);
+            }
+        }
+        Ok(Arc::new(asked.user()))
+    }
+}

@@ -1,0 +1,38 @@
+//! Admission of a deletion: everybody is asked, and nobody can change anything.
+
+use serde_json::Value;
+
+use crate::admission::matching::is_exempt;
+use crate::admission::mutating::Rounds;
+use crate::admission::outcome::with_warnings;
+use crate::admission::request::{Asked, Deed};
+use crate::admission::validating::validate;
+use crate::state::context::Context;
+use crate::wire::status::Status;
+
+/// Asks about the deletion of one object, with the options of the request. Warnings for the client. A deletion by way of an
+/// eviction was admitted as that.
+pub(crate) async fn review_deletion(
+    context: &Context,
+    old: &Value,
+    options: Value,
+    dry_run: bool,
+) -> Result<Vec<String>, Status> {
+    let hooks = context.server.admission.hooks();
+    let Some(hooks) = hooks.filter(|_| context.subresource().is_none()) else {
+        return Ok(Vec::new());
+    };
+    let asked = Asked::new(context, Deed::Delete, context.name(), dry_run, options);
+    if is_exempt(&asked) {
+        return Ok(Vec::new());
+    }
+    let shown = asked.in_version_of_request(old).await?;
+    let mut rounds = Rounds::new(&hooks, &asked, Some(&shown));
+    let outcome = rounds.run_deletion().await;
+    let mut warnings = rounds.warnings;
+    let outcome = match outcome {
+        Ok(()) => validate(&hooks, &asked, (None, Some(&shown)), &mut warnings).await,
+        refused => refused,
+    };
+    with_warnings(outcome, warnings)
+}

@@ -1,0 +1,252 @@
+//! A server behind this one: how it is reached, and the connections to it that are kept. It knows nothing of users.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use base_client::Connection;
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use kube::client::Body;
+use serde_json::Value;
+use tokio::time::{Instant, timeout};
+
+use crate::connections::dial::upgraded;
+use crate::connections::identity::ClientIdentity;
+use crate::connections::network::Network;
+use crate::connections::reach::Reach;
+use crate::connections::tls::{Trust, broken, tls};
+
+/// Connections kept while nobody uses them.
+const IDLE_MAX: usize = 25;
+/// How long one is kept.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+/// How long a connection may take to be there.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Largest document that this server reads for itself: discovery and OpenAPI.
+const DOCUMENT_BYTES_MAX: usize = 16 << 20;
+
+/// A server behind this one.
+pub(crate) struct Backend {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) group_priority: i64,
+    pub(crate) version_priority: i64,
+    spec: Value,
+    reach: Result<Reach, String>,
+    /// The same server, whoever it says to be: what is asked whether it is there.
+    check: Result<Reach, String>,
+    idle: Mutex<Vec<(SendRequest<Body>, Instant)>>,
+    /// What it says of itself: the resources of the version as in the aggregated document, and its entry in the index
+    /// of OpenAPI.
+    pub(crate) said: Mutex<Said>,
+}
+
+/// What a server says of itself.
+#[derive(Clone, Default)]
+pub(crate) struct Said {
+    pub(crate) resources: Option<Value>,
+    pub(crate) openapi: Option<Value>,
+}
+
+impl Backend {
+    /// Of an APIService with a Service.
+    pub(crate) fn of(object: &Value, identity: Option<&ClientIdentity>) -> Self {
+        let spec = &object["spec"];
+        let text = |field: &str| spec[field].as_str().unwrap_or_default().to_owned();
+        let bundle = text("caBundle");
+        let trust = match spec["insecureSkipTLSVerify"].as_bool() {
+            Some(true) => Trust::Anybody,
+            _ => Trust::Bundle(&bundle),
+        };
+        let reach = |trust| tls(trust, identity).map(|tls| Reach::service(&spec["service"], tls));
+        Self {
+            group: text("group"),
+            version: text("version"),
+            group_priority: number(object, "groupPriorityMinimum"),
+            version_priority: number(object, "versionPriority"),
+            reach: reach(trust),
+            check: reach(Trust::Anybody),
+            spec: spec.clone(),
+            idle: Mutex::default(),
+            said: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn is_of(&self, object: &Value) -> bool {
+        self.spec == object["spec"]
+    }
+
+    /// What it said of itself when it was last asked.
+    pub(crate) fn said(&self) -> Said {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Where its version is served.
+    pub(crate) fn root(&self) -> String {
+        match self.group.as_str() {
+            "" => format!("/api/{}", self.version),
+            group => format!("/apis/{group}/{}", self.version),
+        }
+    }
+
+    /// `https://HOST:PORT` of the Service as it is now. Errors: the Service leads nowhere.
+    pub(crate) async fn address(&self, network: &Network) -> Result<String, String> {
+        let reach = self.reach.as_ref().map_err(Clone::clone)?;
+        let (host, port) = reach.address(network).await?;
+        Ok(match host.contains(':') {
+            true => format!("https://[{host}]:{port}"),
+            false => format!("https://{host}:{port}"),
+        })
+    }
+
+    /// Sends a request on. Errors: why nothing came back.
+    pub(crate) async fn send(
+        self: &Arc<Self>,
+        network: &Network,
+        mut request: Request<Body>,
+    ) -> Result<Response<Passed>, String> {
+        let reach = self.reach.as_ref().map_err(Clone::clone)?;
+        set_host(&mut request, reach);
+        let mut sender = loop {
+            let Some(mut kept) = self.kept() else {
+                break open(network, reach).await?;
+            };
+            if kept.ready().await.is_ok() {
+                break kept;
+            }
+        };
+        let response = match sender.try_send_request(request).await {
+            Ok(response) => response,
+            // A kept connection may have been closed just now; what was not sent on it goes to a new one.
+            Err(mut error) => match error.take_message() {
+                None => return Err(broken(error.error())),
+                Some(request) => {
+                    sender = open(network, reach).await?;
+                    sender.send_request(request).await.map_err(|error| broken(&error))?
+                }
+            },
+        };
+        let (parts, body) = response.into_parts();
+        let lent = Some((self.clone(), sender));
+        Ok(Response::from_parts(parts, Passed { body, lent }))
+    }
+
+    /// Sends a request for an upgrade on, over a connection of its own. Errors: why nothing came back.
+    pub(crate) async fn upgrade(
+        &self,
+        network: &Network,
+        mut request: Request<Body>,
+    ) -> Result<Response<Incoming>, String> {
+        let reach = self.reach.as_ref().map_err(Clone::clone)?;
+        set_host(&mut request, reach);
+        let connection = connect(network, reach).await;
+        let connection = connection.map_err(|why| format!("error dialing backend: {why}"))?;
+        upgraded(connection, request).await
+    }
+
+    /// Asks for a document, believing whoever answers. Errors: why there is none.
+    pub(crate) async fn fetch(
+        &self,
+        network: &Network,
+        mut request: Request<Body>,
+    ) -> Result<(http::StatusCode, Bytes), String> {
+        let reach = self.check.as_ref().map_err(Clone::clone)?;
+        set_host(&mut request, reach);
+        let mut sender = open(network, reach).await?;
+        let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
+        let code = response.status();
+        let body = Limited::new(response.into_body(), DOCUMENT_BYTES_MAX).collect().await;
+        let body = body.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                return format!("the answer has more than {DOCUMENT_BYTES_MAX} bytes");
+            }
+            error.downcast_ref().map_or_else(|| error.to_string(), broken)
+        })?;
+        Ok((code, body.to_bytes()))
+    }
+
+    fn kept(&self) -> Option<SendRequest<Body>> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|(sender, since)| !sender.is_closed() && since.elapsed() < IDLE_TIMEOUT);
+        idle.pop().map(|(sender, _)| sender)
+    }
+
+    fn keep(&self, sender: SendRequest<Body>) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < IDLE_MAX && !sender.is_closed() {
+            idle.push((sender, Instant::now()));
+        }
+    }
+}
+
+fn set_host(request: &mut Request<Body>, reach: &Reach) {
+    if let Ok(host) = HeaderValue::from_str(reach.name()) {
+        request.headers_mut().insert(header::HOST, host);
+    }
+}
+
+async fn connect(network: &Network, reach: &Reach) -> Result<Connection, String> {
+    let late = |_| "dial tcp: i/o timeout".to_owned();
+    timeout(CONNECT_TIMEOUT, reach.connect(network)).await.map_err(late)?
+}
+
+async fn open(network: &Network, reach: &Reach) -> Result<SendRequest<Body>, String> {
+    let stream = connect(network, reach).await?;
+    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
+    // It ends with its sender or the other side.
+    tokio::spawn(connection);
+    Ok(sender)
+}
+
+/// The body of an answer on its way; its connection is kept once all of it has passed.
+pub(crate) struct Passed {
+    body: Incoming,
+    lent: Option<(Arc<Backend>, SendRequest<Body>)>,
+}
+
+impl hyper::body::Body for Passed {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let next = Pin::new(&mut self.body).poll_frame(context);
+        if matches!(next, Poll::Ready(None))
+            && let Some((backend, sender)) = self.lent.take()
+        {
+            backend.keep(sender);
+        }
+        next
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Whether the condition says so.
+pub(crate) fn is_available(object: &Value) -> bool {
+    condition(object).is_some_and(|condition| condition["status"] == "True")
+}
+
+pub(crate) fn condition(object: &Value) -> Option<&Value> {
+    let conditions = object.pointer("/status/conditions")?.as_array()?;
+    conditions.iter().find(|condition| condition["type"] == "Available")
+}
+
+/// A number of the specification.
+fn number(object: &Value, field: &str) -> i64 {
+    object["spec"][field].as_i64().unwrap_or_default()
+}

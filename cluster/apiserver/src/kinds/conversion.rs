@@ -1,0 +1,184 @@
+//! Custom resources whose versions a webhook turns into each other: whatever is read, filtered, judged or stored in another
+//! version than it is in goes through here first. Kinds without such a webhook pass untouched. No lock is held while a
+//! webhook is waited for, and nothing is stored when one fails.
+//! (apiextensions-apiserver v0.35 pkg/apiserver/conversion, pkg/apiserver/customresource_handler.go)
+
+use std::sync::Arc;
+
+use cluster_store::{Entry, Object, Revision};
+use serde_json::Value;
+
+use crate::connections::network::Network;
+use crate::kinds::registry::Served;
+use crate::kinds::rendering;
+use crate::wire::status::Status;
+
+/// A value of the request's kind in another version.
+pub(crate) async fn object(network: &Network, served: &Served, value: Value, to: &str) -> Result<Value, Status> {
+    let from = value.get("apiVersion").and_then(Value::as_str);
+    if from == Some(&served.info().api_version(to)) {
+        return Ok(value);
+    }
+    match served.converter() {
+        Some(converter) => converter.one(network, &*served.kind, value, to).await,
+        None => served.kind.convert(value, to),
+    }
+}
+
+/// The same without what reading makes of it: fields that the version does not know stay.
+pub(crate) async fn raw(network: &Network, served: &Served, mut value: Value, to: &str) -> Result<Value, Status> {
+    match served.converter() {
+        Some(converter) => {
+            let converted = converter.all(network, &*served.kind, vec![value], to, false).await?;
+            let first = converted.into_iter().next();
+            first.ok_or_else(|| Status::internal("a conversion gave no object"))
+        }
+        None => {
+            value["apiVersion"] = Value::String(served.info().api_version(to));
+            Ok(value)
+        }
+    }
+}
+
+/// A stored object as a value in `version`.
+pub(crate) async fn value(network: &Network, served: &Served, version: &str, entry: &Entry) -> Result<Value, Status> {
+    if served.converter().is_none() {
+        return rendering::value(served, version, entry);
+    }
+    let entry = shown(network, served, version, entry.clone()).await?;
+    rendering::value(served, version, &entry)
+}
+
+/// A stored object as it is in `version`. The webhook is asked anew.
+pub(crate) async fn shown(network: &Network, served: &Served, version: &str, entry: Entry) -> Result<Entry, Status> {
+    let Some(converter) = served.converter() else {
+        return Ok(entry);
+    };
+    let object = match source(served, version, &entry.object, entry.revision)? {
+        Source::Ready => return Ok(entry),
+        Source::Refreshed(value) => stored(value)?,
+        Source::Other(value) => stored(converter.one(network, &*served.kind, value, version).await?)?,
+    };
+    Ok(Entry { object, ..entry })
+}
+
+/// A stored object in the version in which it is stored by its next write. It has to be readable in the version of the
+/// request as well.
+pub(crate) async fn to_store_again(
+    network: &Network,
+    served: &Served,
+    version: &str,
+    entry: &Entry,
+) -> Result<Value, Status> {
+    if served.converter().is_some() && version != served.storage_version {
+        value(network, served, version, entry).await?;
+    }
+    match &served.custom {
+        Some(_) => value(network, served, &served.storage_version, entry).await,
+        None => Ok(entry.object.value(entry.revision)),
+    }
+}
+
+/// Stored objects as they are in `version`: those of which it is not known yet go to the webhook in few requests.
+pub(crate) async fn listed(
+    network: &Network,
+    served: &Served,
+    version: &str,
+    mut entries: Vec<Entry>,
+) -> Result<Vec<Entry>, Status> {
+    let Some(converter) = served.converter() else {
+        return Ok(entries);
+    };
+    let mut asked = Vec::new();
+    for (place, entry) in entries.iter_mut().enumerate() {
+        match source(served, version, &entry.object, entry.revision)? {
+            Source::Ready => {}
+            Source::Refreshed(value) => entry.object = stored(value)?,
+            Source::Other(value) => match converter.recent.known(&entry.object, version) {
+                Some(known) => entry.object = known,
+                None => asked.push((place, value)),
+            },
+        }
+    }
+    let (places, values): (Vec<usize>, Vec<Value>) = asked.into_iter().unzip();
+    let converted = converter.all(network, &*served.kind, values, version, true).await?;
+    for (place, value) in places.into_iter().zip(converted) {
+        let object = stored(value)?;
+        if let Some(entry) = entries.get_mut(place) {
+            converter.recent.keep(&entry.object, version, &object);
+            entry.object = object;
+        }
+    }
+    Ok(entries)
+}
+
+/// An object of a change as it is in `version`. All who watch that version ask once.
+pub(crate) async fn watched(
+    network: &Network,
+    served: &Served,
+    version: &str,
+    object: &Arc<Object>,
+    revision: Revision,
+) -> Result<Arc<Object>, Status> {
+    let Some(converter) = served.converter() else {
+        return Ok(object.clone());
+    };
+    match source(served, version, object, revision)? {
+        Source::Ready => Ok(object.clone()),
+        Source::Refreshed(value) => stored(value),
+        Source::Other(value) => {
+            let convert = async { stored(converter.one(network, &*served.kind, value, version).await?) };
+            converter.recent.once(object, version, convert).await
+        }
+    }
+}
+
+/// What an object is before it is converted.
+enum Source {
+    /// In the version already.
+    Ready,
+    /// In the version already, but by an older definition.
+    Refreshed(Value),
+    /// In another version.
+    Other(Value),
+}
+
+fn source(served: &Served, version: &str, object: &Object, revision: Revision) -> Result<Source, Status> {
+    let old = revision < served.as_of && revision.0 > 0;
+    let in_version = served
+        .head(version)
+        .is_some_and(|head| object.bytes().starts_with(head));
+    if in_version && !old {
+        return Ok(Source::Ready);
+    }
+    let mut value: Value = serde_json::from_slice(object.bytes()).map_err(Status::internal)?;
+    let from = version_of(served, &value)?;
+    if old {
+        served.kind.refresh(&from, &mut value);
+    }
+    Ok(match (from == version, old) {
+        (true, false) => Source::Ready,
+        (true, true) => Source::Refreshed(value),
+        (false, _) => Source::Other(value),
+    })
+}
+
+/// The version that an object says it is in. Errors: it is none of its kind's.
+fn version_of(served: &Served, value: &Value) -> Result<String, Status> {
+    let api_version = value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    let info = served.info();
+    let known = info.versions.iter().map(|version| version.name.as_ref());
+    let found = known
+        .into_iter()
+        .find(|version| info.api_version(version) == api_version);
+    found.map(str::to_owned).ok_or_else(|| {
+        Status::failed(format!(
+            "request to convert CR from an invalid group/version: {api_version}"
+        ))
+    })
+}
+
+fn stored(value: Value) -> Result<Arc<Object>, Status> {
+    let object = Object::from_value(value).map_err(|error| Status::failed(error.to_string()))?;
+    Ok(Arc::new(object))
+}

@@ -1,0 +1,156 @@
+//! What a webhook has made of objects lately, so that everybody who watches or lists a version does not ask for each of them
+//! again. Bounded by bytes; the oldest go first. It never keeps a failure.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cluster_store::Object;
+use tokio::sync::OnceCell;
+
+use crate::wire::status::Status;
+
+/// Bytes of objects, as they are stored, that are remembered with what became of them. What is remembered is held twice.
+const BYTES_MAX: usize = 8 << 20;
+
+/// An object by where it lies in memory, and the version that it was brought into.
+type Place = (usize, String);
+type Outcome = Arc<OnceCell<Result<Arc<Object>, Status>>>;
+
+/// The newest conversions of one kind.
+#[derive(Default)]
+pub(crate) struct Recent(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    all: HashMap<Place, Slot>,
+    order: VecDeque<Place>,
+    bytes: usize,
+}
+
+struct Slot {
+    /// Held, so that nothing else can lie in its place.
+    source: Arc<Object>,
+    outcome: Outcome,
+}
+
+impl Recent {
+    /// What became of an object, if that is known.
+    pub(crate) fn known(&self, source: &Arc<Object>, version: &str) -> Option<Arc<Object>> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = kept.all.get(&place(source, version))?;
+        slot.outcome.get()?.as_ref().ok().cloned()
+    }
+
+    /// Remembers what became of an object.
+    pub(crate) fn keep(&self, source: &Arc<Object>, version: &str, object: &Arc<Object>) {
+        let _ = self.slot(source, version).set(Ok(object.clone()));
+    }
+
+    /// What becomes of an object. Whoever asks at the same time waits for the same answer.
+    pub(crate) async fn once(
+        &self,
+        source: &Arc<Object>,
+        version: &str,
+        convert: impl Future<Output = Result<Arc<Object>, Status>> + Send,
+    ) -> Result<Arc<Object>, Status> {
+        let outcome = self.slot(source, version);
+        let result = outcome.get_or_init(|| convert).await.clone();
+        if result.is_err() {
+            self.forget(source, version, &outcome);
+        }
+        result
+    }
+
+    fn slot(&self, source: &Arc<Object>, version: &str) -> Outcome {
+        let place = place(source, version);
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = kept.all.get(&place) {
+            return slot.outcome.clone();
+        }
+        let outcome = Outcome::default();
+        let slot = Slot {
+            source: source.clone(),
+            outcome: outcome.clone(),
+        };
+        kept.bytes += source.bytes().len();
+        kept.all.insert(place.clone(), slot);
+        kept.order.push_back(place);
+        while kept.bytes > BYTES_MAX
+            && let Some(oldest) = kept.order.pop_front()
+        {
+            kept.remove(&oldest);
+        }
+        outcome
+    }
+
+    fn forget(&self, source: &Arc<Object>, version: &str, outcome: &Outcome) {
+        let place = place(source, version);
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |slot: &Slot| Arc::ptr_eq(&slot.outcome, outcome);
+        if kept.all.get(&place).is_some_and(same) {
+            kept.order.retain(|other| *other != place);
+            kept.remove(&place);
+        }
+    }
+}
+
+impl Kept {
+    fn remove(&mut self, place: &Place) {
+        if let Some(slot) = self.all.remove(place) {
+            self.bytes -= slot.source.bytes().len();
+        }
+    }
+}
+
+fn place(source: &Arc<Object>, version: &str) -> Place {
+    (Arc::as_ptr(source).addr(), version.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(name: &str, bytes: usize) -> Arc<Object> {
+        Arc::new(Object::from_value(json!({"metadata": {"name": name}, "text": "x".repeat(bytes)})).unwrap())
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_asked_for_once_and_a_failure_each_time() {
+        let (recent, source, asked) = (Recent::default(), object("a", 1), AtomicU32::new(0));
+        let fail = async || {
+            asked.fetch_add(1, Ordering::Relaxed);
+            Err(Status::failed("no"))
+        };
+        assert!(recent.once(&source, "v2", fail()).await.is_err());
+        assert!(recent.once(&source, "v2", fail()).await.is_err());
+        let convert = async || {
+            asked.fetch_add(1, Ordering::Relaxed);
+            Ok(object("b", 1))
+        };
+        for _ in 0..3 {
+            assert_eq!(recent.once(&source, "v2", convert()).await.unwrap().meta().name, "b");
+        }
+        assert!(recent.known(&source, "v1").is_none());
+        assert_eq!(asked.load(Ordering::Relaxed), 3);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let recent = Recent::default();
+        let first = object("a", BYTES_MAX / 2);
+        recent.keep(&first, "v2", &first);
+        assert!(recent.known(&first, "v2").is_some());
+        let second = object("b", BYTES_MAX * 3 / 4);
+        recent.keep(&second, "v2", &second);
+        assert!(recent.known(&first, "v2").is_none() && recent.known(&second, "v2").is_some());
+        let kept = recent.0.lock().unwrap();
+        assert_eq!(
+            (kept.all.len(), kept.order.len(), kept.bytes),
+            (1, 1, second.bytes().len())
+        );
+    }
+}

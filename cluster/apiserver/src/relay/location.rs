@@ -1,0 +1,108 @@
+//! What a place that somebody behind this server names is called by who stands in front of it.
+//! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/util/proxy/transport.go, rewriteURL)
+
+use crate::relay::carry::Asked;
+use crate::relay::headers::host;
+use crate::relay::place::Place;
+use crate::relay::proxy::clean;
+
+/// Which places are meant, and what stands before them here.
+pub(crate) struct Moved {
+    /// What the server behind is called: by address, and by the client's `Host`.
+    hosts: [String; 2],
+    /// The path of the request without the part that was asked for there.
+    prefix: String,
+}
+
+impl Moved {
+    pub(crate) fn new(place: &Place, asked: Asked<'_>) -> Self {
+        let host = host(asked.parts).and_then(|host| host.to_str().ok().map(str::to_owned));
+        let prefix = asked.path.strip_suffix(asked.behind).unwrap_or(asked.path);
+        Self {
+            hosts: [place.authority(), host.unwrap_or_default()],
+            prefix: prefix.to_owned(),
+        }
+    }
+
+    /// The path by which the client asked.
+    pub(crate) fn forwarded_uri(&self, behind: &str) -> String {
+        self.joined(behind)
+    }
+
+    fn joined(&self, path: &str) -> String {
+        clean(&format!("{}/{path}", self.prefix))
+    }
+
+    /// A place as the client is to ask for it: one of the same server, by its whole path.
+    pub(crate) fn rewritten(&self, place: &str) -> String {
+        if place.chars().any(char::is_control) {
+            return place.to_owned();
+        }
+        let (scheme, rest) = scheme(place);
+        let (host, rest) = match rest.strip_prefix("//") {
+            Some(rest) => rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len())),
+            None if scheme.is_some() => return place.to_owned(),
+            None => ("", rest),
+        };
+        let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+        let (path, behind) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+        let of_another = !host.is_empty() && !self.hosts.iter().any(|own| own == host);
+        if of_another || !path.starts_with('/') {
+            return place.to_owned();
+        }
+        // Who names the host that the client asked for names this server already.
+        let kept = match host == self.hosts[1] && !host.is_empty() {
+            true => &place[..place.len() - rest.len()],
+            false => "",
+        };
+        let path = match path.starts_with(&self.prefix) {
+            true => path.to_owned(),
+            false => self.joined(path),
+        };
+        format!("{kept}{path}{behind}")
+    }
+}
+
+/// `https` of `https://...`, and what follows its colon.
+fn scheme(place: &str) -> (Option<&str>, &str) {
+    let Some((scheme, rest)) = place.split_once(':') else {
+        return (None, place);
+    };
+    let legal = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    match scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(legal) {
+        true => (Some(scheme), rest),
+        false => (None, place),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_paths_of_the_same_server_are_rewritten() {
+        let moved = Moved {
+            hosts: ["10.0.0.1:80".to_owned(), "api.example.com".to_owned()],
+            prefix: "/api/v1/namespaces/n/pods/p/proxy".to_owned(),
+        };
+        let prefix = &moved.prefix;
+        for (place, wanted) in [
+            ("/x/?a=/b#c", format!("{prefix}/x/?a=/b#c")),
+            ("/", format!("{prefix}/")),
+            ("x", "x".to_owned()),
+            ("?a", "?a".to_owned()),
+            ("http://10.0.0.1:80/x", format!("{prefix}/x")),
+            ("//10.0.0.1:80/x", format!("{prefix}/x")),
+            (
+                "https://api.example.com/x",
+                format!("https://api.example.com{prefix}/x"),
+            ),
+            ("http://10.0.0.1:81/x", "http://10.0.0.1:81/x".to_owned()),
+            ("http://10.0.0.1:80", "http://10.0.0.1:80".to_owned()),
+            ("mailto:a@b", "mailto:a@b".to_owned()),
+            ("/api/v1/namespaces/n/pods/p/proxy/x", format!("{prefix}/x")),
+        ] {
+            assert_eq!(moved.rewritten(place), wanted, "{place}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Requests that are carried on to what runs in the cluster: `proxy` of nodes, pods and services. Where a name leads is in
+//! `place`, what goes there and comes back in `carry`. A request has been authenticated, authorized and admitted before; its
+//! credentials stay here.
+//! (kubernetes/kubernetes v1.35 pkg/registry/core/{node,pod,service}, staging/src/k8s.io/apimachinery/pkg/util/proxy)
+
+use base_client::{HttpService, ResponseBody, Upgrade, answer_apart, asks_for_upgrade};
+use http::request::Parts;
+use http::{Request, Response};
+use kube::client::Body;
+use serde_json::json;
+
+use crate::admission::own_body;
+use crate::connections::kubelets::NodePlace;
+use crate::kinds::resource::Proxied;
+use crate::relay::carry::{Asked, carry};
+use crate::relay::headers::for_who_answers;
+use crate::relay::place;
+use crate::relay::place::Place;
+use crate::state::context::Context;
+use crate::wire::answer::Answer;
+use crate::wire::status::Status;
+
+/// Answers a request to `proxy`. `path` is that of the request, decoded.
+pub(crate) async fn answer(
+    context: &Context,
+    proxied: Proxied,
+    path: &str,
+    parts: &Parts,
+    body: Body,
+) -> Result<Answer, Status> {
+    if !METHODS.contains(&parts.method.as_str()) {
+        return Err(Status::method_not_allowed());
+    }
+    let mut options = match path_behind(context, path) {
+        path if path.is_empty() => json!({}),
+        path => json!({"path": path}),
+    };
+    let kind = ("", "v1", proxied.options());
+    let warnings = own_body::review_connection(context, kind, &mut options).await?;
+    let place = place::find(context, proxied).await?;
+    let behind = clean(options["path"].as_str().unwrap_or_default());
+    let asked = Asked {
+        parts,
+        path,
+        behind: &behind,
+        query: parts.uri.query(),
+        is_of_server: false,
+    };
+    Ok(carry(&context.server, &place, asked, body).await?.warn(warnings))
+}
+
+/// The methods that are carried on (kubernetes/kubernetes v1.35 pkg/registry/core/pod/rest/subresources.go, proxyMethods).
+const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+
+/// Carries a request for an upgrade to the kubelet of a node, as a question of this server.
+pub(crate) async fn to_kubelet(
+    context: &Context,
+    kubelet: NodePlace,
+    (path, query): (&str, &str),
+    parts: &Parts,
+    body: Body,
+) -> Result<Answer, Status> {
+    if !asks_for_upgrade(&parts.headers) {
+        return Err(Status::bad_request("Upgrade request required"));
+    }
+    let asked = Asked {
+        parts,
+        path,
+        behind: path,
+        query: Some(query),
+        is_of_server: true,
+    };
+    carry(&context.server, &Place::of_kubelet(kubelet), asked, body).await
+}
+
+/// Asks a node of this process as a kubelet is asked. If it agrees to an upgrade, the client's connection is its own from then on,
+/// and counts among those that are carried on until it ends.
+pub(crate) async fn to_node(
+    context: &Context,
+    node: HttpService,
+    path: &str,
+    parts: &Parts,
+    body: Body,
+) -> Result<Response<ResponseBody>, Status> {
+    let permit = context.server.carried.one_more()?;
+    let request = Request::builder().method(parts.method.clone()).uri(path);
+    let mut request = request.body(body).map_err(Status::internal)?;
+    *request.headers_mut() = for_who_answers(parts);
+    if let Some(upgrade) = parts.extensions.get::<Upgrade>().cloned() {
+        request.extensions_mut().insert(upgrade.holding(permit));
+    }
+    answer_apart(node, request).await.map_err(Status::internal)
+}
+
+/// What follows `proxy` in the path (kubernetes/kubernetes v1.35
+/// staging/src/k8s.io/apiserver/pkg/endpoints/handlers/rest.go, getRequestOptions).
+fn path_behind(context: &Context, path: &str) -> String {
+    let mut behind = context.target.rest.join("/");
+    if !behind.is_empty() && !behind.starts_with('/') {
+        behind.insert(0, '/');
+    }
+    if path.ends_with('/') && !behind.ends_with('/') {
+        behind.push('/');
+    }
+    behind
+}
+
+/// A path without `.`, `..` and empty parts; a slash at its end stays.
+pub(crate) fn clean(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    if path.is_empty() {
+        return String::new();
+    }
+    let end = if path.ends_with('/') && !parts.is_empty() {
+        "/"
+    } else {
+        ""
+    };
+    format!("/{}{end}", parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_cleaned_and_keep_the_slash_at_their_end() {
+        for (given, wanted) in [
+            ("", ""),
+            ("/", "/"),
+            ("/a//b/", "/a/b/"),
+            ("/a/../../b", "/b"),
+            ("/..", "/"),
+            ("/./", "/"),
+        ] {
+            assert_eq!(clean(given), wanted, "{given}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! DELETE of a collection: everything a list would show, one by one, and answered as that list. What is refused holds up
+//! nothing else.
+
+use cluster_store::Entry;
+use kube::client::Body;
+
+use crate::kinds::filter::Filter;
+use crate::requests::delete::{DeleteOptions, remove};
+use crate::requests::list::{collect, write};
+use crate::state::context::Context;
+use crate::storage::errors::store_status;
+use crate::wire::answer::Answer;
+use crate::wire::negotiation::Expected;
+use crate::wire::query::{ListOptions, Purpose};
+use crate::wire::status::Status;
+
+/// Whether the listed object is still the one of its name.
+async fn is_there(context: &Context, listed: &Entry) -> Result<bool, Status> {
+    let found = context.server.store.get(&listed.key).await.map_err(store_status)?;
+    Ok(found.is_some_and(|found| found.object.meta().uid == listed.object.meta().uid))
+}
+
+pub(crate) async fn delete_all(context: &Context, body: Body) -> Result<Answer, Status> {
+    let shape = context.shape(Expected::List)?;
+    let options = DeleteOptions::read(context, body).await?;
+    let selection = ListOptions::parse(&context.query, Purpose::List)?;
+    if context.served.info().namespaced && context.namespace().is_none() {
+        return Err(Status::method_not_allowed());
+    }
+    let filter = Filter::new(&context.served, context.version(), &selection)?;
+    let found = collect(context, &selection, &filter).await?;
+    let (mut warnings, mut refusal) = (Vec::new(), None);
+    for entry in &found.entries {
+        // What takes a name of the list meanwhile was not listed.
+        let listed = options.clone().only(&entry.object.meta().uid);
+        match remove(context, &entry.key.name, &listed).await {
+            Ok((_, said)) => warnings.extend(said),
+            // Somebody else was faster.
+            Err(status) if status.reason() == "NotFound" => {}
+            Err(status) if status.reason() == "Conflict" && !is_there(context, entry).await? => {}
+            Err(status) => drop(refusal.get_or_insert(status)),
+        }
+    }
+    if let Some(refusal) = refusal {
+        return Err(refusal);
+    }
+    Ok(write(context, &found, shape)?.warn(warnings))
+}

@@ -1,0 +1,23 @@
+//! The verbs: create, read, list, watch, update, patch, delete, and subresources. They decide neither who may nor what others
+//! say of it.
+
+pub(crate) mod action;
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod delete_collection;
+pub(crate) mod list;
+pub(crate) mod managed_fields;
+pub(crate) mod no_effect;
+pub(crate) mod patch;
+pub(crate) mod pod_actions;
+pub(crate) mod read;
+pub(crate) mod reviews;
+pub(crate) mod route;
+pub(crate) mod scale;
+pub(crate) mod service_addresses;
+pub(crate) mod tables;
+pub(crate) mod token_request;
+pub(crate) mod update;
+pub(crate) mod validation;
+pub(crate) mod watch;
+pub(crate) mod write;

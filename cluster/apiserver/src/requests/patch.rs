@@ -1,0 +1,382 @@
+//! PATCH: four ways, chosen by content type, over one loop of read, change, write.
+
+use cluster_patch::{
+    ApplyOptions, PatchError, json_patch, merge_patch, server_side_apply_in, strategic_merge, strategic_shown,
+};
+use cluster_schema::{FieldError, Schema, json_type};
+use cluster_store::Entry;
+use http::StatusCode;
+use kube::client::Body;
+use serde_json::{Map, Value};
+
+use crate::kinds::registry::Role;
+use crate::kinds::{conversion, metadata};
+use crate::objects::incoming;
+use crate::objects::incoming::{Incoming, Source};
+use crate::requests::managed_fields::KindVersions;
+use crate::requests::read;
+use crate::requests::write::{Refusal, TURNS_MAX, overtaken};
+use crate::state::context::Context;
+use crate::state::write::Write;
+use crate::wire::answer::Answer;
+use crate::wire::decode::{Encoding, media_type, read_body, try_decode, try_decode_exactly, unsupported_media_type};
+use crate::wire::negotiation::Expected;
+use crate::wire::query::FieldValidation;
+use crate::wire::status::{Cause, Status};
+
+/// How often a patch is applied anew when others write in between, as kube-apiserver.
+const TRIES_MAX: usize = 5;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+pub(crate) async fn patch(context: &Context, body: Body) -> Result<Answer, Status> {
+    let form = form(context)?;
+    let shape = context.shape(Expected::Object)?;
+    check_options(context, form)?;
+    let validation = context.query.field_validation();
+    let (patch, problems) = decode_patch(context, form, &read_body(body).await?)?;
+    let request = Request {
+        form,
+        validation,
+        force: context.query.flag("force"),
+        patch,
+        problems,
+    };
+    let (code, entry, warnings) = request.run(context).await?;
+    Ok(read::answer(context, code, &entry, shape).await?.warn(warnings))
+}
+
+fn check_options(context: &Context, form: Form) -> Result<(), Status> {
+    let mut errors = Vec::new();
+    let manager = context.query.get("fieldManager").unwrap_or_default();
+    if form == Form::Apply && manager.is_empty() {
+        errors.push(FieldError::required("fieldManager", "is required for apply patch"));
+    }
+    if form != Form::Apply && context.query.get("force").is_some() {
+        let why = "may not be specified for non-apply patch";
+        errors.push(FieldError::forbidden("force", why));
+    }
+    context.query.check("PatchOptions", errors)
+}
+
+fn form(context: &Context) -> Result<Form, Status> {
+    let custom = context.served.role == Role::Custom;
+    match media_type(&context.headers).as_str() {
+        "application/json-patch+json" => Ok(Form::Json),
+        "application/merge-patch+json" => Ok(Form::Merge),
+        "application/strategic-merge-patch+json" if !custom => Ok(Form::Strategic),
+        "application/apply-patch+yaml" => Ok(Form::Apply),
+        _ if custom => Err(unsupported_media_type(
+            "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+        )),
+        _ => Err(Status::unknown_patch()),
+    }
+}
+
+/// The patch, and what strict decoding refuses in it.
+fn decode_patch(context: &Context, form: Form, bytes: &[u8]) -> Result<(Value, Vec<String>), Status> {
+    let validation = context.query.field_validation();
+    let undecodable = |why: &str| {
+        Status::bad_request(match form {
+            Form::Json | Form::Merge => format!("error decoding patch: {why}"),
+            Form::Strategic => why.to_owned(),
+            Form::Apply => format!("error decoding YAML: {why}"),
+        })
+    };
+    let mistyped = |why: &str| match form {
+        Form::Apply => undecodable(&format!("error unmarshaling JSON: while decoding JSON: {why}")),
+        _ => undecodable(why),
+    };
+    let schema = context.served.kind.schema(context.version());
+    let is_read_by_go = schema.is_some_and(|schema| schema.is_of_go());
+    let decoded = match form {
+        Form::Json | Form::Merge if is_read_by_go => try_decode_exactly(bytes, Encoding::Json),
+        _ => try_decode(bytes, Encoding::Json),
+    };
+    let decoded = match decoded {
+        // All JSON is YAML, but reads faster as what it is.
+        Err(_) if form == Form::Apply => try_decode(bytes, Encoding::Yaml),
+        decoded => decoded,
+    };
+    let decoded = decoded.map_err(|why| undecodable(&why))?;
+    let mut problems = decoded.problems();
+    let wrong = match form {
+        Form::Json => wrong_operations(&decoded.value),
+        _ if decoded.value.is_object() || decoded.value.is_null() => None,
+        _ => Some(format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            json_type(&decoded.value)
+        )),
+    };
+    if let Some(why) =
+        wrong.filter(|_| validation != FieldValidation::Ignore || matches!(form, Form::Strategic | Form::Apply))
+    {
+        return Err(mistyped(&why));
+    }
+    if form == Form::Json {
+        problems.extend(unknown_in_operations(&decoded.value));
+        problems = problems
+            .into_iter()
+            .map(|problem| format!("json patch {problem}"))
+            .collect();
+    }
+    let empty = decoded.value.is_null() && form == Form::Strategic;
+    Ok((
+        if empty {
+            Value::Object(Map::new())
+        } else {
+            decoded.value
+        },
+        problems,
+    ))
+}
+
+/// What is no list of operations, as Go's decoder says it.
+fn wrong_operations(patch: &Value) -> Option<String> {
+    let into =
+        |value: &Value, wanted: &str| Some(format!("json: cannot unmarshal {} into Go {wanted}", json_type(value)));
+    let operations = match patch {
+        Value::Null => return None,
+        Value::Array(operations) => operations,
+        other => return into(other, "value of type []handlers.jsonPatchOp"),
+    };
+    operations
+        .iter()
+        .filter(|operation| !operation.is_null())
+        .find_map(|operation| {
+            if !operation.is_object() {
+                return into(operation, "value of type handlers.jsonPatchOp");
+            }
+            ["op", "path", "from"].into_iter().find_map(|field| {
+                let value = operation
+                    .get(field)
+                    .filter(|value| !value.is_string() && !value.is_null())?;
+                into(value, &format!("struct field jsonPatchOp.{field} of type string"))
+            })
+        })
+}
+
+/// What a JSON patch says beyond what its operations know.
+fn unknown_in_operations(patch: &Value) -> Vec<String> {
+    let known = ["op", "path", "from", "value"];
+    let operations = patch.as_array().into_iter().flatten().enumerate();
+    let unknown = operations.flat_map(|(index, operation)| {
+        let fields = operation.as_object().into_iter().flat_map(|fields| fields.keys());
+        let unknown = fields.filter(|field| !known.contains(&field.as_str()));
+        unknown.map(move |field| format!("unknown field \"[{index}].{field}\""))
+    });
+    unknown.take(incoming::SHOWN_MAX).collect()
+}
+
+struct Request {
+    form: Form,
+    validation: FieldValidation,
+    force: bool,
+    patch: Value,
+    problems: Vec<String>,
+}
+
+impl Request {
+    async fn run(&self, context: &Context) -> Result<(StatusCode, Entry, Vec<String>), Status> {
+        let name = context.name();
+        let pinned = self.form != Form::Json && !metadata::text(&self.patch, "resourceVersion").is_empty();
+        for attempt in 1.. {
+            let live = context.server.store.get(&context.key(name)).await;
+            let live = live.map_err(|error| context.store_status(name, error))?;
+            let mut write = Write::new(context);
+            let Some(live) = live else {
+                if self.form != Form::Apply || context.subresource().is_some() {
+                    return Err(context.not_found(name));
+                }
+                context.check_create().await?;
+                match self.create(context, &mut write).await {
+                    Err(status) if status.reason() == "AlreadyExists" && attempt < TRIES_MAX => continue,
+                    outcome => return Ok((StatusCode::CREATED, outcome?, write.warnings)),
+                }
+            };
+            let incoming = self.patched(context, &mut write, Some(&live)).await?;
+            write.warnings = incoming.warnings;
+            match write.replace(&live, incoming.object).await {
+                Ok(written) => return Ok((StatusCode::OK, written.entry().clone(), write.warnings)),
+                Err(Refusal::Overtaken) if attempt < TURNS_MAX => {}
+                Err(Refusal::Overtaken) => return Err(overtaken()),
+                Err(Refusal::Stale) if !pinned && attempt < TRIES_MAX => {}
+                Err(Refusal::Stale) => break,
+                Err(Refusal::Status(status)) => return Err(status.warned(write.warnings)),
+            }
+        }
+        Err(context.modified(name))
+    }
+
+    async fn create(&self, context: &Context, write: &mut Write<'_>) -> Result<Entry, Status> {
+        let uid = metadata::text(&self.patch, "uid");
+        if !uid.is_empty() {
+            let why =
+                format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+            let served = &context.served;
+            return Err(Status::conflict(served.group(), served.plural(), context.name(), &why));
+        }
+        let incoming = self.patched(context, write, None).await?;
+        write.warnings = incoming.warnings;
+        write.create(incoming.object).await
+    }
+
+    /// The object after the patch, in the client's version.
+    async fn patched(
+        &self,
+        context: &Context,
+        write: &mut Write<'_>,
+        live: Option<&Entry>,
+    ) -> Result<Incoming, Status> {
+        let live = match live {
+            Some(live) => {
+                Some(conversion::value(&context.server.network, &context.served, context.version(), live).await?)
+            }
+            None => None,
+        };
+        let schema = context
+            .served
+            .kind
+            .schema(context.version())
+            .unwrap_or_else(Schema::any);
+        let nothing = Value::Null;
+        let before = live.as_ref().unwrap_or(&nothing);
+        let object = match self.form {
+            Form::Json => json_patch(before, &self.patch),
+            Form::Merge => merge_patch(before, &self.patch),
+            Form::Strategic => strategic_merge(before, &self.patch, &schema),
+            Form::Apply => {
+                write.manager = None;
+                return self.applied(context, live.as_ref(), &schema).await;
+            }
+        };
+        let object = object.map_err(|error| patch_status(&error))?;
+        let shown = match self.form {
+            Form::Strategic => strategic_shown(before, &self.patch),
+            _ => Value::Null,
+        };
+        let source = match self.form {
+            Form::Strategic => Source::Strategic(&shown),
+            Form::Merge => Source::Merged(&self.patch),
+            Form::Json => Source::Operated(&self.patch),
+            Form::Apply => Source::Applied(&self.patch),
+        };
+        let incoming = incoming::accept(context, object, self.problems.clone(), self.validation, source)?;
+        match check_names(context, &incoming.object) {
+            Ok(()) => Ok(incoming),
+            Err(status) => Err(status.warned(incoming.warnings)),
+        }
+    }
+
+    async fn applied(&self, context: &Context, live: Option<&Value>, schema: &Schema) -> Result<Incoming, Status> {
+        let checked = incoming::check_applied(context, self.patch.clone())?;
+        let manager = context.manager();
+        let api_version = context.served.info().api_version(context.version());
+        let reset = reset_fields(context, &checked);
+        let options = ApplyOptions {
+            manager: &manager,
+            force: self.force,
+            subresource: context.subresource().unwrap_or_default(),
+            time: context.now,
+            api_version: &api_version,
+            reset: &reset,
+        };
+        let object = server_side_apply_in(live, &checked, options, schema, &KindVersions(context)).await;
+        let mut object = object.map_err(|error| patch_status(&error))?;
+        // What was applied may pin a version; otherwise the version that was read stays, and is the current one. Where
+        // nothing is there yet, a version says nothing.
+        let pinned = metadata::text(&self.patch, "resourceVersion");
+        let metadata = metadata::of_mut(&mut object)?;
+        if live.is_none() {
+            metadata.remove("resourceVersion");
+        } else if !pinned.is_empty() {
+            metadata.insert("resourceVersion".to_owned(), Value::String(pinned.to_owned()));
+        }
+        let accepted = incoming::accept(
+            context,
+            object,
+            Vec::new(),
+            FieldValidation::Ignore,
+            Source::Applied(&self.patch),
+        )?;
+        check_names(context, &accepted.object)?;
+        let mut warnings = Vec::new();
+        match self.validation {
+            FieldValidation::Ignore => {}
+            FieldValidation::Warn => warnings.extend(self.problems.iter().cloned()),
+            FieldValidation::Strict if self.problems.is_empty() => {}
+            FieldValidation::Strict => {
+                let problems = self.problems.join(", ");
+                return Err(Status::bad_request(format!("error strict decoding YAML: {problems}")));
+            }
+        }
+        Ok(Incoming {
+            object: accepted.object,
+            warnings,
+        })
+    }
+}
+
+/// What is written has to be the object that the path names.
+pub(crate) fn check_names(context: &Context, object: &Value) -> Result<(), Status> {
+    let (wanted, found) = (context.name(), metadata::text(object, "name"));
+    let namespace = metadata::text(object, "namespace");
+    if !namespace.is_empty() && context.namespace().is_some_and(|wanted| wanted != namespace) {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    if found.is_empty() {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
+        )));
+    }
+    if found != wanted {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({found}) does not match the name on the URL ({wanted})"
+        )));
+    }
+    Ok(())
+}
+
+/// Top-level fields that a request to this path cannot change.
+fn reset_fields<'a>(context: &Context, applied: &'a Value) -> Vec<&'a str> {
+    match context.subresource() {
+        None if context.has_status() => vec!["status"],
+        // Whatever else a definition has at the top goes with the write, but counts as applied.
+        Some("status") if context.served.role == Role::Custom => vec!["spec"],
+        Some("status") => {
+            let fields = applied.as_object().into_iter().flat_map(|fields| fields.keys());
+            fields
+                .map(String::as_str)
+                .filter(|field| !matches!(*field, "apiVersion" | "kind" | "status"))
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+pub(crate) fn patch_status(error: &PatchError) -> Status {
+    match error {
+        PatchError::Malformed(why) => Status::bad_request(why.clone()),
+        PatchError::NotApplicable(_) => Status::patch_refused(),
+        PatchError::Failed(why) => Status::failed(why.clone()),
+        PatchError::TooLarge(why) => Status::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", why.clone()),
+        PatchError::Conflicts(conflicts) => {
+            let status = Status::new(StatusCode::CONFLICT, "Conflict", conflicts.to_string());
+            conflicts.list.iter().fold(status, |status, conflict| {
+                status.because(Cause {
+                    reason: "FieldManagerConflict".to_owned(),
+                    message: conflict.cause(),
+                    field: conflict.path.clone(),
+                })
+            })
+        }
+    }
+}

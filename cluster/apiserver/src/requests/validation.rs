@@ -1,0 +1,74 @@
+//! Judging an object that is about to be stored: by its schema, then by its kind. Custom resources are judged in the
+//! version of the request, of a write of their status only that part. It stores nothing.
+
+use cluster_schema::{ERRORS_MAX, FieldError, Verdict};
+use serde_json::Value;
+
+use crate::kinds::kind::Call;
+use crate::kinds::metadata;
+use crate::kinds::registry::Role;
+use crate::state::write::Write;
+use crate::wire::status::Status;
+
+impl Write<'_> {
+    /// What is wrong with the object beside its metadata; what is only worth a warning is kept for the answer.
+    pub(crate) fn judge(&mut self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let (served, custom) = (&self.context.served, self.context.served.role == Role::Custom);
+        let schema = served.kind.schema(self.context.working_version());
+        let verdict = match (&schema, call.subresource) {
+            (None, _) => Verdict::default(),
+            (Some(schema), Some("status")) if custom => schema.judge_part("status", object, old),
+            (Some(schema), _) => schema.judge(object, old),
+        };
+        self.warnings.extend(verdict.warnings);
+        if custom && call.subresource.is_none() {
+            self.warnings.extend(metadata::finalizer_warnings(object, old));
+        }
+        let mut errors = verdict.errors;
+        // Strategies may rely on the shape the schema promises.
+        if custom || errors.is_empty() {
+            errors.extend(served.kind.validate(call, object, old));
+        }
+        errors
+    }
+
+    /// Refuses the write when there are errors; each is told once.
+    pub(crate) fn refuse(&self, name: &str, all: Vec<FieldError>) -> Result<(), Status> {
+        let info = self.context.served.info();
+        let mut errors: Vec<FieldError> = Vec::new();
+        for error in all {
+            if errors.len() == ERRORS_MAX {
+                break;
+            }
+            if !errors.contains(&error) {
+                errors.push(error);
+            }
+        }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(Status::invalid(&info.group, &info.kind, name, &errors))
+        }
+    }
+
+    /// What is wrong with a change of metadata stands twice, as in kube-apiserver: before what the kind says, and in it.
+    pub(crate) fn refuse_update(
+        &self,
+        name: &str,
+        changes: Vec<FieldError>,
+        others: Vec<FieldError>,
+    ) -> Result<(), Status> {
+        if changes.is_empty() {
+            return self.refuse(name, others);
+        }
+        let info = self.context.served.info();
+        let all: Vec<FieldError> = changes
+            .iter()
+            .chain(&changes)
+            .chain(&others)
+            .take(ERRORS_MAX)
+            .cloned()
+            .collect();
+        Err(Status::invalid(&info.group, &info.kind, name, &all))
+    }
+}

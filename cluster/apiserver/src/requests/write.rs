@@ -1,0 +1,480 @@
+//! What every write goes through between decoding and the store: metadata, managed fields, admission, strategy,
+//! validation. The verbs in other files decide what is written; this file decides whether and how.
+
+use std::sync::Arc;
+
+use cluster_store::{Entry, Key, Object, Revision, StoreError};
+use serde_json::Value;
+
+use crate::admission::{escalation, gatekeeping, namespace_lifecycle, node_restriction, signing_rights};
+use crate::controllers::definition_names;
+use crate::kinds::kind::{Call, Operation, Review};
+use crate::kinds::registry::Role;
+use crate::kinds::{conversion, definition, metadata, namespaces, strategies};
+use crate::objects::retention::keep_stored;
+use crate::requests::{managed_fields, no_effect, service_addresses};
+use crate::state::context::{Context, Turn};
+use crate::state::reader::Reader;
+use crate::state::write::Write;
+use crate::wire::status::Status;
+
+/// How often a write is judged again because another process was faster with one that is judged by the same objects.
+pub(crate) const TURNS_MAX: usize = 64;
+/// How often a generated name is drawn anew when it is taken, as kube-apiserver.
+const NAME_DRAWS_MAX: usize = 8;
+
+/// What came of a write.
+#[derive(Clone, Debug)]
+pub(crate) enum Written {
+    /// The object is there in this state. Revision 0: it was a dry run of a create.
+    Stored(Entry),
+    /// The write took the last finalizer away; this was the last state, at the version before it went.
+    Removed(Entry),
+}
+
+impl Written {
+    pub(crate) fn entry(&self) -> &Entry {
+        match self {
+            Self::Stored(entry) | Self::Removed(entry) => entry,
+        }
+    }
+}
+
+/// Why a write did not happen.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// Somebody else wrote in between; reading again may help.
+    Stale,
+    /// Another process wrote in between something that this was judged by; judging again helps.
+    Overtaken,
+    Status(Status),
+}
+
+impl From<Status> for Refusal {
+    fn from(status: Status) -> Self {
+        Self::Status(status)
+    }
+}
+
+impl Write<'_> {
+    fn working(&self, object: Value) -> Result<Value, Status> {
+        let context = self.context;
+        if context.version() == context.working_version() {
+            Ok(object)
+        } else {
+            context.served.kind.convert(object, context.working_version())
+        }
+    }
+
+    /// Creates an object given in the client's version.
+    pub(crate) async fn create(&mut self, mut object: Value) -> Result<Entry, Status> {
+        let context = self.context;
+        if context.served.life.is_closing() {
+            let why = "create not allowed while custom resource definition is terminating";
+            let served = &context.served;
+            let name = metadata::text(&object, "name");
+            return Err(Status::forbidden(served.group(), served.plural(), name, why));
+        }
+        prepare_new_metadata(context, &mut object)?;
+        let mut status = None;
+        if let Some(fields) = object.as_object_mut().filter(|_| context.has_status()) {
+            status = fields
+                .remove("status")
+                .filter(|_| strategies::keeps_status(context.served.group(), context.served.plural()));
+        }
+        self.track(None, &mut object);
+        if let Some(status) = status {
+            object["status"] = status;
+        }
+        let mut object = self.working(object)?;
+        add_finalizers(context, &mut object)?;
+        namespace_lifecycle::check_open(context, metadata::text(&object, "name")).await?;
+        let base = metadata::text(&object, "generateName").to_owned();
+        let generate = metadata::text(&object, "name").is_empty() && !base.is_empty();
+        self.generated = generate;
+        for draw in 1.. {
+            let mut object = object.clone();
+            if generate {
+                let name = metadata::generated_name(&base, &context.server.entropy.suffix(metadata::GENERATED_SUFFIX));
+                metadata::of_mut(&mut object)?.insert("name".to_owned(), Value::String(name));
+            }
+            match self.create_named(object).await {
+                Ok(entry) => return Ok(entry),
+                Err(Refusal::Status(status))
+                    if generate && draw < NAME_DRAWS_MAX && status.reason() == "AlreadyExists" => {}
+                Err(Refusal::Status(status)) => return Err(status),
+                Err(Refusal::Overtaken | Refusal::Stale) if draw < TURNS_MAX => {}
+                Err(Refusal::Overtaken | Refusal::Stale) => return Err(overtaken()),
+            }
+        }
+        Err(Status::internal("no free name was found"))
+    }
+
+    async fn create_named(&mut self, mut object: Value) -> Result<Entry, Refusal> {
+        let context = self.context;
+        let kind = &context.served.kind;
+        let name = metadata::text(&object, "name").to_owned();
+        let call = context.call(Operation::Create, &name, self.dry_run);
+        let reader = Reader::new(&context.server);
+        self.admit(&call, &mut object, None).await?;
+        let name = metadata::text(&object, "name").to_owned();
+        let call = context.call(Operation::Create, &name, self.dry_run);
+        let typed = context.served.role != Role::Custom
+            && !strategies::keeps_status(context.served.group(), context.served.plural());
+        if context.has_status() && typed {
+            drop_status(&mut object);
+        }
+        kind.prepare(&call, &mut object, None);
+        let _address = service_addresses::prepare(context, &mut object, None).await?;
+        if let Some(schema) = context
+            .served
+            .hub_schema()
+            .filter(|_| context.served.role != Role::Custom)
+        {
+            schema.settle(&mut object);
+        }
+        let judged = self.judge(&call, &object, None);
+        let info = context.served.info();
+        if strategies::judges_metadata_last(&info.group, &info.kind) {
+            self.refuse(&name, judged.clone())?;
+        }
+        let mut errors = metadata::validate(&**kind, &object);
+        errors.extend(judged);
+        self.refuse(&name, errors)?;
+        escalation::check(context, &object, None)?;
+        signing_rights::check(context, &object, None)?;
+        node_restriction::restrict(context, Some(&object), None)?;
+        gatekeeping::admit(context, &name, Some(&object), None).await?;
+        definition_names::check_names(context, &object)?;
+        self.approve(&call, &object, None).await?;
+        let turn = context.turn(&call).await?;
+        let review = Review {
+            call,
+            object: Some(&object),
+            old: None,
+            objects: &reader,
+        };
+        self.warnings.extend(kind.review(review).await?);
+        self.warnings
+            .extend(no_effect::warning(&info.group, &info.kind, &object));
+        if context.served.role == Role::CustomResourceDefinition {
+            definition::begin_status(&mut object);
+            self.warnings.extend(definition::warnings(&object, None));
+        }
+        self.drop_applied_nulls(&mut object);
+        let stored = self.charged(&call, object, None).await?;
+        let key = context.key(&name);
+        if self.dry_run {
+            return Ok(self.create_dry(key, stored).await?);
+        }
+        let entry = turn.store.create(key, stored).await;
+        let entry = entry.map_err(|error| self.refusal(&name, error))?;
+        self.took(&entry).await?;
+        Ok(entry)
+    }
+
+    /// What follows from a write.
+    async fn took(&self, entry: &Entry) -> Result<(), Status> {
+        let context = self.context;
+        if context.served.role == Role::CustomResourceDefinition && context.subresource().is_none() {
+            let established = definition_names::establish(&context.server, &entry.key).await;
+            return established.map_err(|error| context.store_status(&entry.key.name, error));
+        }
+        context.server.written(&context.served, entry, false);
+        Ok(())
+    }
+
+    async fn create_dry(&self, key: Key, object: Object) -> Result<Entry, Status> {
+        let there = self.context.server.store.get(&key).await;
+        match there.map_err(|error| self.context.store_status(&key.name, error))? {
+            Some(current) => Err(self.context.store_status(&key.name, StoreError::Exists { current })),
+            None => Ok(Entry {
+                key,
+                revision: Revision(0),
+                object: Arc::new(object),
+            }),
+        }
+    }
+
+    /// Replaces `live` by an object given in the client's version.
+    pub(crate) async fn replace(&mut self, live: &Entry, object: Value) -> Result<Written, Refusal> {
+        let context = self.context;
+        let (kind, name) = (&context.served.kind, &*live.key.name);
+        let mut object = self.working(object)?;
+        let old = conversion::value(
+            &context.server.network,
+            &context.served,
+            context.working_version(),
+            live,
+        )
+        .await?;
+        self.check_version(live, &object)?;
+        let unsaid = managed_fields::unsaid(&object);
+        keep_stored(context, &mut object, &old)?;
+        let call = context.call(Operation::Update, name, self.dry_run);
+        self.track_change(&call, &old, &mut object, &unsaid).await?;
+        let reader = Reader::new(&context.server);
+        self.admit(&call, &mut object, Some(&old)).await?;
+        kind.prepare(&call, &mut object, Some(&old));
+        let _address = service_addresses::prepare(context, &mut object, Some(&old)).await?;
+        let as_sent = may_go(context, &object).then(|| object.clone());
+        if let Some(schema) = context.served.hub_schema().filter(|schema| schema.is_of_go()) {
+            schema.settle(&mut object);
+            managed_fields::keep_times(&mut object, &old);
+        }
+        self.raise_generation(&call, &mut object, &old)?;
+        let mut errors = metadata::validate(&**kind, &object);
+        errors.extend(self.judge(&call, &object, Some(&old)));
+        self.refuse_update(name, metadata::validate_update(&object, &old), errors)?;
+        escalation::check(context, &object, Some(&old))?;
+        signing_rights::check(context, &object, Some(&old))?;
+        node_restriction::restrict(context, Some(&object), Some(&old))?;
+        gatekeeping::admit(context, name, Some(&object), Some(&old)).await?;
+        self.approve(&call, &object, Some(&old)).await?;
+        let turn = context.turn(&call).await?;
+        let review = Review {
+            call,
+            object: Some(&object),
+            old: Some(&old),
+            objects: &reader,
+        };
+        self.warnings.extend(kind.review(review).await?);
+        if context.served.role == Role::CustomResourceDefinition {
+            self.warnings.extend(definition::warnings(&object, Some(&old)));
+        }
+        if may_go(context, &object) {
+            self.charge(&call, &object, Some(&old)).await?;
+            return self.remove(&turn, live, last_state(object, as_sent)?).await;
+        }
+        let is_read_otherwise = self.drop_applied_nulls(&mut object);
+        let stored = self.charged(&call, object, Some(&old)).await?;
+        if stored.bytes() == live.object.bytes() && !is_read_otherwise {
+            if context.served.role == Role::CustomResourceDefinition && !self.dry_run {
+                // The write before may have been cut off from what follows from it.
+                self.took(live).await?;
+            }
+            return Ok(Written::Stored(live.clone()));
+        }
+        if self.dry_run {
+            return Ok(Written::Stored(Entry {
+                object: Arc::new(stored),
+                ..live.clone()
+            }));
+        }
+        let entry = turn.store.update(&live.key, live.revision, stored).await;
+        let entry = entry.map_err(|error| self.refusal(name, error))?;
+        self.took(&entry).await?;
+        Ok(Written::Stored(entry))
+    }
+
+    async fn remove(&self, turn: &Turn<'_>, live: &Entry, last: Object) -> Result<Written, Refusal> {
+        let last = Entry {
+            object: Arc::new(last),
+            ..live.clone()
+        };
+        if self.dry_run {
+            return Ok(Written::Removed(last));
+        }
+        let context = self.context;
+        let gone = turn.store.delete(&live.key, live.revision).await;
+        let gone = gone.map_err(|error| self.refusal(&live.key.name, error))?;
+        context.server.written(&context.served, &gone, true);
+        Ok(Written::Removed(last))
+    }
+
+    fn refusal(&self, name: &str, error: StoreError) -> Refusal {
+        match error {
+            StoreError::Conflict { .. } => Refusal::Stale,
+            StoreError::Overtaken => Refusal::Overtaken,
+            error => Refusal::Status(self.context.store_status(name, error)),
+        }
+    }
+
+    /// A resourceVersion in the body is a precondition.
+    fn check_version(&self, live: &Entry, object: &Value) -> Result<(), Refusal> {
+        let context = self.context;
+        let given = metadata::text(object, "resourceVersion");
+        if given.is_empty() {
+            if context.served.kind.updates_unconditionally() {
+                return Ok(());
+            }
+            return Err(context.version_required(&live.key.name).into());
+        }
+        check_number(object)?;
+        if given == live.revision.to_string() {
+            Ok(())
+        } else {
+            Err(context.modified(&live.key.name).into())
+        }
+    }
+
+    fn raise_generation(&self, call: &Call<'_>, object: &mut Value, old: &Value) -> Result<(), Status> {
+        let kind = &self.context.served.kind;
+        if !kind.has_generation() {
+            return Ok(());
+        }
+        let raise = call.subresource != Some("status") && kind.changes_generation(call, object, old);
+        let generation = metadata::number(old, "generation").saturating_add(i64::from(raise));
+        metadata::of_mut(object)?.insert("generation".to_owned(), Value::from(generation.max(1)));
+        Ok(())
+    }
+
+    /// What was applied to a custom resource is read first when it comes back from the store: there go the nulls that were
+    /// valid only because nothing is known of their fields. Whether there were any; real Kubernetes stores them.
+    /// (apiextensions-apiserver v0.35 `pkg/apiserver/customresource_handler.go`, the decoder of its store.)
+    fn drop_applied_nulls(&self, object: &mut Value) -> bool {
+        let is_applied = self.manager.is_none() && self.context.served.role == Role::Custom;
+        if !is_applied || !has_null(object) {
+            return false;
+        }
+        let Some(schema) = self.context.served.kind.schema(self.context.working_version()) else {
+            return false;
+        };
+        let before = object.clone();
+        schema.drop_nulls(object);
+        before != *object
+    }
+
+    /// The object as it is stored, charged to quotas. What a webhook makes of it is known before it is charged.
+    async fn charged(&self, call: &Call<'_>, object: Value, old: Option<&Value>) -> Result<Object, Status> {
+        if self.context.served.converter().is_some() {
+            let stored = self.object(object.clone()).await?;
+            self.charge(call, &object, old).await?;
+            return Ok(stored);
+        }
+        self.charge(call, &object, old).await?;
+        self.object(object).await
+    }
+
+    async fn object(&self, mut object: Value) -> Result<Object, Status> {
+        let metadata = metadata::of_mut(&mut object)?;
+        metadata::tidy(metadata);
+        let (served, version) = (&self.context.served, self.context.working_version());
+        if version != served.storage_version {
+            // The version of the store belongs to no other version of the kind.
+            metadata.remove("resourceVersion");
+            object = conversion::object(
+                &self.context.server.network,
+                &self.context.served,
+                object,
+                &served.storage_version,
+            )
+            .await?;
+            served.kind.refresh(&served.storage_version, &mut object);
+        }
+        Object::from_value(object).map_err(|error| Status::bad_request(error.to_string()))
+    }
+}
+
+/// What is shown of an object that goes. It is not stored once more, so that nothing of it is settled but its metadata.
+fn last_state(mut object: Value, as_sent: Option<Value>) -> Result<Object, Status> {
+    metadata::tidy(metadata::of_mut(&mut object)?);
+    let last = match as_sent {
+        Some(mut as_sent) => {
+            as_sent["metadata"] = object["metadata"].take();
+            as_sent
+        }
+        None => object,
+    };
+    Object::from_value(last).map_err(|error| Status::bad_request(error.to_string()))
+}
+
+/// 409 for a write that was judged again and again.
+pub(crate) fn overtaken() -> Status {
+    Status::new(
+        http::StatusCode::CONFLICT,
+        "Conflict",
+        format!(
+            "other servers of this API were faster {TURNS_MAX} times with writes that this one depends on; try it again"
+        ),
+    )
+}
+
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().any(has_null),
+        Value::Object(fields) => fields.values().any(has_null),
+        _ => false,
+    }
+}
+
+/// A resourceVersion has to be a number.
+pub(crate) fn check_number(object: &Value) -> Result<(), Status> {
+    let given = metadata::text(object, "resourceVersion");
+    match given.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => Ok(()),
+        false => Err(Status::failed(format!(
+            "strconv.ParseUint: parsing {given:?}: invalid syntax"
+        ))),
+    }
+}
+
+/// Whether an object whose deletion has begun waits for nothing any more.
+fn may_go(context: &Context, object: &Value) -> bool {
+    metadata::is_deleting(object)
+        && metadata::finalizers(object).is_empty()
+        && match context.served.role {
+            Role::Namespace => namespaces::is_finalized(object),
+            Role::Pod => metadata::number(object, "deletionGracePeriodSeconds") == 0,
+            _ => true,
+        }
+}
+
+/// A typed object always has a status; an empty one.
+fn drop_status(object: &mut Value) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert("status".to_owned(), Value::Object(serde_json::Map::new()));
+    }
+}
+
+fn prepare_new_metadata(context: &Context, object: &mut Value) -> Result<(), Status> {
+    let now = metadata::timestamp(context.now);
+    let served = &context.served;
+    let metadata = metadata::of_mut(object)?;
+    if metadata
+        .get("resourceVersion")
+        .and_then(Value::as_str)
+        .is_some_and(|version| !version.is_empty())
+    {
+        let message = "resourceVersion should not be set on objects to be created";
+        return Err(Status::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", message));
+    }
+    for field in ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        metadata.remove(field);
+    }
+    match context.namespace() {
+        None => {
+            metadata.remove("namespace");
+        }
+        Some(namespace) => {
+            let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
+            if !given.is_empty() && given != namespace {
+                return Err(Status::bad_request(
+                    "the namespace of the provided object does not match the namespace sent on the request",
+                ));
+            }
+            metadata.insert("namespace".to_owned(), Value::String(namespace.to_owned()));
+        }
+    }
+    metadata.insert("creationTimestamp".to_owned(), Value::String(now));
+    metadata.insert("uid".to_owned(), Value::String(context.server.entropy.uid()));
+    if served.kind.has_generation() {
+        metadata.insert("generation".to_owned(), Value::from(1));
+    }
+    Ok(())
+}
+
+fn add_finalizers(context: &Context, object: &mut Value) -> Result<(), Status> {
+    let wanted = context.served.kind.initial_finalizers();
+    if !wanted.is_empty() {
+        let mut finalizers: Vec<String> = metadata::finalizers(object).into_iter().map(str::to_owned).collect();
+        for finalizer in wanted {
+            if !finalizers.iter().any(|own| own == finalizer) {
+                finalizers.push((*finalizer).to_owned());
+            }
+        }
+        metadata::set_finalizers(metadata::of_mut(object)?, &finalizers);
+    }
+    Ok(())
+}

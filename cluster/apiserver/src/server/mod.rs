@@ -1,0 +1,6 @@
+//! The server as a value: built, served, shut down; and the way of a request through it.
+
+pub(crate) mod api_server;
+pub(crate) mod builder;
+pub(crate) mod nonresource;
+pub(crate) mod pipeline;

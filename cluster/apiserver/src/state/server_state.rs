@@ -1,0 +1,66 @@
+//! What all requests of a server share. It does nothing by itself.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use base_clock::{Clock, Entropy};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::access::audit_event::Auditing;
+use crate::access::audit_log::AuditLog;
+use crate::access::authentication::Access;
+use crate::access::fairness::Fairness;
+use crate::configuration::hooks::Admission;
+use crate::configuration::routes::Aggregation;
+use crate::connections::network::Network;
+use crate::kinds::registry::Registry;
+use crate::state::applied::Applied;
+use crate::state::extracts::Extracts;
+use crate::state::metrics::Metrics;
+use crate::state::protection::Protection;
+use crate::state::readiness::Readiness;
+use crate::state::relay_limit::Carried;
+use crate::storage::in_front::InFront;
+use crate::storage::metered::StoreFigures;
+use crate::storage::service_addresses::Addresses;
+use crate::storage::stores::Stores;
+
+/// What all requests share.
+pub(crate) struct ServerState {
+    pub(crate) name: String,
+    pub(crate) git_version: String,
+    pub(crate) store: Arc<Stores>,
+    pub(crate) registry: Registry,
+    pub(crate) clock: Clock,
+    pub(crate) entropy: Entropy,
+    pub(crate) access: Access,
+    pub(crate) audit: AuditLog,
+    /// Events for a log, when somebody keeps one.
+    pub(crate) auditing: Option<Arc<Auditing>>,
+    pub(crate) readiness: Readiness,
+    pub(crate) metrics: Metrics,
+    pub(crate) store_figures: Arc<StoreFigures>,
+    pub(crate) addresses: Arc<Addresses>,
+    pub(crate) extracts: Extracts,
+    /// Where the Service `kubernetes` leads.
+    pub(crate) advertised: Option<SocketAddr>,
+    pub(crate) watches: AtomicUsize,
+    pub(crate) fairness: Fairness,
+    pub(crate) applied: Applied,
+    pub(crate) admission: Admission,
+    pub(crate) aggregation: Aggregation,
+    /// Whose turn it is among the writes that are judged by other objects.
+    pub(crate) turns: tokio::sync::Mutex<()>,
+    pub(crate) protection: Option<Protection>,
+    /// Pods run as service accounts.
+    pub(crate) accounts: bool,
+    /// How others are reached.
+    pub(crate) network: Network,
+    /// The server that this one stands behind.
+    pub(crate) in_front: Option<Arc<InFront>>,
+    pub(crate) carried: Carried,
+    pub(crate) stop: CancellationToken,
+    pub(crate) tasks: TaskTracker,
+}

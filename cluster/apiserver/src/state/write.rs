@@ -1,0 +1,26 @@
+//! One write in progress: what admission and the verbs share of it. What happens to it is theirs.
+
+use crate::state::context::Context;
+
+/// One write in progress.
+pub(crate) struct Write<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) dry_run: bool,
+    /// Who gets the changed fields; none when managed fields are settled already (server-side apply).
+    pub(crate) manager: Option<String>,
+    pub(crate) warnings: Vec<String>,
+    /// The name of the new object is drawn: admission sees none.
+    pub(crate) generated: bool,
+}
+
+impl<'a> Write<'a> {
+    pub(crate) fn new(context: &'a Context) -> Self {
+        Self {
+            context,
+            dry_run: context.query.dry_run(),
+            manager: Some(context.manager()),
+            warnings: Vec::new(),
+            generated: false,
+        }
+    }
+}
