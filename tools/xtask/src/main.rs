@@ -13,6 +13,7 @@ mod fuzz;
 mod generate;
 mod landscape;
 mod licences;
+mod modules;
 mod process;
 mod real;
 mod soak;
@@ -40,13 +41,13 @@ struct Arguments {
 enum Command {
     /// Run every check that a change must pass: format, clippy, tidy, licences, docs, tests
     Ci,
-    /// Check layers, package names, file headers, sizes and banned words
+    /// Check layers of crates and of modules, package names, file headers, sizes and banned words
     Tidy {
         /// Write today's sizes into the ratchet where they shrank
         #[arg(long)]
         update_ratchet: bool,
     },
-    /// Write the committed generated files anew: custom resource definitions, reference pages
+    /// Write the committed generated files again: custom resource definitions, reference pages, pictures
     Generate,
     /// Prepare real parts from the package registries in a cache outside the checkout
     Real {

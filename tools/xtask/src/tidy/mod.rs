@@ -1,8 +1,9 @@
-//! What the compiler does not check: layers, names, headers, sizes, banned words, doc tests. Reads files, never changes code.
+//! What the compiler does not check: layers of crates and of modules, names, headers, sizes, banned words, doc tests. Reads files, never changes code.
 
 mod bans;
 mod doc_tests;
 mod layers;
+mod modules;
 mod sizes;
 
 use std::path::{Path, PathBuf};
@@ -49,6 +50,7 @@ pub(crate) fn run(update_ratchet: bool) -> Outcome {
             .flat_map(header),
     );
     findings.extend(bans::check(&sources));
+    findings.extend(modules::check(&root, &metadata, &sources));
     findings.extend(doc_tests::check(&root, &metadata, &sources));
     findings.extend(sizes::check(&root, &sources, update_ratchet)?);
     if findings.is_empty() {

@@ -1,0 +1,234 @@
+//! Paths of a Rust file that lead to other modules of its crate, with the lines they stand in. Reads tokens, not meaning:
+//! what stands in comments and texts is no path.
+
+/// A token, as far as paths need it.
+#[derive(Debug, PartialEq, Eq)]
+enum Token {
+    Word(String),
+    /// `::`
+    Separator,
+    Sign(char),
+}
+
+/// The text before the tests of a file.
+pub(super) fn before_tests(text: &str) -> &str {
+    let end = match text.starts_with("#[cfg(test)]") {
+        true => Some(0),
+        false => text.find("\n#[cfg(test)]\n"),
+    };
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// Lines and paths that begin with `crate`, `super`, `self` or the name of a child module. A path in braces is given for each
+/// of its ends.
+pub(super) fn of(text: &str, is_child: impl Fn(&str) -> bool) -> Vec<(usize, Vec<String>)> {
+    let tokens = tokens(text);
+    let mut found = Vec::new();
+    for (at, (line, token)) in tokens.iter().enumerate() {
+        let Token::Word(word) = token else { continue };
+        let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+        let goes_on = tokens.get(at + 1).is_some_and(|(_, next)| *next == Token::Separator);
+        let begins = !matches!(before, Some((_, Token::Separator | Token::Sign('$' | '.'))));
+        let leads = matches!(word.as_str(), "crate" | "super" | "self") || is_child(word);
+        if begins && goes_on && leads {
+            let mut rest = tokens.iter().skip(at).map(|(_, token)| token).peekable();
+            ends(&mut rest, &mut Vec::new(), &mut |path| found.push((*line, path)));
+        }
+    }
+    found
+}
+
+/// Reads `a::b`, `a::{b, c::d}` or `a::*` and gives each path that ends there.
+fn ends<'t>(
+    tokens: &mut std::iter::Peekable<impl Iterator<Item = &'t Token>>,
+    path: &mut Vec<String>,
+    give: &mut dyn FnMut(Vec<String>),
+) {
+    let begun = path.len();
+    loop {
+        match tokens.peek() {
+            Some(Token::Word(word)) => {
+                // `a::{self}` is `a`.
+                if word != "self" || path.is_empty() {
+                    path.push(word.clone());
+                }
+                tokens.next();
+            }
+            Some(Token::Sign('{')) => {
+                tokens.next();
+                group(tokens, path, give);
+                break;
+            }
+            _ => {
+                give(path.clone());
+                break;
+            }
+        }
+        match tokens.peek() {
+            Some(Token::Separator) => drop(tokens.next()),
+            _ => {
+                give(path.clone());
+                break;
+            }
+        }
+    }
+    path.truncate(begun);
+}
+
+fn group<'t>(
+    tokens: &mut std::iter::Peekable<impl Iterator<Item = &'t Token>>,
+    path: &mut Vec<String>,
+    give: &mut dyn FnMut(Vec<String>),
+) {
+    while let Some(token) = tokens.peek() {
+        match token {
+            Token::Sign('}') => {
+                tokens.next();
+                return;
+            }
+            // A recursion through `dyn` would hide nothing: one call per level of braces.
+            Token::Word(_) => {
+                let mut inner: Vec<&Token> = Vec::new();
+                let mut depth = 0_usize;
+                while let Some(token) = tokens.next_if(|token| depth > 0 || !ends_item(token)) {
+                    match token {
+                        Token::Sign('{') => depth += 1,
+                        Token::Sign('}') => depth -= 1,
+                        _ => {}
+                    }
+                    inner.push(token);
+                }
+                let boxed: Box<dyn Iterator<Item = &Token>> = Box::new(inner.into_iter());
+                ends(&mut boxed.peekable(), path, give);
+            }
+            _ => drop(tokens.next()),
+        }
+    }
+}
+
+fn ends_item(token: &Token) -> bool {
+    matches!(token, Token::Sign(',' | '}'))
+}
+
+/// All tokens with their lines, without comments and texts.
+fn tokens(text: &str) -> Vec<(usize, Token)> {
+    let mut found = Vec::new();
+    let (mut line, mut rest) = (1, text);
+    while let Some(first) = rest.chars().next() {
+        let length = if let Some(length) = passed_over(rest) {
+            length
+        } else if first.is_alphabetic() || first == '_' {
+            let length = rest
+                .find(|letter: char| !letter.is_alphanumeric() && letter != '_')
+                .unwrap_or(rest.len());
+            found.push((line, Token::Word(rest[..length].to_owned())));
+            length
+        } else if rest.starts_with("::") {
+            found.push((line, Token::Separator));
+            2
+        } else {
+            if !first.is_whitespace() {
+                found.push((line, Token::Sign(first)));
+            }
+            first.len_utf8()
+        };
+        line += rest[..length].matches('\n').count();
+        rest = &rest[length..];
+    }
+    found
+}
+
+/// The length of a comment, a text or a character, if one begins here.
+fn passed_over(rest: &str) -> Option<usize> {
+    if rest.starts_with("//") {
+        return Some(rest.find('\n').unwrap_or(rest.len()));
+    }
+    if rest.starts_with("/*") {
+        return Some(rest.find("*/").map_or(rest.len(), |end| end + 2));
+    }
+    if let Some(raw) = raw_text(rest) {
+        return Some(raw);
+    }
+    let prefix = usize::from(rest.starts_with("b\"") || rest.starts_with("c\""));
+    if rest[prefix..].starts_with('"') {
+        return Some(prefix + quoted(&rest[prefix..]));
+    }
+    character(rest)
+}
+
+/// `r"..."`, `r#"..."#`, `br"..."`.
+fn raw_text(rest: &str) -> Option<usize> {
+    let behind = rest.strip_prefix('b').unwrap_or(rest).strip_prefix('r')?;
+    let marks = behind.len() - behind.trim_start_matches('#').len();
+    let begin = rest.len() - behind.len() + marks + 1;
+    behind.trim_start_matches('#').strip_prefix('"')?;
+    let end = format!("\"{}", "#".repeat(marks));
+    Some(rest[begin..].find(&end).map_or(rest.len(), |at| begin + at + end.len()))
+}
+
+/// The length of a text that begins with its quotation mark.
+fn quoted(rest: &str) -> usize {
+    let mut escaped = false;
+    for (at, letter) in rest.char_indices().skip(1) {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => return at + 1,
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+/// `'a'` and `'\n'`, but no lifetime.
+fn character(rest: &str) -> Option<usize> {
+    let inner = rest.strip_prefix('\'')?;
+    let letter = inner.chars().next()?;
+    if letter == '\\' {
+        let behind = 3 + inner[1..].chars().next()?.len_utf8() - 1;
+        return rest[behind..].find('\'').map(|end| behind + end + 1);
+    }
+    let end = 1 + letter.len_utf8();
+    rest[end..].starts_with('\'').then_some(end + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(text: &str) -> Vec<String> {
+        of(text, |name| name == "child")
+            .into_iter()
+            .map(|(line, path)| format!("{line} {}", path.join("::")))
+            .collect()
+    }
+
+    #[test]
+    fn braces_give_a_path_for_each_of_their_ends() {
+        assert_eq!(
+            joined("use crate::{\n    a::{self, b},\n    c::d as e,\n};\nuse crate::f::*;\n"),
+            ["1 crate::a", "1 crate::a::b", "1 crate::c::d", "5 crate::f"]
+        );
+    }
+
+    #[test]
+    fn paths_are_found_in_code_and_not_in_comments_or_texts() {
+        let text = "// crate::no\n/* super::no */\nlet a = \"crate::no \\\" crate::no\";\nlet b = r#\"crate::no\"#;\n\
+                    fn f<'a>(c: char) { match c { '\"' => child::g(), '\\'' => super::h::<u8>(), _ => x.child::<u8>() } }\n";
+        assert_eq!(joined(text), ["5 child::g", "5 super::h"]);
+    }
+
+    #[test]
+    fn visibility_is_no_path() {
+        assert_eq!(
+            joined("pub(crate) fn f() {}\npub(super) mod a;\n$crate::b();\n"),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn what_stands_in_tests_is_left_out() {
+        assert_eq!(before_tests("a\n#[cfg(test)]\nmod tests {}\n"), "a");
+        assert_eq!(before_tests("a\n"), "a\n");
+    }
+}

@@ -1,0 +1,115 @@
+//! The layers of a crate and which imports which, as text for ARCHITECTURE.md. The test here guards what is committed there.
+
+use super::{LayeredCrate, circles};
+
+/// What stands in a row of the picture where a layer imports another one.
+const MARK: &str = "■";
+
+/// One row per layer, the highest first: what it imports from. An import that runs up stands right of the diagonal.
+pub(crate) fn picture(layered: &LayeredCrate) -> String {
+    let width = layered.layers.iter().map(String::len).max().unwrap_or_default();
+    let count = layered.layers.len();
+    let mut text = String::new();
+    for (height, layer) in layered.layers.iter().enumerate().rev() {
+        text.push_str(&format!("{:>2} {layer:width$} ", height + 1));
+        for other in 0..count {
+            let imports = |import: &&super::Import| {
+                layered.height(&import.from) == Some(height) && layered.height(&import.to) == Some(other)
+            };
+            let cell = match layered.imports.iter().find(imports) {
+                _ if other == height => "\\",
+                Some(_) => MARK,
+                None => "·",
+            };
+            text.push_str(&format!(" {cell:>2}"));
+        }
+        text.push('\n');
+    }
+    let numbers: Vec<String> = (1..=count).map(|number| format!(" {number:>2}")).collect();
+    text.push_str(&format!("   {:width$} {}\n", "", numbers.concat()));
+    text.push_str(&format!("\n{}\n", facts(layered)));
+    text
+}
+
+/// How many imports run up, and which files import each other in a circle.
+fn facts(layered: &LayeredCrate) -> String {
+    let up = layered
+        .imports
+        .iter()
+        .filter(|import| layered.height(&import.to) > layered.height(&import.from))
+        .count();
+    let circles: Vec<String> = circles(&layered.edges())
+        .iter()
+        .map(|circle| {
+            let files: Vec<String> = circle.iter().map(|module| module.join("/")).collect();
+            format!("  {}", files.join(", "))
+        })
+        .collect();
+    match circles.is_empty() {
+        true => format!("imports that run up: {up}; circles: none"),
+        false => format!("imports that run up: {up}; circles:\n{}", circles.join("\n")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::super::tests::layered;
+    use super::*;
+
+    /// The crates whose pictures ARCHITECTURE.md has.
+    const PICTURED: [&str; 1] = ["cluster/apiserver"];
+
+    #[test]
+    fn a_row_marks_what_its_layer_imports_and_facts_name_circles() {
+        let read = layered(&[
+            ("low/a.rs", "use crate::low::b::B;\n"),
+            ("low/b.rs", "use crate::low::a::A;\n"),
+            ("high/c.rs", "use crate::low::a::A;\n"),
+        ]);
+        assert_eq!(
+            picture(&read),
+            " 2 high   ■  \\\n 1 low    \\  ·\n          1  2\n\nimports that run up: 0; circles:\n  low/a, low/b\n"
+        );
+    }
+
+    #[test]
+    fn generated_pictures_of_module_layers() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let page = root.join("ARCHITECTURE.md");
+        let mut text = std::fs::read_to_string(&page).unwrap();
+        for folder in PICTURED {
+            let sources = texts(&root.join(folder).join("src"), &format!("{folder}/src"));
+            let sources = sources.iter().map(|(path, text)| (path.as_str(), text.as_str()));
+            let drawn = picture(&LayeredCrate::read(folder, sources).unwrap());
+            let (begin, end) = (format!("<!-- layers of {folder} -->\n```\n"), "```\n<!-- end -->");
+            let (before, rest) = text.split_once(&begin).unwrap();
+            let (committed, behind) = rest.split_once(end).unwrap();
+            if std::env::var_os("UPDATE_GOLDENS").is_some_and(|value| value == "1") {
+                text = format!("{before}{begin}{drawn}{end}{behind}");
+                std::fs::write(&page, &text).unwrap();
+            } else {
+                assert_eq!(committed, drawn, "ARCHITECTURE.md is stale: run `cargo xtask generate`");
+            }
+        }
+    }
+
+    /// All Rust files below a folder.
+    fn texts(folder: &Path, shown: &str) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        let mut open: Vec<(PathBuf, String)> = vec![(folder.to_owned(), shown.to_owned())];
+        while let Some((folder, shown)) = open.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                let shown = format!("{shown}/{}", path.file_name().unwrap().to_str().unwrap());
+                if path.is_dir() {
+                    open.push((path, shown));
+                } else if shown.ends_with(".rs") {
+                    found.push((shown, std::fs::read_to_string(path).unwrap()));
+                }
+            }
+        }
+        found
+    }
+}
