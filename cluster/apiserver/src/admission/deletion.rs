@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
+use crate::admission::attributes::{Asked, Deed};
 use crate::admission::matching::is_exempt;
 use crate::admission::mutating::Rounds;
 use crate::admission::outcome::with_warnings;
-use crate::admission::request::{Asked, Deed};
 use crate::admission::validating::validate;
 use crate::state::context::Context;
 use crate::wire::status::Status;

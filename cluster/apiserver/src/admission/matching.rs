@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use cluster_store::Key;
 use serde_json::Value;
 
-use crate::admission::request::Asked;
-use crate::configuration::hooks::Hooks;
+use crate::admission::attributes::Asked;
+use crate::configuration::admission_hooks::Hooks;
 use crate::configuration::matching::{Matching, Rule};
 use crate::storage::errors::store_status;
 use crate::wire::status::Status;

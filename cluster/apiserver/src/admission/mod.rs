@@ -1,9 +1,10 @@
 //! Who may change or refuse a write: webhooks, policies, quota, and the plug-ins of kube-apiserver. It stores nothing but
 //! what a quota counts.
 
+pub(crate) mod attributes;
 pub(crate) mod deletion;
 pub(crate) mod escalation;
-pub(crate) mod exchange;
+pub(crate) mod expressions;
 pub(crate) mod gatekeeping;
 pub(crate) mod json_patch;
 pub(crate) mod matching;
@@ -11,12 +12,12 @@ pub(crate) mod mutating;
 pub(crate) mod namespace_lifecycle;
 pub(crate) mod node_restriction;
 pub(crate) mod outcome;
-pub(crate) mod own_body;
 pub(crate) mod pod_admission;
 pub(crate) mod policies;
 pub(crate) mod protection;
 pub(crate) mod quota;
-pub(crate) mod request;
 pub(crate) mod signing_rights;
+pub(crate) mod subresource_body;
 pub(crate) mod validating;
 pub(crate) mod webhook;
+pub(crate) mod webhook_review;

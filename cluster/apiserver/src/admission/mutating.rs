@@ -6,16 +6,16 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use crate::admission::attributes::{Asked, Deed};
 use crate::admission::matching::{NamespaceLabels, is_exempt, namespace_labels};
-use crate::admission::request::{Asked, Deed};
 use crate::admission::webhook::{Concerned, concerned};
 use crate::admission::{json_patch, pod_admission};
-use crate::configuration::hooks::Hooks;
+use crate::configuration::admission_hooks::Hooks;
 use crate::kinds::kind::Call;
 use crate::kinds::resource::{Form, ScalePaths};
 use crate::kinds::{conversion, metadata};
 use crate::objects::incoming::Source;
-use crate::objects::retention::keep_stored;
+use crate::objects::retained_fields::keep_stored;
 use crate::objects::{incoming, scale_view};
 use crate::state::context::Context;
 use crate::state::reader::Reader;

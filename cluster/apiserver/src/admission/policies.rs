@@ -10,10 +10,10 @@ use cluster_store::{Entry, Key, Page, Range, StoreError};
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use crate::admission::attributes::Asked;
+use crate::admission::expressions::{Held, Why, holds, names, run};
 use crate::admission::matching::{NamespaceLabels, namespace_labels};
-use crate::admission::request::Asked;
-use crate::admission::webhook::{Held, Why, holds, names, run};
-use crate::configuration::hooks::Hooks;
+use crate::configuration::admission_hooks::Hooks;
 use crate::configuration::matching::Matching;
 use crate::configuration::policy::{Binding, ParamRef, Policy, Validation};
 use crate::kinds::registry::Served;
@@ -21,7 +21,7 @@ use crate::kinds::{conversion, rendering};
 use crate::state::context::Context;
 use crate::state::server_state::ServerState;
 use crate::storage::errors::store_status;
-use crate::storage::front_place::Place;
+use crate::storage::front_paths::Place;
 use crate::wire::status::{Cause, Status};
 
 /// Longest message that an expression may make, in bytes.

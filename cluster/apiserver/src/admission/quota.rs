@@ -9,7 +9,7 @@ use cluster_schema::{Schema, builtin};
 use cluster_store::{Entry, Object, Page, Range, StoreError};
 use serde_json::{Map, Value};
 
-use crate::admission::request::{Asked, Deed};
+use crate::admission::attributes::{Asked, Deed};
 use crate::kinds::kind::Call;
 use crate::kinds::registry::Role;
 use crate::state::context::Context;

@@ -4,12 +4,12 @@
 use futures::future::join_all;
 use serde_json::Value;
 
+use crate::admission::attributes::{Asked, Deed};
 use crate::admission::matching::is_exempt;
 use crate::admission::mutating::View;
 use crate::admission::policies;
-use crate::admission::request::{Asked, Deed};
 use crate::admission::webhook::{Concerned, concerned};
-use crate::configuration::hooks::Hooks;
+use crate::configuration::admission_hooks::Hooks;
 use crate::kinds::kind::Call;
 use crate::kinds::metadata;
 use crate::state::write::Write;

@@ -3,14 +3,15 @@
 
 use std::sync::Arc;
 
-use cluster_schema::cel::{Answer, CONDITIONS_COST_MAX, Expression, Names, NoAnswer, Scope};
+use cluster_schema::cel::CONDITIONS_COST_MAX;
 use serde_json::Value;
 
-use crate::admission::exchange;
-use crate::admission::exchange::Said;
+use crate::admission::attributes::Asked;
+use crate::admission::expressions::{Held, holds, names};
 use crate::admission::matching::{NamespaceLabels, namespace_labels};
-use crate::admission::request::Asked;
-use crate::configuration::webhook::{Condition, Webhook};
+use crate::admission::webhook_review;
+use crate::admission::webhook_review::Said;
+use crate::configuration::webhook::Webhook;
 use crate::wire::status::Status;
 
 impl Webhook {
@@ -54,11 +55,11 @@ impl Webhook {
         version: &str,
         objects: (Option<&Value>, Option<&Value>),
     ) -> Result<Option<Said>, Status> {
-        match exchange::ask(self, asked, version, objects).await {
+        match webhook_review::ask(self, asked, version, objects).await {
             Ok(said) => Ok(Some(said)),
-            Err(exchange::Failed::Refused(status)) => Err(status),
-            Err(exchange::Failed::Late) => Err(exchange::timed_out(asked)),
-            Err(exchange::Failed::Calling(why)) if self.ignores_failures => {
+            Err(webhook_review::Failed::Refused(status)) => Err(status),
+            Err(webhook_review::Failed::Late) => Err(webhook_review::timed_out(asked)),
+            Err(webhook_review::Failed::Calling(why)) if self.ignores_failures => {
                 tracing::warn!(
                     webhook = self.name,
                     why,
@@ -66,78 +67,12 @@ impl Webhook {
                 );
                 Ok(None)
             }
-            Err(exchange::Failed::Calling(why)) => Err(Status::internal(format!(
+            Err(webhook_review::Failed::Calling(why)) => Err(Status::internal(format!(
                 "failed calling webhook {:?}: {why}",
                 self.name
             ))),
         }
     }
-}
-
-/// What conditions say together.
-pub(crate) enum Held {
-    Yes,
-    No,
-    Failed(String),
-}
-
-/// Whether all conditions hold. One that does not outweighs others that have no answer.
-pub(crate) fn holds(conditions: &[Condition], scope: &mut Scope) -> Held {
-    let mut errors = Vec::new();
-    for condition in conditions {
-        match run(&condition.expression, scope) {
-            Ok(Answer::Truth(false)) => return Held::No,
-            Ok(_) => {}
-            Err(Why::Ended(why)) => return Held::Failed(why),
-            Err(Why::Broken(why)) => errors.push(why),
-        }
-    }
-    match errors.as_slice() {
-        [] => Held::Yes,
-        [one] => Held::Failed(one.clone()),
-        several => Held::Failed(format!("[{}]", several.join(", "))),
-    }
-}
-
-/// Why an expression has no answer.
-pub(crate) enum Why {
-    /// It is not defined here.
-    Broken(String),
-    /// The budget is spent: no other one is run.
-    Ended(String),
-}
-
-/// Runs an expression, or says in kube-apiserver's words why it has no answer.
-pub(crate) fn run(expression: &Result<Expression, (String, String)>, scope: &mut Scope) -> Result<Answer, Why> {
-    match expression {
-        Err((_, why)) => Err(Why::Broken(format!("compilation error: {why}"))),
-        Ok(expression) => scope.run(expression).map_err(|failed| match failed {
-            NoAnswer::Broken(why) => {
-                Why::Broken(format!("expression '{}' resulted in error: {why}", expression.source()))
-            }
-            NoAnswer::Exhausted => Why::Ended(
-                "validation failed due to running out of cost budget, no further validation rules will be run"
-                    .to_owned(),
-            ),
-        }),
-    }
-}
-
-/// The names of expressions about a request, without parameters and namespace.
-pub(crate) fn names<'a>(asked: &Asked<'a>, version: &'a str, object: Option<&Value>, old: Option<&Value>) -> Names {
-    let mut names = Names::default();
-    names.set("object", object);
-    names.set("oldObject", old);
-    names.set("namespaceObject", None);
-    names.set("params", None);
-    let mut request = asked.request(version);
-    request.insert("uid".to_owned(), Value::from(""));
-    for field in ["object", "oldObject"] {
-        request.insert(field.to_owned(), Value::Null);
-    }
-    names.set("request", Some(&Value::Object(request)));
-    crate::admission::request::authorize(asked, &mut names);
-    names
 }
 
 /// A webhook that the rules concern.

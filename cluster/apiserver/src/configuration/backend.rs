@@ -17,9 +17,9 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use crate::connections::dial::upgraded;
+use crate::connections::https_target::HttpsTarget;
 use crate::connections::identity::ClientIdentity;
 use crate::connections::network::Network;
-use crate::connections::reach::Reach;
 use crate::connections::tls::{Trust, broken, tls};
 
 /// Connections kept while nobody uses them.
@@ -38,9 +38,9 @@ pub(crate) struct Backend {
     pub(crate) group_priority: i64,
     pub(crate) version_priority: i64,
     spec: Value,
-    reach: Result<Reach, String>,
+    reach: Result<HttpsTarget, String>,
     /// The same server, whoever it says to be: what is asked whether it is there.
-    check: Result<Reach, String>,
+    check: Result<HttpsTarget, String>,
     idle: Mutex<Vec<(SendRequest<Body>, Instant)>>,
     /// What it says of itself: the resources of the version as in the aggregated document, and its entry in the index
     /// of OpenAPI.
@@ -64,7 +64,7 @@ impl Backend {
             Some(true) => Trust::Anybody,
             _ => Trust::Bundle(&bundle),
         };
-        let reach = |trust| tls(trust, identity).map(|tls| Reach::service(&spec["service"], tls));
+        let reach = |trust| tls(trust, identity).map(|tls| HttpsTarget::service(&spec["service"], tls));
         Self {
             group: text("group"),
             version: text("version"),
@@ -185,18 +185,18 @@ impl Backend {
     }
 }
 
-fn set_host(request: &mut Request<Body>, reach: &Reach) {
+fn set_host(request: &mut Request<Body>, reach: &HttpsTarget) {
     if let Ok(host) = HeaderValue::from_str(reach.name()) {
         request.headers_mut().insert(header::HOST, host);
     }
 }
 
-async fn connect(network: &Network, reach: &Reach) -> Result<Connection, String> {
+async fn connect(network: &Network, reach: &HttpsTarget) -> Result<Connection, String> {
     let late = |_| "dial tcp: i/o timeout".to_owned();
     timeout(CONNECT_TIMEOUT, reach.connect(network)).await.map_err(late)?
 }
 
-async fn open(network: &Network, reach: &Reach) -> Result<SendRequest<Body>, String> {
+async fn open(network: &Network, reach: &HttpsTarget) -> Result<SendRequest<Body>, String> {
     let stream = connect(network, reach).await?;
     let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
     // It ends with its sender or the other side.

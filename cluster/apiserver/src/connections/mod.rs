@@ -2,10 +2,10 @@
 
 pub(crate) mod addresses;
 pub(crate) mod dial;
+pub(crate) mod https_target;
 pub(crate) mod identity;
 pub(crate) mod kubelets;
 pub(crate) mod network;
-pub(crate) mod reach;
-pub(crate) mod review_reply;
+pub(crate) mod review_response;
 pub(crate) mod tls;
 pub(crate) mod webhook_client;

@@ -14,8 +14,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::connections::https_target::HttpsTarget;
 use crate::connections::network::Network;
-use crate::connections::reach::Reach;
 use crate::connections::tls::{Trust, broken, text, tls};
 
 /// Largest answer that is read: a patch of the largest object in base64, and then some.
@@ -59,7 +59,7 @@ pub(crate) struct Reply {
 
 /// How one webhook is reached.
 pub(crate) struct Client {
-    reach: Reach,
+    reach: HttpsTarget,
     path: String,
     idle: Mutex<Vec<(SendRequest<Full<Bytes>>, Instant)>>,
 }
@@ -69,7 +69,7 @@ impl Client {
         let tls = tls(Trust::Bundle(&text(config, "caBundle")), None)?;
         let idle = Mutex::default();
         if let Some(service) = config.get("service").filter(|service| service.is_object()) {
-            let (path, reach) = (clean(&text(service, "path")), Reach::service(service, tls));
+            let (path, reach) = (clean(&text(service, "path")), HttpsTarget::service(service, tls));
             return Ok(Self { reach, path, idle });
         }
         let url = text(config, "url");
@@ -80,7 +80,7 @@ impl Client {
             Some(at) => rest.split_at(at),
             None => (rest, ""),
         };
-        let reach = Reach::host(host, tls);
+        let reach = HttpsTarget::host(host, tls);
         let path = clean(path);
         Ok(Self { reach, path, idle })
     }

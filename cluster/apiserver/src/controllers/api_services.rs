@@ -11,7 +11,7 @@ use cluster_schema::Schema;
 use cluster_store::{Key, Page, Range, StoreError};
 use serde_json::{Value, json};
 
-use crate::controllers::availability::{MANAGER, local_condition};
+use crate::controllers::api_service_availability::{MANAGER, local_condition};
 use crate::controllers::own_objects::ensure;
 use crate::discovery::documents::{group_names, version_names};
 use crate::discovery::priority::{DEFINED, priority};

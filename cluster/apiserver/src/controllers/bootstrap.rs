@@ -8,7 +8,9 @@ use cluster_store::{Key, Page, Range};
 use serde_json::{Value, json};
 
 use crate::controllers::own_objects::{ensure, note_manager, update};
-use crate::controllers::{api_services, availability, definition_names, definitions, kubernetes_service};
+use crate::controllers::{
+    api_service_availability, api_services, definition_conditions, definitions, kubernetes_service,
+};
 use crate::kinds::namespaces;
 use crate::state::server_state::ServerState;
 use crate::storage::errors::store_status;
@@ -28,7 +30,7 @@ pub(crate) async fn run(server: &Arc<ServerState>) -> Result<(), Status> {
     kubernetes_service::run(server).await?;
     trust(server).await?;
     api_services::make(server).await?;
-    availability::load(server).await?;
+    api_service_availability::load(server).await?;
     let listing = server
         .store
         .list(&Range::all(resource_names::DEFINITIONS), Page::default())
@@ -41,7 +43,7 @@ pub(crate) async fn run(server: &Arc<ServerState>) -> Result<(), Status> {
     // first, for names that others have already are theirs.
     for entry in &listing.entries {
         if !definitions::is_served(server, entry) {
-            definition_names::establish(server, &entry.key)
+            definition_conditions::establish(server, &entry.key)
                 .await
                 .map_err(store_status)?;
         }

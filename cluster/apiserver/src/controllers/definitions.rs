@@ -9,7 +9,7 @@ use cluster_store::{Entry, Key, Object, Page, Range, StoreError};
 use futures::StreamExt;
 use serde_json::Value;
 
-use crate::controllers::{api_services, definition_names};
+use crate::controllers::{api_services, definition_conditions};
 use crate::kinds::custom::CustomKind;
 use crate::kinds::definition::CLEANUP;
 use crate::kinds::registry::{Life, Role, Served};
@@ -46,7 +46,7 @@ pub(crate) fn written(server: &Arc<ServerState>, entry: &Entry, removed: bool) {
     if removed {
         server.registry.remove(&group, &plural, entry.revision);
         api_services::follow(server, &group);
-        definition_names::retry_later(server, group);
+        definition_conditions::retry_later(server, group);
         return;
     }
     let uid = metadata::text(&definition, "uid");

@@ -12,7 +12,7 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::watcher::{Config, Event};
 
 use crate::state::server_state::ServerState;
-use crate::storage::in_front::{InFront, Mirror};
+use crate::storage::front_server::{InFront, Mirror};
 use crate::storage::resource_names;
 use crate::storage::resource_names::QUOTAS;
 

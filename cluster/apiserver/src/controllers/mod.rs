@@ -3,15 +3,15 @@
 
 pub(crate) mod admission_loader;
 pub(crate) mod aggregated_roles;
+pub(crate) mod api_service_availability;
 pub(crate) mod api_services;
-pub(crate) mod applied;
-pub(crate) mod availability;
 pub(crate) mod bootstrap;
 pub(crate) mod default_policy;
-pub(crate) mod definition_names;
+pub(crate) mod definition_conditions;
 pub(crate) mod definitions;
 pub(crate) mod event_expiry;
 pub(crate) mod front_mirror;
 pub(crate) mod kubernetes_service;
+pub(crate) mod observed_writes;
 pub(crate) mod other_servers;
 pub(crate) mod own_objects;

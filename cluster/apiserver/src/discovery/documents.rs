@@ -10,7 +10,7 @@ use http::{HeaderMap, StatusCode, header};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::configuration::routes::{Route, Routes};
+use crate::configuration::aggregation::{Route, Routes};
 use crate::discovery::priority::priority;
 use crate::kinds::events;
 use crate::kinds::registry::{Kinds, Role, Served};

@@ -9,8 +9,8 @@ use cluster_schema::{FieldError, FieldPath, aggregate, go_type, names};
 use serde_json::{Map, Value, json};
 
 use crate::connections::network::Network;
-use crate::connections::review_reply;
-use crate::connections::review_reply::Answered;
+use crate::connections::review_response;
+use crate::connections::review_response::Answered;
 use crate::connections::webhook_client::{Client, Clients};
 use crate::kinds::conversion_cache::Recent;
 use crate::kinds::kind::Kind;
@@ -116,7 +116,7 @@ impl Converter {
         });
         let client = self.client.as_ref().map_err(Clone::clone)?;
         let reply = client.post(network, TIMEOUT, Bytes::from(body.to_string())).await;
-        let answered = reply.and_then(|reply| review_reply::read(&reply, GROUP, KIND));
+        let answered = reply.and_then(|reply| review_response::read(&reply, GROUP, KIND));
         let objects = answered
             .and_then(|answered| objects(review, &uid, answered))
             .map_err(failed)?;

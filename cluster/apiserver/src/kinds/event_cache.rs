@@ -1,4 +1,4 @@
-//! Lines of watches that many read: the line of a change is made once while a crowd watches a version of a kind, whoever
+//! EventCaches of watches that many read: the line of a change is made once while a crowd watches a version of a kind, whoever
 //! comes to it later copies it. It keeps a line for a moment only; a reader who lags makes his own.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::wire::status::Status;
 /// From so many watches on sharing pays for what is kept. The servers of a landscape's clusters, of which one process has
 /// hundreds, have fewer of any kind.
 const CROWD_MIN: usize = 8;
-/// Lines kept: what a thousand writes a second make while the slowest of a thousand readers has its turn.
+/// EventCaches kept: what a thousand writes a second make while the slowest of a thousand readers has its turn.
 const LINES: usize = 256;
 /// Longer lines are made by each reader, so that a crowd costs at most four megabytes.
 const LINE_BYTES_MAX: usize = 16 << 10;
@@ -27,14 +27,14 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// What is shared by those who watch a kind as it is served at one time.
 #[derive(Default)]
-pub(crate) struct Lines {
+pub(crate) struct EventCaches {
     /// By version.
-    crowds: Mutex<BTreeMap<String, Weak<Crowd>>>,
+    crowds: Mutex<BTreeMap<String, Weak<EventCache>>>,
 }
 
-impl Lines {
+impl EventCaches {
     /// Takes part in a version's lines, until what it gives is dropped.
-    pub(crate) fn join(&self, version: &str) -> Arc<Crowd> {
+    pub(crate) fn join(&self, version: &str) -> Arc<EventCache> {
         let mut crowds = self.crowds.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(crowd) = crowds.get(version).and_then(Weak::upgrade) {
             return crowd;
@@ -47,7 +47,7 @@ impl Lines {
 
 /// Those who watch one version of a kind; each of them holds it.
 #[derive(Default)]
-pub(crate) struct Crowd {
+pub(crate) struct EventCache {
     /// Empty until there are enough who read.
     slots: OnceLock<Box<[Mutex<Option<Line>>]>>,
 }
@@ -59,7 +59,7 @@ struct Line {
     bytes: Bytes,
 }
 
-impl Crowd {
+impl EventCache {
     /// How long changes are let gather after some were sent; none where few watch.
     pub(crate) fn pause(self: &Arc<Self>) -> Option<Duration> {
         let watchers = u32::try_from(Arc::strong_count(self)).unwrap_or(u32::MAX);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     /// How many of the calls, one for each member, made a line of their own.
-    fn made(crowd: &[Arc<Crowd>], event: &'static str, object: &Arc<Object>, length: usize) -> usize {
+    fn made(crowd: &[Arc<EventCache>], event: &'static str, object: &Arc<Object>, length: usize) -> usize {
         let made = Cell::new(0);
         for member in crowd {
             let line = member.line(event, object, Revision(7), || {
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_crowd_makes_each_line_once_and_few_make_their_own() {
-        let lines = Lines::default();
+        let lines = EventCaches::default();
         let mut crowd: Vec<_> = (1..CROWD_MIN).map(|_| lines.join("v1")).collect();
         let one = object("one");
         assert_eq!(made(&crowd, "ADDED", &one, 10), CROWD_MIN - 1);
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_more_watch_the_longer_changes_gather() {
-        let lines = Lines::default();
+        let lines = EventCaches::default();
         let mut crowd: Vec<_> = (0..50).map(|_| lines.join("v1")).collect();
         assert_eq!(crowd[0].pause(), None);
         crowd.extend((50..1_000).map(|_| lines.join("v1")));
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn who_comes_after_the_last_has_gone_begins_anew() {
-        let lines = Lines::default();
+        let lines = EventCaches::default();
         let first = lines.join("v1");
         let gone = Arc::downgrade(&first);
         drop(first);

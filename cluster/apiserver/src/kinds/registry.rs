@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::kinds::conversion_webhook::Converter;
 use crate::kinds::custom::CustomKind;
-use crate::kinds::event_cache::Lines;
+use crate::kinds::event_cache::EventCaches;
 use crate::kinds::kind::Kind;
 use crate::kinds::resource::{ResourceInfo, Version};
 use crate::kinds::reviews::Review;
@@ -125,7 +125,7 @@ pub(crate) struct Served {
     /// The kind, when a definition has made it.
     pub(crate) custom: Option<Arc<CustomKind>>,
     /// What those who watch it share.
-    pub(crate) lines: Lines,
+    pub(crate) event_caches: EventCaches,
 }
 
 impl Served {
@@ -158,7 +158,7 @@ impl Served {
             life: Arc::default(),
             as_of: Revision(0),
             custom: None,
-            lines: Lines::default(),
+            event_caches: EventCaches::default(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! An object of a request on its way in: decoded, pruned, defaulted, with what an update may not change. It stores nothing.
 
 pub(crate) mod incoming;
-pub(crate) mod retention;
+pub(crate) mod retained_fields;
 pub(crate) mod scale_view;
 pub(crate) mod unversioned;

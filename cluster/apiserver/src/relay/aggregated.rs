@@ -15,7 +15,7 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use tokio::time::timeout;
 
-use crate::configuration::routes::Route;
+use crate::configuration::aggregation::Route;
 use crate::relay::headers::{for_who_answers, without_connection};
 use crate::relay::upgrade::spliced;
 use crate::state::server_state::ServerState;

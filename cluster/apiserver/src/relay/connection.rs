@@ -7,7 +7,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::connections::dial::{Destination, open};
 use crate::connections::tls::{Trust, tls};
-use crate::relay::place::{Place, Scheme, Way};
+use crate::relay::proxy_target::{Place, Scheme, Way};
 use crate::state::server_state::ServerState;
 
 /// A connection to a place that is not in this process. Errors: why there is none.

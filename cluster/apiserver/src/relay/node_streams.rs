@@ -13,7 +13,7 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use serde_json::{Map, Value, json};
 
-use crate::admission::own_body;
+use crate::admission::subresource_body;
 use crate::connections::kubelets::NodePlace;
 use crate::kinds::registry::Served;
 use crate::kinds::resource::{Connect, Form};
@@ -115,7 +115,7 @@ async fn stream(context: &Context, connect: Connect, parts: &Parts, body: Body) 
     }
     let mut options = options(&context.query, connect);
     let kind = ("", "v1", connect.options());
-    let warnings = own_body::review_connection(context, kind, &mut options).await?;
+    let warnings = subresource_body::review_connection(context, kind, &mut options).await?;
     let entry = context.current(context.name()).await?;
     let pod = entry.object.value(entry.revision);
     let (namespace, name) = (context.namespace().unwrap_or_default(), context.name());

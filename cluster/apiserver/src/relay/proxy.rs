@@ -9,13 +9,13 @@ use http::{Request, Response};
 use kube::client::Body;
 use serde_json::json;
 
-use crate::admission::own_body;
+use crate::admission::subresource_body;
 use crate::connections::kubelets::NodePlace;
 use crate::kinds::resource::Proxied;
-use crate::relay::carry::{Asked, carry};
+use crate::relay::forwarding::{Forwarded, carry};
 use crate::relay::headers::for_who_answers;
-use crate::relay::place;
-use crate::relay::place::Place;
+use crate::relay::proxy_target;
+use crate::relay::proxy_target::Place;
 use crate::state::context::Context;
 use crate::wire::answer::Answer;
 use crate::wire::status::Status;
@@ -36,10 +36,10 @@ pub(crate) async fn answer(
         path => json!({"path": path}),
     };
     let kind = ("", "v1", proxied.options());
-    let warnings = own_body::review_connection(context, kind, &mut options).await?;
-    let place = place::find(context, proxied).await?;
+    let warnings = subresource_body::review_connection(context, kind, &mut options).await?;
+    let place = proxy_target::find(context, proxied).await?;
     let behind = clean(options["path"].as_str().unwrap_or_default());
-    let asked = Asked {
+    let asked = Forwarded {
         parts,
         path,
         behind: &behind,
@@ -63,7 +63,7 @@ pub(crate) async fn to_kubelet(
     if !asks_for_upgrade(&parts.headers) {
         return Err(Status::bad_request("Upgrade request required"));
     }
-    let asked = Asked {
+    let asked = Forwarded {
         parts,
         path,
         behind: path,

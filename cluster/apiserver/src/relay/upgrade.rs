@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use crate::connections::dial::upgraded;
 use crate::relay::connection::open_to;
-use crate::relay::place::{Place, Way};
+use crate::relay::proxy_target::{Place, Way};
 use crate::state::server_state::ServerState;
 use crate::wire::answer::Answer;
 use crate::wire::guarded_body::held;

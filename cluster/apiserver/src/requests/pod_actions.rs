@@ -4,7 +4,7 @@ use http::StatusCode;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use crate::admission::own_body;
+use crate::admission::subresource_body;
 use crate::kinds::metadata;
 use crate::requests::delete;
 use crate::requests::delete::DeleteOptions;
@@ -23,7 +23,7 @@ const TRIES_MAX: usize = 16;
 pub(crate) async fn bind(context: &Context, body: Body) -> Result<Answer, Status> {
     let mut binding = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
     let kind = ("", "v1", "Binding");
-    let said = own_body::review_body(context, kind, &mut binding, context.query.dry_run()).await?;
+    let said = subresource_body::review_body(context, kind, &mut binding, context.query.dry_run()).await?;
     let node = binding
         .pointer("/target/name")
         .and_then(Value::as_str)
@@ -127,7 +127,7 @@ pub(crate) async fn evict(context: &Context, body: Body) -> Result<Answer, Statu
     let mut eviction = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
     check_eviction(context, &eviction)?;
     let kind = ("policy", "v1", "Eviction");
-    let said = own_body::review_body(context, kind, &mut eviction, context.query.dry_run()).await?;
+    let said = subresource_body::review_body(context, kind, &mut eviction, context.query.dry_run()).await?;
     let pod = context.current(context.name()).await?;
     let budgets =
         cluster_store::Range::namespaced("policy/poddisruptionbudgets", context.namespace().unwrap_or_default());

@@ -11,7 +11,7 @@ use http::StatusCode;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use crate::admission::{node_restriction, own_body};
+use crate::admission::{node_restriction, subresource_body};
 use crate::kinds::metadata;
 use crate::state::context::Context;
 use crate::storage::errors::store_status;
@@ -30,7 +30,7 @@ pub(crate) async fn request(context: &Context, body: Body) -> Result<Answer, Sta
     note_manager(context, &mut request, validity);
     identify(context, &mut request, &account.object.meta().uid)?;
     let kind = ("authentication.k8s.io", "v1", "TokenRequest");
-    let said = own_body::review_body(context, kind, &mut request, context.query.dry_run()).await?;
+    let said = subresource_body::review_body(context, kind, &mut request, context.query.dry_run()).await?;
     let Some(tokens) = &context.server.access.tokens else {
         return Err(Status::not_implemented("a TokenRequest without a signing key"));
     };

@@ -15,7 +15,7 @@ use futures::{FutureExt, StreamExt, stream};
 use tokio::task::unconstrained;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::kinds::event_cache::Crowd;
+use crate::kinds::event_cache::EventCache;
 use crate::kinds::filter::Filter;
 use crate::kinds::registry::Served;
 use crate::kinds::{conversion, rendering};
@@ -68,7 +68,7 @@ pub(crate) async fn watch(context: &Context) -> Result<Answer, Status> {
         served: context.served.clone(),
         version: context.version().to_owned(),
         shape,
-        crowd: context.served.lines.join(context.version()),
+        crowd: context.served.event_caches.join(context.version()),
         tables: Tables::new(&context.served, context.version(), &context.query, meta)?,
         filter,
         changes,
@@ -113,7 +113,7 @@ impl Ticket {
             server: server.clone(),
             flow,
             sent: server
-                .store_figures
+                .store_metrics
                 .of(&context.served.store_name)
                 .sent(context.version()),
         };
@@ -193,7 +193,7 @@ struct Watcher {
     served: Arc<Served>,
     version: String,
     shape: Shape,
-    crowd: Arc<Crowd>,
+    crowd: Arc<EventCache>,
     tables: Tables,
     filter: Filter,
     changes: Changes,

@@ -7,12 +7,12 @@ use cluster_store::{Entry, Key, Object, Revision, StoreError};
 use serde_json::Value;
 
 use crate::admission::{escalation, gatekeeping, namespace_lifecycle, node_restriction, signing_rights};
-use crate::controllers::definition_names;
+use crate::controllers::definition_conditions;
 use crate::kinds::kind::{Call, Operation, Review};
 use crate::kinds::registry::Role;
 use crate::kinds::{conversion, definition, metadata, namespaces, strategies};
-use crate::objects::retention::keep_stored;
-use crate::requests::{managed_fields, no_effect, service_addresses};
+use crate::objects::retained_fields::keep_stored;
+use crate::requests::{ineffective_fields, managed_fields, service_addresses};
 use crate::state::context::{Context, Turn};
 use crate::state::reader::Reader;
 use crate::state::write::Write;
@@ -145,7 +145,7 @@ impl Write<'_> {
         signing_rights::check(context, &object, None)?;
         node_restriction::restrict(context, Some(&object), None)?;
         gatekeeping::admit(context, &name, Some(&object), None).await?;
-        definition_names::check_names(context, &object)?;
+        definition_conditions::check_names(context, &object)?;
         self.approve(&call, &object, None).await?;
         let turn = context.turn(&call).await?;
         let review = Review {
@@ -156,7 +156,7 @@ impl Write<'_> {
         };
         self.warnings.extend(kind.review(review).await?);
         self.warnings
-            .extend(no_effect::warning(&info.group, &info.kind, &object));
+            .extend(ineffective_fields::warning(&info.group, &info.kind, &object));
         if context.served.role == Role::CustomResourceDefinition {
             definition::begin_status(&mut object);
             self.warnings.extend(definition::warnings(&object, None));
@@ -177,7 +177,7 @@ impl Write<'_> {
     async fn took(&self, entry: &Entry) -> Result<(), Status> {
         let context = self.context;
         if context.served.role == Role::CustomResourceDefinition && context.subresource().is_none() {
-            let established = definition_names::establish(&context.server, &entry.key).await;
+            let established = definition_conditions::establish(&context.server, &entry.key).await;
             return established.map_err(|error| context.store_status(&entry.key.name, error));
         }
         context.server.written(&context.served, entry, false);

@@ -19,13 +19,13 @@ use crate::access::audit_policy::AuditPolicy;
 use crate::access::authentication::{Access, Authorities, FrontProxies, TokenAuthority};
 use crate::access::delegation::Delegates;
 use crate::access::fairness::Fairness;
-use crate::configuration::hooks::Admission;
-use crate::configuration::routes::Aggregation;
+use crate::configuration::admission_hooks::Admission;
+use crate::configuration::aggregation::Aggregation;
 use crate::connections::addresses::{PodPort, Pods};
 use crate::connections::identity::ClientIdentity;
 use crate::connections::kubelets::KubeletClient;
 use crate::connections::network::{Network, Nodes};
-use crate::controllers::{availability, bootstrap, event_expiry, front_mirror, other_servers};
+use crate::controllers::{api_service_availability, bootstrap, event_expiry, front_mirror, other_servers};
 use crate::kinds::builtin;
 use crate::kinds::kind::Kind;
 use crate::kinds::registry::{Registry, Role, Served};
@@ -39,8 +39,8 @@ use crate::state::relay_limit::Carried;
 use crate::state::server_state::ServerState;
 use crate::storage::errors::store_status;
 use crate::storage::format;
-use crate::storage::in_front::InFront;
-use crate::storage::metered::StoreFigures;
+use crate::storage::front_server::InFront;
+use crate::storage::metered::StoreMetrics;
 use crate::storage::service_addresses::Addresses;
 use crate::storage::stores::{Stores, store_name};
 use crate::wire::status::Status;
@@ -325,9 +325,9 @@ impl Builder {
         let store = self
             .store
             .ok_or_else(|| Status::internal("an API server needs a store"))?;
-        let store_figures = Arc::new(StoreFigures::default());
+        let store_metrics = Arc::new(StoreMetrics::default());
         let in_front = self.in_front.map(|client| Arc::new(InFront::new(client)));
-        let mut store = Stores::new(store, self.apart, &store_figures);
+        let mut store = Stores::new(store, self.apart, &store_metrics);
         if let Some(front) = &in_front {
             let served: BTreeSet<String> = self.kinds.iter().map(|kind| kind.resource().store_name()).collect();
             store = store.serving(served, front.clone());
@@ -368,7 +368,7 @@ impl Builder {
             auditing: self.auditing,
             readiness: Readiness::default(),
             metrics: Metrics::default(),
-            store_figures,
+            store_metrics,
             addresses: Arc::new(Addresses::new(self.service_range)),
             extracts: Extracts::default(),
             advertised: self.advertised,
@@ -399,7 +399,7 @@ async fn started(state: &Arc<ServerState>, is_shared: bool) -> Result<(), Status
     }
     bootstrap::run(state).await?;
     event_expiry::start(state);
-    availability::start(state);
+    api_service_availability::start(state);
     if is_shared {
         other_servers::start(state);
     }

@@ -2,5 +2,5 @@
 
 pub(crate) mod api_server;
 pub(crate) mod builder;
-pub(crate) mod nonresource;
+pub(crate) mod nonresource_paths;
 pub(crate) mod pipeline;

@@ -20,7 +20,7 @@ use crate::access::fairness::Seat;
 use crate::kinds::registry::{Kinds, Role, Served};
 use crate::relay::{aggregated, node_streams};
 use crate::requests::route;
-use crate::server::nonresource;
+use crate::server::nonresource_paths;
 use crate::state::context::Context;
 use crate::state::server_state::ServerState;
 use crate::wire::answer::Answer;
@@ -180,7 +180,7 @@ async fn begin(
         return passed.await.map(Begun::Answered);
     }
     let Some(target) = trace.info.target.clone() else {
-        return nonresource::answer(server, &trace.info, &parts, &query)
+        return nonresource_paths::answer(server, &trace.info, &parts, &query)
             .await
             .map(Begun::Answered);
     };

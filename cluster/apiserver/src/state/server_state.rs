@@ -12,8 +12,8 @@ use crate::access::audit_event::Auditing;
 use crate::access::audit_log::AuditLog;
 use crate::access::authentication::Access;
 use crate::access::fairness::Fairness;
-use crate::configuration::hooks::Admission;
-use crate::configuration::routes::Aggregation;
+use crate::configuration::admission_hooks::Admission;
+use crate::configuration::aggregation::Aggregation;
 use crate::connections::network::Network;
 use crate::kinds::registry::Registry;
 use crate::state::applied::Applied;
@@ -22,8 +22,8 @@ use crate::state::metrics::Metrics;
 use crate::state::protection::Protection;
 use crate::state::readiness::Readiness;
 use crate::state::relay_limit::Carried;
-use crate::storage::in_front::InFront;
-use crate::storage::metered::StoreFigures;
+use crate::storage::front_server::InFront;
+use crate::storage::metered::StoreMetrics;
 use crate::storage::service_addresses::Addresses;
 use crate::storage::stores::Stores;
 
@@ -41,7 +41,7 @@ pub(crate) struct ServerState {
     pub(crate) auditing: Option<Arc<Auditing>>,
     pub(crate) readiness: Readiness,
     pub(crate) metrics: Metrics,
-    pub(crate) store_figures: Arc<StoreFigures>,
+    pub(crate) store_metrics: Arc<StoreMetrics>,
     pub(crate) addresses: Arc<Addresses>,
     pub(crate) extracts: Extracts,
     /// Where the Service `kubernetes` leads.

@@ -54,7 +54,7 @@ pub(crate) struct OfResource {
 
 /// All of it, by the store's names of resources.
 #[derive(Default)]
-pub(crate) struct StoreFigures(RwLock<HashMap<Arc<str>, Arc<OfResource>>>);
+pub(crate) struct StoreMetrics(RwLock<HashMap<Arc<str>, Arc<OfResource>>>);
 
 impl OfResource {
     /// Where the events are counted that are sent to watchers of a version, one that is served.
@@ -68,7 +68,7 @@ impl OfResource {
     }
 }
 
-impl StoreFigures {
+impl StoreMetrics {
     /// What is known of a resource.
     pub(crate) fn of(&self, resource: &Arc<str>) -> Arc<OfResource> {
         if let Some(found) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(resource) {
@@ -149,13 +149,13 @@ fn labels(resource: &str) -> String {
 }
 
 /// A store with its figures.
-pub(crate) struct Measured {
+pub(crate) struct Metered {
     store: Arc<dyn Store>,
-    figures: Arc<StoreFigures>,
+    figures: Arc<StoreMetrics>,
 }
 
-impl Measured {
-    pub(crate) fn new(store: Arc<dyn Store>, figures: Arc<StoreFigures>) -> Self {
+impl Metered {
+    pub(crate) fn new(store: Arc<dyn Store>, figures: Arc<StoreMetrics>) -> Self {
         Self { store, figures }
     }
 
@@ -188,7 +188,7 @@ impl Measured {
 }
 
 #[async_trait]
-impl Store for Measured {
+impl Store for Metered {
     async fn get(&self, key: &Key) -> Result<Option<Entry>, StoreError> {
         self.timed(Operation::Get, &key.resource, self.store.get(key)).await
     }
@@ -236,8 +236,8 @@ mod tests {
 
     #[tokio::test]
     async fn requests_are_counted_by_operation_and_resource_and_a_missing_object_is_no_failure() {
-        let figures = Arc::new(StoreFigures::default());
-        let store = Measured::new(Arc::new(MemoryStore::new()), figures.clone());
+        let figures = Arc::new(StoreMetrics::default());
+        let store = Metered::new(Arc::new(MemoryStore::new()), figures.clone());
         let key = Key::new("apps/deployments", Some("a"), "b");
         for _ in 0..3 {
             assert!(store.get(&key).await.unwrap().is_none());
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn resources_without_end_take_no_memory_without_end() {
-        let figures = StoreFigures::default();
+        let figures = StoreMetrics::default();
         for number in 0..RESOURCES_MAX + 10 {
             figures
                 .of(&Arc::from(format!("g/{number}")))

@@ -2,8 +2,8 @@
 
 pub(crate) mod errors;
 pub(crate) mod format;
-pub(crate) mod front_place;
-pub(crate) mod in_front;
+pub(crate) mod front_paths;
+pub(crate) mod front_server;
 pub(crate) mod metered;
 pub(crate) mod resource_names;
 pub(crate) mod service_addresses;

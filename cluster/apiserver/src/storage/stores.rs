@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use cluster_store::{Changes, Entry, Key, Listing, Object, Page, Range, Revision, Store, StoreError};
 
-use crate::storage::metered::{Measured, StoreFigures};
+use crate::storage::metered::{Metered, StoreMetrics};
 
 /// The stores of a server.
 pub(crate) struct Stores {
@@ -29,9 +29,9 @@ impl Stores {
     pub(crate) fn new(
         main: Arc<dyn Store>,
         apart: BTreeMap<String, Arc<dyn Store>>,
-        figures: &Arc<StoreFigures>,
+        figures: &Arc<StoreMetrics>,
     ) -> Self {
-        let measured = |store| Arc::new(Measured::new(store, Arc::clone(figures))) as Arc<dyn Store>;
+        let measured = |store| Arc::new(Metered::new(store, Arc::clone(figures))) as Arc<dyn Store>;
         Self {
             main: measured(main),
             apart: apart.into_iter().map(|(name, store)| (name, measured(store))).collect(),

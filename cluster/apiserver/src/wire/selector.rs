@@ -10,7 +10,7 @@ use crate::wire::label_selector;
 
 /// Requirements on labels. All must hold; none holds always.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LabelSelector(Vec<LabelRequirement>);
+pub struct LabelSelector(Vec<LabelRequirement>);
 
 /// One requirement; a missing label fails it, but for [`Self::NotIn`] and [`Self::Missing`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl LabelSelector {
     ///
     /// # Errors
     /// What is wrong, in kube-apiserver's words.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         label_selector::parse(text).map(Self)
     }
 
@@ -65,7 +65,7 @@ impl LabelSelector {
     }
 
     /// Whether an object with these labels is selected.
-    pub(crate) fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.0.iter().all(|requirement| match requirement {
             LabelRequirement::In(key, values) => labels.get(key).is_some_and(|value| values.contains(value)),
             LabelRequirement::NotIn(key, values) => !labels.get(key).is_some_and(|value| values.contains(value)),
@@ -83,7 +83,7 @@ fn number(labels: &BTreeMap<String, String>, key: &str) -> Option<i64> {
 
 /// Requirements on fields. All must hold; none holds always.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FieldSelector(Vec<FieldRequirement>);
+pub struct FieldSelector(Vec<FieldRequirement>);
 
 /// One `field=value` or `field!=value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl FieldSelector {
     ///
     /// # Errors
     /// What is wrong, in kube-apiserver's words.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         split_unescaped(text)
             .into_iter()
             .filter(|part| !part.is_empty())

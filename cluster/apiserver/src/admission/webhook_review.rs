@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use crate::admission::request::Asked;
+use crate::admission::attributes::Asked;
 use crate::configuration::webhook::{ReviewVersion, Webhook};
-use crate::connections::review_reply;
+use crate::connections::review_response;
 use crate::connections::webhook_client::Reply;
 use crate::wire::decode::{Encoding, try_decode, undecodable};
 use crate::wire::status::{Details, Status};
@@ -148,7 +148,7 @@ fn api_version(review: ReviewVersion) -> &'static str {
 
 /// Group/version and kind of an answer, and what it says. Errors: it is none.
 fn read(reply: &Reply) -> Result<((String, String), Option<Response>), String> {
-    let answered = review_reply::read(reply, GROUP, KIND)?;
+    let answered = review_response::read(reply, GROUP, KIND)?;
     match answered.response {
         None => Ok((answered.typed, None)),
         Some(response) => match serde_json::from_value(without_nulls(&response)) {

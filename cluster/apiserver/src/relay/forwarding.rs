@@ -11,9 +11,9 @@ use kube::client::Body;
 use crate::connections::dial;
 use crate::relay::connection::open_to;
 use crate::relay::headers::{add_client, for_who_answers, host, without_connection};
-use crate::relay::location::Moved;
-use crate::relay::place::{Place, Way};
-use crate::relay::{html, upgrade};
+use crate::relay::proxy_target::{Place, Way};
+use crate::relay::rewriting::Moved;
+use crate::relay::{html_links, upgrade};
 use crate::state::server_state::ServerState;
 use crate::wire::answer::Answer;
 use crate::wire::guarded_body::held;
@@ -31,7 +31,7 @@ const OF_ORIGINS: [HeaderName; 4] = [
 
 /// What is carried, beside the body.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct Forwarded<'a> {
     pub(crate) parts: &'a Parts,
     /// The path of the request, decoded.
     pub(crate) path: &'a str,
@@ -47,7 +47,7 @@ pub(crate) struct Asked<'a> {
 pub(crate) async fn carry(
     server: &Arc<ServerState>,
     place: &Place,
-    asked: Asked<'_>,
+    asked: Forwarded<'_>,
     body: Body,
 ) -> Result<Answer, Status> {
     let shutting_down = || Status::unavailable("the server is shutting down").retry_after(1);
@@ -56,7 +56,7 @@ pub(crate) async fn carry(
     if asks_for_upgrade(&parts.headers) {
         // As upstream, which leaves the client's query out here.
         let query = asked.query.filter(|_| asked.is_of_server);
-        let request = request(place, Asked { query, ..asked }, for_upgrade(parts), body)?;
+        let request = request(place, Forwarded { query, ..asked }, for_upgrade(parts), body)?;
         let carried = upgrade::carry(server, place, parts, request, permit);
         return server
             .stop
@@ -89,7 +89,7 @@ fn for_upgrade(parts: &Parts) -> HeaderMap {
     headers
 }
 
-fn request(place: &Place, asked: Asked<'_>, mut headers: HeaderMap, body: Body) -> Result<Request<Body>, Status> {
+fn request(place: &Place, asked: Forwarded<'_>, mut headers: HeaderMap, body: Body) -> Result<Request<Body>, Status> {
     // In this process nobody is told apart by a host.
     let host = host(asked.parts).or_else(|| HeaderValue::from_str(&place.authority()).ok());
     if let Some(host) = host {
@@ -123,7 +123,7 @@ async fn send(server: &ServerState, place: &Place, request: Request<Body>) -> Re
 }
 
 /// The path without a slash at its end leads to the one with it, for pages that name what is beside them.
-fn moved_to_root(asked: Asked<'_>) -> Result<Answer, Status> {
+fn moved_to_root(asked: Forwarded<'_>) -> Result<Answer, Status> {
     let query = asked.query.map(|query| format!("?{query}")).unwrap_or_default();
     let mut response = Response::new(empty_body());
     *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
@@ -152,7 +152,7 @@ async fn answered(response: Response<ResponseBody>, moved: &Moved) -> Result<Res
             parts.headers.insert(header::LOCATION, place);
         }
     } else if is_html(&parts.headers) {
-        body = html::rewritten(&mut parts.headers, body, moved).await?;
+        body = html_links::rewritten(&mut parts.headers, body, moved).await?;
     }
     parts
         .headers

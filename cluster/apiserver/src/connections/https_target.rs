@@ -26,7 +26,7 @@ const HTTPS: u16 = 443;
 const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 
 /// Where a server is, and why it is trusted.
-pub(crate) struct Reach {
+pub(crate) struct HttpsTarget {
     /// As in the URL.
     name: String,
     server_name: String,
@@ -38,13 +38,13 @@ pub(crate) struct Reach {
     dialled: AtomicUsize,
 }
 
-impl fmt::Display for Reach {
+impl fmt::Display for HttpsTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}:{}", self.name, self.server_name, self.port)
     }
 }
 
-impl Reach {
+impl HttpsTarget {
     /// `HOST` or `HOST:PORT`, as in a URL.
     pub(crate) fn host(host: &str, tls: ClientConfig) -> Self {
         let (name, port) = split_port(host);

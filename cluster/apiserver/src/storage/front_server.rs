@@ -19,9 +19,9 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::storage::front_place::Place;
+use crate::storage::front_paths::Place;
 use crate::storage::resource_names::QUOTAS;
-use crate::storage::{front_place, resource_names};
+use crate::storage::{front_paths, resource_names};
 use crate::wire::status::Status;
 
 /// As in the store's keys.
@@ -160,9 +160,9 @@ impl InFront {
             for item in items {
                 entries.push(place.entry(item)?);
             }
-            next = front_place::segment(page["metadata"]["continue"].as_str().unwrap_or_default());
+            next = front_paths::segment(page["metadata"]["continue"].as_str().unwrap_or_default());
             if next.is_empty() {
-                let revision = front_place::revision(&page);
+                let revision = front_paths::revision(&page);
                 entries.sort_by(|one: &Entry, other| one.key.cmp(&other.key));
                 return Ok(Listing {
                     entries,

@@ -12,7 +12,7 @@ use futures::StreamExt;
 use http::{HeaderMap, header};
 use http_body_util::BodyExt;
 
-use crate::relay::location::Moved;
+use crate::relay::rewriting::Moved;
 use crate::wire::status::Status;
 
 /// Largest page whose links are rewritten, unpacked: pages are held as a whole for it.

@@ -3,13 +3,13 @@
 
 use serde_json::{Value, json};
 
+use crate::admission::attributes::{Asked, Deed};
 use crate::admission::json_patch;
 use crate::admission::matching::is_exempt;
 use crate::admission::outcome::with_warnings;
-use crate::admission::request::{Asked, Deed};
 use crate::admission::validating::validate;
 use crate::admission::webhook::concerned;
-use crate::configuration::hooks::Hooks;
+use crate::configuration::admission_hooks::Hooks;
 use crate::kinds::metadata;
 use crate::state::context::Context;
 use crate::wire::status::Status;

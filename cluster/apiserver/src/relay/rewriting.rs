@@ -1,10 +1,10 @@
 //! What a place that somebody behind this server names is called by who stands in front of it.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/util/proxy/transport.go, rewriteURL)
 
-use crate::relay::carry::Asked;
+use crate::relay::forwarding::Forwarded;
 use crate::relay::headers::host;
-use crate::relay::place::Place;
 use crate::relay::proxy::clean;
+use crate::relay::proxy_target::Place;
 
 /// Which places are meant, and what stands before them here.
 pub(crate) struct Moved {
@@ -15,7 +15,7 @@ pub(crate) struct Moved {
 }
 
 impl Moved {
-    pub(crate) fn new(place: &Place, asked: Asked<'_>) -> Self {
+    pub(crate) fn new(place: &Place, asked: Forwarded<'_>) -> Self {
         let host = host(asked.parts).and_then(|host| host.to_str().ok().map(str::to_owned));
         let prefix = asked.path.strip_suffix(asked.behind).unwrap_or(asked.path);
         Self {

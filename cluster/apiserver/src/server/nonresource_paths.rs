@@ -57,7 +57,7 @@ pub(crate) async fn answer(
 
 async fn metrics(server: &ServerState) -> Answer {
     let mut text = server.metrics.show(now(server));
-    server.store_figures.show(&mut text);
+    server.store_metrics.show(&mut text);
     show_objects(server, &mut text).await;
     Answer::typed(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
 }

@@ -1,0 +1,74 @@
+//! Expressions of webhooks and policies, run over a request. They can read it and ask what its user may do; they change nothing.
+//! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions)
+
+use cluster_schema::cel::{Answer, Expression, Names, NoAnswer, Scope};
+use serde_json::Value;
+
+use crate::admission::attributes::Asked;
+use crate::configuration::webhook::Condition;
+
+/// What conditions say together.
+pub(crate) enum Held {
+    Yes,
+    No,
+    Failed(String),
+}
+
+/// Whether all conditions hold. One that does not outweighs others that have no answer.
+pub(crate) fn holds(conditions: &[Condition], scope: &mut Scope) -> Held {
+    let mut errors = Vec::new();
+    for condition in conditions {
+        match run(&condition.expression, scope) {
+            Ok(Answer::Truth(false)) => return Held::No,
+            Ok(_) => {}
+            Err(Why::Ended(why)) => return Held::Failed(why),
+            Err(Why::Broken(why)) => errors.push(why),
+        }
+    }
+    match errors.as_slice() {
+        [] => Held::Yes,
+        [one] => Held::Failed(one.clone()),
+        several => Held::Failed(format!("[{}]", several.join(", "))),
+    }
+}
+
+/// Why an expression has no answer.
+pub(crate) enum Why {
+    /// It is not defined here.
+    Broken(String),
+    /// The budget is spent: no other one is run.
+    Ended(String),
+}
+
+/// Runs an expression, or says in kube-apiserver's words why it has no answer.
+pub(crate) fn run(expression: &Result<Expression, (String, String)>, scope: &mut Scope) -> Result<Answer, Why> {
+    match expression {
+        Err((_, why)) => Err(Why::Broken(format!("compilation error: {why}"))),
+        Ok(expression) => scope.run(expression).map_err(|failed| match failed {
+            NoAnswer::Broken(why) => {
+                Why::Broken(format!("expression '{}' resulted in error: {why}", expression.source()))
+            }
+            NoAnswer::Exhausted => Why::Ended(
+                "validation failed due to running out of cost budget, no further validation rules will be run"
+                    .to_owned(),
+            ),
+        }),
+    }
+}
+
+/// The names of expressions about a request, without parameters and namespace.
+pub(crate) fn names<'a>(asked: &Asked<'a>, version: &'a str, object: Option<&Value>, old: Option<&Value>) -> Names {
+    let mut names = Names::default();
+    names.set("object", object);
+    names.set("oldObject", old);
+    names.set("namespaceObject", None);
+    names.set("params", None);
+    let mut request = asked.request(version);
+    request.insert("uid".to_owned(), Value::from(""));
+    for field in ["object", "oldObject"] {
+        request.insert(field.to_owned(), Value::Null);
+    }
+    names.set("request", Some(&Value::Object(request)));
+    crate::admission::attributes::authorize(asked, &mut names);
+    names
+}
