@@ -96,7 +96,7 @@ fn read(folder: &Path, package: &str, messages: &mut Messages) {
     }
 }
 
-/// `[` list, `{` map, `_` embedded, `*` zero is a value, `!` printed by Go even when nobody set it; then the JSON name and
+/// `[` list, `{` map, `_` embedded, `*` zero is a value, `!` printed by Go even when no one set it; then the JSON name and
 /// the type.
 fn field(words: &[&str], package: &str, message: &str, tags: &BTreeMap<(String, u32), Tag>) -> Option<(u32, String)> {
     let [label, type_, name, "=", number] = words else {

@@ -1,6 +1,6 @@
-//! Audit events: what a policy wants told of a request, as lines of JSON in the form of kube-apiserver's log
+//! Audit events: what a policy wants reported of a request, as lines of JSON in the form of kube-apiserver's log
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/apis/audit/v1/types.go, pkg/audit/request.go). Where they
-//! go is the sink's affair; nobody waits for it.
+//! go is the sink's affair; no one waits for it.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,12 +15,12 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::access::audit_policy::{AuditLevel, AuditPolicy, AuditStage, Told};
+use crate::access::audit_policy::{AuditDecision, AuditLevel, AuditPolicy, AuditStage};
 use crate::wire::answer::Answer;
 use crate::wire::decode::{Encoding, encoding, try_decode};
 use crate::wire::path::{RequestInfo, Target};
 
-/// Longest user agent that is told, in bytes, as there.
+/// Longest user agent that is reported, in bytes, as there.
 const AGENT_BYTES_MAX: usize = 1024;
 const FORWARDED_FOR: &str = "x-forwarded-for";
 /// What a client calls its request; else it gets a name.
@@ -44,10 +44,10 @@ pub trait AuditSink: Send + Sync + 'static {
 pub(crate) struct Auditing {
     policy: AuditPolicy,
     sink: Arc<dyn AuditSink>,
-    told: AtomicU64,
+    reported: AtomicU64,
 }
 
-/// What is to be told of one request.
+/// What is to be reported of one request.
 pub(crate) struct Draft {
     auditing: Arc<Auditing>,
     id: String,
@@ -56,7 +56,7 @@ pub(crate) struct Draft {
     addresses: Vec<String>,
     received: Timestamp,
     /// None until it is known who asks.
-    told: Option<Told>,
+    decision: Option<AuditDecision>,
     verb: &'static str,
     user: Value,
     impersonated: Option<Value>,
@@ -103,13 +103,13 @@ impl Auditing {
         Arc::new(Self {
             policy,
             sink,
-            told: AtomicU64::new(0),
+            reported: AtomicU64::new(0),
         })
     }
 
-    /// How many events were told, and how many of these were lost.
+    /// How many events were reported, and how many of these were lost.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        (self.told.load(Ordering::Relaxed), self.sink.lost())
+        (self.reported.load(Ordering::Relaxed), self.sink.lost())
     }
 
     /// Begins to tell of a request. `name` is made for it if it has none.
@@ -125,7 +125,7 @@ impl Auditing {
             agent,
             addresses: addresses(parts),
             received,
-            told: None,
+            decision: None,
             verb: "",
             user: json!({}),
             impersonated: None,
@@ -136,7 +136,7 @@ impl Auditing {
     }
 
     fn tell(&self, event: &Event<'_>) {
-        self.told.fetch_add(1, Ordering::Relaxed);
+        self.reported.fetch_add(1, Ordering::Relaxed);
         self.sink.write(serde_json::to_vec(event).unwrap_or_default());
     }
 }
@@ -159,7 +159,7 @@ fn addresses(parts: &Parts) -> Vec<String> {
 }
 
 impl Draft {
-    /// It is known who asks for what: the policy decides what is told of it.
+    /// It is known who asks for what: the policy decides what is reported of it.
     pub(crate) fn received(&mut self, user: &User, info: &RequestInfo, now: Timestamp) {
         self.user = user_of(user);
         self.judge(user, info);
@@ -167,13 +167,16 @@ impl Draft {
     }
 
     fn judge(&mut self, user: &User, info: &RequestInfo) {
-        self.told = Some(self.auditing.policy.judge(user, info));
+        self.decision = Some(self.auditing.policy.decide(user, info));
         self.verb = info.verb;
         self.object = info.target.as_ref().map(object_of);
     }
 
     fn level(&self) -> AuditLevel {
-        self.told.as_ref().map(|told| told.level).unwrap_or_default()
+        self.decision
+            .as_ref()
+            .map(|decision| decision.level)
+            .unwrap_or_default()
     }
 
     pub(crate) fn acts_as(&mut self, user: &User) {
@@ -226,8 +229,8 @@ impl Draft {
         self.annotations
             .extend(annotations.iter().map(|(key, value)| (key.clone(), value.clone())));
         let answer = answer.named(&self.id);
-        if self.told.is_none() {
-            // Nobody knows who it was.
+        if self.decision.is_none() {
+            // No one knows who it was.
             self.judge(&User::default(), info);
             self.tell(AuditStage::ResponseStarted, Some(answer.code), answer.whole(), now());
             return answer;
@@ -247,20 +250,24 @@ impl Draft {
     }
 
     fn tell(&self, stage: AuditStage, code: Option<StatusCode>, body: Option<&Bytes>, now: Timestamp) {
-        let Some(told) = self.told.as_ref().filter(|told| !told.omitted.contains(&stage)) else {
+        let Some(decision) = self
+            .decision
+            .as_ref()
+            .filter(|decision| !decision.omitted.contains(&stage))
+        else {
             return;
         };
-        if told.level == AuditLevel::None {
+        if decision.level == AuditLevel::None {
             return;
         }
         let response_object = body
-            .filter(|_| told.level >= AuditLevel::RequestResponse)
+            .filter(|_| decision.level >= AuditLevel::RequestResponse)
             .and_then(|body| serde_json::from_slice(body).ok())
             .map(|value| self.shown(value));
         self.auditing.tell(&Event {
             kind: "Event",
             api_version: "audit.k8s.io/v1",
-            level: told.level.name(),
+            level: decision.level.name(),
             id: &self.id,
             stage: stage.name(),
             uri: &self.uri,
@@ -280,7 +287,11 @@ impl Draft {
     }
 
     fn shown(&self, mut value: Value) -> Value {
-        if self.told.as_ref().is_some_and(|told| told.without_managed_fields) {
+        if self
+            .decision
+            .as_ref()
+            .is_some_and(|decision| decision.without_managed_fields)
+        {
             let drop_them = |object: &mut Value| {
                 if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
                     metadata.remove("managedFields");

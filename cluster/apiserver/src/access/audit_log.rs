@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 
-/// Records that a test may want to read afterwards: a first shoot needs a few thousand requests. Nobody else should keep
+/// Records that a test may want to read afterwards: a first shoot needs a few thousand requests. No one else should keep
 /// as many, for they have the best part of a kilobyte each.
 pub const AUDIT_RECORDS_MAX: usize = 65_536;
 
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_keeps_the_newest_records_and_none_are_made_for_nobody() {
+    fn a_log_keeps_the_newest_records_and_none_are_made_for_no_one() {
         let paths = |log: &AuditLog| {
             log.records()
                 .iter()
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(paths(&log), ["/b", "/c"]);
 
         let log = AuditLog::keeping(0);
-        log.record(|| unreachable!("nobody wants it"));
+        log.record(|| unreachable!("no subscriber wants it"));
         let heard = Arc::new(Mutex::new(Vec::new()));
         let hears = heard.clone();
         log.subscribe(move |record| hears.lock().unwrap().push(record.path.clone()));

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::wire::path::{RequestInfo, Target};
 
-/// How much of a request is told; each level tells what those before it tell.
+/// How much of a request is reported; each level reports what those before it report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub enum AuditLevel {
     /// Nothing.
@@ -33,7 +33,7 @@ impl AuditLevel {
     }
 }
 
-/// A moment of a request at which it is told.
+/// A moment of a request at which it is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub enum AuditStage {
     /// It is known who asks.
@@ -57,7 +57,7 @@ impl AuditStage {
     }
 }
 
-/// What is told of which requests.
+/// What is reported of which requests.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AuditPolicy {
@@ -107,7 +107,7 @@ struct Resources {
 
 /// What a policy says of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct AuditDecision {
     pub(crate) level: AuditLevel,
     pub(crate) omitted: BTreeSet<AuditStage>,
     pub(crate) without_managed_fields: bool,
@@ -127,7 +127,7 @@ impl AuditPolicy {
             ));
         }
         if policy.rules.is_empty() {
-            return Err("it has no rules: nothing would be told".to_owned());
+            return Err("it has no rules: nothing would be reported".to_owned());
         }
         for (index, rule) in policy.rules.iter().enumerate() {
             rule.check().map_err(|why| format!("rules[{index}]: {why}"))?;
@@ -135,12 +135,12 @@ impl AuditPolicy {
         Ok(policy)
     }
 
-    /// What is told of a request.
-    pub(crate) fn judge(&self, user: &User, info: &RequestInfo) -> Told {
+    /// What is reported of a request.
+    pub(crate) fn decide(&self, user: &User, info: &RequestInfo) -> AuditDecision {
         let Some(rule) = self.rules.iter().find(|rule| rule.fits(user, info)) else {
-            return Told::default();
+            return AuditDecision::default();
         };
-        Told {
+        AuditDecision {
             level: rule.level,
             omitted: self.omit_stages.union(&rule.omit_stages).copied().collect(),
             without_managed_fields: rule.omit_managed_fields.unwrap_or(self.omit_managed_fields),
@@ -242,7 +242,7 @@ rules:
         let level = |user: &str, path: &str, query: &str| {
             let user = User::new(user, &["system:authenticated"]);
             let info = RequestInfo::parse(&Method::GET, path, &Query::parse(Some(query))).unwrap();
-            policy.judge(&user, &info).level
+            policy.decide(&user, &info).level
         };
         for (user, path, query, wanted) in [
             ("system:kube-proxy", "/api/v1/services", "watch=1", AuditLevel::None),
@@ -270,9 +270,9 @@ rules:
             assert_eq!(level(user, path, query), wanted, "{user} {path} {query}");
         }
         let info = RequestInfo::parse(&Method::GET, "/api/v1/secrets", &Query::default()).unwrap();
-        let told = policy.judge(&User::new("jane", &[]), &info);
+        let decision = policy.decide(&User::new("jane", &[]), &info);
         assert_eq!(
-            told.omitted,
+            decision.omitted,
             BTreeSet::from([AuditStage::RequestReceived, AuditStage::Panic])
         );
     }

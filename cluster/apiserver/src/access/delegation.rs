@@ -1,6 +1,6 @@
 //! Another API server that is asked who a token belongs to and what a user may do, for a server that stands behind it and has
 //! neither accounts nor rules of its own. Answers are kept for a few seconds, but for users of whom a fresh one is wanted each
-//! time; that nobody answered is not kept.
+//! time; that no one answered is not kept.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/plugin/pkg/{authenticator/token,authorizer}/webhook,
 //! pkg/server/options/{authentication,authorization}.go)
 
@@ -48,7 +48,7 @@ impl Delegation {
         }
     }
 
-    /// Who a token belongs to. Errors: 401, or nobody answered.
+    /// Who a token belongs to. Errors: 401, or no one answered.
     pub(crate) async fn authenticate(&self, token: &str) -> Result<Arc<User>, Status> {
         // The token itself is not kept.
         let key = Sha256::digest(token).into();
@@ -65,7 +65,7 @@ impl Delegation {
         let reviews = Api::<TokenReview>::all(self.clients.authentication.clone());
         let asked = answered(reviews.create(&PostParams::default(), &review)).await;
         let status = asked.map_err(|why| {
-            // Whoever asks is told as little as about a wrong token.
+            // The caller learns as little as about a wrong token.
             tracing::warn!(why, "a token was not reviewed by the server in front");
             Status::unauthorized()
         })?;
@@ -83,7 +83,7 @@ impl Delegation {
         user.ok_or_else(Status::unauthorized)
     }
 
-    /// Whether a user may do it. Errors: nobody answered.
+    /// Whether a user may do it. Errors: no one answered.
     pub(crate) async fn decide(&self, attributes: &Attributes, query: &Query) -> Result<Decision, Status> {
         if attributes.user.is_in(group::MASTERS) {
             return Ok(Decision::Allow(String::new()));
@@ -94,7 +94,7 @@ impl Delegation {
         let spec = spec_of(attributes, query);
         let written = serde_json::to_vec(&spec).map_err(Status::internal)?;
         let key = Sha256::digest(written).into();
-        let fresh = (self.clients.asks_anew)(&attributes.user);
+        let fresh = (self.clients.asks_again)(&attributes.user);
         if let Some(found) = self.decisions.get(&key).filter(|_| !fresh) {
             return Ok(found);
         }
@@ -215,5 +215,5 @@ pub(crate) struct Delegates {
     /// Who reviews access. (`--authorization-kubeconfig`)
     pub(crate) authorization: kube::Client,
     /// Whose access is reviewed each time.
-    pub(crate) asks_anew: fn(&User) -> bool,
+    pub(crate) asks_again: fn(&User) -> bool,
 }

@@ -34,7 +34,7 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 /// Open watches of one user: several times what the goals of the bench ask for, a quarter of what all may have.
 const WATCHES_PER_USER_MAX: usize = 5000;
 
-/// Who nobody waits for: administrators of last resort, and the controllers of the server itself, whose work frees others.
+/// Who no one waits for: administrators of last resort, and the controllers of the server itself, whose work frees others.
 const EXEMPT_USERS: [&str; 2] = ["system:kube-controller-manager", "system:kube-scheduler"];
 
 /// The queues of one server.
@@ -260,7 +260,7 @@ impl State {
         Some(comes)
     }
 
-    /// Takes a seat for whose turn it is, and puts them last in the row of turns. None: nobody waits who may have one more.
+    /// Takes a seat for whose turn it is, and puts them last in the row of turns. None: no one waits who may have one more.
     fn next(&mut self, most: usize) -> Option<(u64, oneshot::Sender<Seat>)> {
         for _ in 0..self.turns.len() {
             let flow = self.turns.pop_front()?;
@@ -357,7 +357,7 @@ mod tests {
         drop(gone);
         drop(seats);
         let seat = (&mut stays).now_or_never().flatten();
-        assert!(seat.is_some(), "the turn went to nobody");
+        assert!(seat.is_some(), "the turn went to no request");
         assert!(
             turn(&level, 3).await.is_none(),
             "the clock runs while nothing else does"

@@ -17,14 +17,14 @@ use crate::wire::status::Status;
 
 /// What is done, in the words of AdmissionReview.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum AdmissionOperation {
     Create,
     Update,
     Delete,
     Connect,
 }
 
-impl Deed {
+impl AdmissionOperation {
     /// A write, which replaces something or does not.
     pub(crate) fn of(old: Option<&Value>) -> Self {
         match old {
@@ -47,9 +47,9 @@ impl Deed {
 pub(crate) type Typed<'a> = (Cow<'a, str>, Cow<'a, str>, Cow<'a, str>);
 
 /// A request, without the objects that it is about.
-pub(crate) struct Asked<'a> {
+pub(crate) struct AdmissionAttributes<'a> {
     pub(crate) context: &'a Context,
-    pub(crate) deed: Deed,
+    pub(crate) operation: AdmissionOperation,
     /// Of the body, where it is not of the resource's own kind.
     body: Option<(&'a str, &'a str, &'a str)>,
     /// May be empty.
@@ -74,7 +74,7 @@ impl Answers {
     /// The answer to a question. None: it is not known, and noted.
     fn find(&self, check: &Check) -> Option<Answer> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, answer)) = all.iter().find(|(asked, _)| asked == check) {
+        if let Some((_, answer)) = all.iter().find(|(attributes, _)| attributes == check) {
             return answer.clone();
         }
         all.push((check.clone(), None));
@@ -89,18 +89,24 @@ impl Answers {
 
     fn put(&self, check: &Check, answer: Answer) -> usize {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for (_, known) in all.iter_mut().filter(|(asked, _)| asked == check) {
+        for (_, known) in all.iter_mut().filter(|(attributes, _)| attributes == check) {
             *known = Some(answer.clone());
         }
         all.len()
     }
 }
 
-impl<'a> Asked<'a> {
-    pub(crate) fn new(context: &'a Context, deed: Deed, name: &str, dry_run: bool, options: Value) -> Self {
+impl<'a> AdmissionAttributes<'a> {
+    pub(crate) fn new(
+        context: &'a Context,
+        operation: AdmissionOperation,
+        name: &str,
+        dry_run: bool,
+        options: Value,
+    ) -> Self {
         Self {
             context,
-            deed,
+            operation,
             body: None,
             name: name.to_owned(),
             dry_run,
@@ -126,8 +132,8 @@ impl<'a> Asked<'a> {
     }
 
     /// A create or an update, with its options.
-    pub(crate) fn write(context: &'a Context, deed: Deed, name: &str, dry_run: bool) -> Self {
-        let kind = if deed == Deed::Create {
+    pub(crate) fn write(context: &'a Context, operation: AdmissionOperation, name: &str, dry_run: bool) -> Self {
+        let kind = if operation == AdmissionOperation::Create {
             "CreateOptions"
         } else {
             "UpdateOptions"
@@ -143,7 +149,7 @@ impl<'a> Asked<'a> {
                 options.insert(field.to_owned(), json!(given));
             }
         }
-        Self::new(context, deed, name, dry_run, Value::Object(options))
+        Self::new(context, operation, name, dry_run, Value::Object(options))
     }
 
     /// The same, of a body that is not of the resource's kind.
@@ -236,7 +242,7 @@ impl<'a> Asked<'a> {
         .await
     }
 
-    /// The name as refusals tell it.
+    /// The name as refusals show it.
     pub(crate) fn shown_name(&self, object: Option<&Value>) -> String {
         let of_object = |field| object.map_or("", |object| metadata::text(object, field));
         let names = [self.name.as_str(), of_object("name"), of_object("generateName")];
@@ -266,14 +272,14 @@ impl<'a> Asked<'a> {
         if !user.extra.is_empty() {
             info.insert("extra".to_owned(), json!(user.extra));
         }
-        let asked = self.context.version();
+        let attributes = self.context.version();
         let mut request = Map::new();
         let mut put = |field: &str, value: Value| request.insert(field.to_owned(), value);
         put("kind", typed(self.kind(version)));
         put("resource", resource(version));
-        put("requestKind", typed(self.kind(asked)));
-        put("requestResource", resource(asked));
-        put("operation", json!(self.deed.word()));
+        put("requestKind", typed(self.kind(attributes)));
+        put("requestResource", resource(attributes));
+        put("operation", json!(self.operation.word()));
         put("userInfo", Value::Object(info));
         put("dryRun", json!(self.dry_run));
         put("options", self.options.clone());
@@ -340,21 +346,21 @@ fn attributes_of(check: &Check, user: &Arc<cluster_access::User>) -> Attributes 
 }
 
 /// The names by which expressions ask who may do what.
-pub(crate) fn authorize(asked: &Asked<'_>, names: &mut cluster_schema::cel::Names) {
-    let context = asked.context;
+pub(crate) fn authorize(attributes: &AdmissionAttributes<'_>, names: &mut cluster_schema::cel::Names) {
+    let context = attributes.context;
     let rules: Arc<dyn Authorize> = match context.server.access.is_delegated() {
-        true => asked.answers.clone(),
+        true => attributes.answers.clone(),
         false => Arc::new(Rules {
             server: context.server.clone(),
             user: context.user.clone(),
         }),
     };
     let resource = Check {
-        group: asked.group().to_owned(),
-        resource: asked.resource().to_owned(),
-        subresource: asked.subresource().to_owned(),
-        namespace: asked.namespace().to_owned(),
-        name: asked.name.clone(),
+        group: attributes.group().to_owned(),
+        resource: attributes.resource().to_owned(),
+        subresource: attributes.subresource().to_owned(),
+        namespace: attributes.namespace().to_owned(),
+        name: attributes.name.clone(),
         ..Check::default()
     };
     names.set_authorizer(rules, resource);

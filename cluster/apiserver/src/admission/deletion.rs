@@ -1,8 +1,8 @@
-//! Admission of a deletion: everybody is asked, and nobody can change anything.
+//! Admission of a deletion: everybody is asked, and no one can change anything.
 
 use serde_json::Value;
 
-use crate::admission::attributes::{Asked, Deed};
+use crate::admission::attributes::{AdmissionAttributes, AdmissionOperation};
 use crate::admission::matching::is_exempt;
 use crate::admission::mutating::Rounds;
 use crate::admission::outcome::with_warnings;
@@ -22,16 +22,16 @@ pub(crate) async fn review_deletion(
     let Some(hooks) = hooks.filter(|_| context.subresource().is_none()) else {
         return Ok(Vec::new());
     };
-    let asked = Asked::new(context, Deed::Delete, context.name(), dry_run, options);
-    if is_exempt(&asked) {
+    let attributes = AdmissionAttributes::new(context, AdmissionOperation::Delete, context.name(), dry_run, options);
+    if is_exempt(&attributes) {
         return Ok(Vec::new());
     }
-    let shown = asked.in_version_of_request(old).await?;
-    let mut rounds = Rounds::new(&hooks, &asked, Some(&shown));
+    let shown = attributes.in_version_of_request(old).await?;
+    let mut rounds = Rounds::new(&hooks, &attributes, Some(&shown));
     let outcome = rounds.run_deletion().await;
     let mut warnings = rounds.warnings;
     let outcome = match outcome {
-        Ok(()) => validate(&hooks, &asked, (None, Some(&shown)), &mut warnings).await,
+        Ok(()) => validate(&hooks, &attributes, (None, Some(&shown)), &mut warnings).await,
         refused => refused,
     };
     with_warnings(outcome, warnings)

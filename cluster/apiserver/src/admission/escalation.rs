@@ -1,4 +1,4 @@
-//! Access rules: what aggregated roles collect, and the check that nobody grants more than they hold.
+//! Access rules: what aggregated roles collect, and the check that no one grants more than they hold.
 //! (kubernetes/kubernetes v1.35 pkg/controller/clusterroleaggregation, pkg/registry/rbac/*/policybased)
 
 use cluster_access::ResourceTarget;

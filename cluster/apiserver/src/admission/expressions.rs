@@ -4,7 +4,7 @@
 use cluster_schema::cel::{Answer, Expression, Names, NoAnswer, Scope};
 use serde_json::Value;
 
-use crate::admission::attributes::Asked;
+use crate::admission::attributes::AdmissionAttributes;
 use crate::configuration::webhook::Condition;
 
 /// What conditions say together.
@@ -57,18 +57,23 @@ pub(crate) fn run(expression: &Result<Expression, (String, String)>, scope: &mut
 }
 
 /// The names of expressions about a request, without parameters and namespace.
-pub(crate) fn names<'a>(asked: &Asked<'a>, version: &'a str, object: Option<&Value>, old: Option<&Value>) -> Names {
+pub(crate) fn names<'a>(
+    attributes: &AdmissionAttributes<'a>,
+    version: &'a str,
+    object: Option<&Value>,
+    old: Option<&Value>,
+) -> Names {
     let mut names = Names::default();
     names.set("object", object);
     names.set("oldObject", old);
     names.set("namespaceObject", None);
     names.set("params", None);
-    let mut request = asked.request(version);
+    let mut request = attributes.request(version);
     request.insert("uid".to_owned(), Value::from(""));
     for field in ["object", "oldObject"] {
         request.insert(field.to_owned(), Value::Null);
     }
     names.set("request", Some(&Value::Object(request)));
-    crate::admission::attributes::authorize(asked, &mut names);
+    crate::admission::attributes::authorize(attributes, &mut names);
     names
 }

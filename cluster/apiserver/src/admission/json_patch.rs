@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_told_by_its_operation() {
+    fn what_does_not_fit_is_reported_by_its_operation() {
         let object = json!({"a": {"b": 1}, "l": [1]});
         for (operation, expected) in [
             (

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use cluster_store::Key;
 use serde_json::Value;
 
-use crate::admission::attributes::Asked;
+use crate::admission::attributes::AdmissionAttributes;
 use crate::configuration::admission_hooks::Hooks;
 use crate::configuration::matching::{Matching, Rule};
 use crate::storage::errors::store_status;
@@ -17,75 +17,78 @@ pub(crate) type NamespaceLabels = Result<BTreeMap<String, String>, Status>;
 
 impl Hooks {
     /// Whether a mutating webhook may want to hear of the request, by its rules.
-    pub(crate) fn may_change(&self, asked: &Asked<'_>) -> bool {
-        self.mutating.iter().any(|hook| hook.matching.version(asked).is_some())
+    pub(crate) fn may_change(&self, attributes: &AdmissionAttributes<'_>) -> bool {
+        self.mutating
+            .iter()
+            .any(|hook| hook.matching.version(attributes).is_some())
     }
 
     /// Whether a validating webhook or a policy may, by its rules.
-    pub(crate) fn may_refuse(&self, asked: &Asked<'_>) -> bool {
+    pub(crate) fn may_refuse(&self, attributes: &AdmissionAttributes<'_>) -> bool {
         self.validating
             .iter()
-            .any(|hook| hook.matching.version(asked).is_some())
+            .any(|hook| hook.matching.version(attributes).is_some())
             || self
                 .policies
                 .iter()
-                .any(|(policy, _)| policy.matching.version(asked).is_some())
+                .any(|(policy, _)| policy.matching.version(attributes).is_some())
     }
 }
 
 impl Rule {
-    fn matches(&self, asked: &Asked<'_>, version: &str) -> bool {
+    fn matches(&self, attributes: &AdmissionAttributes<'_>, version: &str) -> bool {
         let any = |list: &[String], wanted: &str| list.iter().any(|item| item == "*" || item == wanted);
-        let namespaced = !asked.is_of_namespaces() && !asked.namespace().is_empty();
+        let namespaced = !attributes.is_of_namespaces() && !attributes.namespace().is_empty();
         self.namespaced.is_none_or(|wanted| wanted == namespaced)
-            && any(&self.operations, asked.deed.word())
-            && any(&self.groups, asked.group())
+            && any(&self.operations, attributes.operation.word())
+            && any(&self.groups, attributes.group())
             && any(&self.versions, version)
             && self.resources.iter().any(|(resource, part)| {
-                (resource == "*" || resource == asked.resource()) && (part == "*" || part == asked.subresource())
+                (resource == "*" || resource == attributes.resource())
+                    && (part == "*" || part == attributes.subresource())
             })
-            && (self.names.is_empty() || self.names.contains(&asked.name))
+            && (self.names.is_empty() || self.names.contains(&attributes.name))
     }
 }
 
 impl Matching {
     /// The version in which the resource is wanted, by the rules alone.
-    pub(crate) fn version<'a>(&self, asked: &Asked<'a>) -> Option<&'a str> {
-        if self.equivalent_of(&self.excluded, asked).is_some() {
+    pub(crate) fn version<'a>(&self, attributes: &AdmissionAttributes<'a>) -> Option<&'a str> {
+        if self.equivalent_of(&self.excluded, attributes).is_some() {
             return None;
         }
         match &self.rules {
-            None => Some(asked.context.version()),
-            Some(rules) => self.equivalent_of(rules, asked),
+            None => Some(attributes.context.version()),
+            Some(rules) => self.equivalent_of(rules, attributes),
         }
     }
 
-    fn equivalent_of<'a>(&self, rules: &[Rule], asked: &Asked<'a>) -> Option<&'a str> {
-        let own = asked.context.version();
-        if rules.iter().any(|rule| rule.matches(asked, own)) {
+    fn equivalent_of<'a>(&self, rules: &[Rule], attributes: &AdmissionAttributes<'a>) -> Option<&'a str> {
+        let own = attributes.context.version();
+        if rules.iter().any(|rule| rule.matches(attributes, own)) {
             return Some(own);
         }
         if !self.equivalent {
             return None;
         }
-        let versions = &asked.context.served.info().versions;
+        let versions = &attributes.context.served.info().versions;
         rules.iter().find_map(|rule| {
             let mut others = versions.iter().filter(|version| version.served && version.name != own);
             others
-                .find(|version| rule.matches(asked, &version.name))
+                .find(|version| rule.matches(attributes, &version.name))
                 .map(|version| &*version.name)
         })
     }
 
     /// Whether the labels of the request's namespace matter.
-    pub(crate) fn asks_for_namespace(&self, asked: &Asked<'_>) -> bool {
-        !self.namespaces.is_empty() && (asked.is_of_namespaces() || !asked.namespace().is_empty())
+    pub(crate) fn asks_for_namespace(&self, attributes: &AdmissionAttributes<'_>) -> bool {
+        !self.namespaces.is_empty() && (attributes.is_of_namespaces() || !attributes.namespace().is_empty())
     }
 
     /// Whether the selectors want it. Errors: the namespace that they ask about is not known.
     pub(crate) fn selects(
         &self,
-        asked: &Asked<'_>,
+        attributes: &AdmissionAttributes<'_>,
         (object, old): (Option<&Value>, Option<&Value>),
         namespace: &NamespaceLabels,
     ) -> Result<bool, Status> {
@@ -96,7 +99,7 @@ impl Matching {
                     .flatten()
                     .any(|object| self.objects.matches(&labels_of(object)))
         };
-        if !self.asks_for_namespace(asked) {
+        if !self.asks_for_namespace(attributes) {
             return Ok(of_object());
         }
         match namespace {
@@ -117,18 +120,18 @@ fn labels_of(object: &Value) -> BTreeMap<String, String> {
 }
 
 /// The labels of the request's namespace; a namespace that is written is asked itself.
-pub(crate) async fn namespace_labels(asked: &Asked<'_>, object: Option<&Value>) -> NamespaceLabels {
-    if let Some(object) = object.filter(|_| asked.is_of_namespaces() && asked.subresource().is_empty()) {
+pub(crate) async fn namespace_labels(attributes: &AdmissionAttributes<'_>, object: Option<&Value>) -> NamespaceLabels {
+    if let Some(object) = object.filter(|_| attributes.is_of_namespaces() && attributes.subresource().is_empty()) {
         return Ok(labels_of(object));
     }
-    let name = asked.namespace();
+    let name = attributes.namespace();
     let key = Key::new("namespaces", None, name);
-    let entry = asked.context.server.store.get(&key).await.map_err(store_status)?;
+    let entry = attributes.context.server.store.get(&key).await.map_err(store_status)?;
     let entry = entry.ok_or_else(|| Status::not_found("", "namespaces", name))?;
     Ok(entry.object.meta().labels.clone())
 }
 
-/// Whether the resource configures admission, and nobody is asked about it.
-pub(crate) fn is_exempt(asked: &Asked<'_>) -> bool {
-    asked.group() == crate::storage::resource_names::ADMISSION
+/// Whether the resource configures admission, and no one is asked about it.
+pub(crate) fn is_exempt(attributes: &AdmissionAttributes<'_>) -> bool {
+    attributes.group() == crate::storage::resource_names::ADMISSION
 }

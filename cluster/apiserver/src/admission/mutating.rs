@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::admission::attributes::{Asked, Deed};
+use crate::admission::attributes::{AdmissionAttributes, AdmissionOperation};
 use crate::admission::matching::{NamespaceLabels, is_exempt, namespace_labels};
 use crate::admission::webhook::{Concerned, concerned};
 use crate::admission::{json_patch, pod_admission};
@@ -56,10 +56,10 @@ impl<'a> View<'a> {
         }
     }
 
-    pub(crate) fn asked(&self, asked: Asked<'a>) -> Asked<'a> {
+    pub(crate) fn attributes(&self, attributes: AdmissionAttributes<'a>) -> AdmissionAttributes<'a> {
         match self {
-            Self::Whole => asked,
-            Self::Scale(_) => asked.of_body(("autoscaling", "v1", "Scale")),
+            Self::Whole => attributes,
+            Self::Scale(_) => attributes.of_body(("autoscaling", "v1", "Scale")),
         }
     }
 }
@@ -79,12 +79,17 @@ impl Write<'_> {
         };
         let Some(view) = View::of(context) else { return Ok(()) };
         let name = if self.generated { "" } else { call.name };
-        let asked = view.asked(Asked::write(context, Deed::of(old), name, self.dry_run));
-        if is_exempt(&asked) || !hooks.may_change(&asked) {
+        let attributes = view.attributes(AdmissionAttributes::write(
+            context,
+            AdmissionOperation::of(old),
+            name,
+            self.dry_run,
+        ));
+        if is_exempt(&attributes) || !hooks.may_change(&attributes) {
             return Ok(());
         }
         let shown = old.map(|old| view.show(old));
-        let mut rounds = Rounds::new(&hooks, &asked, shown.as_ref());
+        let mut rounds = Rounds::new(&hooks, &attributes, shown.as_ref());
         let drawn = self.generated.then_some(call.name);
         let stamps = old.is_none().then(|| take_stamps(object, drawn));
         let mut sent = view.show(object);
@@ -170,7 +175,7 @@ fn take_back(
 /// The webhooks of one request.
 pub(crate) struct Rounds<'h, 'a> {
     hooks: &'h Hooks,
-    asked: &'h Asked<'a>,
+    attributes: &'h AdmissionAttributes<'a>,
     old: Option<&'h Value>,
     /// Who was asked, and is asked again when something changes from here on.
     seen: BTreeSet<&'h (String, usize)>,
@@ -181,10 +186,10 @@ pub(crate) struct Rounds<'h, 'a> {
 }
 
 impl<'h, 'a> Rounds<'h, 'a> {
-    pub(crate) fn new(hooks: &'h Hooks, asked: &'h Asked<'a>, old: Option<&'h Value>) -> Self {
+    pub(crate) fn new(hooks: &'h Hooks, attributes: &'h AdmissionAttributes<'a>, old: Option<&'h Value>) -> Self {
         Self {
             hooks,
-            asked,
+            attributes,
             old,
             seen: BTreeSet::new(),
             due: BTreeSet::new(),
@@ -202,12 +207,12 @@ impl<'h, 'a> Rounds<'h, 'a> {
 
     /// Asks all of them, or again those that are due. Whether the object was changed.
     async fn run(&mut self, view: &View<'_>, object: &mut Value, again: bool) -> Result<bool, Status> {
-        let (found, mut labels) = concerned(&self.hooks.mutating, self.asked, Some(object)).await;
+        let (found, mut labels) = concerned(&self.hooks.mutating, self.attributes, Some(object)).await;
         let mut changed_any = false;
         for it in found {
             if !it
                 .hook
-                .wants(self.asked, it.version, (Some(object), self.old), &labels)
+                .wants(self.attributes, it.version, (Some(object), self.old), &labels)
                 .await?
                 || again && !self.due.contains(&it.hook.key)
             {
@@ -228,8 +233,8 @@ impl<'h, 'a> Rounds<'h, 'a> {
     }
 
     async fn labels_after(&self, object: &Value, labels: NamespaceLabels) -> NamespaceLabels {
-        match self.asked.is_of_namespaces() {
-            true => namespace_labels(self.asked, Some(object)).await,
+        match self.attributes.is_of_namespaces() {
+            true => namespace_labels(self.attributes, Some(object)).await,
             false => labels,
         }
     }
@@ -241,9 +246,12 @@ impl<'h, 'a> Rounds<'h, 'a> {
         object: &mut Value,
         again: bool,
     ) -> Result<bool, Status> {
-        let context = self.asked.context;
+        let context = self.attributes.context;
         let place = format!("round_{}_index_{}", u8::from(again), it.index);
-        let said = it.hook.call(self.asked, it.version, (Some(object), self.old)).await?;
+        let said = it
+            .hook
+            .call(self.attributes, it.version, (Some(object), self.old))
+            .await?;
         let Some(said) = said else {
             context.annotate(format!("{FAILED_OPEN}{place}"), it.hook.name.clone());
             return Ok(false);
@@ -251,22 +259,26 @@ impl<'h, 'a> Rounds<'h, 'a> {
         self.warnings.extend(said.warnings);
         let before = object.clone();
         if let Some(patch) = said.patch {
-            *object = patched(self.asked, view, object, it.version, &patch).await?;
+            *object = patched(self.attributes, view, object, it.version, &patch).await?;
         }
         let changed = *object != before;
-        let told = json!({"configuration": it.hook.configuration, "webhook": it.hook.name, "mutated": changed});
-        context.annotate(format!("{MUTATION}{place}"), told.to_string());
+        let note = json!({"configuration": it.hook.configuration, "webhook": it.hook.name, "mutated": changed});
+        context.annotate(format!("{MUTATION}{place}"), note.to_string());
         Ok(changed)
     }
 
     /// Asks all of them about a deletion, which none of them can change.
     pub(crate) async fn run_deletion(&mut self) -> Result<(), Status> {
-        let (found, labels) = concerned(&self.hooks.mutating, self.asked, None).await;
+        let (found, labels) = concerned(&self.hooks.mutating, self.attributes, None).await;
         for it in found {
-            if !it.hook.wants(self.asked, it.version, (None, self.old), &labels).await? {
+            if !it
+                .hook
+                .wants(self.attributes, it.version, (None, self.old), &labels)
+                .await?
+            {
                 continue;
             }
-            let said = it.hook.call(self.asked, it.version, (None, self.old)).await?;
+            let said = it.hook.call(self.attributes, it.version, (None, self.old)).await?;
             let said = said.unwrap_or_default();
             self.warnings.extend(said.warnings);
             if said.patch.is_some() {
@@ -280,14 +292,14 @@ impl<'h, 'a> Rounds<'h, 'a> {
 
 /// The object after a patch that was made for `version`, fit for the kind again.
 async fn patched(
-    asked: &Asked<'_>,
+    attributes: &AdmissionAttributes<'_>,
     view: &View<'_>,
     object: &Value,
     version: &str,
     patch: &Value,
 ) -> Result<Value, Status> {
-    let context = asked.context;
-    let shown = asked.in_version(object, version).await?;
+    let context = attributes.context;
+    let shown = attributes.in_version(object, version).await?;
     let mut patched = json_patch::apply(&shown, patch)?;
     if matches!(view, View::Scale(_)) {
         return Ok(patched);

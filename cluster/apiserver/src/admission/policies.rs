@@ -10,7 +10,7 @@ use cluster_store::{Entry, Key, Page, Range, StoreError};
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::admission::attributes::Asked;
+use crate::admission::attributes::AdmissionAttributes;
 use crate::admission::expressions::{Held, Why, holds, names, run};
 use crate::admission::matching::{NamespaceLabels, namespace_labels};
 use crate::configuration::admission_hooks::Hooks;
@@ -84,31 +84,31 @@ type Objects<'v> = (Option<&'v Value>, Option<&'v Value>);
 /// Asks all policies.
 pub(crate) async fn ask(
     hooks: &Hooks,
-    asked: &Asked<'_>,
+    attributes: &AdmissionAttributes<'_>,
     objects: Objects<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<(), Status> {
-    let mut findings = find(hooks, asked, objects).await?;
-    while asked.settle().await? {
-        findings = find(hooks, asked, objects).await?;
+    let mut findings = find(hooks, attributes, objects).await?;
+    while attributes.settle().await? {
+        findings = find(hooks, attributes, objects).await?;
     }
     warnings.append(&mut findings.warnings);
     for (key, value) in findings.annotations {
-        asked.context.annotate(key, value);
+        attributes.context.annotate(key, value);
     }
     findings
         .denied
-        .map_or(Ok(()), |denied| Err(status(asked, objects, denied)))
+        .map_or(Ok(()), |denied| Err(status(attributes, objects, denied)))
 }
 
-async fn find(hooks: &Hooks, asked: &Asked<'_>, objects: Objects<'_>) -> Result<Findings, Status> {
+async fn find(hooks: &Hooks, attributes: &AdmissionAttributes<'_>, objects: Objects<'_>) -> Result<Findings, Status> {
     let mut findings = Findings::default();
     let mut labels = None;
     for (policy, bindings) in &hooks.policies {
-        let Some(version) = concerns(&policy.matching, asked, objects, &mut labels).await? else {
+        let Some(version) = concerns(&policy.matching, attributes, objects, &mut labels).await? else {
             continue;
         };
-        let params = match find_params(asked.context, policy).await {
+        let params = match find_params(attributes.context, policy).await {
             Ok(params) => params,
             Err(why) => {
                 findings.broken(policy, None, &why);
@@ -118,11 +118,11 @@ async fn find(hooks: &Hooks, asked: &Asked<'_>, objects: Objects<'_>) -> Result<
         let mut audits = BTreeMap::new();
         for binding in bindings {
             if let Some(matching) = &binding.matching
-                && concerns(matching, asked, objects, &mut labels).await?.is_none()
+                && concerns(matching, attributes, objects, &mut labels).await?.is_none()
             {
                 continue;
             }
-            let found = match collect(asked, params.as_ref(), binding.params.as_ref()).await {
+            let found = match collect(attributes, params.as_ref(), binding.params.as_ref()).await {
                 Ok(found) => found,
                 Err(Missing::Store(status)) => return Err(status),
                 Err(Missing::Why(why)) => {
@@ -130,12 +130,12 @@ async fn find(hooks: &Hooks, asked: &Asked<'_>, objects: Objects<'_>) -> Result<
                     continue;
                 }
             };
-            let namespace = namespace_object(asked).await?;
-            let object = asked.some_in_version(objects.0, version).await?;
-            let old = asked.some_in_version(objects.1, version).await?;
+            let namespace = namespace_object(attributes).await?;
+            let object = attributes.some_in_version(objects.0, version).await?;
+            let old = attributes.some_in_version(objects.1, version).await?;
             for param in &found {
                 let subject = Subject {
-                    asked,
+                    attributes,
                     version,
                     object: object.as_deref(),
                     old: old.as_deref(),
@@ -156,18 +156,18 @@ async fn find(hooks: &Hooks, asked: &Asked<'_>, objects: Objects<'_>) -> Result<
 
 async fn concerns<'a>(
     matching: &Matching,
-    asked: &Asked<'a>,
+    attributes: &AdmissionAttributes<'a>,
     objects: Objects<'_>,
     labels: &mut Option<NamespaceLabels>,
 ) -> Result<Option<&'a str>, Status> {
-    let Some(version) = matching.version(asked) else {
+    let Some(version) = matching.version(attributes) else {
         return Ok(None);
     };
-    if matching.asks_for_namespace(asked) && labels.is_none() {
-        *labels = Some(namespace_labels(asked, objects.0).await);
+    if matching.asks_for_namespace(attributes) && labels.is_none() {
+        *labels = Some(namespace_labels(attributes, objects.0).await);
     }
     let none = Ok(BTreeMap::new());
-    let selected = matching.selects(asked, objects, labels.as_ref().unwrap_or(&none))?;
+    let selected = matching.selects(attributes, objects, labels.as_ref().unwrap_or(&none))?;
     Ok(selected.then_some(version))
 }
 
@@ -221,7 +221,7 @@ enum Missing {
 
 /// The parameters of a binding; one that is none where the policy needs none.
 async fn collect(
-    asked: &Asked<'_>,
+    attributes: &AdmissionAttributes<'_>,
     params: Option<&ParamKind>,
     wanted: Option<&ParamRef>,
 ) -> Result<Vec<Option<Value>>, Missing> {
@@ -229,11 +229,11 @@ async fn collect(
         return Ok(vec![None]);
     };
     let namespace = match (kind.is_namespaced(), wanted.namespace.as_str()) {
-        (true, "") if asked.namespace().is_empty() => {
+        (true, "") if attributes.namespace().is_empty() => {
             let why = "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources";
             return Err(Missing::Why(why.to_owned()));
         }
-        (true, "") => Some(asked.namespace()),
+        (true, "") => Some(attributes.namespace()),
         (true, given) => Some(given),
         (false, "") => None,
         (false, _) => {
@@ -241,7 +241,7 @@ async fn collect(
             return Err(Missing::Why(why.to_owned()));
         }
     };
-    let entries = entries(&asked.context.server, kind, namespace, wanted).await;
+    let entries = entries(&attributes.context.server, kind, namespace, wanted).await;
     let entries = entries.map_err(|error| Missing::Store(store_status(error)))?;
     if entries.is_empty() && wanted.needed {
         let why = "no params found for policy binding with `Deny` parameterNotFoundAction";
@@ -251,7 +251,7 @@ async fn collect(
         let value = |entry: &Entry| Some(entry.object.value(entry.revision));
         return Ok(entries.iter().map(value).collect());
     };
-    let server = &asked.context.server;
+    let server = &attributes.context.server;
     let entries = conversion::listed(&server.network, served, version, entries).await;
     let entries = entries.map_err(Missing::Store)?;
     let values = entries
@@ -294,13 +294,13 @@ async fn entries(
 }
 
 /// The namespace of the request as expressions see it; none for what is in no namespace.
-async fn namespace_object(asked: &Asked<'_>) -> Result<Option<Value>, Status> {
-    let name = asked.namespace();
-    if name.is_empty() || asked.is_of_namespaces() {
+async fn namespace_object(attributes: &AdmissionAttributes<'_>) -> Result<Option<Value>, Status> {
+    let name = attributes.namespace();
+    if name.is_empty() || attributes.is_of_namespaces() {
         return Ok(None);
     }
     let key = Key::new("namespaces", None, name);
-    let entry = asked.context.server.store.get(&key).await.map_err(store_status)?;
+    let entry = attributes.context.server.store.get(&key).await.map_err(store_status)?;
     let entry = entry.ok_or_else(|| Status::not_found("", "namespaces", name))?;
     let mut namespace = entry.object.value(entry.revision);
     if let Some(fields) = namespace.as_object_mut() {
@@ -315,7 +315,7 @@ async fn namespace_object(asked: &Asked<'_>) -> Result<Option<Value>, Status> {
 
 /// What a policy is evaluated on.
 struct Subject<'s, 'a> {
-    asked: &'s Asked<'a>,
+    attributes: &'s AdmissionAttributes<'a>,
     version: &'a str,
     object: Option<&'s Value>,
     old: Option<&'s Value>,
@@ -325,7 +325,7 @@ struct Subject<'s, 'a> {
 
 impl Subject<'_, '_> {
     fn names(&self) -> Names {
-        let mut names = names(self.asked, self.version, self.object, self.old);
+        let mut names = names(self.attributes, self.version, self.object, self.old);
         names.set("params", self.param);
         names
     }
@@ -397,11 +397,11 @@ fn act(policy: &Policy, binding: &Binding, index: usize, why: &str, reason: &str
                 policy.name, binding.name
             )),
             _ => {
-                let told = json!([{
+                let failure = json!([{
                     "message": why, "policy": policy.name, "binding": binding.name, "expressionIndex": index,
                     "validationActions": binding.actions,
                 }]);
-                findings.annotations.push((FAILURE.to_owned(), told.to_string()));
+                findings.annotations.push((FAILURE.to_owned(), failure.to_string()));
             }
         }
     }
@@ -431,7 +431,7 @@ fn message(validation: &Validation, scope: &mut Scope) -> String {
     format!("failed expression: {}", source.trim())
 }
 
-fn status(asked: &Asked<'_>, objects: Objects<'_>, denied: Denied) -> Status {
+fn status(attributes: &AdmissionAttributes<'_>, objects: Objects<'_>, denied: Denied) -> Status {
     let Denied { message, reason } = denied;
     let (code, reason) = match reason.as_str() {
         "Forbidden" => (StatusCode::FORBIDDEN, "Forbidden"),
@@ -439,8 +439,8 @@ fn status(asked: &Asked<'_>, objects: Objects<'_>, denied: Denied) -> Status {
         "RequestEntityTooLarge" => (StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge"),
         _ => (StatusCode::UNPROCESSABLE_ENTITY, "Invalid"),
     };
-    let name = asked.shown_name(objects.0);
-    Status::forbidden(asked.group(), asked.resource(), &name, &message)
+    let name = attributes.shown_name(objects.0);
+    Status::forbidden(attributes.group(), attributes.resource(), &name, &message)
         .under(code, reason)
         .because(Cause {
             message,

@@ -1,5 +1,5 @@
 //! ResourceQuota for numbers of objects: a create is counted in the status of every quota of its namespace that limits it, or
-//! refused. It never counts down and never counts anew: a controller does, and sets what is limited.
+//! refused. It never counts down and never counts again: a controller does, and sets what is limited.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota, pkg/quota/v1/evaluator/core)
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use cluster_schema::{Schema, builtin};
 use cluster_store::{Entry, Object, Page, Range, StoreError};
 use serde_json::{Map, Value};
 
-use crate::admission::attributes::{Asked, Deed};
+use crate::admission::attributes::{AdmissionAttributes, AdmissionOperation};
 use crate::kinds::kind::Call;
 use crate::kinds::registry::Role;
 use crate::state::context::Context;
@@ -20,7 +20,7 @@ use crate::wire::status::Status;
 
 /// Who writes their status.
 const MANAGER: &str = "kube-apiserver";
-/// How often a status is written anew when others write in between.
+/// How often a status is written again when others write in between.
 const TRIES_MAX: usize = 16;
 /// Core resources that a quota may limit by their own names too.
 const PLAIN: [&str; 7] = [
@@ -62,11 +62,11 @@ impl Write<'_> {
         if delta.is_empty() {
             return Ok(());
         }
-        let asked = Asked::write(context, Deed::of(old), call.name, self.dry_run);
-        // One after the other, so that nobody has to write a status twice.
+        let attributes = AdmissionAttributes::write(context, AdmissionOperation::of(old), call.name, self.dry_run);
+        // One after the other, so that no one has to write a status twice.
         let _turn = context.server.admission.quota_turn.lock().await;
         for _ in 0..TRIES_MAX {
-            match charge_all(&asked, namespace, object, &delta).await {
+            match charge_all(&attributes, namespace, object, &delta).await {
                 Err(StoreError::Conflict { .. } | StoreError::Missing { .. }) => {}
                 Err(error) => return Err(store_status(error)),
                 Ok(outcome) => return outcome,
@@ -112,31 +112,31 @@ fn usage(context: &Context, object: &Value) -> Counts {
 
 /// Checks all quotas before any is written.
 async fn charge_all(
-    asked: &Asked<'_>,
+    attributes: &AdmissionAttributes<'_>,
     namespace: &str,
     object: &Value,
     delta: &Counts,
 ) -> Result<Result<(), Status>, StoreError> {
-    let store = &asked.context.server.store;
+    let store = &attributes.context.server.store;
     let listing = store
         .list(&Range::namespaced(QUOTAS, namespace), Page::default())
         .await?;
     let mut changes: Vec<(&Entry, Value, Value)> = Vec::new();
     for entry in &listing.entries {
         let quota = entry.object.value(entry.revision);
-        match charged(asked, &entry.key.name, &quota, object, delta) {
+        match charged(attributes, &entry.key.name, &quota, object, delta) {
             Err(refusal) => return Ok(Err(refusal)),
             Ok(Some(used)) => changes.push((entry, quota, used)),
             Ok(None) => {}
         }
     }
-    if asked.dry_run {
+    if attributes.dry_run {
         return Ok(Ok(()));
     }
     for (entry, before, used) in changes {
         let mut quota = before.clone();
         quota["status"]["used"] = used;
-        note_manager(asked.context, &before, &mut quota);
+        note_manager(attributes.context, &before, &mut quota);
         store
             .update(&entry.key, entry.revision, Object::from_value(quota)?)
             .await?;
@@ -146,7 +146,7 @@ async fn charge_all(
 
 /// What is used of a quota after the write; none if it does not count there.
 fn charged(
-    asked: &Asked<'_>,
+    attributes: &AdmissionAttributes<'_>,
     name: &str,
     quota: &Value,
     object: &Value,
@@ -157,15 +157,15 @@ fn charged(
         map.cloned().unwrap_or_default()
     };
     let (hard, used) = (limits("hard"), limits("used"));
-    let known = usage_names(asked.context);
+    let known = usage_names(attributes.context);
     let limited: Vec<&String> = hard.keys().filter(|name| known.contains(name)).collect();
-    if limited.is_empty() || !in_scope(asked.context, quota, object) {
+    if limited.is_empty() || !in_scope(attributes.context, quota, object) {
         return Ok(None);
     }
     if limited.iter().any(|name| !used.contains_key(*name)) {
         let names: Vec<&str> = limited.iter().map(|name| name.as_str()).collect();
         let names = names.join(",");
-        return Err(asked.forbidden(&format!("status unknown for quota: {name}, resources: {names}")));
+        return Err(attributes.forbidden(&format!("status unknown for quota: {name}, resources: {names}")));
     }
     let mut after = used.clone();
     let (mut asked_for, mut had, mut may) = (Vec::new(), Vec::new(), Vec::new());
@@ -180,7 +180,7 @@ fn charged(
         after.insert(resource.clone(), Value::from((now + more).to_string()));
     }
     if !asked_for.is_empty() {
-        return Err(asked.forbidden(&format!(
+        return Err(attributes.forbidden(&format!(
             "exceeded quota: {name}, requested: {}, used: {}, limited: {}",
             asked_for.join(","),
             had.join(","),

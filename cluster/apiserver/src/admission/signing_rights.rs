@@ -76,7 +76,7 @@ fn restricted(request: &Value) -> Option<String> {
         .unwrap_or_default();
     let pem = STANDARD.decode(encoded).unwrap_or_default();
     match SigningRequest::from_pem(&String::from_utf8_lossy(&pem)) {
-        Ok(asked) if asked.organizations().iter().any(|name| name == group::MASTERS) => Some(format!(
+        Ok(attributes) if attributes.organizations().iter().any(|name| name == group::MASTERS) => Some(format!(
             "use of {CLIENT_SIGNER} signer with {} group is not allowed",
             group::MASTERS
         )),

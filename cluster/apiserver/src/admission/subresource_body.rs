@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::admission::attributes::{Asked, Deed};
+use crate::admission::attributes::{AdmissionAttributes, AdmissionOperation};
 use crate::admission::json_patch;
 use crate::admission::matching::is_exempt;
 use crate::admission::outcome::with_warnings;
@@ -28,8 +28,9 @@ pub(crate) async fn review_body(
     if let (Some(namespace), Ok(metadata)) = (context.namespace(), metadata::of_mut(body)) {
         metadata.insert("namespace".to_owned(), json!(namespace));
     }
-    let asked = Asked::write(context, Deed::Create, context.name(), dry_run).of_body(kind);
-    review(&hooks, &asked, kind, body).await
+    let attributes =
+        AdmissionAttributes::write(context, AdmissionOperation::Create, context.name(), dry_run).of_body(kind);
+    review(&hooks, &attributes, kind, body).await
 }
 
 /// Lets webhooks change and refuse a connection to a part of an object. `options` are what is asked for, of that group, version
@@ -42,17 +43,18 @@ pub(crate) async fn review_connection(
     let Some(hooks) = context.server.admission.hooks() else {
         return Ok(Vec::new());
     };
-    let asked = Asked::new(context, Deed::Connect, context.name(), false, Value::Null).of_body(kind);
-    review(&hooks, &asked, kind, options).await
+    let attributes = AdmissionAttributes::new(context, AdmissionOperation::Connect, context.name(), false, Value::Null)
+        .of_body(kind);
+    review(&hooks, &attributes, kind, options).await
 }
 
 async fn review(
     hooks: &Hooks,
-    asked: &Asked<'_>,
+    attributes: &AdmissionAttributes<'_>,
     (group, version, name): (&str, &str, &str),
     body: &mut Value,
 ) -> Result<Vec<String>, Status> {
-    if is_exempt(asked) {
+    if is_exempt(attributes) {
         return Ok(Vec::new());
     }
     if let Some(fields) = body.as_object_mut() {
@@ -66,19 +68,23 @@ async fn review(
     }
     let mut warnings = Vec::new();
     let outcome = async {
-        let (found, labels) = concerned(&hooks.mutating, asked, Some(body)).await;
+        let (found, labels) = concerned(&hooks.mutating, attributes, Some(body)).await;
         for it in found {
-            if !it.hook.wants(asked, it.version, (Some(body), None), &labels).await? {
+            if !it
+                .hook
+                .wants(attributes, it.version, (Some(body), None), &labels)
+                .await?
+            {
                 continue;
             }
-            let said = it.hook.call(asked, it.version, (Some(body), None)).await?;
+            let said = it.hook.call(attributes, it.version, (Some(body), None)).await?;
             let said = said.unwrap_or_default();
             warnings.extend(said.warnings);
             if let Some(patch) = said.patch {
                 *body = json_patch::apply(body, &patch)?;
             }
         }
-        validate(hooks, asked, (Some(body), None), &mut warnings).await
+        validate(hooks, attributes, (Some(body), None), &mut warnings).await
     };
     let outcome = outcome.await;
     with_warnings(outcome, warnings)

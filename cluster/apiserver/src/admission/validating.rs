@@ -4,7 +4,7 @@
 use futures::future::join_all;
 use serde_json::Value;
 
-use crate::admission::attributes::{Asked, Deed};
+use crate::admission::attributes::{AdmissionAttributes, AdmissionOperation};
 use crate::admission::matching::is_exempt;
 use crate::admission::mutating::View;
 use crate::admission::policies;
@@ -25,8 +25,13 @@ impl Write<'_> {
             return Ok(());
         };
         let Some(view) = View::of(context) else { return Ok(()) };
-        let asked = view.asked(Asked::write(context, Deed::of(old), call.name, self.dry_run));
-        if is_exempt(&asked) || !hooks.may_refuse(&asked) {
+        let attributes = view.attributes(AdmissionAttributes::write(
+            context,
+            AdmissionOperation::of(old),
+            call.name,
+            self.dry_run,
+        ));
+        if is_exempt(&attributes) || !hooks.may_refuse(&attributes) {
             return Ok(());
         }
         let (mut shown, before) = (view.show(object), old.map(|old| view.show(old)));
@@ -38,31 +43,31 @@ impl Write<'_> {
             metadata.entry("resourceVersion").or_insert_with(|| version.clone());
         }
         let objects = (Some(&shown), before.as_ref());
-        validate(&hooks, &asked, objects, &mut self.warnings).await
+        validate(&hooks, &attributes, objects, &mut self.warnings).await
     }
 }
 
 /// Asks policies, then all webhooks at once.
 pub(crate) async fn validate(
     hooks: &Hooks,
-    asked: &Asked<'_>,
+    attributes: &AdmissionAttributes<'_>,
     objects: (Option<&Value>, Option<&Value>),
     warnings: &mut Vec<String>,
 ) -> Result<(), Status> {
     if !hooks.policies.is_empty() {
-        policies::ask(hooks, asked, objects, warnings).await?;
+        policies::ask(hooks, attributes, objects, warnings).await?;
     }
-    let (found, labels) = concerned(&hooks.validating, asked, objects.0).await;
+    let (found, labels) = concerned(&hooks.validating, attributes, objects.0).await;
     let mut wanted = Vec::new();
     for it in found {
-        if it.hook.wants(asked, it.version, objects, &labels).await? {
+        if it.hook.wants(attributes, it.version, objects, &labels).await? {
             wanted.push(it);
         }
     }
     let calls = wanted
         .iter()
         .enumerate()
-        .map(|(place, it)| ask(place, *it, asked, objects));
+        .map(|(place, it)| ask(place, *it, attributes, objects));
     let mut refusal = None;
     for outcome in join_all(calls).await {
         match outcome {
@@ -79,14 +84,14 @@ pub(crate) async fn validate(
 async fn ask(
     place: usize,
     it: Concerned<'_, '_>,
-    asked: &Asked<'_>,
+    attributes: &AdmissionAttributes<'_>,
     objects: (Option<&Value>, Option<&Value>),
 ) -> Result<Vec<String>, Status> {
-    match it.hook.call(asked, it.version, objects).await? {
+    match it.hook.call(attributes, it.version, objects).await? {
         Some(said) => Ok(said.warnings),
         None => {
             let key = format!("{FAILED_OPEN}round_0_index_{place}");
-            asked.context.annotate(key, it.hook.name.clone());
+            attributes.context.annotate(key, it.hook.name.clone());
             Ok(Vec::new())
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cluster_schema::cel::CONDITIONS_COST_MAX;
 use serde_json::Value;
 
-use crate::admission::attributes::Asked;
+use crate::admission::attributes::AdmissionAttributes;
 use crate::admission::expressions::{Held, holds, names};
 use crate::admission::matching::{NamespaceLabels, namespace_labels};
 use crate::admission::webhook_review;
@@ -18,47 +18,47 @@ impl Webhook {
     /// Whether it is to be asked about the objects as they are now, which are in its version.
     pub(crate) async fn wants(
         &self,
-        asked: &Asked<'_>,
+        attributes: &AdmissionAttributes<'_>,
         version: &str,
         objects: (Option<&Value>, Option<&Value>),
         namespace: &NamespaceLabels,
     ) -> Result<bool, Status> {
-        if !self.matching.selects(asked, objects, namespace)? {
+        if !self.matching.selects(attributes, objects, namespace)? {
             return Ok(false);
         }
         if self.conditions.is_empty() {
             return Ok(true);
         }
         let (object, old) = objects;
-        let object = asked.some_in_version(object, version).await?;
-        let old = asked.some_in_version(old, version).await?;
+        let object = attributes.some_in_version(object, version).await?;
+        let old = attributes.some_in_version(old, version).await?;
         let held = || {
-            let names = names(asked, version, object.as_deref(), old.as_deref());
+            let names = names(attributes, version, object.as_deref(), old.as_deref());
             holds(&self.conditions, &mut names.scope(CONDITIONS_COST_MAX))
         };
         let mut outcome = held();
-        while asked.settle().await? {
+        while attributes.settle().await? {
             outcome = held();
         }
         match outcome {
             Held::Yes => Ok(true),
             Held::No => Ok(false),
             Held::Failed(_) if self.ignores_failures => Ok(false),
-            Held::Failed(why) => Err(asked.forbidden(&why)),
+            Held::Failed(why) => Err(attributes.forbidden(&why)),
         }
     }
 
     /// Asks it. None: it has failed, and that does not matter.
     pub(crate) async fn call(
         &self,
-        asked: &Asked<'_>,
+        attributes: &AdmissionAttributes<'_>,
         version: &str,
         objects: (Option<&Value>, Option<&Value>),
     ) -> Result<Option<Said>, Status> {
-        match webhook_review::ask(self, asked, version, objects).await {
+        match webhook_review::ask(self, attributes, version, objects).await {
             Ok(said) => Ok(Some(said)),
             Err(webhook_review::Failed::Refused(status)) => Err(status),
-            Err(webhook_review::Failed::Late) => Err(webhook_review::timed_out(asked)),
+            Err(webhook_review::Failed::Late) => Err(webhook_review::timed_out(attributes)),
             Err(webhook_review::Failed::Calling(why)) if self.ignores_failures => {
                 tracing::warn!(
                     webhook = self.name,
@@ -88,19 +88,19 @@ pub(crate) struct Concerned<'h, 'a> {
 /// Those of `hooks` that the rules concern, and the labels of the namespace if one asks for them.
 pub(crate) async fn concerned<'h, 'a>(
     hooks: &'h [Arc<Webhook>],
-    asked: &Asked<'a>,
+    attributes: &AdmissionAttributes<'a>,
     object: Option<&Value>,
 ) -> (Vec<Concerned<'h, 'a>>, NamespaceLabels) {
     let found: Vec<_> = hooks
         .iter()
         .enumerate()
         .filter_map(|(index, hook)| {
-            let version = hook.matching.version(asked)?;
+            let version = hook.matching.version(attributes)?;
             Some(Concerned { index, hook, version })
         })
         .collect();
-    let labels = if found.iter().any(|it| it.hook.matching.asks_for_namespace(asked)) {
-        namespace_labels(asked, object).await
+    let labels = if found.iter().any(|it| it.hook.matching.asks_for_namespace(attributes)) {
+        namespace_labels(attributes, object).await
     } else {
         Ok(std::collections::BTreeMap::new())
     };

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use crate::admission::attributes::Asked;
+use crate::admission::attributes::AdmissionAttributes;
 use crate::configuration::webhook::{ReviewVersion, Webhook};
 use crate::connections::review_response;
 use crate::connections::webhook_client::Reply;
@@ -52,11 +52,11 @@ struct Response {
     warnings: Vec<String>,
 }
 
-/// 504: whoever asked does not wait any longer. What the client itself asked for is told by another part of
+/// 504: whoever asked does not wait any longer. What the client itself asked for is reported by another part of
 /// kube-apiserver than what its handlers allow.
-pub(crate) fn timed_out(asked: &Asked<'_>) -> Status {
+pub(crate) fn timed_out(attributes: &AdmissionAttributes<'_>) -> Status {
     let of = |why: &str| Status::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", format!("Timeout: {why}"));
-    match asked.context.query.get("timeout") {
+    match attributes.context.query.get("timeout") {
         Some(_) => of("request did not complete within the allotted timeout").bare(),
         None => of("request did not complete within requested timeout - context deadline exceeded")
             .detailed(Details::default()),
@@ -66,11 +66,11 @@ pub(crate) fn timed_out(asked: &Asked<'_>) -> Status {
 /// Asks a webhook.
 pub(crate) async fn ask(
     hook: &Webhook,
-    asked: &Asked<'_>,
+    attributes: &AdmissionAttributes<'_>,
     version: &str,
     (object, old): (Option<&Value>, Option<&Value>),
 ) -> Result<Said, Failed> {
-    if asked.dry_run && !hook.takes_dry_runs {
+    if attributes.dry_run && !hook.takes_dry_runs {
         let why = format!("admission webhook {:?} does not support dry run", hook.name);
         return Err(Failed::Refused(Status::bad_request(why)));
     }
@@ -82,17 +82,17 @@ pub(crate) async fn ask(
         .client
         .as_ref()
         .map_err(|why| Failed::Calling(format!("could not get REST client: {why}")))?;
-    let uid = asked.context.server.entropy.uid();
-    let body = review_of(review, &uid, asked, version, object, old)
+    let uid = attributes.context.server.entropy.uid();
+    let body = review_of(review, &uid, attributes, version, object, old)
         .await
         .map_err(Failed::Refused)?;
-    let left = asked.deadline().saturating_duration_since(Instant::now());
+    let left = attributes.deadline().saturating_duration_since(Instant::now());
     if left.is_zero() {
         return Err(Failed::Late);
     }
     let timeout = hook.timeout.min(left);
-    let reply = client.post(&asked.context.server.network, timeout, body).await;
-    if Instant::now() >= asked.deadline() {
+    let reply = client.post(&attributes.context.server.network, timeout, body).await;
+    if Instant::now() >= attributes.deadline() {
         return Err(Failed::Late);
     }
     let reply = reply.map_err(|why| Failed::Calling(format!("failed to call webhook: {why}")))?;
@@ -100,7 +100,9 @@ pub(crate) async fn ask(
     let response = verify(hook, review, &uid, &typed, response)
         .map_err(|why| Failed::Calling(format!("received invalid webhook response: {why}")))?;
     for (key, value) in &response.audit_annotations {
-        asked.context.annotate(format!("{}/{key}", hook.name), value.clone());
+        attributes
+            .context
+            .annotate(format!("{}/{key}", hook.name), value.clone());
     }
     if !response.allowed {
         let status = refusal(&hook.name, response.status.as_ref()).warned(response.warnings);
@@ -120,15 +122,15 @@ pub(crate) async fn ask(
 async fn review_of<'a>(
     review: ReviewVersion,
     uid: &str,
-    asked: &Asked<'a>,
+    attributes: &AdmissionAttributes<'a>,
     version: &'a str,
     object: Option<&Value>,
     old: Option<&Value>,
 ) -> Result<Bytes, Status> {
-    let mut request = asked.request(version);
+    let mut request = attributes.request(version);
     request.insert("uid".to_owned(), Value::from(uid));
     for (field, value) in [("object", object), ("oldObject", old)] {
-        let value = asked.some_in_version(value, version).await?;
+        let value = attributes.some_in_version(value, version).await?;
         let value = value.map_or(Value::Null, |value| value.into_owned());
         request.insert(field.to_owned(), value);
     }

@@ -65,7 +65,7 @@ impl Aggregation {
             return None;
         }
         let path = path.strip_prefix("/openapi/v3").unwrap_or(path);
-        // What is authorized is what stands in the path: a path with holes in it belongs to nobody.
+        // What is authorized is what stands in the path: a path with holes in it belongs to no one.
         let mut parts = path.strip_prefix('/')?.split('/');
         let place = match (parts.next()?, parts.next()?) {
             ("api", version) => (String::new(), version.to_owned()),

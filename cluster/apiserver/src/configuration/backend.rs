@@ -22,7 +22,7 @@ use crate::connections::identity::ClientIdentity;
 use crate::connections::network::Network;
 use crate::connections::tls::{Trust, broken, tls};
 
-/// Connections kept while nobody uses them.
+/// Connections kept while no one uses them.
 const IDLE_MAX: usize = 25;
 /// How long one is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
@@ -133,8 +133,8 @@ impl Backend {
             },
         };
         let (parts, body) = response.into_parts();
-        let lent = Some((self.clone(), sender));
-        Ok(Response::from_parts(parts, Passed { body, lent }))
+        let borrowed = Some((self.clone(), sender));
+        Ok(Response::from_parts(parts, Passed { body, borrowed }))
     }
 
     /// Sends a request for an upgrade on, over a connection of its own. Errors: why nothing came back.
@@ -207,7 +207,7 @@ async fn open(network: &Network, reach: &HttpsTarget) -> Result<SendRequest<Body
 /// The body of an answer on its way; its connection is kept once all of it has passed.
 pub(crate) struct Passed {
     body: Incoming,
-    lent: Option<(Arc<Backend>, SendRequest<Body>)>,
+    borrowed: Option<(Arc<Backend>, SendRequest<Body>)>,
 }
 
 impl hyper::body::Body for Passed {
@@ -220,7 +220,7 @@ impl hyper::body::Body for Passed {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let next = Pin::new(&mut self.body).poll_frame(context);
         if matches!(next, Poll::Ready(None))
-            && let Some((backend, sender)) = self.lent.take()
+            && let Some((backend, sender)) = self.borrowed.take()
         {
             backend.keep(sender);
         }

@@ -1,4 +1,4 @@
-//! A connection to where a request is carried. What goes wrong is told as Go's client tells it.
+//! A connection to where a request is carried. What goes wrong is reported as Go's client reports it.
 
 use std::convert::Infallible;
 use std::io;

@@ -10,7 +10,7 @@ pub(crate) struct ClientIdentity {
 }
 
 impl ClientIdentity {
-    /// From PEM; `whose` is told in errors: what cannot be read.
+    /// From PEM; `whose` stands in errors: what cannot be read.
     pub(crate) fn of(whose: &str, chain: &str, key: &[u8]) -> Result<Self, String> {
         let unreadable = |what: &str| format!("the {what} of the {whose} cannot be read");
         let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain.as_bytes()).collect();

@@ -1,5 +1,5 @@
-//! How webhooks are reached: HTTPS 1.1 over kept connections, by URL or by a Service of this server. What goes wrong is told
-//! as Go's client tells it, because people search for those words. It knows nothing of reviews.
+//! How webhooks are reached: HTTPS 1.1 over kept connections, by URL or by a Service of this server. What goes wrong is reported
+//! as Go's client reports it, because people search for those words. It knows nothing of reviews.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/util/webhook/client.go)
 
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use crate::connections::tls::{Trust, broken, text, tls};
 
 /// Largest answer that is read: a patch of the largest object in base64, and then some.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
-/// Connections kept to one webhook while nobody uses them.
+/// Connections kept to one webhook while no one uses them.
 const IDLE_MAX: usize = 16;
 /// How long one is kept: as long as Go's client does.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);

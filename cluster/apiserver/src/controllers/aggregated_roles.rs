@@ -11,7 +11,7 @@ use crate::storage::resource_names::RBAC;
 
 const AGGREGATION: &[u8] = b"\"aggregationRule\"";
 
-/// How often a role is written anew when others write in between.
+/// How often a role is written again when others write in between.
 const AGGREGATE_TRIES_MAX: usize = 5;
 
 /// Writes the rules that aggregated roles have by now into them, so that people see what the authorizer goes by.

@@ -29,7 +29,7 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 const CHECK_EVERY: Duration = Duration::from_secs(30);
 /// How soon after the first failure, doubled up to the longest.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// How often a status is written anew when others write in between.
+/// How often a status is written again when others write in between.
 const TRIES_MAX: usize = 5;
 /// Who asks, and who writes the condition.
 const CHECKER: &str = "system:kube-aggregator";
@@ -121,10 +121,10 @@ async fn of_service(server: &ServerState, service: &Value) -> Result<Option<Foun
     let text = |field: &str| service[field].as_str().unwrap_or_default();
     let (namespace, name) = (text("namespace"), text("name"));
     let port = service["port"].as_i64().unwrap_or(443);
-    let told = format!("service/{name} in {namespace:?}");
+    let shown = format!("service/{name} in {namespace:?}");
     let key = Key::new("services", Some(namespace), name);
     let Some(found) = server.store.get(&key).await? else {
-        return Ok(Some(("False", "ServiceNotFound", format!("{told} is not present"))));
+        return Ok(Some(("False", "ServiceNotFound", format!("{shown} is not present"))));
     };
     let found = found.object.value(found.revision);
     if found["spec"]["type"] != "ClusterIP" {
@@ -132,7 +132,7 @@ async fn of_service(server: &ServerState, service: &Value) -> Result<Option<Foun
     }
     let ports = found["spec"]["ports"].as_array().cloned().unwrap_or_default();
     let Some(own) = ports.iter().find(|own| own["port"].as_i64() == Some(port)) else {
-        let message = format!("{told} is not listening on port {port}");
+        let message = format!("{shown} is not listening on port {port}");
         return Ok(Some(("False", "ServicePortError", message)));
     };
     let port_name = own["name"].as_str().unwrap_or_default();
@@ -141,7 +141,7 @@ async fn of_service(server: &ServerState, service: &Value) -> Result<Option<Foun
     let label = "kubernetes.io/service-name";
     slices.retain(|slice| slice.object.meta().labels.get(label).is_some_and(|of| of == name));
     if slices.is_empty() {
-        let message = format!("cannot find endpointslices for {told}");
+        let message = format!("cannot find endpointslices for {shown}");
         return Ok(Some(("False", "EndpointsNotFound", message)));
     }
     let active = slices.iter().any(|slice| {
@@ -152,7 +152,7 @@ async fn of_service(server: &ServerState, service: &Value) -> Result<Option<Foun
         list("endpoints").iter().any(ready) && list("ports").iter().any(named)
     });
     if !active {
-        let message = format!("endpointslices for {told} have no addresses with port name {port_name:?}");
+        let message = format!("endpointslices for {shown} have no addresses with port name {port_name:?}");
         return Ok(Some(("False", "MissingEndpoints", message)));
     }
     Ok(None)

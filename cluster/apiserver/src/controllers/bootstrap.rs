@@ -39,7 +39,7 @@ pub(crate) async fn run(server: &Arc<ServerState>) -> Result<(), Status> {
     for entry in &listing.entries {
         definitions::written(server, entry, false);
     }
-    // Of others nobody has said yet whether they are served, or they cannot be any more: they shall say so. After the
+    // Of others no one has said yet whether they are served, or they cannot be any more: they shall say so. After the
     // first, for names that others have already are theirs.
     for entry in &listing.entries {
         if !definitions::is_served(server, entry) {
@@ -51,7 +51,7 @@ pub(crate) async fn run(server: &Arc<ServerState>) -> Result<(), Status> {
     crate::controllers::admission_loader::load(server).await
 }
 
-/// What servers behind this one read to trust whom it trusts. What changed since the last start is written anew.
+/// What servers behind this one read to trust whom it trusts. What changed since the last start is written again.
 async fn trust(server: &Arc<ServerState>) -> Result<(), Status> {
     if server.access.trust.is_empty() {
         return Ok(());

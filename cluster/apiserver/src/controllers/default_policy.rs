@@ -23,7 +23,7 @@ pub(crate) const RESOURCES: [&str; 4] = ["clusterroles", "clusterrolebindings", 
 /// With the value `false`, a default is left as it is.
 const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 const SELECTORS: &str = "/aggregationRule/clusterRoleSelectors";
-/// How often one is written anew when another server over the same store writes in between.
+/// How often one is written again when another server over the same store writes in between.
 const TRIES_MAX: usize = 5;
 
 /// Makes and completes the default rules and tells the authorizer of all there are.
@@ -75,7 +75,7 @@ async fn put<T: Serialize>(server: &Arc<ServerState>, resource: &str, kind: &str
             break;
         };
         match complete(server, &entry, &object).await {
-            // What a binding refers to never changes: one to another role is made anew.
+            // What a binding refers to never changes: one to another role is made again.
             Ok(Completed::MustGo) => match server.store.delete(&key, entry.revision).await {
                 Err(StoreError::Conflict { .. } | StoreError::Missing { .. }) => {}
                 outcome => drop(outcome.map_err(store_status)?),

@@ -65,7 +65,7 @@ pub(crate) fn retry_later(server: &Arc<ServerState>, group: String) {
     });
 }
 
-/// Gives the group whose names are given out anew.
+/// Gives the group whose names are given out again.
 async fn settle(server: &Arc<ServerState>, key: &Key) -> Result<Option<String>, StoreError> {
     // Of two that want one name, the second must see that the first has it.
     let _turn = server.turns.lock().await;
@@ -108,7 +108,7 @@ async fn settle(server: &Arc<ServerState>, key: &Key) -> Result<Option<String>, 
     }
 }
 
-/// Until nobody of them has got another name. It ends, for who gets a name takes it from nobody.
+/// Until no one of them has got another name. It ends, for who gets a name takes it from no one.
 async fn retry(server: &Arc<ServerState>, group: &str) -> Result<(), StoreError> {
     loop {
         let listing = server.store.list(&Range::all(DEFINITIONS), Page::default()).await?;
@@ -172,7 +172,7 @@ fn set(conditions: &mut Vec<Value>, kind: &str, is: &str, reason: &str, message:
     }
 }
 
-/// The names that nobody else of the group has, and why others are not among them.
+/// The names that no one else of the group has, and why others are not among them.
 fn accepted_names(kinds: &Kinds, spec: &Value, definition: &Value) -> (Value, Option<(&'static str, String)>) {
     let (group, plural) = (text(spec, "/group"), text(spec, "/names/plural"));
     let (mut resources, mut types) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! The end of Events: an hour after they were last seen they go. They come for ever, and nobody else deletes them.
+//! The end of Events: an hour after they were last seen they go. They come for ever, and no one else deletes them.
 //! (kubernetes/kubernetes v1.35 pkg/controlplane/apiserver/options, `--event-ttl`)
 
 use std::sync::{Arc, Weak};
@@ -105,13 +105,13 @@ struct Series {
 /// When the Event last happened, by what it says of itself: a time to come counts for nothing.
 fn last_seen(event: &Object, now: Timestamp) -> Option<Timestamp> {
     let times: Times = serde_json::from_slice(event.bytes()).ok()?;
-    let told = [
+    let given = [
         times.metadata.creation_timestamp,
         times.event_time,
         times.first_timestamp,
         times.last_timestamp,
         times.series.and_then(|series| series.last_observed_time),
     ];
-    let told = told.into_iter().flatten().filter_map(|time| time.parse().ok());
-    told.filter(|time| *time <= now).max()
+    let given = given.into_iter().flatten().filter_map(|time| time.parse().ok());
+    given.filter(|time| *time <= now).max()
 }

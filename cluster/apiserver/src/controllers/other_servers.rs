@@ -44,7 +44,7 @@ async fn follow(server: &Arc<ServerState>, range: &Range) {
     }
 }
 
-/// `known`: the objects that are there, so that what went while nobody watched is noticed.
+/// `known`: the objects that are there, so that what went while no one watched is noticed.
 async fn follow_once(
     server: &Arc<ServerState>,
     range: &Range,

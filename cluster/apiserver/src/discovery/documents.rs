@@ -370,12 +370,12 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
         }
         let subresources: Vec<Value> = done(served, version)
             .map(|subresource| {
-                let told = body(served, subresource, version);
-                let kind = match told {
+                let described = body(served, subresource, version);
+                let kind = match described {
                     (of_group, of_version, kind) if (of_group, of_version) != (group, version) => {
                         json!({"group": of_group, "version": of_version, "kind": kind})
                     }
-                    told => response_kind(Some(served), told),
+                    described => response_kind(Some(served), described),
                 };
                 json!({"subresource": subresource.name, "verbs": verbs(subresource), "responseKind": kind})
             })

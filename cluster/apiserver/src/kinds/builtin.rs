@@ -1,5 +1,5 @@
 //! Kubernetes' own kinds: names and shapes from the tables of cluster-schema, the rest from the table below.
-//! What is not served is not registered, so that nobody relies on it.
+//! What is not served is not registered, so that no one relies on it.
 
 use std::sync::Arc;
 

@@ -49,7 +49,7 @@ pub(crate) fn remember_stored_versions(definition: &mut Value) {
     }
 }
 
-/// The status of a definition that nobody has looked at yet, as Go writes it.
+/// The status of a definition that no one has looked at yet, as Go writes it.
 pub(crate) fn begin_status(definition: &mut Value) {
     if let Some(status) = definition.get_mut("status").and_then(Value::as_object_mut) {
         status.insert("acceptedNames".to_owned(), json!({"kind": "", "plural": ""}));

@@ -20,9 +20,9 @@ const LINE_BYTES_MAX: usize = 16 << 10;
 /// What each who watches in a crowd adds to the pause between two chunks: twice what it takes to wake one and to write to it,
 /// so that a crowd leaves time for other work.
 const PAUSE_EACH: Duration = Duration::from_micros(20);
-/// Shorter ones are beneath the timer's grain; fifty watchers and fewer are told at once.
+/// Shorter ones are beneath the timer's grain; fifty watchers and fewer get their events at once.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
-/// Nobody learns of a change later than this because others watch.
+/// No one learns of a change later than this because others watch.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// What is shared by those who watch a kind as it is served at one time.
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_after_the_last_has_gone_begins_anew() {
+    fn who_comes_after_the_last_has_gone_begins_again() {
         let lines = EventCaches::default();
         let first = lines.join("v1");
         let gone = Arc::downgrade(&first);

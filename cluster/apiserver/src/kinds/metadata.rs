@@ -219,13 +219,13 @@ pub(crate) fn finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<Str
     new.retain(|finalizer| !names::STANDARD_FINALIZERS.contains(finalizer));
     new.sort_unstable();
     new.dedup();
-    let told = new.into_iter().map(|finalizer| {
+    let warnings = new.into_iter().map(|finalizer| {
         let with_path = if finalizer.contains('.') { " including a path (/)" } else { "" };
         format!(
             "metadata.finalizers: {finalizer:?}: prefer a domain-qualified finalizer name{with_path} to avoid accidental conflicts with other finalizer writers"
         )
     });
-    told.collect()
+    warnings.collect()
 }
 
 /// Errors of a change of metadata.

@@ -33,7 +33,7 @@ const VERBS: [&str; 8] = [
     "watch",
 ];
 
-/// The same of a custom resource, in the order in which they are told.
+/// The same of a custom resource, in the order in which they are listed.
 const CUSTOM_VERBS: [&str; 8] = [
     "delete",
     DELETE_COLLECTION,
@@ -251,7 +251,7 @@ impl Kinds {
     }
 
     /// What is said of a path that leads nowhere: groups that the server was built with know their resources, all other
-    /// paths belong to nobody.
+    /// paths belong to no one.
     pub(crate) fn nowhere(&self, group: &str) -> Status {
         let kinds = self.groups.get(group);
         let built_in = kinds.is_some_and(|kinds| kinds.values().any(|served| served.role != Role::Custom));

@@ -322,7 +322,7 @@ pub enum Proxied {
 }
 
 impl Proxied {
-    /// The kind of what is told admission, and discovery.
+    /// The kind of the options that admission and discovery see.
     pub(crate) fn options(self) -> &'static str {
         match self {
             Self::Node => "NodeProxyOptions",
@@ -346,7 +346,7 @@ pub enum Connect {
 }
 
 impl Connect {
-    /// The kind of what is told admission.
+    /// The kind of the options that admission sees.
     pub(crate) fn options(self) -> &'static str {
         match self {
             Self::Log => "PodLogOptions",

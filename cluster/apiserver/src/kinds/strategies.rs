@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::kinds::kind::Call;
 use crate::kinds::metadata;
 
-/// Keeps pods from a node of which nobody has said yet that it is ready.
+/// Keeps pods from a node of which no one has said yet that it is ready.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 /// The label by which a Job knows its pods, and what it was called once.
 const JOB_UID: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
@@ -92,7 +92,7 @@ fn map<'v>(object: &'v mut Value, path: &[&str]) -> Option<&'v mut Map<String, V
     here.as_object_mut()
 }
 
-/// A Job's pods are told by its uid, unless its author has chosen a selector.
+/// A Job's pods are recognised by its uid, unless its author has chosen a selector.
 fn select_by_uid(job: &mut Value) {
     if job.pointer("/spec/manualSelector") == Some(&json!(true)) {
         return;

@@ -16,7 +16,7 @@ use crate::wire::negotiation::go_package;
 use crate::wire::query::FieldValidation;
 use crate::wire::status::Status;
 
-/// Strict errors and type errors shown in one text; more help nobody.
+/// Strict errors and type errors shown in one text; more help no one.
 pub(crate) const SHOWN_MAX: usize = 10;
 
 /// What a number should have been that has too many bits for its field.
@@ -65,7 +65,7 @@ pub(crate) fn decode_object(context: &Context, bytes: &[u8], encoding: Encoding)
 fn unrecognized(context: &Context, why: &str, bytes: &[u8]) -> Status {
     let kind = &context.served.info().kind;
     let message = format!("the object provided is unrecognized (must be of type {kind}): {why}");
-    // What begins a secret is nobody's business.
+    // The beginning of a Secret is not shown.
     if kind == "Secret" {
         return Status::bad_request(message);
     }
@@ -208,7 +208,7 @@ fn too_many(error: TooManyDefaults) -> Status {
     Status::too_large(DEFAULTS_BYTES_MAX).led_by(&format!("{error}: "))
 }
 
-/// What is said of what nobody knows: warnings, or a refusal that shows the object.
+/// What is said of what no one knows: warnings, or a refusal that shows the object.
 fn strictly(
     context: &Context,
     problems: Vec<String>,
@@ -227,7 +227,7 @@ fn strictly(
     }
 }
 
-/// What is applied, as this version of its kind spells it, without defaults: those belong to nobody.
+/// What is applied, as this version of its kind spells it, without defaults: those belong to no one.
 pub(crate) fn check_applied(context: &Context, mut object: Value) -> Result<Value, Status> {
     check_applied_type(context, &object)?;
     context.served.kind.accept(context.version(), &mut object);
@@ -458,7 +458,7 @@ fn check_leaf_types(
     why.map_or(Ok(()), |why| Err(refuse(context, source, object, &why)))
 }
 
-/// The fields whose value has another JSON type, each told by `tell` from its path and the types found and wanted.
+/// The fields whose value has another JSON type, each described by `tell` from its path and the types found and wanted.
 fn wrong_types(
     schema: &cluster_schema::Schema,
     object: &Value,

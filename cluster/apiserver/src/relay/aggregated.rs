@@ -146,12 +146,12 @@ fn headers(parts: &Parts, user: &User) -> Result<HeaderMap, String> {
     name_user(&mut headers, user)?;
     let host = parts.headers.get(header::HOST).cloned();
     let uri = HeaderValue::from_str(parts.uri.path()).ok();
-    let told = [
+    let identity = [
         (FORWARDED_URI, uri),
         (FORWARDED_HOST, host),
         (FORWARDED_PROTO, Some(HeaderValue::from_static("https"))),
     ];
-    for (name, value) in told {
+    for (name, value) in identity {
         if let Some(value) = value {
             headers.insert(name, value);
         }
@@ -181,7 +181,7 @@ fn target(parts: &Parts) -> String {
     }
 }
 
-/// A query as Go writes it anew: by key, and encoded in one way.
+/// A query as Go writes it again: by key, and encoded in one way.
 fn in_order(query: &str) -> String {
     let mut pairs: Vec<(String, String)> = query
         .split('&')
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_says_by_a_header_who_they_are() {
+    fn no_one_says_by_a_header_who_they_are() {
         let (mut parts, ()) = Request::get("/apis/x.example.com/v1/things?watch=1")
             .body(())
             .unwrap()

@@ -90,7 +90,7 @@ fn for_upgrade(parts: &Parts) -> HeaderMap {
 }
 
 fn request(place: &Place, asked: Forwarded<'_>, mut headers: HeaderMap, body: Body) -> Result<Request<Body>, Status> {
-    // In this process nobody is told apart by a host.
+    // In this process no server is distinguished by a host.
     let host = host(asked.parts).or_else(|| HeaderValue::from_str(&place.authority()).ok());
     if let Some(host) = host {
         headers.insert(header::HOST, host);

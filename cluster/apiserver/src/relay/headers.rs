@@ -1,5 +1,5 @@
-//! Headers of a request that is carried on, and of the answer to it: what belongs to one connection, and what nobody else is
-//! told.
+//! Headers of a request that is carried on, and of the answer to it: what belongs to one connection, and what no other server
+//! may see.
 
 use cluster_access::PeerAddress;
 use cluster_access::front_proxy::is_identity;

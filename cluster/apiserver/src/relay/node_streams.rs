@@ -29,7 +29,7 @@ use crate::wire::status::Status;
 const REFUSAL_BYTES_MAX: usize = 10_000;
 const TEXT: &str = "text/plain";
 
-/// Whether a path leads to a connection rather than to an object: who answers is told all of the request.
+/// Whether a path leads to a connection rather than to an object: the server that answers gets all of the request.
 pub(crate) fn is_connection(served: &Served, target: &Target) -> bool {
     let name = target.subresource.as_deref();
     let found = name.and_then(|name| served.info().find_subresource(name, &target.version));
@@ -70,7 +70,7 @@ pub(crate) async fn log(context: &Context) -> Result<Answer, Status> {
     let pod = entry.object.value(entry.revision);
     let container = container(&pod, context, context.query.get("container").unwrap_or_default())?;
     let Some(node) = node_of(&pod) else {
-        // Nobody runs it yet, and so nothing was said.
+        // No one runs it yet, and so nothing was said.
         return Ok(Answer::typed(StatusCode::NO_CONTENT, TEXT, Bytes::new()));
     };
     let (namespace, name) = (context.namespace().unwrap_or_default(), context.name());

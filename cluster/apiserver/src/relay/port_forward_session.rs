@@ -78,7 +78,7 @@ impl Session {
                 }
                 Frame::Data { stream, bytes, is_last } => {
                     if let Some(input) = self.inputs.get(&stream).filter(|_| !bytes.is_empty()) {
-                        // One that is gone has told its client.
+                        // One that is gone has reported to its client.
                         let _ = input.send(bytes).await;
                     }
                     if is_last {
@@ -131,7 +131,7 @@ impl Session {
     }
 
     async fn send(&self, frame: Vec<u8>) {
-        // Nobody writes any more when the session ends.
+        // No one writes any more when the session ends.
         let _ = self.out.send(frame).await;
     }
 }

@@ -44,7 +44,7 @@ pub(crate) enum Way {
     Address,
     /// By its address, as its API server.
     Kubelet,
-    /// Nobody listens there.
+    /// No one listens there.
     Nowhere,
 }
 

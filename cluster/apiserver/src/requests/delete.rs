@@ -286,7 +286,7 @@ pub(crate) async fn remove(
     Err(context.modified(name))
 }
 
-/// Whether dependents stay unless the client says otherwise, and what it is told of that.
+/// Whether dependents stay unless the client says otherwise, and the warning about that.
 fn default_orphans(context: &Context) -> Option<&'static str> {
     let served = &context.served;
     strategies::orphans(served.group(), &served.info().kind).filter(|_| served.role == Role::Ordinary)

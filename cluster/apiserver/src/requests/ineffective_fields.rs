@@ -1,5 +1,5 @@
-//! Kinds of Kubernetes that are stored so that manifests and controllers find them, and that nobody acts on here: who
-//! creates one is told so. It never refuses any.
+//! Kinds of Kubernetes that are stored so that manifests and controllers find them, and that no one acts on here: who
+//! creates one gets a warning. It never refuses any.
 
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ pub fn is_of_embedded(warning: &str) -> bool {
     [ONLY_A_PART, NOTHING].iter().any(|words| warning.contains(words))
 }
 
-/// What the creator of such an object is told; none for what is acted on.
+/// The warning to the creator of such an object; none for what is acted on.
 pub(crate) fn warning(group: &str, kind: &str, object: &Value) -> Option<String> {
     let is_token = group.is_empty() && kind == "Secret" && object.get("type")? == TOKEN_SECRETS;
     let of_kind = |(of, name, _): &&(&str, &str, &str)| (*of, *name) == (group, kind);

@@ -92,7 +92,7 @@ impl Write<'_> {
     /// Gives the client what it changed of `old`. Both are in the working version, ownership is in the client's. Metadata
     /// that are [`unsaid`] count as removed.
     ///
-    /// Before admission and `prepare`: what those fill in is nobody's, and a later apply that does not name it leaves it
+    /// Before admission and `prepare`: what those fill in has no owner, and a later apply that does not name it leaves it
     /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update,patch}.go).
     pub(crate) async fn track_change(
         &self,
@@ -109,7 +109,7 @@ impl Write<'_> {
         if call.subresource.is_none() {
             metadata::of_mut(&mut asked)?.retain(|field, _| !unsaid.contains(&field.as_str()));
         }
-        // Only `prepare` knows which fields other parts than `status` cannot change: nobody owns those by it.
+        // Only `prepare` knows which fields other parts than `status` cannot change: no one owns those by it.
         if call.subresource.is_some_and(|name| name != "status") {
             served.kind.prepare(call, &mut asked, Some(old));
         }

@@ -24,7 +24,7 @@ use crate::wire::negotiation::Expected;
 use crate::wire::query::FieldValidation;
 use crate::wire::status::{Cause, Status};
 
-/// How often a patch is applied anew when others write in between, as kube-apiserver.
+/// How often a patch is applied again when others write in between, as kube-apiserver.
 const TRIES_MAX: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -60,7 +60,7 @@ pub(crate) async fn bind(context: &Context, body: Body) -> Result<Answer, Status
         }
         assign(&mut pod, node, &binding, context);
         let mut write = Write::new(context);
-        // Nobody owns the node of a pod, as upstream.
+        // No one owns the node of a pod, as upstream.
         write.manager = None;
         match write.replace(&live, pod).await {
             Ok(_) => {

@@ -151,7 +151,7 @@ impl ManagedPlace {
         Self(parts.map(|part| format!("f:{part}")).collect())
     }
 
-    /// Whether somebody has them. Of a Scale that nobody manages none is noted as its manager
+    /// Whether somebody has them. Of a Scale that no one manages none is noted as its manager
     /// (apimachinery v0.35 `pkg/util/managedfields/internal/skipnonapplied.go`).
     fn is_managed(&self, object: &Value) -> bool {
         let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
@@ -216,7 +216,7 @@ async fn change(
         let mut write = Write::new(context);
         let place = ManagedPlace::new(&paths.spec_replicas);
         if replicas == 0 && before != Some(0) {
-            // A Scale says nothing of zero, so that nobody has the field.
+            // A Scale says nothing of zero, so that no one has the field.
             place.forget(&mut object);
             write.manager = None;
         } else if !place.is_managed(&object) {

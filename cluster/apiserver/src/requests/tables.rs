@@ -99,7 +99,7 @@ impl Tables {
             .pointer("/metadata/annotations/k8s.io~1initial-events-end")
             .is_some();
         let object = match self.include {
-            // Else nobody could see that the first list is complete.
+            // Else no one could see that the first list is complete.
             Include::None if ends => Some(raw(rendering::metadata(bytes, self.meta)?)?),
             Include::None => None,
             Include::Metadata => Some(raw(rendering::metadata(bytes, self.meta)?)?),

@@ -32,7 +32,7 @@ impl Write<'_> {
         errors
     }
 
-    /// Refuses the write when there are errors; each is told once.
+    /// Refuses the write when there are errors; each is reported once.
     pub(crate) fn refuse(&self, name: &str, all: Vec<FieldError>) -> Result<(), Status> {
         let info = self.context.served.info();
         let mut errors: Vec<FieldError> = Vec::new();

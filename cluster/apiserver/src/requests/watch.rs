@@ -31,11 +31,11 @@ use crate::wire::status::Status;
 
 /// Open watches per server. A laptop's landscape has a few hundred; a thousand watchers are a goal of the bench.
 const WATCHES_MAX: usize = 20_000;
-/// Kinds whose replicas upstream holds as a number that is there even if nobody has said it.
+/// Kinds whose replicas upstream holds as a number that is there even if no one has said it.
 const HOLD_REPLICAS: [&str; 4] = ["Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"];
 /// How often a watch that asked for bookmarks gets one.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
-/// How long before its end a watch gets its last one, as kube-apiserver: the client begins anew from there.
+/// How long before its end a watch gets its last one, as kube-apiserver: the client begins again from there.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// How long a watch without `timeoutSeconds` lasts at least; as kube-apiserver's --min-request-timeout, up to twice.
 const TIMEOUT_MIN: Duration = Duration::from_secs(1800);
@@ -430,7 +430,7 @@ impl Watcher {
         }
         let api_version = info.api_version(&self.version);
         let mut object = serde_json::json!({"kind": info.kind, "apiVersion": api_version, "metadata": metadata});
-        // An object of a type of Go, in which nobody has set anything.
+        // An object of a type of Go, in which no one has set anything.
         if let Some(schema) = self.served.kind.schema(&self.version).filter(Schema::is_of_go) {
             schema.fill_zeros(&mut object);
             // Where they can be left out, upstream holds them as a number all the same.
@@ -457,7 +457,7 @@ impl Watcher {
 }
 
 /// What a change is about, in the version that is watched. None: the webhook has failed. Then the watch ends without a word,
-/// as it does in kube-apiserver: whoever lists anew is told.
+/// as it does in kube-apiserver: a client that lists again sees it.
 async fn converted(
     server: &ServerState,
     served: &Served,

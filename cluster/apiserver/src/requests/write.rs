@@ -20,7 +20,7 @@ use crate::wire::status::Status;
 
 /// How often a write is judged again because another process was faster with one that is judged by the same objects.
 pub(crate) const TURNS_MAX: usize = 64;
-/// How often a generated name is drawn anew when it is taken, as kube-apiserver.
+/// How often a generated name is drawn again when it is taken, as kube-apiserver.
 const NAME_DRAWS_MAX: usize = 8;
 
 /// What came of a write.

@@ -15,7 +15,7 @@ use crate::state::readiness::Readiness;
 use crate::state::server_state::ServerState;
 use crate::wire::status::Status;
 
-/// The Kubernetes version reported when the builder is not told another.
+/// The Kubernetes version reported when the builder is given no other.
 pub const DEFAULT_GIT_VERSION: &str = "v1.35.0";
 
 /// A running API server. Clones are the same server; it lives until [`ApiServer::shutdown`].

@@ -160,7 +160,7 @@ impl Builder {
         self
     }
 
-    /// Who signs client certificates and service account tokens. Nobody by default.
+    /// Who signs client certificates and service account tokens. No one by default.
     #[must_use]
     pub fn authorities(mut self, authorities: Authorities) -> Self {
         self.authorities = authorities;
@@ -206,7 +206,7 @@ impl Builder {
     }
 
     /// Whether every pod runs as a service account that is there, with a token; yes by default. No is what kube-apiserver
-    /// does with `ServiceAccount` among `--disable-admission-plugins`: for servers beside which nobody makes the account
+    /// does with `ServiceAccount` among `--disable-admission-plugins`: for servers beside which no one makes the account
     /// `default` of each namespace.
     #[must_use]
     pub fn pods_as_accounts(mut self, wanted: bool) -> Self {
@@ -214,15 +214,15 @@ impl Builder {
         self
     }
 
-    /// Believes what front proxies say of users, so that this server can stand behind another one; nobody by default.
+    /// Believes what front proxies say of users, so that this server can stand behind another one; no one by default.
     #[must_use]
     pub fn front_proxies(mut self, front_proxies: FrontProxies) -> Self {
         self.front_proxies = Some(front_proxies);
         self
     }
 
-    /// Asks another API server who a token belongs to that nobody here has issued (TokenReview), and whether a user may do
-    /// something (SubjectAccessReview) instead of the access rules in the own store. Answers are kept for 10 s. Nobody is
+    /// Asks another API server who a token belongs to that no one here has issued (TokenReview), and whether a user may do
+    /// something (SubjectAccessReview) instead of the access rules in the own store. Answers are kept for 10 s. No one is
     /// asked by default. (`--authentication-kubeconfig`, `--authorization-kubeconfig`)
     #[must_use]
     pub fn delegate(self, client: kube::Client) -> Self {
@@ -235,13 +235,13 @@ impl Builder {
         self.delegates = Some(Delegates {
             authentication,
             authorization,
-            asks_anew: |_| false,
+            asks_again: |_| false,
         });
         self
     }
 
     /// Adds one who is asked before the own access rules, behind those added before, and about every write. Superusers are
-    /// never asked about, nor anybody where another API server decides. Nobody is asked by default.
+    /// never asked about, nor anybody where another API server decides. No one is asked by default.
     #[must_use]
     pub fn gatekeeper(mut self, gatekeeper: Arc<dyn Gatekeeper>) -> Self {
         self.gatekeepers.push(gatekeeper);
@@ -249,11 +249,11 @@ impl Builder {
     }
 
     /// Whose access the other server is asked about each time, after [`Builder::delegate`]: users whose rights follow from
-    /// objects that change all the time. By default nobody's.
+    /// objects that change all the time. None by default.
     #[must_use]
     pub fn review_anew(mut self, of: fn(&User) -> bool) -> Self {
         if let Some(delegates) = &mut self.delegates {
-            delegates.asks_anew = of;
+            delegates.asks_again = of;
         }
         self
     }
@@ -280,7 +280,7 @@ impl Builder {
     }
 
     /// The client certificate (PEM, its chain behind it) and private key by which this server is believed as a front proxy of
-    /// servers behind it; without them they are asked by nobody. (`--proxy-client-cert-file`, `--proxy-client-key-file`)
+    /// servers behind it; without them they are asked by no one. (`--proxy-client-cert-file`, `--proxy-client-key-file`)
     ///
     /// # Errors
     /// When one of them cannot be read.
@@ -298,7 +298,7 @@ impl Builder {
         self
     }
 
-    /// Who answers for a node, by its name: logs of containers are asked there. Nobody by default.
+    /// Who answers for a node, by its name: logs of containers are asked there. No one by default.
     #[must_use]
     pub fn nodes(mut self, find: impl Fn(&str) -> Option<HttpService> + Send + Sync + 'static) -> Self {
         self.nodes = Some(Box::new(find));

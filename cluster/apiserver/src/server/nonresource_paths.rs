@@ -71,7 +71,7 @@ async fn show_objects(server: &ServerState, text: &mut String) {
             limit: NonZeroUsize::new(1),
             ..Page::default()
         };
-        // The state that is counted is the newest: who asks every few seconds is nobody's burden.
+        // The state that is counted is the newest: a client that asks every few seconds is no burden.
         let listed = server.store.list(&Range::all(&*served.store_name), page).await;
         let count = listed.map(|listing| listing.entries.len() + listing.remaining);
         let count = count.ok().and_then(|count| i64::try_from(count).ok()).unwrap_or(-1);

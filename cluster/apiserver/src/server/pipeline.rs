@@ -110,7 +110,7 @@ enum Begun {
     Answered(Answer),
     /// The rest only reads, and ends with its client.
     Reading(Context, Body),
-    /// The rest may change something. The body is at hand, for nobody might send the rest of it.
+    /// The rest may change something. The body is at hand, for no one might send the rest of it.
     Changing(Context, Body),
 }
 
@@ -122,9 +122,9 @@ struct Trace {
     impersonator: String,
     info: RequestInfo,
     annotations: BTreeMap<String, String>,
-    /// What is said of a token that nobody looked at.
+    /// What is said of a token that no one looked at.
     overlooked: Option<&'static str>,
-    /// What the audit log is told of it.
+    /// What the audit log reports of it.
     audit: Option<Draft>,
     /// Held until the answer is made.
     seat: Option<Seat>,

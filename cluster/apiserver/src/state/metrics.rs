@@ -55,7 +55,7 @@ struct Times {
 pub(crate) struct Now {
     pub(crate) reading: usize,
     pub(crate) changing: usize,
-    /// Events that were told and that were lost, if they are told at all.
+    /// Events that were reported and that were lost, if any are reported at all.
     pub(crate) audit: Option<(u64, u64)>,
 }
 
@@ -106,12 +106,12 @@ impl Metrics {
             "Gauge of all active long-running apiserver requests.",
             going_on,
         );
-        if let Some((told, lost)) = now.audit {
+        if let Some((reported, lost)) = now.audit {
             family(
                 &mut text,
                 ("apiserver_audit_event_total", "counter"),
                 "Audit events that were sent to the log.",
-                [(String::new(), told)],
+                [(String::new(), reported)],
             );
             family(
                 &mut text,
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_by_their_bounds_and_add_up() {
+    fn times_are_reported_by_their_bounds_and_add_up() {
         let metrics = Metrics::default();
         for millis in [5, 6, 70_000] {
             metrics.count("get", StatusCode::OK, Duration::from_millis(millis));

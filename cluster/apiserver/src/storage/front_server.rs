@@ -105,7 +105,7 @@ impl InFront {
         }
     }
 
-    /// The place of a kind, as a policy names the kind of its parameters. None: there is no such kind. Errors: nobody
+    /// The place of a kind, as a policy names the kind of its parameters. None: there is no such kind. Errors: no one
     /// answered.
     pub(crate) async fn place_of_kind(&self, group: &str, version: &str, kind: &str) -> Result<Option<Place>, String> {
         let path = match group {
@@ -256,7 +256,7 @@ fn not_here(resource: &str) -> StoreError {
 #[async_trait]
 impl Store for InFront {
     async fn get(&self, key: &Key) -> Result<Option<Entry>, StoreError> {
-        // One that goes may have been made anew, and one that is not known may have been made just now.
+        // One that goes may have been made again, and one that is not known may have been made just now.
         let known = self.mirrors.get(&key.resource).and_then(|mirror| mirror.get(key));
         if let Some(entry) = known.filter(|entry| entry.object.meta().deletion_timestamp.is_none()) {
             return Ok(Some(entry));

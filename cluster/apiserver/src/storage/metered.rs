@@ -14,9 +14,9 @@ use tokio::time::Instant;
 
 use crate::wire::metrics_text::{BOUNDS_MS, describe, histogram};
 
-/// Resources that are told apart. Definitions of custom resources come and go; those beyond share one row.
+/// Resources that are counted apart. Definitions of custom resources come and go; those beyond share one row.
 const RESOURCES_MAX: usize = 2000;
-/// Versions of one resource that are told apart.
+/// Versions of one resource that are counted apart.
 const VERSIONS_MAX: usize = 20;
 /// What resources and versions beyond that are called.
 const OTHERS: &str = "others";

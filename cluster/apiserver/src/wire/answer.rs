@@ -108,7 +108,7 @@ impl Answer {
         }
     }
 
-    /// The same; what is given is dropped when its stream has ended or nobody reads it any more. Of one that is no stream
+    /// The same; what is given is dropped when its stream has ended or no one reads it any more. Of one that is no stream
     /// it is dropped at once.
     #[must_use]
     pub(crate) fn keeping(self, keep: impl Send + Unpin + 'static) -> Self {

@@ -15,7 +15,7 @@ use crate::wire::{invalid_utf8, protobuf};
 
 /// Largest request body, in bytes: kube-apiserver's limit, twice what etcd takes for one object.
 pub(crate) const BODY_BYTES_MAX: usize = 3 << 20;
-/// Duplicate keys reported per body; more tell nobody more.
+/// Duplicate keys reported per body; more tell no one more.
 const DUPLICATES_MAX: usize = 16;
 
 /// A letter that tells the last text of a body.

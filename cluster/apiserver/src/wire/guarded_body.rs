@@ -1,4 +1,4 @@
-//! A body that keeps something until it has ended or nobody reads it any more.
+//! A body that keeps something until it has ended or no one reads it any more.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

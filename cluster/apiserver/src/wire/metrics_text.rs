@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-/// Upper bounds of the times that are told apart, in milliseconds: kube-apiserver's
+/// Upper bounds of the times that are counted apart, in milliseconds: kube-apiserver's
 /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/metrics/metrics.go).
 pub(crate) const BOUNDS_MS: [u64; 23] = [
     5, 25, 50, 100, 200, 400, 600, 800, 1000, 1250, 1500, 2000, 3000, 4000, 5000, 6000, 8000, 10_000, 15_000, 20_000,

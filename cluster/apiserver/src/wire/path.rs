@@ -124,7 +124,7 @@ impl RequestInfo {
 const LONG_RUNNING: [&str; 5] = ["attach", "exec", "proxy", "log", "portforward"];
 
 impl RequestInfo {
-    /// Whether it goes on for as long as its client wants: nobody waits for its end.
+    /// Whether it goes on for as long as its client wants: no one waits for its end.
     pub(crate) fn is_long_running(&self) -> bool {
         let part = self.target.as_ref().and_then(|target| target.subresource.as_deref());
         self.verb == "watch" || part.is_some_and(|part| LONG_RUNNING.contains(&part))

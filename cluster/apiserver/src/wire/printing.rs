@@ -116,7 +116,7 @@ fn scalar(out: &mut String, value: &Value) {
     out.push('\n');
 }
 
-/// A text without quotes where nobody can mistake it, else in quotes as in JSON.
+/// A text without quotes where no one can mistake it, else in quotes as in JSON.
 fn text(out: &mut String, text: &str) {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     let clear = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/') && text.chars().all(plain);

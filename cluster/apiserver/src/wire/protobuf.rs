@@ -51,7 +51,7 @@ enum Form {
     Plain,
     /// Zero is a value.
     Pointer,
-    /// Zero is what Go's JSON prints for a field nobody set, and what some schemas require.
+    /// Zero is what Go's JSON prints for a field no one set, and what some schemas require.
     Always,
     List,
     Map,
@@ -314,7 +314,7 @@ fn schema_or(either: Either, bytes: &[u8], depth: usize) -> Result<Value, String
     })
 }
 
-/// What Go's protobuf writes for a field nobody set.
+/// What Go's protobuf writes for a field no one set.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,

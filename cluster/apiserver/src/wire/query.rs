@@ -23,7 +23,7 @@ const MATCH: &str = "resourceVersionMatch";
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// A pair that is not well encoded counts as little as one that nobody knows, as in Go (go1.25 `net/url`, Query).
+    /// A pair that is not well encoded counts as little as one that no one knows, as in Go (go1.25 `net/url`, Query).
     pub(crate) fn parse(text: Option<&str>) -> Self {
         let pairs = text.unwrap_or_default().split('&');
         let decode = |pair: &str| {

@@ -29,7 +29,7 @@ struct Content {
 enum Said {
     /// With details, when there are any.
     AsNeeded,
-    /// With details even if they are empty: nobody looked at an object yet.
+    /// With details even if they are empty: no one looked at an object yet.
     WithDetails,
     /// As plain text: the path belongs to no API.
     AsText,

@@ -52,7 +52,7 @@ async fn a_user_may_what_a_role_allows_and_the_refusal_reads_as_kubernetes_says_
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_grants_more_than_they_hold() {
+async fn no_one_grants_more_than_they_hold() {
     let server = start().await;
     grant(&server.admin(), "bob", &["get"], "configmaps").await;
     let roles = json!({
@@ -92,11 +92,11 @@ async fn nobody_grants_more_than_they_hold() {
 #[tokio::test(start_paused = true)]
 async fn strangers_see_health_and_version_and_nothing_else() {
     let server = start().await;
-    let nobody = server.api.client_for(Identity::Anonymous);
+    let anonymous = server.api.client_for(Identity::Anonymous);
     for path in ["/healthz", "/livez", "/readyz", "/version"] {
-        assert_eq!(get(&nobody, path).await.0, 200, "{path}");
+        assert_eq!(get(&anonymous, path).await.0, 200, "{path}");
     }
-    let (code, refused) = get(&nobody, "/metrics").await;
+    let (code, refused) = get(&anonymous, "/metrics").await;
     assert_eq!(
         (code, &refused["message"]),
         (
@@ -107,12 +107,12 @@ async fn strangers_see_health_and_version_and_nothing_else() {
     let impostor = server.api.client_for(Identity::Token("nonsense".to_owned()));
     assert_eq!(get(&impostor, "/version").await.0, 401);
     server.api.readiness().add("storage", || Err("not yet".to_owned()));
-    let (code, text) = get(&nobody, "/readyz").await;
+    let (code, text) = get(&anonymous, "/readyz").await;
     assert_eq!(
         (code, text.as_str().unwrap().contains("[-]storage failed: not yet")),
         (500, true)
     );
-    assert_eq!(get(&nobody, "/livez").await.0, 200);
+    assert_eq!(get(&anonymous, "/livez").await.0, 200);
 }
 
 #[tokio::test(start_paused = true)]

@@ -94,7 +94,7 @@ async fn a_client_that_goes_away_leaves_its_write_to_be_made() {
     configure(&client, VALIDATING, hook.webhook("hold", &["configmaps"])).await;
     let map = config_map("a", &json!({}));
     tokio::select! {
-        _ = post(&client, CONFIG_MAPS, &map) => panic!("nobody has released it"),
+        _ = post(&client, CONFIG_MAPS, &map) => panic!("nothing has released it"),
         () = hook.has_come(1) => {}
     }
     hook.release(1);

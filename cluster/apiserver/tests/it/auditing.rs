@@ -119,7 +119,7 @@ async fn an_event_tells_who_did_what_and_what_came_of_it_and_no_more_than_the_po
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusals_impersonation_and_strangers_are_told() {
+async fn refusals_impersonation_and_strangers_are_reported() {
     let (server, heard) = start().await;
     let jane = server.user("jane", &["devs"]);
     let (code, status) = get(&jane, "/api/v1/nodes/n").await;
@@ -178,7 +178,7 @@ async fn refusals_impersonation_and_strangers_are_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_is_told_when_it_begins_and_when_it_ends() {
+async fn a_watch_is_reported_when_it_begins_and_when_it_ends() {
     let (server, heard) = start().await;
     let request = Request::get(format!("{CONFIG_MAPS}?watch=1"))
         .body(kube::client::Body::empty())

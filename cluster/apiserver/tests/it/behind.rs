@@ -50,7 +50,7 @@ async fn headers_count_with_the_certificate_of_a_front_proxy_alone() {
     let (code, user) = who(&server.user("proxy", &[])).await;
     assert_eq!((code, &user["username"]), (201, &json!("proxy")));
     assert_eq!(who(&server.api.client_for(Identity::Anonymous)).await.0, 403);
-    // A front proxy that names nobody is nobody here.
+    // A front proxy that names no one is no one here.
     assert_eq!(post(&others.client(&server, "proxy"), WHO, &json!({})).await.0, 401);
     let plain = start().await;
     assert_eq!(who(&others.client(&plain, "proxy")).await.0, 401);
@@ -105,7 +105,7 @@ async fn who_stands_behind_asks_the_server_in_front_and_believes_it_for_a_while(
         assert_eq!(get(&stranger, CONFIG_MAPS).await.0, 401);
     }
     assert_eq!(asked(&front, "tokenreviews"), 3);
-    // Superusers and who asks whether the server lives wait for nobody.
+    // Superusers and who asks whether the server lives wait for no one.
     front.api.shutdown().await;
     assert_eq!(get(&behind.admin(), CONFIG_MAPS).await.0, 200);
     assert_eq!(get(&behind.user("jane", &[]), "/livez").await.0, 200);

@@ -43,7 +43,7 @@ async fn defined(hook: &Hook, way: &str) -> (Server, Client) {
 }
 
 #[tokio::test]
-async fn a_webhook_that_does_not_answer_holds_up_nobody_who_does_not_need_it() {
+async fn a_webhook_that_does_not_answer_holds_up_no_one_who_does_not_need_it() {
     let hook = Hook::start().await;
     let (server, admin) = defined(&hook, "hold").await;
     let held = tokio::spawn({

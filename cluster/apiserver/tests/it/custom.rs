@@ -283,7 +283,7 @@ async fn a_definition_never_takes_names_that_others_have() {
         "{waiting}"
     );
     assert_eq!(get(&client, &others).await.0, 404);
-    // The name is free once nobody has it any more.
+    // The name is free once no one has it any more.
     delete(&client, &format!("{CRDS}/things.example.org")).await;
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     assert_eq!(get(&client, &others).await.0, 200);

@@ -75,7 +75,7 @@ async fn defaults_get_back_what_they_lack_and_keep_what_people_have_added() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_default_that_is_not_to_be_updated_is_left_alone_and_a_binding_to_another_role_is_made_anew() {
+async fn a_default_that_is_not_to_be_updated_is_left_alone_and_a_binding_to_another_role_is_made_again() {
     let store = MemoryStore::new();
     let before = server(&store).await;
     let client = before.loopback_client();

@@ -182,7 +182,7 @@ async fn writes_of_a_definition_that_goes_start_no_further_clean_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_that_nobody_had_looked_at_is_settled_by_the_next_server() {
+async fn a_definition_that_no_one_had_looked_at_is_settled_by_the_next_server() {
     let store = MemoryStore::new();
     let stored = |name: &str, change: &dyn Fn(&mut Value)| {
         let mut stored = definition();
@@ -254,7 +254,7 @@ async fn a_definition_that_nobody_had_looked_at_is_settled_by_the_next_server() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_is_given_up_goes_to_who_waits_for_it_and_is_served_under_nobody_else() {
+async fn a_name_that_is_given_up_goes_to_who_waits_for_it_and_is_served_under_no_one_else() {
     let server = start().await;
     let client = server.admin();
     let named = |plural: &str, short: &str| {

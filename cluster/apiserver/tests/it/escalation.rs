@@ -1,4 +1,4 @@
-//! Nobody gets more than they hold: not by aggregation, not by a certificate, not by a write that creates.
+//! No one gets more than they hold: not by aggregation, not by a certificate, not by a write that creates.
 
 use base_clock::Entropy;
 use base_secrets::{PrivateKey, SigningRequest};
@@ -200,7 +200,7 @@ async fn a_certificate_is_approved_and_signed_only_by_who_may_for_its_signer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_asks_for_a_certificate_of_the_masters() {
+async fn no_one_asks_for_a_certificate_of_the_masters() {
     let server = start().await;
     let admin = server.admin();
     let (code, refused) = post(&admin, REQUESTS, &request("r", CLIENT, &["team", "system:masters"])).await;
@@ -208,5 +208,5 @@ async fn nobody_asks_for_a_certificate_of_the_masters() {
     let expected = "use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed";
     assert!(said(&refused, expected), "{refused}");
     let (code, made) = post(&admin, REQUESTS, &request("r", "example.org/own", &["system:masters"])).await;
-    assert_eq!(code, 201, "another's signer gives nobody rights here: {made}");
+    assert_eq!(code, 201, "another's signer gives no rights here: {made}");
 }

@@ -208,6 +208,6 @@ async fn selectors_reach_a_gatekeeper_from_requests_and_from_reviews() {
         assert_eq!((code, &answer["status"]["allowed"]), (201, &json!(allowed)), "{answer}");
     }
     let rules = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": "default"}});
-    let (_, told) = post(&kept, "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", &rules).await;
-    assert_eq!(told["status"]["incomplete"], json!(true), "{told}");
+    let (_, answered) = post(&kept, "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", &rules).await;
+    assert_eq!(answered["status"]["incomplete"], json!(true), "{answered}");
 }

@@ -1,4 +1,4 @@
-//! A webhook over TLS for one test, which counts what comes and answers when it is told to.
+//! A webhook over TLS for one test, which counts what comes and answers when the test lets it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;

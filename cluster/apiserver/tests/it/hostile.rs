@@ -144,7 +144,7 @@ async fn paths_lead_where_they_say_or_nowhere() {
     ];
     for (path, code) in table {
         let (answered, body) = get(&client, &path).await;
-        // Where no API is, nobody speaks of a Status.
+        // Where no API is, no one speaks of a Status.
         let kind = match code {
             200 => json!("ConfigMap"),
             404 if !path.starts_with("/api/") => json!(null),

@@ -333,7 +333,7 @@ async fn reviews_say_of_a_node_what_its_requests_would_meet() {
     };
     assert_eq!(review("volume-a").await, true);
     assert_eq!(review("volume-b").await, false);
-    // Nobody becomes a node's equal by acting as one.
+    // No one becomes a node's equal by acting as one.
     let request = Request::get(format!("{SECRETS}/volume-b"))
         .header("impersonate-user", "system:node:a")
         .header("impersonate-group", "system:nodes")

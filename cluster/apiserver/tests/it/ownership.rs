@@ -1,4 +1,4 @@
-//! Who owns what: fields that the server fills in belong to nobody, and `kubectl apply` can become server-side.
+//! Who owns what: fields that the server fills in belong to no one, and `kubectl apply` can become server-side.
 
 use http::{Method, Request};
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ fn service() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn defaults_are_the_creators_and_what_the_server_fills_in_is_nobodys() {
+async fn defaults_are_the_creators_and_what_the_server_fills_in_is_no_ones() {
     let server = start().await;
     let made = by(&server, "creator", Method::POST, SERVICES, &service()).await;
     let port = &made["spec"]["ports"][0];
@@ -112,7 +112,7 @@ async fn a_subresource_owns_only_what_it_can_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_owns_the_node_of_a_pod() {
+async fn no_one_owns_the_node_of_a_pod() {
     let server = start().await;
     let client = server.admin();
     let pods = "/api/v1/namespaces/default/pods";

@@ -268,7 +268,7 @@ async fn discovery_names_only_what_is_done() {
         parts.contains(&&json!("log")) && !parts.contains(&&json!("resize")),
         "{parts:?}"
     );
-    // What is asked for all the same is told what is missing.
+    // What is asked for all the same is refused with what is missing.
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     post(&client, PODS, &pod).await;
     assert_eq!(get(&client, &format!("{PODS}/p/resize")).await.0, 501);

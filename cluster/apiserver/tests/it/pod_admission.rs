@@ -21,7 +21,7 @@ async fn a_pod_waits_for_the_account_of_a_young_namespace() {
         let client = client.clone();
         async move { post(&client, PODS, &pod("early")).await }
     });
-    // Time that stands still goes on only when nobody has anything left to do: the pod waits.
+    // Time that stands still goes on only when no one has anything left to do: the pod waits.
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(!made.is_finished());
     post(&client, ACCOUNTS, &json!({"metadata": {"name": "default"}})).await;

@@ -59,14 +59,14 @@ async fn a_protected_object_and_its_definition_go_once_it_is_confirmed() {
     assert_eq!(
         get(&client, &format!("{THINGS}/u")).await.0,
         200,
-        "nobody has confirmed this one"
+        "no one has confirmed this one"
     );
     assert_eq!(merge(&client, &all, &said("1")).await.0, 200);
     assert_eq!(delete(&client, &all).await.0, 200);
 }
 
 #[tokio::test(start_paused = true)]
-async fn kinds_and_definitions_that_nobody_protects_go_at_once() {
+async fn kinds_and_definitions_that_no_one_protects_go_at_once() {
     let server = protected().await;
     let client = server.admin();
     let mut other = definition();

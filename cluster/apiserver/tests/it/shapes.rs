@@ -142,7 +142,7 @@ async fn what_is_not_there_yet_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_creates_what_nothing_acts_on_is_told_so() {
+async fn who_creates_what_nothing_acts_on_is_reported_so() {
     let server = start().await;
     let client = server.admin();
     let create = async |path: &str, object: Value| {
@@ -166,9 +166,9 @@ async fn who_creates_what_nothing_acts_on_is_told_so() {
             "metadata": {"name": name, "annotations": {"kubernetes.io/service-account.name": "default"}}})
     };
     let secrets = "/api/v1/namespaces/default/secrets";
-    let told = create(secrets, secret("a", "kubernetes.io/service-account-token")).await;
+    let refused = create(secrets, secret("a", "kubernetes.io/service-account-token")).await;
     assert_eq!(
-        told,
+        refused,
         [
             "299 - \"a Secret of type kubernetes.io/service-account-token is stored, and nothing acts on it here: it gets no token; `kubectl create token` gives one\""
         ]
