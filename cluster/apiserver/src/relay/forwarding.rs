@@ -10,6 +10,7 @@ use kube::client::Body;
 
 use crate::connections::dial;
 use crate::relay::connection::open_to;
+use crate::relay::forwarded_request::Forwarded;
 use crate::relay::headers::{add_client, for_who_answers, host, without_connection};
 use crate::relay::proxy_target::{Place, Way};
 use crate::relay::rewriting::Moved;
@@ -28,20 +29,6 @@ const OF_ORIGINS: [HeaderName; 4] = [
     header::ACCESS_CONTROL_ALLOW_METHODS,
     header::ACCESS_CONTROL_ALLOW_ORIGIN,
 ];
-
-/// What is carried, beside the body.
-#[derive(Clone, Copy)]
-pub(crate) struct Forwarded<'a> {
-    pub(crate) parts: &'a Parts,
-    /// The path of the request, decoded.
-    pub(crate) path: &'a str,
-    /// The path that is asked for there; empty where there is none.
-    pub(crate) behind: &'a str,
-    /// The query that is sent there, as it is written.
-    pub(crate) query: Option<&'a str>,
-    /// Whether this server asks, and not the client by it.
-    pub(crate) is_of_server: bool,
-}
 
 /// Carries a request to a place, and the answer back.
 pub(crate) async fn carry(

@@ -2,6 +2,7 @@
 
 pub(crate) mod aggregated;
 pub(crate) mod connection;
+pub(crate) mod forwarded_request;
 pub(crate) mod forwarding;
 pub(crate) mod headers;
 pub(crate) mod html_links;

@@ -3,55 +3,21 @@
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/kubelet/pkg/cri/streaming/portforward,
 //! staging/src/k8s.io/apiserver/pkg/util/proxy/streamtunnel.go)
 
-use std::net::IpAddr;
-use std::sync::Arc;
-
-use base_client::{Connection, Upgrade};
+use base_client::Upgrade;
 use cluster_streams::upgrade::{self, Wanted};
 use cluster_streams::websocket;
 use http::Response;
 use http::request::Parts;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::connections::addresses::PodPort;
-use crate::connections::dial::to_service;
 use crate::relay::port_forward_session;
-use crate::state::server_state::ServerState;
+use crate::relay::port_forward_session::Pod;
 use crate::wire::answer::Answer;
 use crate::wire::status::Status;
 
 /// How the protocol is called, in SPDY and within WebSocket messages.
 const PROTOCOL: &str = "portforward.k8s.io";
 const TUNNELLED: &str = "SPDY/3.1+portforward.k8s.io";
-
-/// The pod whose ports are forwarded.
-#[derive(Clone)]
-pub(crate) struct Pod {
-    pub(crate) server: Arc<ServerState>,
-    /// As errors name it.
-    pub(crate) name: String,
-    pub(crate) uid: String,
-    pub(crate) ip: IpAddr,
-}
-
-impl Pod {
-    /// A connection to one of its ports. Errors: why there is none.
-    pub(crate) async fn dial(&self, port: u16) -> Result<Connection, String> {
-        let refused = |why: &str| Err(format!("dial tcp {}:{port}: connect: {why}", self.ip));
-        let Some(pods) = &self.server.network.pods else {
-            return refused("no route to host");
-        };
-        match pods(self.ip, port) {
-            PodPort::Http(service) => Ok(to_service(service)),
-            PodPort::Bytes(dialer) => dialer.connect().await.or_else(|error| match error.kind() {
-                std::io::ErrorKind::ConnectionRefused => refused("connection refused"),
-                _ => refused(&error.to_string()),
-            }),
-            PodPort::Closed => refused("connection refused"),
-            PodPort::Elsewhere => refused("no route to host"),
-        }
-    }
-}
 
 /// Answers a request to forward ports, and forwards them until its client ends or the server stops.
 pub(crate) fn answer(pod: Pod, parts: &Parts, permit: OwnedSemaphorePermit) -> Result<Answer, Status> {

@@ -2,6 +2,7 @@
 //! went wrong.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use base_client::Connection;
@@ -11,7 +12,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, split};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::relay::port_forward::Pod;
+use crate::connections::addresses::PodPort;
+use crate::connections::dial::to_service;
+use crate::state::server_state::ServerState;
 
 /// Connections to the pod at once: what a page of a browser opens, many times over.
 const CONNECTIONS_MAX: usize = 256;
@@ -203,6 +206,35 @@ impl Forward {
         ] {
             // The client may be gone.
             let _ = self.out.send(frame).await;
+        }
+    }
+}
+
+/// The pod whose ports are forwarded.
+#[derive(Clone)]
+pub(crate) struct Pod {
+    pub(crate) server: Arc<ServerState>,
+    /// As errors name it.
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    pub(crate) ip: IpAddr,
+}
+
+impl Pod {
+    /// A connection to one of its ports. Errors: why there is none.
+    pub(crate) async fn dial(&self, port: u16) -> Result<Connection, String> {
+        let refused = |why: &str| Err(format!("dial tcp {}:{port}: connect: {why}", self.ip));
+        let Some(pods) = &self.server.network.pods else {
+            return refused("no route to host");
+        };
+        match pods(self.ip, port) {
+            PodPort::Http(service) => Ok(to_service(service)),
+            PodPort::Bytes(dialer) => dialer.connect().await.or_else(|error| match error.kind() {
+                std::io::ErrorKind::ConnectionRefused => refused("connection refused"),
+                _ => refused(&error.to_string()),
+            }),
+            PodPort::Closed => refused("connection refused"),
+            PodPort::Elsewhere => refused("no route to host"),
         }
     }
 }

@@ -12,10 +12,12 @@ use serde_json::json;
 use crate::admission::subresource_body;
 use crate::connections::kubelets::NodePlace;
 use crate::kinds::resource::Proxied;
-use crate::relay::forwarding::{Forwarded, carry};
+use crate::relay::forwarded_request::Forwarded;
+use crate::relay::forwarding::carry;
 use crate::relay::headers::for_who_answers;
 use crate::relay::proxy_target;
 use crate::relay::proxy_target::Place;
+use crate::relay::rewriting::clean;
 use crate::state::context::Context;
 use crate::wire::answer::Answer;
 use crate::wire::status::Status;
@@ -103,44 +105,4 @@ fn path_behind(context: &Context, path: &str) -> String {
         behind.push('/');
     }
     behind
-}
-
-/// A path without `.`, `..` and empty parts; a slash at its end stays.
-pub(crate) fn clean(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()),
-            part => parts.push(part),
-        }
-    }
-    if path.is_empty() {
-        return String::new();
-    }
-    let end = if path.ends_with('/') && !parts.is_empty() {
-        "/"
-    } else {
-        ""
-    };
-    format!("/{}{end}", parts.join("/"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_are_cleaned_and_keep_the_slash_at_their_end() {
-        for (given, wanted) in [
-            ("", ""),
-            ("/", "/"),
-            ("/a//b/", "/a/b/"),
-            ("/a/../../b", "/b"),
-            ("/..", "/"),
-            ("/./", "/"),
-        ] {
-            assert_eq!(clean(given), wanted, "{given}");
-        }
-    }
 }

@@ -1,9 +1,8 @@
 //! What a place that somebody behind this server names is called by who stands in front of it.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/util/proxy/transport.go, rewriteURL)
 
-use crate::relay::forwarding::Forwarded;
+use crate::relay::forwarded_request::Forwarded;
 use crate::relay::headers::host;
-use crate::relay::proxy::clean;
 use crate::relay::proxy_target::Place;
 
 /// Which places are meant, and what stands before them here.
@@ -75,6 +74,27 @@ fn scheme(place: &str) -> (Option<&str>, &str) {
     }
 }
 
+/// A path without `.`, `..` and empty parts; a slash at its end stays.
+pub(crate) fn clean(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    if path.is_empty() {
+        return String::new();
+    }
+    let end = if path.ends_with('/') && !parts.is_empty() {
+        "/"
+    } else {
+        ""
+    };
+    format!("/{}{end}", parts.join("/"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,6 +123,20 @@ mod tests {
             ("/api/v1/namespaces/n/pods/p/proxy/x", format!("{prefix}/x")),
         ] {
             assert_eq!(moved.rewritten(place), wanted, "{place}");
+        }
+    }
+
+    #[test]
+    fn paths_are_cleaned_and_keep_the_slash_at_their_end() {
+        for (given, wanted) in [
+            ("", ""),
+            ("/", "/"),
+            ("/a//b/", "/a/b/"),
+            ("/a/../../b", "/b"),
+            ("/..", "/"),
+            ("/./", "/"),
+        ] {
+            assert_eq!(clean(given), wanted, "{given}");
         }
     }
 }
