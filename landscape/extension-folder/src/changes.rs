@@ -354,3 +354,45 @@ fn part_of(folder: &Folder, path: &Path) -> Option<Changed> {
     let first = first?;
     (!hidden && !NOT_BUILT_FROM.contains(&first)).then_some(Changed::SOURCES)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::Build;
+
+    fn folder(watch: &[&str], made: &[&str]) -> Folder {
+        let paths = |all: &[&str]| all.iter().map(PathBuf::from).collect();
+        Folder {
+            name: "moon".to_owned(),
+            path: "/moon".into(),
+            program: "/moon/program".into(),
+            image: "moon".to_owned(),
+            watch: paths(watch),
+            made: paths(made),
+            build: Build::Command(Vec::new()),
+        }
+    }
+
+    #[test]
+    fn what_a_builder_makes_is_no_source_wherever_it_puts_it() {
+        let of_crate = folder(&[], &["/moon/made"]);
+        let named = folder(&["/moon/inner/source", "/sun"], &["/sun/made"]);
+        for (folder, path, part) in [
+            (&of_crate, "/moon/src/main.rs", Some(Changed::SOURCES)),
+            (&of_crate, "/moon/made/debug/moon", None),
+            (&of_crate, "/moon/target/debug/moon", None),
+            (&of_crate, "/moon/program", None),
+            (&of_crate, "/moon/src/.main.rs.swp", None),
+            (&of_crate, "/moon/chart/values.yaml", Some(Changed::MANIFESTS)),
+            (&of_crate, "/moon/orangery-extension.yaml", Some(Changed::SETTINGS)),
+            (&named, "/moon/inner/source", Some(Changed::SOURCES)),
+            (&named, "/moon/inner", Some(Changed::SOURCES)),
+            (&named, "/moon/inner/other", None),
+            (&named, "/moon/src/main.rs", None),
+            (&named, "/sun/a/b", Some(Changed::SOURCES)),
+            (&named, "/sun/made/x", None),
+        ] {
+            assert_eq!(part_of(folder, Path::new(path)), part, "{path}");
+        }
+    }
+}

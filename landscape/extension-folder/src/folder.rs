@@ -25,7 +25,7 @@ pub struct Folder {
     pub(crate) watch: Vec<PathBuf>,
     /// Folders that the builder writes into: nothing is built from them.
     pub(crate) made: Vec<PathBuf>,
-    build: Build,
+    pub(crate) build: Build,
 }
 
 impl Folder {

@@ -229,24 +229,6 @@ async fn a_build_that_writes_into_its_sources_is_bounded_and_named() {
 }
 
 #[tokio::test]
-async fn what_cargo_writes_into_a_target_folder_of_another_name_is_no_change() {
-    let bench = Bench::of_crate();
-    bench.write(".cargo/config.toml", "[build]\ntarget-dir = \"made\"\n");
-    follow(&bench, async |reports| {
-        let mut all = reports.until("running").await;
-        bench.write("src/main.rs", "fn main() { std::process::exit(1) }");
-        all.extend(reports.until("rebuilt in ").await);
-        bench.write("src/main.rs", "fn main() { std::process::exit(2) }");
-        all.extend(reports.until("rebuilt in ").await);
-        bench.write("chart/values.yaml", "image: [");
-        all.extend(reports.until("not installed: ").await);
-        let builds = all.iter().filter(|text| text.contains("Finished")).count();
-        assert_eq!(builds, 3, "the build alone writes into it: {all:?}");
-    })
-    .await;
-}
-
-#[tokio::test]
 async fn a_change_of_rights_alone_is_installed_and_waits_for_no_pod() {
     let bench = Bench::new(COPY);
     follow(&bench, async |reports| {
