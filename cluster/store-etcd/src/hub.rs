@@ -15,7 +15,10 @@ use tonic::Streaming;
 use crate::client::{Client, Failure};
 use crate::layout::Layout;
 use crate::repeater::Repeater;
-use crate::wire::{Empty, RangeRequest, WatchCreateRequest, WatchRequest, WatchResponse, Watching, asked, revision_of};
+use crate::wire::{
+    Empty, RangeRequest, WatchCancelRequest, WatchCreateRequest, WatchRequest, WatchResponse, Watching, asked,
+    revision_of,
+};
 
 /// Between two streams, when the first ended as soon as it began.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -66,7 +69,9 @@ struct Watched {
 ///
 /// etcd sends confirmations and everything else by two queues that it does not keep in order (etcd v3.6
 /// server/etcdserver/api/v3rpc/watch.go, `sendLoop`), so that an older answer may come after the confirmation. But it takes
-/// requests in order, answers each at most once, and keeps events and answers about progress in order.
+/// requests in order, answers each at most once, and keeps events and answers about progress in order. It answers none while a
+/// watch of the stream is behind, in the future, or ended by a compaction and not cancelled (server/storage/mvcc/watchable_store.go,
+/// `progressIfSync`).
 struct Standing {
     /// At most so many answers are still to come that were asked for before this watch.
     older_answers: u64,
@@ -82,10 +87,18 @@ impl Standing {
         }
     }
 
-    /// Takes an answer about all watches at `revision`, and returns whether it counts for this one.
-    fn takes(&mut self, revision: Revision) -> bool {
-        let is_newer = self.older_answers == 0 || self.made_at.is_some_and(|made_at| revision > made_at);
-        self.older_answers = if is_newer { 0 } else { self.older_answers - 1 };
+    /// How many older answers never come, as an answer at `revision` shows: only what was asked for after this watch knows of a
+    /// later revision than that of its making.
+    fn lost(&self, revision: Revision) -> u64 {
+        let is_newer = self.made_at.is_some_and(|made_at| revision > made_at);
+        if is_newer { self.older_answers } else { 0 }
+    }
+
+    /// Takes an answer about all watches, when `lost` of those asked for before are known never to come, and returns whether it
+    /// counts for this one.
+    fn takes(&mut self, lost: u64) -> bool {
+        let is_newer = self.older_answers <= lost;
+        self.older_answers = self.older_answers.saturating_sub(lost + 1);
         is_newer && self.made_at.is_some()
     }
 }
@@ -229,6 +242,11 @@ impl Hub {
     /// Takes one answer; what makes the stream useless is returned.
     async fn answer(&self, open: &mut Open, answer: WatchResponse) -> Option<String> {
         let revision = Revision(revision_of(answer.header.as_ref()));
+        let is_ours = open.live.contains_key(&answer.watch_id);
+        if answer.canceled && answer.compact_revision == 0 && answer.watch_id != ALL && !is_ours {
+            // The end of one that was cancelled.
+            return None;
+        }
         if answer.canceled {
             let ended = open.live.remove(&answer.watch_id);
             let Some(Watched { repeater, .. }) = ended.filter(|_| answer.compact_revision > 0) else {
@@ -236,7 +254,7 @@ impl Hub {
             };
             // What happened since was thrown away before it came here.
             return match repeater.load_again(&self.client, &self.layout).await {
-                Ok(()) => open.add(repeater),
+                Ok(()) => open.cancel(answer.watch_id).or_else(|| open.add(repeater)),
                 Err(failure) => Some(failure.to_string()),
             };
         }
@@ -254,12 +272,7 @@ impl Hub {
                 watched.repeater.show(&self.layout, answer.events).await;
             }
         } else if answer.watch_id == ALL {
-            open.unanswered = open.unanswered.saturating_sub(1);
-            for watched in open.live.values_mut() {
-                if watched.standing.takes(revision) {
-                    watched.repeater.advance(revision);
-                }
-            }
+            open.progressed(revision);
         } else if let Some(watched) = open.live.get(&answer.watch_id) {
             watched.repeater.advance(revision);
         }
@@ -275,6 +288,25 @@ impl Open {
         let standing = Standing::new(self.unanswered);
         self.live.insert(id, Watched { repeater, standing });
         self.send(request)
+    }
+
+    /// Takes away what etcd has ended by itself: it counts until then as one that is behind.
+    fn cancel(&self, watch_id: i64) -> Option<String> {
+        self.send(WatchRequest {
+            request: Some(Watching::Cancel(WatchCancelRequest { watch_id })),
+        })
+    }
+
+    /// Takes an answer about all watches.
+    fn progressed(&mut self, revision: Revision) {
+        let standings = self.live.values().map(|watched| watched.standing.lost(revision));
+        let lost = standings.max().unwrap_or_default();
+        self.unanswered = self.unanswered.saturating_sub(lost + 1);
+        for watched in self.live.values_mut() {
+            if watched.standing.takes(lost) {
+                watched.repeater.advance(revision);
+            }
+        }
     }
 
     /// Asks how far all watches have come, so often that an answer counts for each of them though nothing is written meanwhile.
@@ -300,7 +332,8 @@ fn create(watch_id: i64, repeater: &Repeater) -> WatchRequest {
         request: Some(Watching::Create(WatchCreateRequest {
             key: repeater.span.first.clone(),
             range_end: repeater.span.end.clone(),
-            start_revision: asked(repeater.mirror.revision().0 + 1),
+            // Not the revision after it, which etcd may not have come to: what is known already changes nothing.
+            start_revision: asked(repeater.mirror.revision().0.max(1)),
             progress_notify: true,
             watch_id,
         })),
@@ -320,19 +353,39 @@ pub(crate) fn anything() -> RangeRequest {
 mod tests {
     use super::*;
 
-    #[test]
-    fn answers_asked_for_before_a_watch_do_not_count_for_it() {
-        let confirmed = |older| Standing {
+    fn confirmed(older: u64) -> Standing {
+        Standing {
             made_at: Some(Revision(7)),
             ..Standing::new(older)
+        }
+    }
+
+    /// Which answers count for a watch that is alone on its stream.
+    fn counting(mut standing: Standing, answers: &[u64]) -> Vec<bool> {
+        let counts = |at: &u64| {
+            let lost = standing.lost(Revision(*at));
+            standing.takes(lost)
         };
-        let taken = |mut standing: Standing, answers: &[u64]| -> Vec<bool> {
-            answers.iter().map(|at| standing.takes(Revision(*at))).collect()
-        };
-        assert_eq!(taken(Standing::new(0), &[6, 9]), [false, false], "not confirmed");
-        assert_eq!(taken(confirmed(0), &[7]), [true]);
-        assert_eq!(taken(confirmed(2), &[6, 7, 7]), [false, false, true]);
+        answers.iter().map(counts).collect()
+    }
+
+    #[test]
+    fn answers_asked_for_before_a_watch_do_not_count_for_it() {
+        assert_eq!(counting(Standing::new(0), &[6, 9]), [false, false], "not confirmed");
+        assert_eq!(counting(confirmed(0), &[7]), [true]);
+        assert_eq!(counting(confirmed(2), &[6, 7, 7]), [false, false, true]);
         // Only what was asked for after it can know of a later revision, and nothing older comes behind that.
-        assert_eq!(taken(confirmed(2), &[8, 8]), [true, true]);
+        assert_eq!(counting(confirmed(2), &[8, 8]), [true, true]);
+    }
+
+    #[test]
+    fn answers_that_never_come_are_not_waited_for() {
+        let (early, mut late) = (confirmed(2), confirmed(5));
+        late.made_at = Some(Revision(9));
+        // Two that were asked for before the early watch are lost, so they are for the late one, which was behind five.
+        let lost = early.lost(Revision(8));
+        assert_eq!((lost, late.lost(Revision(8))), (2, 0));
+        let counted: Vec<bool> = [lost, 0, 0, 0].into_iter().map(|lost| late.takes(lost)).collect();
+        assert_eq!(counted, [false, false, false, true]);
     }
 }

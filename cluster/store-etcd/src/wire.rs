@@ -193,13 +193,21 @@ pub(crate) struct WatchCreateRequest {
 pub(crate) enum Watching {
     #[prost(message, tag = "1")]
     Create(WatchCreateRequest),
+    #[prost(message, tag = "2")]
+    Cancel(WatchCancelRequest),
     #[prost(message, tag = "3")]
     Progress(Empty),
 }
 
 #[derive(Clone, PartialEq, Message)]
+pub(crate) struct WatchCancelRequest {
+    #[prost(int64, tag = "1")]
+    pub(crate) watch_id: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
 pub(crate) struct WatchRequest {
-    #[prost(oneof = "Watching", tags = "1, 3")]
+    #[prost(oneof = "Watching", tags = "1, 2, 3")]
     pub(crate) request: Option<Watching>,
 }
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use cluster_store::{Page, Range, Revision, Store, StoreError};
+use cluster_store::{Key, Page, Range, Revision, Store, StoreError};
 use cluster_store_etcd::EtcdStore;
 use futures::{FutureExt, StreamExt};
 use tests_parts::Etcd;
@@ -135,6 +135,11 @@ async fn a_watch_that_missed_what_was_compacted_ends_expired_and_lists_show_ever
     };
     assert_eq!((asked, oldest), (before, now));
     assert!(watch.next().await.is_none());
+    // What is written elsewhere must not keep the list waiting for news of the pods.
+    whole
+        .create(Key::new("nodes", None, "a"), object("a", 0))
+        .await
+        .unwrap();
     let listing = cut.list(&pods, Page::default()).await.unwrap();
     assert_eq!(
         listing.entries,
@@ -146,6 +151,26 @@ async fn a_watch_that_missed_what_was_compacted_ends_expired_and_lists_show_ever
     // Whether nothing happened to the nodes, nobody can tell any more either.
     let ended = tokio::time::timeout(PATIENCE, nodes.next()).await.unwrap();
     assert!(matches!(ended, Some(Err(StoreError::Expired { .. }))), "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_line_was_cut_a_resource_that_is_behind_is_listed_though_nothing_is_written() {
+    let etcd = Etcd::start().unwrap_or_else(|why| panic!("{why}"));
+    let line = Line::to(etcd.address()).await;
+    let (cut, whole) = (store(&line.url), store(&etcd.url()));
+    let (pods, nodes) = (Range::all("pods"), Range::all("nodes"));
+    for range in [&pods, &nodes] {
+        cut.list(range, Page::default()).await.unwrap();
+    }
+    let mut watch = cut.watch(&pods, cut.revision().await.unwrap()).await.unwrap();
+    let created = whole.create(pod("n", "a"), object("a", 0)).await.unwrap();
+    assert_eq!(told(&mut watch).await.entry, created);
+    line.set(Mode::Cut);
+    line.set(Mode::To(etcd.address()));
+    for range in [&nodes, &pods] {
+        let listing = cut.list(range, Page::default()).await.unwrap();
+        assert_eq!(listing.revision, created.revision);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
