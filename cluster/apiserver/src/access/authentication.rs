@@ -1,5 +1,5 @@
-//! Authentication and authorization of requests, over cluster-access and this server's own store.
-//! It never looks at a body.
+//! Who a request is from: client certificates, tokens, front proxies, over cluster-access and this server's own store. It never
+//! looks at a body.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Asks the gatekeepers: before the access rules, and about writes. A refusal that may soon be none is asked for again as
-//! long as its gatekeeper wants: what it decides by comes to it by watches, as it comes to the caller.
+//! Asks the gatekeepers before the access rules. A refusal that may soon be none is asked for again as long as its gatekeeper
+//! wants: what it decides by comes to it by watches, as it comes to the caller.
 
 use std::sync::Arc;
 

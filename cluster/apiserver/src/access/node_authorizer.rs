@@ -1,5 +1,5 @@
-//! Nodes as users: whether their pods name what they ask for, and that they write nothing but what is theirs.
-//! (kubernetes/kubernetes v1.35 plugin/pkg/auth/authorizer/node, plugin/pkg/admission/noderestriction)
+//! Nodes as users: whether their pods name what they ask for. It never looks at a body.
+//! (kubernetes/kubernetes v1.35 plugin/pkg/auth/authorizer/node)
 
 use cluster_access::{Attributes, Decision, NodeVerdict, Relation, Target, judge, names, node_name};
 use cluster_store::{Page, Range};

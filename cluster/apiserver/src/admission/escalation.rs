@@ -1,5 +1,5 @@
-//! Access rules: what aggregated roles collect, and the check that no one grants more than they hold.
-//! (kubernetes/kubernetes v1.35 pkg/controller/clusterroleaggregation, pkg/registry/rbac/*/policybased)
+//! No one grants more than they hold: the check of roles and bindings that are written. It changes nothing.
+//! (kubernetes/kubernetes v1.35 pkg/registry/rbac/*/policybased)
 
 use cluster_access::ResourceTarget;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef};

@@ -1,6 +1,6 @@
-//! The life of namespaces: nothing is created in one that is missing or going away; one that goes away stays until
-//! its finalizers are taken off. Emptying it is a controller's work.
-//! (kubernetes/kubernetes v1.35 plugin/pkg/admission, pkg/registry/core/namespace)
+//! Nothing is created in a namespace that is missing or going away, and those that every cluster has are not deleted. Emptying
+//! one is a controller's work.
+//! (kubernetes/kubernetes v1.35 plugin/pkg/admission)
 
 use cluster_store::Key;
 

@@ -1,5 +1,5 @@
-//! What is special about CertificateSigningRequests: who asked is written by the server; who may approve and who may sign
-//! is asked for each signer. Approving and signing themselves are work of controllers.
+//! Who may approve and who may sign CertificateSigningRequests, which is asked for each signer. Approving and signing themselves
+//! are work of controllers.
 
 use base_secrets::SigningRequest;
 use base64::Engine;

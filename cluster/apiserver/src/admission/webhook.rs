@@ -1,4 +1,4 @@
-//! A webhook as its configuration has it, compiled once; whether a request concerns it, and what its failure means.
+//! Whether a request concerns a webhook, its call, and what its failure means.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/{generic,matchconditions})
 
 use std::sync::Arc;

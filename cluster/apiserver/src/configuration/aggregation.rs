@@ -1,5 +1,4 @@
-//! Groups and versions that another server serves behind this one: an APIService says which and where. A request has been
-//! authenticated and authorized here before it is sent on, and goes on as the user that it has here.
+//! Groups and versions that another server serves behind this one: an APIService says which and where. It sends no request on.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/kube-aggregator/pkg/apiserver)
 
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! A connection to where a request is carried. What goes wrong is reported as Go's client reports it.
+//! Connections by address or to a server of this process, and one request over them. What goes wrong is reported as Go's client
+//! reports it. It keeps no connection.
 
 use std::convert::Infallible;
 use std::io;

@@ -1,5 +1,5 @@
-//! EventCaches of watches that many read: the line of a change is made once while a crowd watches a version of a kind, whoever
-//! comes to it later copies it. It keeps a line for a moment only; a reader who lags makes his own.
+//! Events of watches that many read: the line of a change is made once while many watch a version of a kind, whoever comes to
+//! it later copies it. It keeps a line for a moment only; a reader who lags makes his own.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};

@@ -43,7 +43,7 @@ pub(crate) fn keeps_status(group: &str, plural: &str) -> bool {
 /// Whether a new object's metadata are looked at only if nothing else is wrong: of all kinds, this one's own validation does
 /// not ask for them (kubernetes/kubernetes v1.35 pkg/apis/policy/validation/validation.go, and after it
 /// staging/src/k8s.io/apiserver/pkg/registry/rest/create.go).
-pub(crate) fn judges_metadata_last(group: &str, kind: &str) -> bool {
+pub(crate) fn validates_metadata_last(group: &str, kind: &str) -> bool {
     (group, kind) == ("policy", "PodDisruptionBudget")
 }
 

@@ -1,5 +1,5 @@
 //! Requests that are carried on to what runs in the cluster: `proxy` of nodes, pods and services. Where a name leads is in
-//! `place`, what goes there and comes back in `carry`. A request has been authenticated, authorized and admitted before; its
+//! `proxy_target`, what goes there and comes back in `forwarding`. A request has been authenticated, authorized and admitted before; its
 //! credentials stay here.
 //! (kubernetes/kubernetes v1.35 pkg/registry/core/{node,pod,service}, staging/src/k8s.io/apimachinery/pkg/util/proxy)
 

@@ -1,4 +1,4 @@
-//! What is special about pods: grace periods, binding to a node, eviction. Running them is the node's work.
+//! `pods/binding` and `pods/eviction`. Running pods is the node's work.
 
 use http::StatusCode;
 use kube::client::Body;

@@ -1,4 +1,4 @@
-//! The `scale` subresource: an `autoscaling/v1` Scale as a view of an object.
+//! The `scale` subresource: reads and writes of an object through its view as an `autoscaling/v1` Scale.
 //! (kubernetes/kubernetes v1.35 pkg/registry/apps/deployment/storage, apiextensions-apiserver pkg/registry/customresource)
 
 use cluster_patch::{ApplyOptions, json_patch, merge_patch, server_side_apply};

@@ -1,4 +1,4 @@
-//! Judging an object that is about to be stored: by its schema, then by its kind. Custom resources are judged in the
+//! Validation of an object that is about to be stored: by its schema, then by its kind. Custom resources are validated in the
 //! version of the request, of a write of their status only that part. It stores nothing.
 
 use cluster_schema::{ERRORS_MAX, FieldError, Verdict};
@@ -12,7 +12,7 @@ use crate::wire::status::Status;
 
 impl Write<'_> {
     /// What is wrong with the object beside its metadata; what is only worth a warning is kept for the answer.
-    pub(crate) fn judge(&mut self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    pub(crate) fn validate(&mut self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let (served, custom) = (&self.context.served, self.context.served.role == Role::Custom);
         let schema = served.kind.schema(self.context.working_version());
         let verdict = match (&schema, call.subresource) {

@@ -18,7 +18,7 @@ use crate::state::reader::Reader;
 use crate::state::write::Write;
 use crate::wire::status::Status;
 
-/// How often a write is judged again because another process was faster with one that is judged by the same objects.
+/// How often a write is validated again because another process was faster with one that depends on the same objects.
 pub(crate) const TURNS_MAX: usize = 64;
 /// How often a generated name is drawn again when it is taken, as kube-apiserver.
 const NAME_DRAWS_MAX: usize = 8;
@@ -45,7 +45,7 @@ impl Written {
 pub(crate) enum Refusal {
     /// Somebody else wrote in between; reading again may help.
     Stale,
-    /// Another process wrote in between something that this was judged by; judging again helps.
+    /// Another process wrote in between something that this depends on; validating again helps.
     Overtaken,
     Status(Status),
 }
@@ -133,13 +133,13 @@ impl Write<'_> {
         {
             schema.settle(&mut object);
         }
-        let judged = self.judge(&call, &object, None);
+        let found = self.validate(&call, &object, None);
         let info = context.served.info();
-        if strategies::judges_metadata_last(&info.group, &info.kind) {
-            self.refuse(&name, judged.clone())?;
+        if strategies::validates_metadata_last(&info.group, &info.kind) {
+            self.refuse(&name, found.clone())?;
         }
         let mut errors = metadata::validate(&**kind, &object);
-        errors.extend(judged);
+        errors.extend(found);
         self.refuse(&name, errors)?;
         escalation::check(context, &object, None)?;
         signing_rights::check(context, &object, None)?;
@@ -224,7 +224,7 @@ impl Write<'_> {
         }
         self.raise_generation(&call, &mut object, &old)?;
         let mut errors = metadata::validate(&**kind, &object);
-        errors.extend(self.judge(&call, &object, Some(&old)));
+        errors.extend(self.validate(&call, &object, Some(&old)));
         self.refuse_update(name, metadata::validate_update(&object, &old), errors)?;
         escalation::check(context, &object, Some(&old))?;
         signing_rights::check(context, &object, Some(&old))?;
@@ -379,7 +379,7 @@ fn last_state(mut object: Value, as_sent: Option<Value>) -> Result<Object, Statu
     Object::from_value(last).map_err(|error| Status::bad_request(error.to_string()))
 }
 
-/// 409 for a write that was judged again and again.
+/// 409 for a write that was validated again and again.
 pub(crate) fn overtaken() -> Status {
     Status::new(
         http::StatusCode::CONFLICT,

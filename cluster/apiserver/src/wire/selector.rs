@@ -1,4 +1,4 @@
-//! Label and field selectors: parsing (labels in `label_text`) and matching. They never look for objects themselves.
+//! Label and field selectors: parsing (labels in `label_selector`) and matching. They never look for objects themselves.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/labels, pkg/fields)
 
 use std::collections::BTreeMap;
