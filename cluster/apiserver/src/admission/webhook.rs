@@ -9,8 +9,7 @@ use serde_json::Value;
 use crate::admission::attributes::AdmissionAttributes;
 use crate::admission::expressions::{Held, holds, names};
 use crate::admission::matching::{NamespaceLabels, namespace_labels};
-use crate::admission::webhook_review;
-use crate::admission::webhook_review::Said;
+use crate::admission::webhook_review::{self, Said};
 use crate::configuration::webhook::Webhook;
 use crate::wire::status::Status;
 

@@ -8,8 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use cluster_store::Entry;
 use tokio::sync::Notify;
 
-use crate::configuration::backend;
-use crate::configuration::backend::Backend;
+use crate::configuration::backend::{self, Backend};
 use crate::connections::identity::ClientIdentity;
 use crate::storage::resource_names::API_REGISTRATION;
 

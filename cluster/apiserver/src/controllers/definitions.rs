@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use crate::controllers::{api_services, definition_conditions};
 use crate::kinds::custom::CustomKind;
-use crate::kinds::definition::CLEANUP;
+use crate::kinds::definition::{self, CLEANUP};
+use crate::kinds::metadata;
 use crate::kinds::registry::{Life, Role, Served};
-use crate::kinds::{definition, metadata};
 use crate::state::server_state::ServerState;
 
 /// The wait after the first failed try to remove the instances, doubled up to the longest: a store that is down is not

@@ -13,8 +13,7 @@ use kube::runtime::watcher::{Config, Event};
 
 use crate::state::server_state::ServerState;
 use crate::storage::front_server::{InFront, Mirror};
-use crate::storage::resource_names;
-use crate::storage::resource_names::QUOTAS;
+use crate::storage::resource_names::{self, QUOTAS};
 
 /// Begins to follow all of it, and lets `/readyz` say whether it was listed, under the name that aggregated API servers have
 /// for that.

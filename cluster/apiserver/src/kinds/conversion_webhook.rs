@@ -9,8 +9,7 @@ use cluster_schema::{FieldError, FieldPath, aggregate, go_type, names};
 use serde_json::{Map, Value, json};
 
 use crate::connections::network::Network;
-use crate::connections::review_response;
-use crate::connections::review_response::Answered;
+use crate::connections::review_response::{self, Answered};
 use crate::connections::webhook_client::{Client, Clients};
 use crate::kinds::conversion_cache::Recent;
 use crate::kinds::kind::Kind;

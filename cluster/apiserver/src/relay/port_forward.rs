@@ -10,8 +10,7 @@ use http::Response;
 use http::request::Parts;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::relay::port_forward_session;
-use crate::relay::port_forward_session::Pod;
+use crate::relay::port_forward_session::{self, Pod};
 use crate::wire::answer::Answer;
 use crate::wire::status::Status;
 

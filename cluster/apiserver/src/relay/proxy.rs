@@ -1,6 +1,6 @@
 //! Requests that are carried on to what runs in the cluster: `proxy` of nodes, pods and services. Where a name leads is in
-//! `proxy_target`, what goes there and comes back in `forwarding`. A request has been authenticated, authorized and admitted before; its
-//! credentials stay here.
+//! `proxy_target`, what goes there and comes back in `forwarding`. A request has been authenticated, authorized and admitted
+//! before; its credentials stay here.
 //! (kubernetes/kubernetes v1.35 pkg/registry/core/{node,pod,service}, staging/src/k8s.io/apimachinery/pkg/util/proxy)
 
 use base_client::{HttpService, ResponseBody, Upgrade, answer_apart, asks_for_upgrade};
@@ -15,8 +15,7 @@ use crate::kinds::resource::Proxied;
 use crate::relay::forwarded_request::Forwarded;
 use crate::relay::forwarding::carry;
 use crate::relay::headers::for_who_answers;
-use crate::relay::proxy_target;
-use crate::relay::proxy_target::Place;
+use crate::relay::proxy_target::{self, Place};
 use crate::relay::rewriting::clean;
 use crate::state::context::Context;
 use crate::wire::answer::Answer;

@@ -3,8 +3,7 @@
 use http::StatusCode;
 use kube::client::Body;
 
-use crate::objects::incoming;
-use crate::objects::incoming::Source;
+use crate::objects::incoming::{self, Source};
 use crate::requests::read;
 use crate::state::context::Context;
 use crate::state::write::Write;

@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 
 use crate::admission::{deletion, gatekeeping, namespace_lifecycle, node_restriction, protection};
 use crate::kinds::kind::{Operation, Review};
-use crate::kinds::metadata::timestamp;
+use crate::kinds::metadata::{self, timestamp};
 use crate::kinds::registry::Role;
-use crate::kinds::{conversion, definition, metadata, namespaces, pods, strategies};
+use crate::kinds::{conversion, definition, namespaces, pods, strategies};
 use crate::requests::read;
 use crate::requests::write::{TURNS_MAX, overtaken};
 use crate::state::context::{Context, Turn};

@@ -10,10 +10,10 @@ use cluster_store::{Entry, Key, Listing, Page, Revision, StoreError};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
+use crate::kinds::conversion;
 use crate::kinds::filter::Filter;
 use crate::kinds::registry::Role;
-use crate::kinds::rendering::{ListMeta, ListWriter};
-use crate::kinds::{conversion, rendering};
+use crate::kinds::rendering::{self, ListMeta, ListWriter};
 use crate::requests::tables;
 use crate::state::context::Context;
 use crate::storage::errors::{store_status, too_large_version};

@@ -11,8 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::kinds::registry::Role;
 use crate::kinds::{conversion, metadata};
-use crate::objects::incoming;
-use crate::objects::incoming::{Incoming, Source};
+use crate::objects::incoming::{self, Incoming, Source};
 use crate::requests::managed_fields::KindVersions;
 use crate::requests::read;
 use crate::requests::write::{Refusal, TURNS_MAX, overtaken};

@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use crate::admission::subresource_body;
 use crate::kinds::metadata;
-use crate::requests::delete;
-use crate::requests::delete::DeleteOptions;
+use crate::requests::delete::{self, DeleteOptions};
 use crate::requests::write::Refusal;
 use crate::state::context::Context;
 use crate::state::write::Write;

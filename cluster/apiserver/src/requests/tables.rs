@@ -10,9 +10,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::kinds::metadata;
 use crate::kinds::registry::Served;
-use crate::kinds::rendering::ListMeta;
-use crate::kinds::{metadata, rendering};
+use crate::kinds::rendering::{self, ListMeta};
 use crate::state::context::Context;
 use crate::wire::negotiation::Meta;
 use crate::wire::query::Query;

@@ -6,8 +6,7 @@ use kube::client::Body;
 use serde_json::Value;
 
 use crate::kinds::metadata;
-use crate::objects::incoming;
-use crate::objects::incoming::{Incoming, Source};
+use crate::objects::incoming::{self, Incoming, Source};
 use crate::requests::write::{Refusal, TURNS_MAX, check_number, overtaken};
 use crate::requests::{patch, read};
 use crate::state::context::Context;

@@ -16,10 +16,10 @@ use crate::state::readiness;
 use crate::state::server_state::ServerState;
 use crate::wire::answer::Answer;
 use crate::wire::metrics_text::describe;
+use crate::wire::negotiation;
 use crate::wire::path::RequestInfo;
 use crate::wire::query::Query;
-use crate::wire::status::Status;
-use crate::wire::{negotiation, status};
+use crate::wire::status::{self, Status};
 
 const KEY_SET: &str = "application/jwk-set+json";
 /// `Cache-Control` of keys that never change while the server runs (kubernetes/kubernetes v1.35

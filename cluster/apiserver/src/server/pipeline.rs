@@ -25,11 +25,10 @@ use crate::state::context::Context;
 use crate::state::server_state::ServerState;
 use crate::wire::answer::Answer;
 use crate::wire::decode::read_body;
-use crate::wire::negotiation::Writing;
-use crate::wire::path::{RequestInfo, Target, bad_path};
+use crate::wire::negotiation::{self, Writing};
+use crate::wire::path::{self, RequestInfo, Target, bad_path};
 use crate::wire::query::Query;
 use crate::wire::status::Status;
-use crate::wire::{negotiation, path};
 
 /// Answers one request. Never fails and never panics: a refusal is an answer.
 pub(crate) async fn serve(server: Arc<ServerState>, request: Request<Body>) -> Response<ResponseBody> {

@@ -19,9 +19,8 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::storage::front_paths::Place;
-use crate::storage::resource_names::QUOTAS;
-use crate::storage::{front_paths, resource_names};
+use crate::storage::front_paths::{self, Place};
+use crate::storage::resource_names::{self, QUOTAS};
 use crate::wire::status::Status;
 
 /// As in the store's keys.
