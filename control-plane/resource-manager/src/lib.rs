@@ -119,6 +119,8 @@ pub(crate) struct Context {
     pub(crate) drifts: Drifts,
     pub(crate) waits: Waits,
     pub(crate) identity: Arc<Identity>,
+    /// Cancelled once this is to end.
+    pub(crate) stop: CancellationToken,
 }
 
 /// Runs until `stop`.
@@ -145,6 +147,7 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
         drifts,
         waits,
         identity,
+        stop: stop.clone(),
     });
     let called = select(drifted, gone).boxed();
     let applying = applying(&resources, &context, called, stop.clone());

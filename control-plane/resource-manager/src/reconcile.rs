@@ -147,6 +147,11 @@ async fn execute(
     let Removed { pending, failed } = remove_all(&plan.delete, &resource, context).await;
     let unreleased = release_all(&plan.release, &resource, context).await;
     let applied = apply_all(&plan.apply, before, &resource, context).await;
+    if context.stop.is_cancelled() && !applied.failed.is_empty() {
+        // Where the target goes to sleep behind us, what was applied there stays so: a failure that is written now would
+        // stand until it wakes.
+        return applied.fault().map_or(Ok(Next::Change), Err);
+    }
     let mut after = resource.clone();
     let status = after.status.get_or_insert_default();
     // What is still to be deleted or released stays ours until it is.

@@ -317,7 +317,9 @@ async fn garden_scenario() {
     world.succeeded(NAMESPACE, NAME).await;
     // Labels, status and what gardenlet writes are not the extension's business.
     merge(&shoots, NAME, &json!({"metadata": {"labels": {"team": "x"}}})).await;
-    let shown = zones.0.lock().unwrap().split_off(before);
+    let mut shown = zones.0.lock().unwrap().split_off(before);
+    // A write that gardenlet's was quicker than is reviewed again.
+    shown.dedup();
     assert_eq!(shown, [(json!("b"), true)]);
 
     // The example's deletion passes although the configuration is not accepted any more.
