@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api_meta::Fault;
-use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{Event, EventKind, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
@@ -71,7 +71,8 @@ impl Changed {
         }
     }
 
-    fn any(self) -> bool {
+    /// Whether anything has.
+    pub(crate) fn any(self) -> bool {
         self != Self::default()
     }
 }
@@ -90,9 +91,11 @@ pub(crate) struct Batch {
 /// The changes of a folder, from its making on.
 pub(crate) struct Changes {
     seen: Arc<Seen>,
-    watcher: RecommendedWatcher,
+    watcher: Box<dyn Watcher + Send>,
     /// What is watched, and which file or folder that was.
     watched: BTreeMap<PathBuf, (u64, u64)>,
+    /// What has been reported of paths that cannot be watched.
+    refusals: BTreeSet<String>,
 }
 
 /// Takes from a build what [`Changes`] must know of it. Clones are the same.
@@ -124,7 +127,18 @@ impl State {
         !self.any() || (held && self.building)
     }
 
-    fn take(&mut self, event: &Event) {
+    fn take(&mut self, event: notify::Result<Event>) {
+        match event {
+            Ok(event) if !event.need_rescan() => self.take_paths(&event),
+            // Events were lost: anything may have changed, and what is watched may have been replaced.
+            _ => {
+                self.changed = Changed::FIRST.and(Changed::SETTINGS);
+                self.look = true;
+            }
+        }
+    }
+
+    fn take_paths(&mut self, event: &Event) {
         if matches!(event.kind, EventKind::Access(_)) {
             return;
         }
@@ -145,6 +159,20 @@ impl State {
 }
 
 impl Seen {
+    fn new(folder: &Folder) -> Self {
+        Self {
+            state: Mutex::new(State {
+                folder: folder.clone(),
+                look: false,
+                changed: Changed::default(),
+                in_build: BTreeSet::new(),
+                building: false,
+                build_was_quiet: false,
+            }),
+            more: Notify::new(),
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -192,25 +220,11 @@ impl Changes {
     /// # Errors
     /// The system watches no more files, or a path is not there.
     pub(crate) fn watch(folder: &Folder) -> Result<Self, Fault> {
-        let seen = Arc::new(Seen {
-            state: Mutex::new(State {
-                folder: folder.clone(),
-                look: false,
-                changed: Changed::default(),
-                in_build: BTreeSet::new(),
-                building: false,
-                build_was_quiet: false,
-            }),
-            more: Notify::new(),
-        });
+        let seen = Arc::new(Seen::new(folder));
         let to = seen.clone();
         let report = move |event: notify::Result<Event>| {
             let mut state = to.state();
-            match event {
-                Ok(event) => state.take(&event),
-                // Events were lost: anything may have changed.
-                Err(_) => state.changed = Changed::FIRST.and(Changed::SETTINGS),
-            }
+            state.take(event);
             if state.any() {
                 drop(state);
                 to.more.notify_one();
@@ -219,8 +233,9 @@ impl Changes {
         let watcher = notify::recommended_watcher(report).map_err(|error| cannot_watch(&folder.path, &error))?;
         let mut changes = Self {
             seen,
-            watcher,
+            watcher: Box::new(watcher),
             watched: BTreeMap::new(),
+            refusals: BTreeSet::new(),
         };
         changes.look()?;
         Ok(changes)
@@ -231,32 +246,36 @@ impl Changes {
         Builds(self.seen.clone())
     }
 
-    /// Watches what is there and not watched yet.
+    /// Watches what is there and not watched yet. A path that cannot be watched does not hold up the others.
+    ///
+    /// # Errors
+    /// The first of those that cannot be watched.
     fn look(&mut self) -> Result<(), Fault> {
         let wanted = wanted(&self.seen.state().folder);
         // What has gone may come again, and what was replaced is watched no more.
         self.watched.retain(|path, was| identity(path) == Some(*was));
+        let mut first = Ok(());
         for (path, mode) in wanted {
             let Some(is) = identity(&path) else { continue };
             if !self.watched.contains_key(&path) {
                 // Where another one was there before.
                 let _ = self.watcher.unwatch(&path);
-                self.watcher
-                    .watch(&path, mode)
-                    .map_err(|error| cannot_watch(&path, &error))?;
-                self.watched.insert(path, is);
+                match self.watcher.watch(&path, mode) {
+                    Ok(()) => drop(self.watched.insert(path, is)),
+                    Err(error) => first = first.and(Err(cannot_watch(&path, &error))),
+                }
             }
         }
-        Ok(())
+        first
     }
 
-    /// Waits for the next change, and while `held` for the end of the build that runs. Nothing is lost when this is dropped
-    /// before it ends.
-    pub(crate) async fn next(&mut self, held: bool) -> Batch {
+    /// Waits for the next change, and while `held` for the end of the build that runs. `report` gets what cannot be watched.
+    /// Nothing is lost when this is dropped before it ends.
+    pub(crate) async fn next(&mut self, held: bool, report: impl Fn(&str)) -> Batch {
         loop {
             let waits = self.seen.state().waits(held);
             if std::mem::take(&mut self.seen.state().look) {
-                self.look_again();
+                self.look_again(&report);
             }
             if !waits {
                 break;
@@ -265,7 +284,7 @@ impl Changes {
         }
         let end = Instant::now() + STILL_MAX;
         while Instant::now() < end && timeout(STILL, self.seen.more.notified()).await.is_ok() {}
-        self.look_again();
+        self.look_again(&report);
         let mut state = self.seen.state();
         Batch {
             changed: std::mem::take(&mut state.changed),
@@ -274,9 +293,14 @@ impl Changes {
         }
     }
 
-    fn look_again(&mut self) {
+    /// Looks, and reports each text once: a path is tried again at each change.
+    fn look_again(&mut self, report: impl Fn(&str)) {
         if let Err(fault) = self.look() {
-            tracing::warn!(hint = %fault.hint, "{fault}");
+            let text = format!("{fault}\nhint: {}", fault.hint);
+            if !self.refusals.contains(&text) {
+                report(&text);
+                self.refusals.insert(text);
+            }
         }
     }
 }
@@ -345,20 +369,56 @@ fn part_of(folder: &Folder, path: &Path) -> Option<Changed> {
         return None;
     }
     if !folder.watch.is_empty() {
-        // A folder above comes or goes with it.
-        let is_part = |watched: &PathBuf| path.starts_with(watched) || watched.starts_with(path);
+        // What is named counts whatever its name, and a folder above comes or goes with it.
+        let is_part = |watched: &PathBuf| match path.strip_prefix(watched) {
+            Ok(behind) => !is_hidden(behind),
+            Err(_) => watched.starts_with(path),
+        };
         return folder.watch.iter().any(is_part).then_some(Changed::SOURCES);
     }
-    let is_hidden = |name: &str| name.starts_with('.') || name.ends_with('~');
-    let hidden = inner?.iter().any(|name| name.to_str().is_none_or(is_hidden));
-    let first = first?;
-    (!hidden && !NOT_BUILT_FROM.contains(&first)).then_some(Changed::SOURCES)
+    let is_source = !is_hidden(inner?) && !NOT_BUILT_FROM.contains(&first?);
+    is_source.then_some(Changed::SOURCES)
+}
+
+/// Whether a part of a path has the name of what editors and tools write for themselves.
+fn is_hidden(path: &Path) -> bool {
+    let hidden = |name: &str| name.starts_with('.') || name.ends_with('~');
+    path.iter().any(|name| name.to_str().is_none_or(hidden))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
+    use notify::event::Flag;
+
     use super::*;
     use crate::build::Build;
+
+    /// Watches all but one path. The system's own refuses too rarely: root may read everything.
+    #[derive(Debug)]
+    struct Refuses(PathBuf);
+
+    impl Watcher for Refuses {
+        fn new<F: notify::EventHandler>(_: F, _: notify::Config) -> notify::Result<Self> {
+            Ok(Self(PathBuf::new()))
+        }
+
+        fn watch(&mut self, path: &Path, _: RecursiveMode) -> notify::Result<()> {
+            match path == self.0 {
+                true => Err(notify::Error::generic("no")),
+                false => Ok(()),
+            }
+        }
+
+        fn unwatch(&mut self, _: &Path) -> notify::Result<()> {
+            Ok(())
+        }
+
+        fn kind() -> notify::WatcherKind {
+            notify::WatcherKind::NullWatcher
+        }
+    }
 
     fn folder(watch: &[&str], made: &[&str]) -> Folder {
         let paths = |all: &[&str]| all.iter().map(PathBuf::from).collect();
@@ -377,6 +437,7 @@ mod tests {
     fn what_a_builder_makes_is_no_source_wherever_it_puts_it() {
         let of_crate = folder(&[], &["/moon/made"]);
         let named = folder(&["/moon/inner/source", "/sun"], &["/sun/made"]);
+        let hidden = folder(&["/moon/.code"], &[]);
         for (folder, path, part) in [
             (&of_crate, "/moon/src/main.rs", Some(Changed::SOURCES)),
             (&of_crate, "/moon/made/debug/moon", None),
@@ -391,8 +452,54 @@ mod tests {
             (&named, "/moon/src/main.rs", None),
             (&named, "/sun/a/b", Some(Changed::SOURCES)),
             (&named, "/sun/made/x", None),
+            (&named, "/sun/a/.b.swp", None),
+            (&named, "/moon/inner/source/main~", None),
+            (&hidden, "/moon/.code/a", Some(Changed::SOURCES)),
+            (&hidden, "/moon/.code/.a.swp", None),
         ] {
             assert_eq!(part_of(folder, Path::new(path)), part, "{path}");
         }
+    }
+
+    #[test]
+    fn lost_events_count_as_a_change_of_everything() {
+        let mut state = Seen::new(&folder(&[], &[])).state.into_inner().unwrap();
+        state.take(Ok(Event::new(EventKind::Other).set_flag(Flag::Rescan)));
+        let Changed {
+            sources,
+            manifests,
+            settings,
+        } = state.changed;
+        assert!(sources && manifests && settings && state.look);
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_watched_is_reported_once_and_holds_up_no_other() {
+        let root = tempfile::tempdir().unwrap();
+        let paths = ["a", "b", "c"].map(|name| root.path().join(name));
+        for path in &paths {
+            std::fs::create_dir(path).unwrap();
+        }
+        let folder = Folder {
+            path: root.path().to_owned(),
+            ..folder(&[], &[])
+        };
+        let mut changes = Changes {
+            seen: Arc::new(Seen::new(&folder)),
+            watcher: Box::new(Refuses(paths[1].clone())),
+            watched: BTreeMap::new(),
+            refusals: BTreeSet::new(),
+        };
+        let reports = RefCell::new(Vec::new());
+        for _ in 0..2 {
+            changes.look_again(|text| reports.borrow_mut().push(text.to_owned()));
+        }
+        let watched: Vec<&Path> = changes.watched.keys().map(PathBuf::as_path).collect();
+        assert_eq!(watched, [root.path(), &paths[0], &paths[2]]);
+        let reports = reports.into_inner();
+        assert!(
+            reports.len() == 1 && reports[0].contains("/b cannot be watched: no\nhint: "),
+            "{reports:?}"
+        );
     }
 }

@@ -13,8 +13,8 @@ use tokio::sync::watch;
 use crate::changes::{Builds, Changed, Changes};
 use crate::folder::Folder;
 use crate::logs::Runs;
-use crate::manifests::Workloads;
-use crate::own_writes::{OwnWrites, Verdict};
+use crate::manifests::{Manifests, Pods};
+use crate::own_writes::OwnWrites;
 
 /// How long a new program may take to be ready before its absence is worth a line: many times what one needs.
 const RELOAD_PATIENCE: Duration = Duration::from_secs(30);
@@ -60,19 +60,18 @@ pub async fn develop(folder: &Folder, host: &dyn Host, runs: watch::Receiver<Run
                 let held = own.hold_builds();
                 let batch = tokio::select! {
                     biased;
-                    batch = changes.next(held) => batch,
+                    batch = changes.next(held, |text| host.report(text)) => batch,
                     still = &mut act, if left.is_none() => {
                         left = Some(still);
                         continue;
                     }
                 };
-                match own.take(batch, &folder.path) {
-                    Verdict::Ignored => {}
-                    Verdict::Due(more) => break more,
-                    Verdict::Reported(more, text) => {
-                        host.report(&text);
-                        break more;
-                    }
+                let verdict = own.take(batch, &folder.path);
+                if let Some(text) = verdict.report {
+                    host.report(&text);
+                }
+                if verdict.due.any() {
+                    break verdict.due;
                 }
             }
         };
@@ -87,21 +86,7 @@ struct Development<'a> {
     host: &'a dyn Host,
     runs: watch::Receiver<Runs>,
     /// What has been installed last.
-    installed: Option<Installed>,
-}
-
-struct Installed {
-    objects: Vec<Value>,
-    workloads: Workloads,
-}
-
-/// What has become of the pods by what was done.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Pods {
-    /// They stay.
-    Stay,
-    /// Some are started.
-    Start,
+    installed: Option<Manifests>,
 }
 
 impl Development<'_> {
@@ -118,7 +103,7 @@ impl Development<'_> {
             return due;
         }
         let mut began = Instant::now();
-        if due.sources || due.settings || first {
+        if due.sources || due.settings {
             match self.build(first, &mut done).await {
                 Some((built, ended)) => (pods, began) = (built, ended),
                 None => return due,
@@ -132,9 +117,7 @@ impl Development<'_> {
             match self.install().await {
                 Ok(Some(installed)) => {
                     done.push("installed".to_owned());
-                    if installed == Pods::Start {
-                        pods = Pods::Start;
-                    }
+                    pods = pods.max(installed);
                 }
                 Ok(None) => {}
                 Err(fault) => {
@@ -150,9 +133,13 @@ impl Development<'_> {
         if done.is_empty() {
             return Changed::default();
         }
-        if pods == Pods::Stay {
-            self.host
-                .report(&format!("{}, its pods stay as they are", done.join(", ")));
+        let done_alone = match pods {
+            Pods::Stay => Some(format!("{}, its pods stay as they are", done.join(", "))),
+            Pods::Unsure => Some(done.join(", ")),
+            Pods::Start => None,
+        };
+        if let Some(text) = done_alone {
+            self.host.report(&text);
             return Changed::default();
         }
         if first && before.0.is_empty() {
@@ -214,17 +201,9 @@ impl Development<'_> {
             return Ok(None);
         }
         self.host.install(manifests.objects.clone()).await?;
-        let now = Installed {
-            objects: manifests.objects,
-            workloads: manifests.workloads,
-        };
-        let was = self.installed.replace(now);
-        let was = was.map(|was| was.workloads).unwrap_or_default();
-        let starts = self
-            .installed
-            .as_ref()
-            .is_some_and(|now| now.workloads.start_pods_after(&was));
-        Ok(Some(if starts { Pods::Start } else { Pods::Stay }))
+        let pods = manifests.pods_after(self.installed.as_ref());
+        self.installed = Some(manifests);
+        Ok(Some(pods))
     }
 
     /// Waits for a run that was not there before, and reports it with what was done for it since `began`.

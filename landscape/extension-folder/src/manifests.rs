@@ -24,13 +24,26 @@ pub struct Manifests {
     pub images: Vec<String>,
     /// What is worth a look in the chart, in lines; empty if there is nothing.
     pub remarks: String,
+    /// The objects of the file without the chart.
+    registration: Vec<Value>,
     /// What the chart makes that runs pods.
-    pub(crate) workloads: Workloads,
+    workloads: Workloads,
+}
+
+/// What becomes of the pods by what was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Pods {
+    /// They stay.
+    Stay,
+    /// None is started, but some may end or be started later: fewer replicas, other values, another registration.
+    Unsure,
+    /// Some are started.
+    Start,
 }
 
 /// Objects that run pods, as a chart makes them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Workloads(Vec<Workload>);
+struct Workloads(Vec<Workload>);
 
 #[derive(Clone, Debug, PartialEq)]
 struct Workload {
@@ -65,7 +78,7 @@ impl Workloads {
     }
 
     /// Whether pods are started when these take the place of `before`.
-    pub(crate) fn start_pods_after(&self, before: &Self) -> bool {
+    fn start_pods_after(&self, before: &Self) -> bool {
         let starts = |now: &Workload| {
             let was = before.0.iter().find(|was| was.key == now.key);
             now.replicas > 0 && was.is_none_or(|was| was.template != now.template || was.replicas < now.replicas)
@@ -94,6 +107,7 @@ impl Manifests {
         objects.retain(|object| !object.is_null());
         let name = name_of(&objects, "ControllerRegistration").map_err(wrong)?;
         name_of(&objects, "ControllerDeployment").map_err(wrong)?;
+        let registration = objects.clone();
         let chart = folder.join(CHART);
         let chart = chart
             .to_str()
@@ -119,8 +133,23 @@ impl Manifests {
             objects,
             images: found.images().to_vec(),
             remarks: found.remarks(),
+            registration,
             workloads: Workloads::of(found.objects()),
         })
+    }
+
+    /// What becomes of the pods when these are installed in the place of `before`.
+    pub(crate) fn pods_after(&self, before: Option<&Self>) -> Pods {
+        let none = Workloads::default();
+        let workloads = before.map_or(&none, |before| &before.workloads);
+        if self.workloads.start_pods_after(workloads) {
+            return Pods::Start;
+        }
+        let is_same = before.is_some_and(|before| self.registration == before.registration);
+        match is_same && self.workloads == *workloads {
+            true => Pods::Stay,
+            false => Pods::Unsure,
+        }
     }
 }
 
@@ -163,25 +192,35 @@ fn install(deployment: &mut Value, packed: &ByteString) -> Result<Option<Value>,
 mod tests {
     use super::*;
 
-    #[test]
-    fn pods_are_started_by_a_new_template_and_by_more_replicas_alone() {
-        let workloads = |replicas: i64, image: &str, verb: &str| {
-            Workloads::of(&[
+    fn manifests(replicas: i64, image: &str, verb: &str, policy: &str) -> Manifests {
+        Manifests {
+            name: "moon".to_owned(),
+            objects: Vec::new(),
+            images: vec![image.to_owned()],
+            remarks: String::new(),
+            registration: vec![json!({"kind": "ControllerRegistration", "spec": {"deployment": {"policy": policy}}})],
+            workloads: Workloads::of(&[
                 json!({"kind": "ClusterRole", "metadata": {"name": "moon"}, "rules": [{"verbs": [verb]}]}),
                 json!({"kind": "Deployment", "metadata": {"name": "moon"}, "spec": {"replicas": replicas,
                     "template": {"spec": {"containers": [{"image": image}]}}}}),
-            ])
-        };
-        let before = workloads(1, "a", "get");
-        for (now, starts) in [
-            (workloads(1, "a", "list"), false),
-            (workloads(0, "b", "get"), false),
-            (workloads(1, "b", "get"), true),
-            (workloads(2, "a", "get"), true),
-        ] {
-            assert_eq!(now.start_pods_after(&before), starts, "{now:?}");
+            ]),
         }
-        assert!(before.start_pods_after(&Workloads::default()));
+    }
+
+    #[test]
+    fn pods_are_started_by_a_template_or_replicas_and_stay_where_the_registration_does_too() {
+        let before = manifests(2, "a", "get", "OnDemand");
+        for (now, pods) in [
+            (manifests(2, "a", "list", "OnDemand"), Pods::Stay),
+            (manifests(1, "a", "get", "OnDemand"), Pods::Unsure),
+            (manifests(0, "b", "get", "OnDemand"), Pods::Unsure),
+            (manifests(2, "a", "get", "Always"), Pods::Unsure),
+            (manifests(2, "b", "get", "OnDemand"), Pods::Start),
+            (manifests(3, "a", "get", "OnDemand"), Pods::Start),
+        ] {
+            assert_eq!(now.pods_after(Some(&before)), pods, "{now:?}");
+        }
+        assert_eq!(before.pods_after(None), Pods::Start);
     }
 
     #[test]

@@ -208,22 +208,48 @@ async fn a_build_that_writes_into_its_sources_is_bounded_and_named() {
         settings.as_object_mut().unwrap().remove("watch");
     });
     follow(&bench, async |reports| {
-        let first = reports.until("running").await;
+        let first = reports.until("generated changed while the program was built").await;
         let builds = first.iter().filter(|text| *text == "| begun").count();
-        assert_eq!(builds, 4, "three are interrupted, and one goes through: {first:?}");
+        assert_eq!(
+            builds, 5,
+            "three are interrupted, one goes through, and is repeated: {first:?}"
+        );
         let named = first
             .iter()
             .find(|text| text.contains("because generated changed"))
             .unwrap();
         assert!(named.contains("watch of orangery-extension.yaml"), "{named}");
         bench.write("source", "two");
-        let second = reports.until("rebuilt in ").await;
+        let second = reports.until("generated changed while the program was built").await;
         let builds = second.iter().filter(|text| *text == "| begun").count();
-        assert_eq!(builds, 1, "{second:?}");
+        assert_eq!(builds, 2, "it is repeated once: {second:?}");
+        let program = fs::read_to_string(bench.path().join("program")).unwrap();
+        assert!(program.starts_with("two"), "{program}");
         // The source is built, and nothing after it.
         bench.write("chart/values.yaml", "image: [");
         let third = reports.until("not installed: ").await;
-        assert_eq!(third.len(), 1, "{third:?}");
+        assert!(!third.contains(&"| begun".to_owned()), "{third:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_chart_that_is_corrected_before_the_first_install_is_installed_without_a_build() {
+    let bench = Bench::new("echo begun; read line < gate; cp source program");
+    let gate = std::process::Command::new("mkfifo")
+        .arg(bench.path().join("gate"))
+        .status();
+    assert!(gate.unwrap().success());
+    follow(&bench, async |reports| {
+        reports.until("| begun").await;
+        bench.write("chart/values.yaml", "image: [");
+        // The chart's change has begun another build, and a new line lets one go on.
+        reports.until("| begun").await;
+        bench.write("gate", "\n");
+        reports.until("not installed: ").await;
+        bench.write("chart/values.yaml", "image: registry.example.org/moon\n");
+        let corrected = reports.until("running").await;
+        assert_eq!(corrected, ["install 2 objects", "installed", "running"]);
     })
     .await;
 }
