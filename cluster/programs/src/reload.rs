@@ -105,6 +105,7 @@ mod tests {
         assert_eq!(pass().await, None, "it was");
         assert_eq!(pass().await, Some(path));
     }
+
     #[tokio::test(start_paused = true)]
     async fn an_announced_program_counts_at_once_if_its_file_is_another() {
         let folder = tempfile::tempdir().unwrap();

@@ -50,7 +50,7 @@ struct Probe {
     /// The grace period of a restart.
     grace: Option<Duration>,
     good: bool,
-    /// Failures before the first success, which is as good as many.
+    /// Failures so far; `usize::MAX` once it has succeeded: then no pause is shortened.
     first_failures: usize,
     /// The last answer, and how often it came in a row.
     row: (bool, u32),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_container_that_was_never_ready_is_asked_sooner_a_few_times() {
+    async fn a_container_that_was_never_ready_is_probed_sooner_a_few_times() {
         let probe = json!({"tcpSocket": {"port": 80}, "periodSeconds": 2});
         let mut probes = probes(json!({"readinessProbe": probe}));
         let mut pauses = Vec::new();
