@@ -5,8 +5,8 @@
 //! to servers behind it, and to nodes and pods that are asked for), blocks a thread, reads the machine's clock or knows a provider.
 //!
 //! # Layers
-//! A file imports only from its own layer and from layers above it in this table. `cargo xtask tidy` reads the table and
-//! refuses an import that runs the other way, and more than five files that import each other in a circle.
+//! A file imports only from its own layer and from layers earlier in this table. `cargo xtask tidy` reads the table and
+//! refuses an import from a later layer, and more than five files that import each other in a circle.
 //!
 //! | layer | what is in it |
 //! |---|---|

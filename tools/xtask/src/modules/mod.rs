@@ -1,13 +1,14 @@
 //! The modules of a crate that states layers: which file is in which layer, and which file imports which. Reads texts alone.
 //!
 //! A crate states its layers in the documentation of its `src/lib.rs`, as a table below the heading `# Layers` whose first
-//! column names the folders of `src`, the lowest layer first. Imports by `crate::`, `super::` and the names of child modules
+//! column names the folders of `src`: a layer stands on those earlier in the table. Imports by `crate::`, `super::` and the names of child modules
 //! count, those in tests do not.
 
 mod circles;
 mod paths;
 #[cfg(test)]
 mod picture;
+mod test_items;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,10 +18,10 @@ pub(crate) use circles::circles;
 pub(crate) struct LayeredCrate {
     /// Its folder, relative to the root: `cluster/apiserver`.
     pub(crate) folder: String,
-    /// The names of its layers, the lowest first.
+    /// The names of its layers, in the order of the table.
     pub(crate) layers: Vec<String>,
-    /// Every file of `src` but `lib.rs`.
-    pub(crate) modules: BTreeSet<ModulePath>,
+    /// Every module of `src` but the root, with its file relative to the root of the workspace.
+    pub(crate) modules: BTreeMap<ModulePath, String>,
     pub(crate) imports: Vec<Import>,
 }
 
@@ -42,17 +43,21 @@ impl LayeredCrate {
     /// The crate in `folder`, if its `lib.rs` states layers. `texts`: paths relative to the root, and what they hold.
     pub(crate) fn read<'t>(folder: &str, texts: impl Iterator<Item = (&'t str, &'t str)>) -> Option<Self> {
         let source = format!("{folder}/src/");
-        let mut files: BTreeMap<ModulePath, &str> = BTreeMap::new();
+        let mut files: BTreeMap<ModulePath, (&str, &str)> = BTreeMap::new();
         for (path, text) in texts {
             if let Some(module) = path.strip_prefix(&source).and_then(module_path) {
-                files.insert(module, text);
+                files.insert(module, (path, text));
             }
         }
-        let layers = stated_layers(files.remove(&ModulePath::new())?)?;
-        let modules: BTreeSet<ModulePath> = files.keys().cloned().collect();
+        let (_, lib) = files.remove(&ModulePath::new())?;
+        let layers = stated_layers(lib)?;
+        let paths = files
+            .iter()
+            .map(|(module, (path, _))| (module.clone(), (*path).to_owned()));
+        let modules: BTreeMap<ModulePath, String> = paths.collect();
         let imports = files
             .iter()
-            .flat_map(|(from, text)| imports_of(from, text, &modules))
+            .flat_map(|(from, (_, text))| imports_of(from, text, &modules))
             .collect();
         Some(Self {
             folder: folder.to_owned(),
@@ -62,23 +67,16 @@ impl LayeredCrate {
         })
     }
 
-    /// Where a layer stands; the lowest is 0.
-    pub(crate) fn height(&self, module: &[String]) -> Option<usize> {
+    /// Where a module's layer stands in the table; the first is 0.
+    pub(crate) fn place(&self, module: &[String]) -> Option<usize> {
         let layer = module.first()?;
         self.layers.iter().position(|known| known == layer)
     }
 
-    /// The file of a module, relative to the root.
+    /// The file of a module, relative to the root; that of the root module where there is none.
     pub(crate) fn file(&self, module: &[String]) -> String {
-        let path = module.join("/");
-        let is_folder = self
-            .modules
-            .iter()
-            .any(|other| other.len() > module.len() && other.starts_with(module));
-        match is_folder {
-            true => format!("{}/src/{path}/mod.rs", self.folder),
-            false => format!("{}/src/{path}.rs", self.folder),
-        }
+        let known = self.modules.get(module).cloned();
+        known.unwrap_or_else(|| format!("{}/src/lib.rs", self.folder))
     }
 
     /// Which files import which, without repetition.
@@ -113,15 +111,15 @@ fn stated_layers(lib: &str) -> Option<Vec<String>> {
     (!layers.is_empty()).then_some(layers)
 }
 
-fn imports_of(from: &ModulePath, text: &str, modules: &BTreeSet<ModulePath>) -> Vec<Import> {
-    let is_child = |name: &str| modules.contains(&[from.as_slice(), &[name.to_owned()]].concat());
+fn imports_of(from: &ModulePath, text: &str, modules: &BTreeMap<ModulePath, String>) -> Vec<Import> {
+    let is_child = |name: &str| modules.contains_key(&[from.as_slice(), &[name.to_owned()]].concat());
     let mut found = Vec::new();
-    for (line, path) in paths::of(paths::before_tests(text), is_child) {
+    for (line, path) in paths::of(text, is_child) {
         let Some(path) = absolute(from, &path) else { continue };
         let to = (0..=path.len())
             .rev()
             .map(|length| path[..length].to_vec())
-            .find(|prefix| prefix.is_empty() || modules.contains(prefix))
+            .find(|prefix| prefix.is_empty() || modules.contains_key(prefix))
             .unwrap_or_default();
         if to != *from {
             found.push(Import {
@@ -137,29 +135,28 @@ fn imports_of(from: &ModulePath, text: &str, modules: &BTreeSet<ModulePath>) -> 
 
 /// A path from the root of the crate.
 fn absolute(from: &ModulePath, path: &[String]) -> Option<ModulePath> {
-    let (first, rest) = path.split_first()?;
-    match first.as_str() {
-        "crate" => Some(rest.to_vec()),
-        "super" => {
-            let (_, parent) = from.split_last()?;
-            let parent = parent.to_vec();
-            match rest.first().map(String::as_str) {
-                Some("super") => absolute(&parent, rest),
-                _ => Some([parent, rest.to_vec()].concat()),
-            }
+    let (mut at, mut rest) = match path.split_first()? {
+        (first, rest) if first == "crate" => (ModulePath::new(), rest),
+        _ => (from.clone(), path),
+    };
+    while let Some((first, behind)) = rest.split_first() {
+        match first.as_str() {
+            "self" => {}
+            "super" => drop(at.pop()?),
+            _ => break,
         }
-        "self" => Some([from.as_slice(), rest].concat()),
-        _ => Some([from.as_slice(), path].concat()),
+        rest = behind;
     }
+    Some([at, rest.to_vec()].concat())
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
 
-    /// A crate of two layers, `low` below `high`.
+    /// A crate of two layers, `first` and `second`.
     pub(crate) fn layered(files: &[(&str, &str)]) -> LayeredCrate {
-        let lib = "//! A crate.\n//!\n//! # Layers\n//! | layer | what |\n//! |---|---|\n//! | `low` | a |\n//! | `high` | b |\n";
+        let lib = "//! A crate.\n//!\n//! # Layers\n//! | layer | what |\n//! |---|---|\n//! | `first` | a |\n//! | `second` | b |\n";
         let mut texts = vec![("cluster/a/src/lib.rs".to_owned(), lib.to_owned())];
         texts.extend(
             files
@@ -172,20 +169,20 @@ pub(crate) mod tests {
 
     #[test]
     fn layers_are_the_first_column_below_their_heading() {
-        assert_eq!(layered(&[]).layers, ["low", "high"]);
-        assert_eq!(stated_layers("//! | `low` | a |\n"), None);
+        assert_eq!(layered(&[]).layers, ["first", "second"]);
+        assert_eq!(stated_layers("//! | `first` | a |\n"), None);
     }
 
     #[test]
     fn an_import_leads_to_the_longest_path_that_is_a_file() {
         let read = layered(&[
-            ("low/mod.rs", "pub(crate) mod kind;\n"),
-            ("low/kind.rs", "pub struct Kind;\n"),
+            ("first/mod.rs", "pub(crate) mod kind;\n"),
+            ("first/kind.rs", "pub struct Kind;\n"),
             (
-                "high/verb.rs",
-                "use crate::low::kind::{Kind, Call};\nfn f() { super::other::g(); }\n",
+                "second/verb.rs",
+                "use crate::first::kind::{Kind, Call};\nfn f() { super::other::g(); }\n",
             ),
-            ("high/other.rs", ""),
+            ("second/other.rs", ""),
         ]);
         let found: Vec<(usize, &str, String)> = read
             .imports
@@ -195,20 +192,40 @@ pub(crate) mod tests {
         assert_eq!(
             found,
             [
-                (1, "crate::low::kind::Kind", "low/kind".to_owned()),
-                (1, "crate::low::kind::Call", "low/kind".to_owned()),
-                (2, "crate::high::other::g", "high/other".to_owned()),
+                (1, "crate::first::kind::Kind", "first/kind".to_owned()),
+                (1, "crate::first::kind::Call", "first/kind".to_owned()),
+                (2, "crate::second::other::g", "second/other".to_owned()),
             ]
         );
     }
 
     #[test]
-    fn a_folder_has_its_file_inside() {
-        let read = layered(&[("low/mod.rs", ""), ("low/kind.rs", "")]);
-        assert_eq!(read.file(&["low".to_owned()]), "cluster/a/src/low/mod.rs");
-        assert_eq!(
-            read.file(&["low".to_owned(), "kind".to_owned()]),
-            "cluster/a/src/low/kind.rs"
-        );
+    fn a_path_leads_upwards_by_self_and_super_in_any_order() {
+        let from = ["a", "b", "c"].map(str::to_owned).to_vec();
+        for (path, wanted) in [
+            ("self::super::x", "a::b::x"),
+            ("super::super::x", "a::x"),
+            ("self::x", "a::b::c::x"),
+            ("x::y", "a::b::c::x::y"),
+            ("crate::x", "x"),
+        ] {
+            let path: Vec<String> = path.split("::").map(str::to_owned).collect();
+            assert_eq!(absolute(&from, &path).unwrap().join("::"), wanted, "{path:?}");
+        }
+        let beyond = ["super"; 4].map(str::to_owned);
+        assert_eq!(absolute(&from, &beyond), None);
+    }
+
+    #[test]
+    fn the_file_of_a_module_with_children_is_inside_its_folder_or_beside_it() {
+        let read = layered(&[("first/mod.rs", ""), ("first/kind.rs", ""), ("first/kind/part.rs", "")]);
+        for (module, file) in [
+            ("first", "first/mod.rs"),
+            ("first/kind", "first/kind.rs"),
+            ("first/kind/part", "first/kind/part.rs"),
+        ] {
+            let module: ModulePath = module.split('/').map(str::to_owned).collect();
+            assert_eq!(read.file(&module), format!("cluster/a/src/{file}"));
+        }
     }
 }

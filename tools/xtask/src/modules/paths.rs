@@ -1,35 +1,34 @@
 //! Paths of a Rust file that lead to other modules of its crate, with the lines they stand in. Reads tokens, not meaning:
 //! what stands in comments and texts is no path.
 
+use super::test_items;
+
 /// A token, as far as paths need it.
-#[derive(Debug, PartialEq, Eq)]
-enum Token {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Token {
     Word(String),
     /// `::`
     Separator,
     Sign(char),
 }
 
-/// The text before the tests of a file.
-pub(super) fn before_tests(text: &str) -> &str {
-    let end = match text.starts_with("#[cfg(test)]") {
-        true => Some(0),
-        false => text.find("\n#[cfg(test)]\n"),
-    };
-    &text[..end.unwrap_or(text.len())]
-}
-
 /// Lines and paths that begin with `crate`, `super`, `self` or the name of a child module. A path in braces is given for each
-/// of its ends.
+/// of its ends. Items under `#[cfg(test)]` are left out.
 pub(super) fn of(text: &str, is_child: impl Fn(&str) -> bool) -> Vec<(usize, Vec<String>)> {
-    let tokens = tokens(text);
+    let tokens = test_items::without(&tokens(text));
     let mut found = Vec::new();
     for (at, (line, token)) in tokens.iter().enumerate() {
         let Token::Word(word) = token else { continue };
-        let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+        let back = |by| {
+            at.checked_sub(by)
+                .and_then(|before| tokens.get(before))
+                .map(|(_, token)| token)
+        };
         let goes_on = tokens.get(at + 1).is_some_and(|(_, next)| *next == Token::Separator);
-        let begins = !matches!(before, Some((_, Token::Separator | Token::Sign('$' | '.'))));
-        let leads = matches!(word.as_str(), "crate" | "super" | "self") || is_child(word);
+        let begins = !matches!(back(1), Some(Token::Separator | Token::Sign('$')));
+        // `x.child::<u8>()` is a method; `..child::MAX` ends a range.
+        let is_method = back(1) == Some(&Token::Sign('.')) && back(2) != Some(&Token::Sign('.'));
+        let leads = matches!(word.as_str(), "crate" | "super" | "self") || (is_child(word) && !is_method);
         if begins && goes_on && leads {
             let mut rest = tokens.iter().skip(at).map(|(_, token)| token).peekable();
             ends(&mut rest, &mut Vec::new(), &mut |path| found.push((*line, path)));
@@ -86,7 +85,7 @@ fn group<'t>(
                 tokens.next();
                 return;
             }
-            // A recursion through `dyn` would hide nothing: one call per level of braces.
+            // Boxed: a generic iterator in a recursion would have no end of types.
             Token::Word(_) => {
                 let mut inner: Vec<&Token> = Vec::new();
                 let mut depth = 0_usize;
@@ -111,7 +110,7 @@ fn ends_item(token: &Token) -> bool {
 }
 
 /// All tokens with their lines, without comments and texts.
-fn tokens(text: &str) -> Vec<(usize, Token)> {
+pub(super) fn tokens(text: &str) -> Vec<(usize, Token)> {
     let mut found = Vec::new();
     let (mut line, mut rest) = (1, text);
     while let Some(first) = rest.chars().next() {
@@ -227,8 +226,16 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_tests_is_left_out() {
-        assert_eq!(before_tests("a\n#[cfg(test)]\nmod tests {}\n"), "a");
-        assert_eq!(before_tests("a\n"), "a\n");
+    fn a_path_that_ends_a_range_is_found_and_a_method_is_not() {
+        assert_eq!(
+            joined("0..crate::x::MAX;\n0..=super::y;\n0..child::z;\n0.child::<u8>();\n"),
+            ["1 crate::x::MAX", "2 super::y", "3 child::z"]
+        );
+    }
+
+    #[test]
+    fn what_stands_behind_tests_is_found() {
+        let text = "#[cfg(test)]\nuse crate::no;\nuse crate::a;\n#[cfg(test)]\nmod tests {\n    use crate::no;\n}\nuse crate::b;\n";
+        assert_eq!(joined(text), ["3 crate::a", "8 crate::b"]);
     }
 }

@@ -5,19 +5,20 @@ use super::{LayeredCrate, circles};
 /// What stands in a row of the picture where a layer imports another one.
 const MARK: &str = "■";
 
-/// One row per layer, the highest first: what it imports from. An import that runs up stands right of the diagonal.
+/// One row per layer, the last of the table on top: what it imports from. An import of a later layer stands right of the
+/// diagonal.
 pub(crate) fn picture(layered: &LayeredCrate) -> String {
     let width = layered.layers.iter().map(String::len).max().unwrap_or_default();
     let count = layered.layers.len();
     let mut text = String::new();
-    for (height, layer) in layered.layers.iter().enumerate().rev() {
-        text.push_str(&format!("{:>2} {layer:width$} ", height + 1));
+    for (place, layer) in layered.layers.iter().enumerate().rev() {
+        text.push_str(&format!("{:>2} {layer:width$} ", place + 1));
         for other in 0..count {
             let imports = |import: &&super::Import| {
-                layered.height(&import.from) == Some(height) && layered.height(&import.to) == Some(other)
+                layered.place(&import.from) == Some(place) && layered.place(&import.to) == Some(other)
             };
             let cell = match layered.imports.iter().find(imports) {
-                _ if other == height => "\\",
+                _ if other == place => "\\",
                 Some(_) => MARK,
                 None => "·",
             };
@@ -31,12 +32,12 @@ pub(crate) fn picture(layered: &LayeredCrate) -> String {
     text
 }
 
-/// How many imports run up, and which files import each other in a circle.
+/// How many imports are of a later layer, and which files import each other in a circle.
 fn facts(layered: &LayeredCrate) -> String {
-    let up = layered
+    let later = layered
         .imports
         .iter()
-        .filter(|import| layered.height(&import.to) > layered.height(&import.from))
+        .filter(|import| layered.place(&import.to) > layered.place(&import.from))
         .count();
     let circles: Vec<String> = circles(&layered.edges())
         .iter()
@@ -46,8 +47,8 @@ fn facts(layered: &LayeredCrate) -> String {
         })
         .collect();
     match circles.is_empty() {
-        true => format!("imports that run up: {up}; circles: none"),
-        false => format!("imports that run up: {up}; circles:\n{}", circles.join("\n")),
+        true => format!("imports of later layers: {later}; circles: none"),
+        false => format!("imports of later layers: {later}; circles:\n{}", circles.join("\n")),
     }
 }
 
@@ -64,13 +65,13 @@ mod tests {
     #[test]
     fn a_row_marks_what_its_layer_imports_and_facts_name_circles() {
         let read = layered(&[
-            ("low/a.rs", "use crate::low::b::B;\n"),
-            ("low/b.rs", "use crate::low::a::A;\n"),
-            ("high/c.rs", "use crate::low::a::A;\n"),
+            ("first/a.rs", "use crate::first::b::B;\n"),
+            ("first/b.rs", "use crate::first::a::A;\n"),
+            ("second/c.rs", "use crate::first::a::A;\n"),
         ]);
         assert_eq!(
             picture(&read),
-            " 2 high   ■  \\\n 1 low    \\  ·\n          1  2\n\nimports that run up: 0; circles:\n  low/a, low/b\n"
+            " 2 second   ■  \\\n 1 first    \\  ·\n            1  2\n\nimports of later layers: 0; circles:\n  first/a, first/b\n"
         );
     }
 

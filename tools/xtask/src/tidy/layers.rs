@@ -122,7 +122,7 @@ fn refuse(package: &str, import: &str, kind: DependencyKind) -> Option<String> {
             && !BELOW_THE_KIT.iter().any(|prefix| package.starts_with(prefix))
             || *layer == "tests";
         return (!fine).then(|| {
-            format!("`{package}` may not import `tests-kit`: it is a dev-dependency of crates above cluster/apiserver")
+            format!("`{package}` may not import `tests-kit`: it is a dev-dependency of crates that are built on cluster/apiserver")
         });
     }
     if import.starts_with("tests-") && *layer == "tests" {
@@ -133,7 +133,7 @@ fn refuse(package: &str, import: &str, kind: DependencyKind) -> Option<String> {
             "`{import}` must not be imported: nothing imports tests and tools, but tests each other"
         ));
     }
-    // Tests of a crate may stand on a server that lies above it; what ships may not.
+    // Tests of a crate may stand on a server that is later in the table; what ships may not.
     if kind == DependencyKind::Development {
         return None;
     }
@@ -169,14 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn a_landscape_imports_all_below_it_and_only_programs_and_tests_import_a_landscape() {
+    fn a_landscape_imports_all_earlier_layers_and_only_programs_and_tests_import_a_landscape() {
         assert!(refuse("landscape-local", "extensions-provider-local", Normal).is_none());
         assert!(refuse("landscape-local", "landscape-images", Normal).is_none());
         assert!(refuse("landscape-local", "programs-orangery", Normal).is_some());
         assert!(refuse("programs-orangery", "landscape-local", Normal).is_none());
         assert!(refuse("tests-scenarios", "landscape-local", Normal).is_none());
-        for below in ["control-plane-gardenlet", "extensions-provider-local", "cluster-bare"] {
-            assert!(refuse(below, "landscape-images", Normal).is_some(), "{below}");
+        for earlier in ["control-plane-gardenlet", "extensions-provider-local", "cluster-bare"] {
+            assert!(refuse(earlier, "landscape-images", Normal).is_some(), "{earlier}");
         }
     }
 
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_test_kit_is_for_tests_above_what_it_is_built_from() {
+    fn the_test_kit_is_for_tests_of_what_it_is_not_built_from() {
         assert!(refuse("control-plane-gardenlet", "tests-kit", Development).is_none());
         assert!(refuse("control-plane-gardenlet", "tests-kit", Normal).is_some());
         assert!(refuse("cluster-apiserver", "tests-kit", Development).is_some());

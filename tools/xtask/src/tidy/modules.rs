@@ -1,4 +1,4 @@
-//! Holds the layers that a crate states in its `src/lib.rs`: a file imports from its own layer and from those above it in the
+//! Holds the layers that a crate states in its `src/lib.rs`: a file imports from its own layer and from those earlier in the
 //! table, and few files import each other in a circle.
 
 use std::path::Path;
@@ -28,8 +28,8 @@ pub(super) fn check(root: &Path, metadata: &Metadata, sources: &[Source]) -> Vec
 fn check_crate(layered: &LayeredCrate) -> Vec<Finding> {
     let table = format!("the table of {}/src/lib.rs", layered.folder);
     let mut findings = Vec::new();
-    for module in &layered.modules {
-        if layered.height(module).is_none() {
+    for module in layered.modules.keys() {
+        if layered.place(module).is_none() {
             findings.push(Finding::new(
                 layered.file(module),
                 format!("is in no layer: move it into the folder of one, or add its folder to {table}"),
@@ -37,7 +37,7 @@ fn check_crate(layered: &LayeredCrate) -> Vec<Finding> {
         }
     }
     for layer in &layered.layers {
-        if !layered.modules.iter().any(|module| module.first() == Some(layer)) {
+        if !layered.modules.keys().any(|module| module.first() == Some(layer)) {
             findings.push(Finding::new(
                 format!("{}/src/lib.rs", layered.folder),
                 format!("layer `{layer}` has no file: take it out of the table"),
@@ -80,13 +80,13 @@ fn check_import(layered: &LayeredCrate, import: &Import, table: &str) -> Option<
         ));
     };
     // A module without a layer is a finding of its own.
-    let (height, target_height) = (layered.height(from)?, layered.height(to)?);
-    (target_height > height).then(|| {
+    let (place_of_own, place_of_target) = (layered.place(from)?, layered.place(to)?);
+    (place_of_target > place_of_own).then(|| {
         Finding::new(
             place,
             format!(
-                "layer `{own}` imports `{path}` of layer `{target}`, which stands below it in {table}: move what both need to \
-                 `{own}` or above it, or take it as an argument or a trait"
+                "layer `{own}` imports `{path}` of layer `{target}`, which is later in {table}: move what both need to `{own}` or \
+                 to an earlier layer, or take it as an argument or a trait"
             ),
         )
     })
@@ -106,49 +106,49 @@ mod tests {
     }
 
     #[test]
-    fn imports_of_the_own_layer_and_of_lower_ones_pass() {
+    fn imports_of_the_own_layer_and_of_earlier_ones_pass() {
         let files = [
-            ("low/a.rs", "use crate::low::b::B;\n"),
-            ("low/b.rs", ""),
-            ("high/c.rs", "use crate::low::a::A;\nuse std::sync::Arc;\n"),
+            ("first/a.rs", "use crate::first::b::B;\n"),
+            ("first/b.rs", ""),
+            ("second/c.rs", "use crate::first::a::A;\nuse std::sync::Arc;\n"),
         ];
         assert_eq!(findings(&files), [""; 0]);
     }
 
     #[test]
-    fn an_import_of_a_higher_layer_names_file_line_and_both_layers() {
+    fn an_import_of_a_later_layer_names_file_line_and_both_layers() {
         let files = [
-            ("low/a.rs", "//! A.\n\nuse crate::high::c::C;\n"),
-            ("high/c.rs", "pub struct C;\n"),
+            ("first/a.rs", "//! A.\n\nuse crate::second::c::C;\n"),
+            ("second/c.rs", "pub struct C;\n"),
         ];
         assert_eq!(
             findings(&files),
             [
-                "cluster/a/src/low/a.rs:3: layer `low` imports `crate::high::c::C` of layer `high`, which stands below it in the \
-              table of cluster/a/src/lib.rs: move what both need to `low` or above it, or take it as an argument or a trait"
+                "cluster/a/src/first/a.rs:3: layer `first` imports `crate::second::c::C` of layer `second`, which is later in the table of \
+                 cluster/a/src/lib.rs: move what both need to `first` or to an earlier layer, or take it as an argument or a trait"
             ]
         );
     }
 
     #[test]
-    fn an_upward_import_in_tests_passes() {
+    fn an_import_of_a_later_layer_in_tests_passes() {
         let files = [
             (
-                "low/a.rs",
-                "fn f() {}\n#[cfg(test)]\nmod tests {\n    use crate::high::c::C;\n}\n",
+                "first/a.rs",
+                "fn f() {}\n#[cfg(test)]\nmod tests {\n    use crate::second::c::C;\n}\n",
             ),
-            ("high/c.rs", "pub struct C;\n"),
+            ("second/c.rs", "pub struct C;\n"),
         ];
         assert_eq!(findings(&files), [""; 0]);
     }
 
     #[test]
     fn a_name_of_the_root_is_imported_from_where_it_is_defined() {
-        let files = [("low/a.rs", "use crate::User;\n"), ("high/c.rs", "")];
+        let files = [("first/a.rs", "use crate::User;\n"), ("second/c.rs", "")];
         assert_eq!(
             findings(&files),
             [
-                "cluster/a/src/low/a.rs:1: layer `low` imports `crate::User` from the root of the crate: import it from where it \
+                "cluster/a/src/first/a.rs:1: layer `first` imports `crate::User` from the root of the crate: import it from where it \
               is defined"
             ]
         );
@@ -156,13 +156,13 @@ mod tests {
 
     #[test]
     fn files_and_layers_must_belong_to_each_other() {
-        let files = [("low/a.rs", ""), ("other/d.rs", "")];
+        let files = [("first/a.rs", ""), ("other/d.rs", "")];
         assert_eq!(
             findings(&files),
             [
                 "cluster/a/src/other/d.rs: is in no layer: move it into the folder of one, or add its folder to the table of \
                  cluster/a/src/lib.rs",
-                "cluster/a/src/lib.rs: layer `high` has no file: take it out of the table"
+                "cluster/a/src/lib.rs: layer `second` has no file: take it out of the table"
             ]
         );
     }
@@ -172,7 +172,7 @@ mod tests {
         let circle = |count: usize| -> Vec<(String, String)> {
             let file = |at: usize| {
                 let next = (at + 1) % count;
-                (format!("low/f{at}.rs"), format!("use crate::low::f{next}::F;\n"))
+                (format!("first/f{at}.rs"), format!("use crate::first::f{next}::F;\n"))
             };
             (0..count).map(file).collect()
         };
@@ -182,15 +182,15 @@ mod tests {
                 .iter()
                 .map(|(path, text)| (path.as_str(), text.as_str()))
                 .collect();
-            files.push(("high/c.rs", ""));
+            files.push(("second/c.rs", ""));
             findings(&files)
         };
         assert_eq!(found(5), [""; 0]);
         assert_eq!(
             found(6),
             [
-                "cluster/a/src/low/f0.rs: 6 files import each other in a circle, at most 5 may: low/f0, low/f1, low/f2, low/f3, \
-              low/f4, low/f5; move what two of them need into a file of its own"
+                "cluster/a/src/first/f0.rs: 6 files import each other in a circle, at most 5 may: first/f0, first/f1, first/f2, first/f3, \
+              first/f4, first/f5; move what two of them need into a file of its own"
             ]
         );
     }
