@@ -162,11 +162,11 @@ impl Draft {
     /// It is known who asks for what: the policy decides what is reported of it.
     pub(crate) fn received(&mut self, user: &User, info: &RequestInfo, now: Timestamp) {
         self.user = user_of(user);
-        self.judge(user, info);
+        self.apply_policy(user, info);
         self.tell(AuditStage::RequestReceived, None, None, now);
     }
 
-    fn judge(&mut self, user: &User, info: &RequestInfo) {
+    fn apply_policy(&mut self, user: &User, info: &RequestInfo) {
         self.decision = Some(self.auditing.policy.decide(user, info));
         self.verb = info.verb;
         self.object = info.target.as_ref().map(object_of);
@@ -231,7 +231,7 @@ impl Draft {
         let answer = answer.named(&self.id);
         if self.decision.is_none() {
             // No one knows who it was.
-            self.judge(&User::default(), info);
+            self.apply_policy(&User::default(), info);
             self.tell(AuditStage::ResponseStarted, Some(answer.code), answer.whole(), now());
             return answer;
         }

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::admission::attributes::{AdmissionAttributes, AdmissionOperation};
-use crate::admission::matching::is_exempt;
 use crate::admission::mutating::Rounds;
 use crate::admission::outcome::with_warnings;
+use crate::admission::selection::is_exempt;
 use crate::admission::validating::validate;
 use crate::state::context::Context;
 use crate::wire::status::Status;

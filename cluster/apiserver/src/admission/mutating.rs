@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::admission::attributes::{AdmissionAttributes, AdmissionOperation};
-use crate::admission::matching::{NamespaceLabels, is_exempt, namespace_labels};
-use crate::admission::webhook::{Concerned, concerned};
+use crate::admission::selection::{NamespaceLabels, is_exempt, namespace_labels};
+use crate::admission::webhook_calls::{Concerned, concerned};
 use crate::admission::{json_patch, pod_admission};
 use crate::configuration::admission_hooks::Hooks;
 use crate::kinds::kind::Call;
@@ -18,8 +18,8 @@ use crate::objects::incoming::{self, Source};
 use crate::objects::retained_fields::keep_stored;
 use crate::objects::scale_view;
 use crate::state::context::Context;
+use crate::state::pending_write::Write;
 use crate::state::reader::Reader;
-use crate::state::write::Write;
 use crate::wire::query::FieldValidation;
 use crate::wire::status::Status;
 
@@ -124,8 +124,8 @@ impl Write<'_> {
     async fn admit_within(&mut self, call: &Call<'_>, object: &mut Value, old: Option<&Value>) -> Result<(), Status> {
         let context = self.context;
         let reader = Reader::new(&context.server);
-        let said = context.served.kind.admit(*call, object, old, &reader).await?;
-        self.warnings.extend(said);
+        let warnings = context.served.kind.admit(*call, object, old, &reader).await?;
+        self.warnings.extend(warnings);
         pod_admission::admit(context, object, old).await
     }
 }
@@ -248,17 +248,17 @@ impl<'h, 'a> Rounds<'h, 'a> {
     ) -> Result<bool, Status> {
         let context = self.attributes.context;
         let place = format!("round_{}_index_{}", u8::from(again), it.index);
-        let said = it
+        let allowed = it
             .hook
             .call(self.attributes, it.version, (Some(object), self.old))
             .await?;
-        let Some(said) = said else {
+        let Some(allowed) = allowed else {
             context.annotate(format!("{FAILED_OPEN}{place}"), it.hook.name.clone());
             return Ok(false);
         };
-        self.warnings.extend(said.warnings);
+        self.warnings.extend(allowed.warnings);
         let before = object.clone();
-        if let Some(patch) = said.patch {
+        if let Some(patch) = allowed.patch {
             *object = patched(self.attributes, view, object, it.version, &patch).await?;
         }
         let changed = *object != before;
@@ -278,10 +278,10 @@ impl<'h, 'a> Rounds<'h, 'a> {
             {
                 continue;
             }
-            let said = it.hook.call(self.attributes, it.version, (None, self.old)).await?;
-            let said = said.unwrap_or_default();
-            self.warnings.extend(said.warnings);
-            if said.patch.is_some() {
+            let allowed = it.hook.call(self.attributes, it.version, (None, self.old)).await?;
+            let allowed = allowed.unwrap_or_default();
+            self.warnings.extend(allowed.warnings);
+            if allowed.patch.is_some() {
                 let why = "attempted to modify the object, which is not supported for this operation";
                 return Err(Status::internal(format!("admission webhook {:?} {why}", it.hook.name)));
             }

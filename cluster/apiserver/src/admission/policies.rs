@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::admission::attributes::AdmissionAttributes;
 use crate::admission::expressions::{Held, Why, holds, names, run};
-use crate::admission::matching::{NamespaceLabels, namespace_labels};
+use crate::admission::selection::{NamespaceLabels, namespace_labels};
 use crate::configuration::admission_hooks::Hooks;
 use crate::configuration::matching::Matching;
 use crate::configuration::policy::{Binding, ParamRef, Policy, Validation};

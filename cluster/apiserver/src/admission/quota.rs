@@ -13,7 +13,7 @@ use crate::admission::attributes::{AdmissionAttributes, AdmissionOperation};
 use crate::kinds::kind::Call;
 use crate::kinds::registry::Role;
 use crate::state::context::Context;
-use crate::state::write::Write;
+use crate::state::pending_write::Write;
 use crate::storage::errors::store_status;
 use crate::storage::resource_names::QUOTAS;
 use crate::wire::status::Status;

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use crate::admission::attributes::{AdmissionAttributes, AdmissionOperation};
 use crate::admission::json_patch;
-use crate::admission::matching::is_exempt;
 use crate::admission::outcome::with_warnings;
+use crate::admission::selection::is_exempt;
 use crate::admission::validating::validate;
-use crate::admission::webhook::concerned;
+use crate::admission::webhook_calls::concerned;
 use crate::configuration::admission_hooks::Hooks;
 use crate::kinds::metadata;
 use crate::state::context::Context;
@@ -77,10 +77,10 @@ async fn review(
             {
                 continue;
             }
-            let said = it.hook.call(attributes, it.version, (Some(body), None)).await?;
-            let said = said.unwrap_or_default();
-            warnings.extend(said.warnings);
-            if let Some(patch) = said.patch {
+            let allowed = it.hook.call(attributes, it.version, (Some(body), None)).await?;
+            let allowed = allowed.unwrap_or_default();
+            warnings.extend(allowed.warnings);
+            if let Some(patch) = allowed.patch {
                 *body = json_patch::apply(body, &patch)?;
             }
         }

@@ -5,14 +5,14 @@ use futures::future::join_all;
 use serde_json::Value;
 
 use crate::admission::attributes::{AdmissionAttributes, AdmissionOperation};
-use crate::admission::matching::is_exempt;
 use crate::admission::mutating::View;
 use crate::admission::policies;
-use crate::admission::webhook::{Concerned, concerned};
+use crate::admission::selection::is_exempt;
+use crate::admission::webhook_calls::{Concerned, concerned};
 use crate::configuration::admission_hooks::Hooks;
 use crate::kinds::kind::Call;
 use crate::kinds::metadata;
-use crate::state::write::Write;
+use crate::state::pending_write::Write;
 use crate::wire::status::Status;
 
 const FAILED_OPEN: &str = "failed-open.validating.webhook.admission.k8s.io/";
@@ -71,7 +71,7 @@ pub(crate) async fn validate(
     let mut refusal = None;
     for outcome in join_all(calls).await {
         match outcome {
-            Ok(said) => warnings.extend(said),
+            Ok(more) => warnings.extend(more),
             Err(mut status) => {
                 warnings.extend(status.take_warnings());
                 refusal.get_or_insert(status);
@@ -88,7 +88,7 @@ async fn ask(
     objects: (Option<&Value>, Option<&Value>),
 ) -> Result<Vec<String>, Status> {
     match it.hook.call(attributes, it.version, objects).await? {
-        Some(said) => Ok(said.warnings),
+        Some(allowed) => Ok(allowed.warnings),
         None => {
             let key = format!("{FAILED_OPEN}round_0_index_{place}");
             attributes.context.annotate(key, it.hook.name.clone());

@@ -35,7 +35,7 @@ pub(crate) struct Aggregation {
     routes: RwLock<Arc<Routes>>,
     /// As whom this server shows itself to the others.
     identity: Option<ClientIdentity>,
-    /// Something was written that a check may judge otherwise.
+    /// Something was written that may change the result of a check.
     pub(crate) changed: Notify,
 }
 

@@ -1,5 +1,5 @@
-//! Which requests a webhook, a policy or a binding concerns, as its configuration says: rules, scope, selectors. It compares
-//! nothing.
+//! Rules, scope and selectors of a webhook, a policy or a binding, read from its configuration. Requests are compared with them
+//! in `admission/selection`.
 
 use serde_json::Value;
 

@@ -77,7 +77,7 @@ impl Policy {
             (variable, expression.map(Arc::new))
         });
         let variables: Vec<_> = variables.collect();
-        // It was judged when it was written, perhaps by a server that asked less.
+        // It was validated when it was written, perhaps by a server with weaker rules.
         let mut stored = |source: String| Expression::stored(&source, true, &mut work).map_err(|why| (source, why));
         let validations = list(spec, "validations").map(|validation| {
             let message = text(validation, "messageExpression");
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_earlier_server_took_is_not_judged_again() {
+    fn a_policy_that_an_earlier_server_accepted_is_not_validated_again() {
         let mixed = "['a', 1].exists(e, e == 1)";
         let policy = Policy::of(
             "old",

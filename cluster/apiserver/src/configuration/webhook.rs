@@ -1,4 +1,4 @@
-//! A webhook as its configuration has it, compiled once. It is not asked here.
+//! A webhook, compiled once from its configuration. It is called in `admission/webhook_calls`.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/generic)
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::configuration::matching::Matching;
 use crate::connections::webhook_client::{Client, Clients};
 
-/// What a webhook gets that says nothing.
+/// The timeout of a webhook whose configuration has none.
 const TIMEOUT_DEFAULT_SECONDS: u64 = 10;
 
 /// Versions of AdmissionReview.
@@ -30,7 +30,7 @@ pub(crate) struct Condition {
 pub(crate) struct Webhook {
     pub(crate) configuration: String,
     pub(crate) name: String,
-    /// Different from that of all others of its form.
+    /// Unique among mutating webhooks, or among validating ones.
     pub(crate) key: (String, usize),
     pub(crate) matching: Matching,
     pub(crate) conditions: Vec<Condition>,
@@ -38,7 +38,7 @@ pub(crate) struct Webhook {
     pub(crate) ignores_failures: bool,
     pub(crate) timeout: Duration,
     pub(crate) takes_dry_runs: bool,
-    /// Asked again when something changes behind it.
+    /// Called again when a later webhook changes the object.
     pub(crate) again: bool,
     pub(crate) version: Option<ReviewVersion>,
     pub(crate) client: Result<Arc<Client>, String>,
@@ -46,7 +46,7 @@ pub(crate) struct Webhook {
 }
 
 impl Condition {
-    /// One that was judged when it was written, perhaps by a server that asked less.
+    /// It was validated when it was written, perhaps by a server with weaker rules.
     pub(crate) fn of(value: &Value, work: &mut Work) -> Self {
         let source = value
             .get("expression")

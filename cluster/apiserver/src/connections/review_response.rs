@@ -1,5 +1,5 @@
-//! What came back from a webhook, as a review: the words for answers that are none are those of Go's client. It knows no
-//! kind of review.
+//! Reads the reply of a webhook as a review of any kind: its type and its `response`, or, for a reply that is none, the error of
+//! Go's client. It never looks into the response.
 
 use http::header;
 use serde_json::Value;

@@ -237,8 +237,8 @@ fn changed(object: &Value, (is, reason, message): &Found, now: jiff::Timestamp) 
 }
 
 /// Writes the condition if it is another one.
-async fn set(server: &Arc<ServerState>, key: &Key, judged: &Value, found: Found) -> Result<(), StoreError> {
-    if changed(judged, &found, server.clock.now()).is_none() {
+async fn set(server: &Arc<ServerState>, key: &Key, checked: &Value, found: Found) -> Result<(), StoreError> {
+    if changed(checked, &found, server.clock.now()).is_none() {
         return Ok(());
     }
     let kinds = server.registry.snapshot();
@@ -250,8 +250,8 @@ async fn set(server: &Arc<ServerState>, key: &Key, judged: &Value, found: Found)
             return Ok(());
         };
         let old = entry.object.value(entry.revision);
-        // What it is by now is judged by the next check.
-        if old["spec"] != judged["spec"] {
+        // It has changed since: the next check reports on what it is now.
+        if old["spec"] != checked["spec"] {
             return Ok(());
         }
         let (mut new, now) = (old.clone(), server.clock.now());

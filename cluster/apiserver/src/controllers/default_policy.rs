@@ -178,7 +178,7 @@ fn rules(role: &Value) -> Vec<PolicyRule> {
         .collect()
 }
 
-/// Takes back what servers gave all nodes before they judged nodes one by one, unless the binding is to be left alone.
+/// Takes back what servers gave all nodes before they authorized nodes one by one, unless the binding is to be left alone.
 async fn unbind_nodes(server: &Arc<ServerState>) -> Result<(), StoreError> {
     let key = Key::new(format!("{RBAC}/clusterrolebindings"), None, "system:node");
     let Some(entry) = server.store.get(&key).await? else {

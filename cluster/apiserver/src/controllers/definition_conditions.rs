@@ -80,7 +80,7 @@ async fn settle(server: &Arc<ServerState>, key: &Key) -> Result<Option<String>, 
         let old = entry.object.value(entry.revision);
         let (mut new, now) = (old.clone(), server.clock.now());
         if !metadata::is_deleting(&old) {
-            judge(&kinds, &mut new, now);
+            set_conditions(&kinds, &mut new, now);
         }
         if new == old {
             server.written(served, &entry, false);
@@ -125,7 +125,7 @@ async fn retry(server: &Arc<ServerState>, group: &str) -> Result<(), StoreError>
     }
 }
 
-fn judge(kinds: &Kinds, definition: &mut Value, now: Timestamp) {
+fn set_conditions(kinds: &Kinds, definition: &mut Value, now: Timestamp) {
     let Some(spec) = definition.get("spec").cloned() else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Custom resources whose versions a webhook turns into each other: whatever is read, filtered, judged or stored in another
+//! Custom resources whose versions a webhook turns into each other: whatever is read, filtered, validated or stored in another
 //! version than it is in goes through here first. Kinds without such a webhook pass untouched. No lock is held while a
 //! webhook is waited for, and nothing is stored when one fails.
 //! (apiextensions-apiserver v0.35 pkg/apiserver/conversion, pkg/apiserver/customresource_handler.go)

@@ -17,7 +17,7 @@ use crate::wire::status::Status;
 /// A column that `kubectl get` prints, found by a path as in a CRD's `additionalPrinterColumns`.
 pub use cluster_table::CustomColumn as Column;
 
-pub use crate::kinds::objects::{Extract, Extracted, Objects};
+pub use crate::kinds::other_objects::{Extract, Extracted, Objects};
 pub use crate::kinds::resource::{
     Action, ActionCall, Form, ResourceInfo, ScalePaths, Subresource, TokenIssuer, Version,
 };

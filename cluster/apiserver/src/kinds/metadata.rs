@@ -1,4 +1,4 @@
-//! `metadata`: what the server fills in, keeps and judges on every object of every kind.
+//! `metadata`: what the server sets, retains and validates on every object of every kind.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go,
 //! staging/src/k8s.io/apiserver/pkg/registry/rest)
 

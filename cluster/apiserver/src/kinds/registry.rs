@@ -15,7 +15,7 @@ use crate::kinds::custom::CustomKind;
 use crate::kinds::event_cache::EventCaches;
 use crate::kinds::kind::Kind;
 use crate::kinds::resource::{ResourceInfo, Version};
-use crate::kinds::reviews::Review;
+use crate::kinds::review_kinds::Review;
 use crate::wire::path::Target;
 use crate::wire::status::Status;
 use crate::wire::version_order::version_priority;

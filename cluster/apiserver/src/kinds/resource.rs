@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::kinds::objects::Objects;
+use crate::kinds::other_objects::Objects;
 use crate::wire::status::Status;
 
 /// Names and shape of a resource.

@@ -103,7 +103,7 @@ fn put_annotations(object: &mut Value, prefix: &str, given: Map<String, Value>) 
 fn keep_all_but(object: &mut Value, old: &Value, path: &[&str]) -> Result<(), Status> {
     let managed = object.pointer("/metadata/managedFields").cloned();
     let part = path.iter().try_fold(&*object, |value, field| value.get(field)).cloned();
-    // A client says by it which object it means; that another one is there is judged with the rest.
+    // A client names by it the object that it means; that another one is there is refused with the other errors.
     let uid = object.pointer("/metadata/uid").cloned();
     let mut whole = old.clone();
     if let [above @ .., last] = path

@@ -1,4 +1,4 @@
-//! Reading an object of Go's types that a patch has left without its version. It judges nothing.
+//! Reading an object of Go's types that a patch has left without its version. It validates nothing.
 
 use cluster_schema::Schema;
 use serde_json::{Map, Value};

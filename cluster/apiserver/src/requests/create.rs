@@ -6,7 +6,7 @@ use kube::client::Body;
 use crate::objects::incoming::{self, Source};
 use crate::requests::read;
 use crate::state::context::Context;
-use crate::state::write::Write;
+use crate::state::pending_write::Write;
 use crate::wire::answer::Answer;
 use crate::wire::decode::{encoding, read_body};
 use crate::wire::negotiation::Expected;

@@ -13,7 +13,7 @@ use kube::client::Body;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::admission::{deletion, gatekeeping, namespace_lifecycle, node_restriction, protection};
+use crate::admission::{confirmation, deletion, gatekeeping, namespace_lifecycle, node_restriction};
 use crate::kinds::kind::{Operation, Review};
 use crate::kinds::metadata::{self, timestamp};
 use crate::kinds::registry::Role;
@@ -256,7 +256,7 @@ pub(crate) async fn remove(
         let call = context.call(Operation::Delete, name, options.is_dry());
         node_restriction::restrict(context, None, Some(&old))?;
         gatekeeping::admit(context, name, None, Some(&old)).await?;
-        protection::check(context, &old)?;
+        confirmation::check(context, &old)?;
         let reader = Reader::new(&context.server);
         let mut warnings = deletion::review_deletion(context, &old, options.value(), options.is_dry()).await?;
         let turn = context.turn(&call).await?;

@@ -8,7 +8,7 @@ use crate::kinds::kind::Call;
 use crate::kinds::registry::Role;
 use crate::kinds::{conversion, metadata};
 use crate::state::context::Context;
-use crate::state::write::Write;
+use crate::state::pending_write::Write;
 use crate::wire::status::Status;
 
 /// What tells that an object is being deleted and is not in what the client sent. The object keeps it, but who owned it

@@ -2,6 +2,7 @@
 //! say of it.
 
 pub(crate) mod action;
+pub(crate) mod address_allocation;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod delete_collection;
@@ -14,7 +15,6 @@ pub(crate) mod read;
 pub(crate) mod reviews;
 pub(crate) mod route;
 pub(crate) mod scale;
-pub(crate) mod service_addresses;
 pub(crate) mod tables;
 pub(crate) mod token_request;
 pub(crate) mod update;

@@ -16,7 +16,7 @@ use crate::requests::managed_fields::KindVersions;
 use crate::requests::read;
 use crate::requests::write::{Refusal, TURNS_MAX, overtaken};
 use crate::state::context::Context;
-use crate::state::write::Write;
+use crate::state::pending_write::Write;
 use crate::wire::answer::Answer;
 use crate::wire::decode::{Encoding, media_type, read_body, try_decode, try_decode_exactly, unsupported_media_type};
 use crate::wire::negotiation::Expected;

@@ -9,7 +9,7 @@ use crate::kinds::metadata;
 use crate::requests::delete::{self, DeleteOptions};
 use crate::requests::write::Refusal;
 use crate::state::context::Context;
-use crate::state::write::Write;
+use crate::state::pending_write::Write;
 use crate::wire::answer::Answer;
 use crate::wire::decode::{decode, encoding, read_body};
 use crate::wire::selector::LabelSelector;

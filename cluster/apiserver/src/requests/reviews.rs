@@ -1,4 +1,5 @@
-//! Questions that are POSTed and answered in the same object, and never stored: who am I, may I, is this token good.
+//! Answers reviews, which are created by POST and never stored: TokenReview, SubjectAccessReview, SelfSubjectReview and their
+//! kin. The answer is the `status` of the same object.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use crate::kinds::metadata;
-use crate::kinds::reviews::{AUTHORIZATION, Review};
+use crate::kinds::review_kinds::{AUTHORIZATION, Review};
 use crate::state::context;
 use crate::state::server_state::ServerState;
 use crate::wire::answer::Answer;
@@ -21,7 +22,7 @@ use crate::wire::query::Query;
 use crate::wire::status::Status;
 
 impl Review {
-    /// Answers the question.
+    /// Answers the review.
     pub(crate) async fn answer(
         self,
         server: &Arc<ServerState>,

@@ -15,7 +15,7 @@ use crate::objects::scale_view::{at, replicas_of, set, view};
 use crate::requests::patch::{check_names, patch_status};
 use crate::requests::write::Refusal;
 use crate::state::context::Context;
-use crate::state::write::Write;
+use crate::state::pending_write::Write;
 use crate::wire::answer::Answer;
 use crate::wire::decode::{Encoding, decode, encoding, media_type, read_body};
 use crate::wire::status::Status;
@@ -203,7 +203,7 @@ async fn change(
             return Err(context.modified(name));
         }
         let replicas = replicas_of(&scale)?;
-        // A custom resource is judged as a whole.
+        // A custom resource is validated as a whole.
         if replicas < 0 && context.served.role != Role::Custom {
             let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
             return Err(Status::invalid("autoscaling", "Scale", name, &[error]));

@@ -10,7 +10,7 @@ use crate::objects::incoming::{self, Incoming, Source};
 use crate::requests::write::{Refusal, TURNS_MAX, check_number, overtaken};
 use crate::requests::{patch, read};
 use crate::state::context::Context;
-use crate::state::write::Write;
+use crate::state::pending_write::Write;
 use crate::wire::answer::Answer;
 use crate::wire::decode::{encoding, read_body};
 use crate::wire::negotiation::{Expected, Shape};

@@ -7,11 +7,11 @@ use serde_json::Value;
 use crate::kinds::kind::Call;
 use crate::kinds::metadata;
 use crate::kinds::registry::Role;
-use crate::state::write::Write;
+use crate::state::pending_write::Write;
 use crate::wire::status::Status;
 
 impl Write<'_> {
-    /// What is wrong with the object beside its metadata; what is only worth a warning is kept for the answer.
+    /// What is wrong with the object beside its metadata; warnings are added to those of the answer.
     pub(crate) fn validate(&mut self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let (served, custom) = (&self.context.served, self.context.served.role == Role::Custom);
         let schema = served.kind.schema(self.context.working_version());

@@ -12,10 +12,10 @@ use crate::kinds::kind::{Call, Operation, Review};
 use crate::kinds::registry::Role;
 use crate::kinds::{conversion, definition, metadata, namespaces, strategies};
 use crate::objects::retained_fields::keep_stored;
-use crate::requests::{ineffective_fields, managed_fields, service_addresses};
+use crate::requests::{address_allocation, ineffective_fields, managed_fields};
 use crate::state::context::{Context, Turn};
+use crate::state::pending_write::Write;
 use crate::state::reader::Reader;
-use crate::state::write::Write;
 use crate::wire::status::Status;
 
 /// How often a write is validated again because another process was faster with one that depends on the same objects.
@@ -125,7 +125,7 @@ impl Write<'_> {
             drop_status(&mut object);
         }
         kind.prepare(&call, &mut object, None);
-        let _address = service_addresses::prepare(context, &mut object, None).await?;
+        let _address = address_allocation::prepare(context, &mut object, None).await?;
         if let Some(schema) = context
             .served
             .hub_schema()
@@ -216,7 +216,7 @@ impl Write<'_> {
         let reader = Reader::new(&context.server);
         self.admit(&call, &mut object, Some(&old)).await?;
         kind.prepare(&call, &mut object, Some(&old));
-        let _address = service_addresses::prepare(context, &mut object, Some(&old)).await?;
+        let _address = address_allocation::prepare(context, &mut object, Some(&old)).await?;
         let as_sent = may_go(context, &object).then(|| object.clone());
         if let Some(schema) = context.served.hub_schema().filter(|schema| schema.is_of_go()) {
             schema.settle(&mut object);

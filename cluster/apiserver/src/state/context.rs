@@ -57,7 +57,7 @@ impl Context {
         self.served.info().has_status(self.version())
     }
 
-    /// The version in which a write is prepared and judged: that of the request for a custom resource, the hub else.
+    /// The version in which a write is prepared and validated: that of the request for a custom resource, the hub else.
     pub(crate) fn working_version(&self) -> &str {
         match self.served.role {
             Role::Custom => self.version(),
@@ -113,7 +113,7 @@ impl Context {
         }
     }
 
-    /// Waits for the turn of a write that its kind judges by other objects. To be held until the write is stored, which is to
+    /// Waits for the turn of a write that its kind validates against other objects. To be held until the write is stored, which is to
     /// be done through it.
     pub(crate) async fn turn(&self, call: &Call<'_>) -> Result<Turn<'_>, Status> {
         let store = self.server.store.of(&self.served.store_name);
@@ -232,7 +232,7 @@ impl Context {
     }
 }
 
-/// The right to write what was judged by other objects.
+/// The right to write what was validated against other objects.
 pub(crate) struct Turn<'a> {
     _held: Option<MutexGuard<'a, ()>>,
     /// Refuses with [`StoreError::Overtaken`] what another process was faster with.

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use cluster_store::{Entry, Key, Revision};
 
-use crate::kinds::objects::{Extract, Extracted};
+use crate::kinds::other_objects::{Extract, Extracted};
 
 /// Texts of the objects in the store, as they were read last.
 #[derive(Default)]

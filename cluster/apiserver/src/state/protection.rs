@@ -1,4 +1,4 @@
-//! Which deletions need a confirmation, and how that is given. Data only.
+//! Which deletions need a confirmation, and how that is given. Data only: `admission/confirmation` checks it.
 
 /// What needs a confirmation, and how that is given.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::access::authorization;
-use crate::kinds::objects::{Extract, Extracted, Objects};
+use crate::kinds::other_objects::{Extract, Extracted, Objects};
 use crate::state::server_state::ServerState;
 use crate::storage::errors::store_status;
 use crate::storage::stores::store_name;

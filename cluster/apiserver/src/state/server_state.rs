@@ -51,7 +51,7 @@ pub(crate) struct ServerState {
     pub(crate) applied: Applied,
     pub(crate) admission: Admission,
     pub(crate) aggregation: Aggregation,
-    /// Whose turn it is among the writes that are judged by other objects.
+    /// Whose turn it is among the writes that are validated against other objects.
     pub(crate) turns: tokio::sync::Mutex<()>,
     pub(crate) protection: Option<Protection>,
     /// Pods run as service accounts.

@@ -1,4 +1,5 @@
-//! Cluster IPs and node ports that Services have, those in the store and those that are about to be stored. It gives out none.
+//! Cluster IPs and node ports in use: by Services in the store, and reserved for those that are about to be stored. It
+//! allocates none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

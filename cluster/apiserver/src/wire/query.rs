@@ -107,7 +107,7 @@ impl Query {
         }
     }
 
-    /// Judges the options of a write: `kind` is what they are called, `errors` were found before.
+    /// Validates the options of a write: `kind` is what they are called, `errors` were found before.
     pub(crate) fn check(&self, kind: &str, mut errors: Vec<FieldError>) -> Result<(), Status> {
         check_manager(self.get("fieldManager").unwrap_or_default(), &mut errors);
         let dry_runs: Vec<&str> = self.all("dryRun").collect();

@@ -44,7 +44,7 @@ pub struct AskedResource {
 }
 
 impl Asked {
-    /// Reads method, target and headers, and the options in the query as far as they can be judged without the kind.
+    /// Reads method, target and headers, and the options in the query as far as they can be validated without the kind.
     ///
     /// # Errors
     /// The refusal that the server answers with.

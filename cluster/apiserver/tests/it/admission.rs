@@ -1,4 +1,4 @@
-//! Webhooks, policies and quota: what no judge can see. What they answer is judged by `tests/conformance`.
+//! Webhooks, policies and quota: what a client cannot see. Their answers are compared with Kubernetes' by `tests/conformance`.
 
 use std::sync::Arc;
 use std::time::Duration;

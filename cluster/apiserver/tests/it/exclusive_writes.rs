@@ -1,4 +1,4 @@
-//! Writes that are judged by what else there is are judged and stored one after the other.
+//! Writes that are validated against other objects are validated and stored one after the other.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Read access to the other objects of a server, as admission is given it. It says nothing of where they come from.
+//! The trait by which kinds and admission plug-ins read other objects of a server. Where they come from is up to its
+//! implementation, `state/reader`.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
-//! The kinds of reviews: questions about users and access that are answered and never stored. It answers none.
+//! The kinds of reviews: group, kind and resource of each. Reviews are answered in `requests/reviews` and never stored.
 
 pub(crate) const AUTHENTICATION: &str = "authentication.k8s.io";
 
 pub(crate) const AUTHORIZATION: &str = "authorization.k8s.io";
 
-/// The kinds of questions.
+/// The kinds of reviews.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Review {
     SelfSubject,

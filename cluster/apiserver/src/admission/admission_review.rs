@@ -1,5 +1,6 @@
-//! A review out, an answer in: what is sent, what an answer must be, and how a refusal is worded. It never decides what a
-//! failure means. (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/request, errors)
+//! `AdmissionReview`: the request that is sent to a webhook, the validation of its response, and the status of a refusal. It
+//! never decides what a failure means; a response that is no review is reported by `connections/review_response`.
+//! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/request, errors)
 
 use std::collections::BTreeMap;
 
@@ -20,9 +21,9 @@ use crate::wire::status::{Details, Status};
 const GROUP: &str = "admission.k8s.io";
 const KIND: &str = "AdmissionReview";
 
-/// What a webhook has said that lets the request pass.
+/// A response that lets the request pass.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct Allowed {
     pub(crate) warnings: Vec<String>,
     /// A JSON patch, not empty.
     pub(crate) patch: Option<Value>,
@@ -31,9 +32,9 @@ pub(crate) struct Said {
 /// Why a webhook does not let the request pass.
 #[derive(Debug)]
 pub(crate) enum Failed {
-    /// It says no, or was not asked for a good reason.
+    /// It denied the request, or cannot be called for a dry run.
     Refused(Status),
-    /// It said nothing that can be understood.
+    /// The call failed, or the response is invalid.
     Calling(String),
     /// The request itself has waited for too long.
     Late,
@@ -52,8 +53,8 @@ struct Response {
     warnings: Vec<String>,
 }
 
-/// 504: whoever asked does not wait any longer. What the client itself asked for is reported by another part of
-/// kube-apiserver than what its handlers allow.
+/// 504: the time of the request is over. kube-apiserver reports a timeout that the client has set in another place than its
+/// own, with another message.
 pub(crate) fn timed_out(attributes: &AdmissionAttributes<'_>) -> Status {
     let of = |why: &str| Status::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", format!("Timeout: {why}"));
     match attributes.context.query.get("timeout") {
@@ -63,13 +64,13 @@ pub(crate) fn timed_out(attributes: &AdmissionAttributes<'_>) -> Status {
     }
 }
 
-/// Asks a webhook.
-pub(crate) async fn ask(
+/// Sends the review to a webhook and reads its response.
+pub(crate) async fn send(
     hook: &Webhook,
     attributes: &AdmissionAttributes<'_>,
     version: &str,
     (object, old): (Option<&Value>, Option<&Value>),
-) -> Result<Said, Failed> {
+) -> Result<Allowed, Failed> {
     if attributes.dry_run && !hook.takes_dry_runs {
         let why = format!("admission webhook {:?} does not support dry run", hook.name);
         return Err(Failed::Refused(Status::bad_request(why)));
@@ -112,7 +113,7 @@ pub(crate) async fn ask(
         None => None,
         Some(patch) => patch_of(&patch, response.patch_type.as_deref().unwrap_or_default())?,
     };
-    Ok(Said {
+    Ok(Allowed {
         warnings: response.warnings,
         patch,
     })
@@ -148,7 +149,7 @@ fn api_version(review: ReviewVersion) -> &'static str {
     }
 }
 
-/// Group/version and kind of an answer, and what it says. Errors: it is none.
+/// Group/version and kind of a review, and its response. Errors: the reply is no review.
 fn read(reply: &Reply) -> Result<((String, String), Option<Response>), String> {
     let answered = review_response::read(reply, GROUP, KIND)?;
     match answered.response {
@@ -178,7 +179,7 @@ fn verify(
 ) -> Result<Response, String> {
     let mut response = response.ok_or("webhook response was absent")?;
     if review == ReviewVersion::V1Beta1 {
-        // It asked for nothing of the following.
+        // v1beta1 requires nothing of the following.
         let patched = response.patch.as_ref().is_some_and(|patch| !patch.is_empty());
         response.patch_type = patched.then(|| "JSONPatch".to_owned());
         return Ok(response);

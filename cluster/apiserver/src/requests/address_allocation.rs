@@ -1,5 +1,5 @@
-//! Cluster IPs and node ports of Services. Addresses are never kept in a list of their own: the Services in the store are
-//! the list, and beside it what was chosen for those that are about to be stored.
+//! Allocates cluster IPs and node ports to Services that are written. Addresses are never stored in a list of their own: those in
+//! use are read from the Services in the store (`storage/service_addresses`), with those reserved for writes in progress.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

@@ -1,4 +1,5 @@
-//! Which requests concern a webhook or a policy: rules, scope, selectors, and other versions of the same resource.
+//! Selects the webhooks and policies that a request concerns: compares it with their rules, scope and selectors, and with other
+//! versions of the same resource. It calls none.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates)
 
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ use crate::wire::status::Status;
 pub(crate) type NamespaceLabels = Result<BTreeMap<String, String>, Status>;
 
 impl Hooks {
-    /// Whether a mutating webhook may want to hear of the request, by its rules.
+    /// Whether a mutating webhook is to be called for the request, by its rules.
     pub(crate) fn may_change(&self, attributes: &AdmissionAttributes<'_>) -> bool {
         self.mutating
             .iter()

@@ -1,4 +1,5 @@
-//! Whether a request concerns a webhook, its call, and what its failure means.
+//! Calls of webhooks: whether a request concerns one, and what its failure means. The review that is sent and its response are
+//! in `admission_review`.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/{generic,matchconditions})
 
 use std::sync::Arc;
@@ -6,15 +7,15 @@ use std::sync::Arc;
 use cluster_schema::cel::CONDITIONS_COST_MAX;
 use serde_json::Value;
 
+use crate::admission::admission_review::{self, Allowed};
 use crate::admission::attributes::AdmissionAttributes;
 use crate::admission::expressions::{Held, holds, names};
-use crate::admission::matching::{NamespaceLabels, namespace_labels};
-use crate::admission::webhook_review::{self, Said};
+use crate::admission::selection::{NamespaceLabels, namespace_labels};
 use crate::configuration::webhook::Webhook;
 use crate::wire::status::Status;
 
 impl Webhook {
-    /// Whether it is to be asked about the objects as they are now, which are in its version.
+    /// Whether it is to be called for the objects as they are now, which are in its version.
     pub(crate) async fn wants(
         &self,
         attributes: &AdmissionAttributes<'_>,
@@ -47,18 +48,18 @@ impl Webhook {
         }
     }
 
-    /// Asks it. None: it has failed, and that does not matter.
+    /// Calls it. None: the call has failed, and its failures are ignored.
     pub(crate) async fn call(
         &self,
         attributes: &AdmissionAttributes<'_>,
         version: &str,
         objects: (Option<&Value>, Option<&Value>),
-    ) -> Result<Option<Said>, Status> {
-        match webhook_review::ask(self, attributes, version, objects).await {
-            Ok(said) => Ok(Some(said)),
-            Err(webhook_review::Failed::Refused(status)) => Err(status),
-            Err(webhook_review::Failed::Late) => Err(webhook_review::timed_out(attributes)),
-            Err(webhook_review::Failed::Calling(why)) if self.ignores_failures => {
+    ) -> Result<Option<Allowed>, Status> {
+        match admission_review::send(self, attributes, version, objects).await {
+            Ok(allowed) => Ok(Some(allowed)),
+            Err(admission_review::Failed::Refused(status)) => Err(status),
+            Err(admission_review::Failed::Late) => Err(admission_review::timed_out(attributes)),
+            Err(admission_review::Failed::Calling(why)) if self.ignores_failures => {
                 tracing::warn!(
                     webhook = self.name,
                     why,
@@ -66,7 +67,7 @@ impl Webhook {
                 );
                 Ok(None)
             }
-            Err(webhook_review::Failed::Calling(why)) => Err(Status::internal(format!(
+            Err(admission_review::Failed::Calling(why)) => Err(Status::internal(format!(
                 "failed calling webhook {:?}: {why}",
                 self.name
             ))),
@@ -84,7 +85,7 @@ pub(crate) struct Concerned<'h, 'a> {
     pub(crate) version: &'a str,
 }
 
-/// Those of `hooks` that the rules concern, and the labels of the namespace if one asks for them.
+/// Those of `hooks` that the rules concern, and the labels of the namespace if one selects by them.
 pub(crate) async fn concerned<'h, 'a>(
     hooks: &'h [Arc<Webhook>],
     attributes: &AdmissionAttributes<'a>,

@@ -1,4 +1,4 @@
-//! One write in progress: what admission and the verbs share of it. What happens to it is theirs.
+//! One write in progress: the data that admission and the verbs share. Its steps are in `admission` and in `requests/write`.
 
 use crate::state::context::Context;
 

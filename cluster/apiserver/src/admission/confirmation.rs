@@ -1,5 +1,6 @@
-//! Deletions that need a confirmation: of definitions that say so by a label, and of the objects of named kinds
-//! (gardener/gardener v1.150 pkg/resourcemanager/webhook/crddeletionprotection). It never keeps what has been confirmed.
+//! Refuses deletions that need a confirmation and have none: of definitions with a label, and of the objects of listed kinds
+//! (gardener/gardener v1.150 pkg/resourcemanager/webhook/crddeletionprotection). What needs one is in
+//! `state/protection`; confirmations are never stored.
 
 use serde_json::Value;
 
