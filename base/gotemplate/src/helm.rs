@@ -7,14 +7,14 @@ use base_yaml::go;
 use memchr::memmem;
 use serde_json::Value as Json;
 
-use crate::error::{Error, Fault};
-use crate::function::{Function, Functions, Render, Scope};
-use crate::host::Host;
+use crate::environment::error::{Error, Fault};
+use crate::environment::host::Host;
 use crate::print::NO_VALUE;
-use crate::quote::quoted;
 use crate::sprig::{Read, read_json};
 use crate::text::Str as Text;
+use crate::text::quote::quoted;
 use crate::toml;
+use crate::value::function::{Function, Functions, Render, Scope};
 use crate::value::{IntKind, List, Map, Type, Value};
 
 /// What Helm puts before the words of a chart's author, to find them again in the error.
@@ -393,7 +393,7 @@ mod tests {
             lookup: Some(Box::new(OneSecret)),
             ..crate::Host::default()
         };
-        crate::host::rendered(text, &mut host)
+        crate::environment::host::rendered(text, &mut host)
     }
 
     #[test]

@@ -27,6 +27,26 @@
 //!   those of Helm and Sprig.
 //! - [`Error`]: Go's message, or the limit that was met and where.
 //!
+//! # Layers
+//! A file imports only from its own layer and from layers above it in this table. `cargo xtask tidy` reads the table and
+//! refuses an import that runs the other way, and more than five files that import each other in a circle. `Set` and
+//! `Functions` are data of the layer `value`; the layers that read, compile, execute and extend them add methods to them.
+//!
+//! | layer | what is in it |
+//! |---|---|
+//! | `text` | strings of bytes, read rune by rune, and Go's quotation marks |
+//! | `syntax` | the language: from text to a tree |
+//! | `environment` | what is around an execution: limits, the caller's host, errors |
+//! | `value` | Go's values and types, functions and their scope, templates as data |
+//! | `print` | Go's `fmt` |
+//! | `builtin` | the functions of text/template |
+//! | `sprig` | the functions of Sprig, Go's `time`, and JSON |
+//! | `toml` | TOML both ways |
+//! | `helm` | the functions of Helm |
+//! | `compile` | from a tree to a program |
+//! | `run` | the machine that executes programs |
+//! | `set` | sets of templates as the caller uses them |
+//!
 //! # Hostile templates
 //! Reading, compiling, executing and dropping never call themselves, however templates and values nest; printing of nested
 //! values and copying them does, and has a limit. Steps, output, single strings and templates inside functions have limits
@@ -50,14 +70,9 @@
 
 mod builtin;
 mod compile;
-mod error;
-mod function;
+mod environment;
 mod helm;
-mod host;
-mod limits;
-mod measure;
 mod print;
-mod quote;
 mod run;
 mod set;
 mod sprig;
@@ -66,13 +81,13 @@ mod text;
 mod toml;
 mod value;
 
-pub use error::{Error, ExecError, Fault, LimitError};
-pub use function::{Function, Functions, Render, Scope};
+pub use environment::error::{Error, ExecError, Fault, LimitError, PrintError};
+pub use environment::host::{Host, Lookup, Names, Place};
+pub use environment::limits::Limits;
 pub use helm::{AUTHOR_END, AUTHOR_START, without_no_value};
-pub use host::{Host, Lookup, Names, Place};
-pub use limits::Limits;
-pub use print::PrintError;
-pub use set::{Context, MissingKey, Set, Template};
+pub use set::Context;
 pub use sprig::path_base;
 pub use text::Str;
+pub use value::function::{Function, Functions, Render, Scope};
+pub use value::template::{MissingKey, Set, Template};
 pub use value::{IntKind, List, Map, Named, Object, Type, UintKind, Value};

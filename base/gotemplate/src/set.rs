@@ -1,43 +1,17 @@
-//! Templates that know each other by name.
+//! Sets of templates as the caller uses them: a text is read and compiled into one, and a template of one is executed.
 
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::compile::Program;
-use crate::error::{Error, ExecError, Fault};
-use crate::function::Functions;
-use crate::limits::Limits;
-use crate::quote::quoted;
+use crate::environment::error::{Error, ExecError, Fault};
+use crate::environment::limits::Limits;
 use crate::run::Machine;
 use crate::syntax::parse;
-use crate::text::Str;
+use crate::text::quote::quoted;
 use crate::value::Value;
-
-/// What a key is that a map does not have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MissingKey {
-    /// Nothing: prints `<no value>`
-    #[default]
-    Default,
-    /// The zero of the map's type: of `interface {}` an interface that holds nothing. What Helm sets.
-    Zero,
-    /// An error. What Helm sets when it is to be strict.
-    Error,
-}
-
-/// A template of a set.
-#[derive(Clone, Debug)]
-pub struct Template(pub(crate) Arc<Program>);
-
-/// Templates by name, read and compiled once and executed as often as one likes, by as many at once as one likes.
-#[derive(Clone, Debug)]
-pub struct Set {
-    name: Str,
-    functions: Arc<Functions>,
-    pub(crate) missing_key: MissingKey,
-    programs: HashMap<Str, Arc<Program>>,
-}
+use crate::value::function::Functions;
+use crate::value::template::{MissingKey, Program, Set, Template};
 
 impl Set {
     /// No templates yet. The name is what an error calls the whole.
@@ -72,11 +46,6 @@ impl Set {
         }
         // A text has a template of its own, if only an empty one.
         own.ok_or_else(|| Error::Parse(format!("template: {name}: there is no template")))
-    }
-
-    /// What an error calls the whole.
-    pub fn name(&self) -> &Str {
-        &self.name
     }
 
     /// How many templates there are.
@@ -120,10 +89,6 @@ impl Set {
         let program = self.program(name.as_bytes());
         let program = program.map_err(|why| Error::Exec(ExecError::new(why, Vec::new())))?;
         Machine::new(&context.limits, context.host).run(self, program, data, steps)
-    }
-
-    pub(crate) fn get(&self, name: &[u8]) -> Option<&Arc<Program>> {
-        self.programs.get(name)
     }
 
     /// The template of that name, or what Go says if there is none.

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::plain_value;
-use crate::error::Fault;
+use crate::environment::error::Fault;
 use crate::print::Printer;
 use crate::value::Value;
 

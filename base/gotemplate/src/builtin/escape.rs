@@ -1,6 +1,6 @@
 //! `html`, `js` and `urlquery`.
 
-use crate::error::Fault;
+use crate::environment::error::Fault;
 use crate::print::sprint;
 use crate::text::{decode_rune, is_print};
 use crate::value::Value;

@@ -1,7 +1,7 @@
 //! `index`, `slice` and `len`.
 
 use super::{arg, plain_value};
-use crate::error::Fault;
+use crate::environment::error::Fault;
 use crate::value::{List, UintKind, Value};
 
 /// A place in something of that length: text/template's `indexArg`, which lets the length itself pass.

@@ -6,16 +6,35 @@ mod index;
 
 pub(crate) use index::slice;
 
-use crate::error::Fault;
-use crate::function::{Body, Function, Scope};
-use crate::print::{PrintError, Printer};
+use std::collections::HashMap;
+
+use crate::environment::error::{Fault, PrintError};
+use crate::print::Printer;
+use crate::value::function::{Body, Function, Functions, Scope};
 use crate::value::{Type, Value};
 
 /// How two values compare.
 type Comparison = fn(&Value, &Value) -> Result<bool, Fault>;
 
+impl Functions {
+    /// Go's own functions and nothing else.
+    pub fn new() -> Self {
+        let mut all = Self(HashMap::new());
+        for function in functions() {
+            all.add(function);
+        }
+        all
+    }
+}
+
+impl Default for Functions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// All of them.
-pub(crate) fn functions() -> Vec<Function> {
+fn functions() -> Vec<Function> {
     use Type::{Any, Reflect, Str};
     let logic = |name, body| Function::with_body(name, vec![Reflect], Some(Reflect), body);
     let mut functions = vec![

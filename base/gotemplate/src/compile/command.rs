@@ -3,9 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use super::constant::{for_type, ideal};
-use super::{At, Binding, Compiler, Op, Task};
-use crate::function::{Body, Function};
+use super::{Compiler, Task};
 use crate::syntax::{NodeId, NodeKind, Pipe};
+use crate::value::function::{Body, Function};
+use crate::value::template::{At, Binding, Op};
 use crate::value::{Type, Value};
 
 /// The arguments of a call, and whether one more comes from the pipe and lies on the stack already.

@@ -1,8 +1,9 @@
 //! Statements: text, actions, branches, loops, templates.
 
-use super::{Compiler, Loop, Op, Slot, Task};
+use super::{Compiler, Loop, Task};
 use crate::syntax::{Branch, NodeId, NodeKind};
 use crate::value::Value;
+use crate::value::template::{Op, Slot};
 
 impl<'t> Compiler<'t> {
     /// The statements of a list.

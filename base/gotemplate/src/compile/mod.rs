@@ -4,18 +4,25 @@
 //! Nothing here calls itself for a list or a pipeline that lies inside: that is put on a list of tasks, because templates nest as
 //! they like.
 
-mod code;
 mod command;
 mod constant;
 mod control;
 
 use std::sync::Arc;
 
-pub(crate) use code::{At, Binding, Code, DOT, Op, Program, ROOT, Slot, Target, Unsure};
 pub(crate) use constant::for_type as constant_for_type;
 
-use crate::function::Functions;
 use crate::syntax::{NodeId, NodeKind, Tree};
+use crate::value::function::Functions;
+use crate::value::template::{At, Code, DOT, Op, Program, ROOT, Slot, Target, Unsure};
+
+impl Program {
+    /// Its operations: compiled when they are first asked for.
+    pub(crate) fn code(&self) -> &Code {
+        let compiled = || compile(&self.tree, self.root, &self.functions);
+        self.code.get_or_init(compiled)
+    }
+}
 
 /// Compiles the template whose nodes begin at `root`.
 fn compile(tree: &Tree, root: NodeId, functions: &Functions) -> Code {

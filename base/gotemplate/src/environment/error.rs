@@ -1,6 +1,8 @@
 //! What goes wrong: Go's own messages, and limits that Go does not have.
 
-use crate::print::PrintError;
+/// How deep lists and maps may be nested to be printed: printing calls itself for each level, and a map can hold itself,
+/// where Go runs out of stack.
+pub(crate) const PRINT_DEPTH_MAX: usize = 200;
 
 /// Why a template was not read or not executed. The texts are Go's, but for the limits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,6 +63,20 @@ pub enum LimitError {
     /// A single value
     #[error("{0}")]
     Value(#[from] PrintError),
+}
+
+/// Why something was not printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PrintError {
+    /// The value is nested too deep, or holds itself.
+    #[error("value is nested more than {PRINT_DEPTH_MAX} levels deep, at most that is printed")]
+    TooDeep,
+    /// The text would be longer than the limit.
+    #[error("text is longer than {bytes_max} bytes, at most that is made at once")]
+    TooLong {
+        /// The limit
+        bytes_max: usize,
+    },
 }
 
 /// Why a function has no value.

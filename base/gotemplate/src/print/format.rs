@@ -1,6 +1,7 @@
 //! `Sprintf`: the format string's directives.
 
-use super::{PrintError, Printer};
+use super::Printer;
+use crate::environment::error::PrintError;
 use crate::text::decode_rune;
 use crate::value::Value;
 

@@ -8,29 +8,12 @@ mod value;
 
 pub(crate) use float::plain_float;
 
+use crate::environment::error::PrintError;
 use crate::text::rune_count;
 use crate::value::Value;
 
 /// What prints where there is no value.
 pub(crate) const NO_VALUE: &[u8] = b"<no value>";
-
-/// How deep lists and maps may be nested to be printed: printing calls itself for each level, and a map can hold itself,
-/// where Go runs out of stack.
-const DEPTH_MAX: usize = 200;
-
-/// Why something was not printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PrintError {
-    /// The value is nested too deep, or holds itself.
-    #[error("value is nested more than {DEPTH_MAX} levels deep, at most that is printed")]
-    TooDeep,
-    /// The text would be longer than the limit.
-    #[error("text is longer than {bytes_max} bytes, at most that is made at once")]
-    TooLong {
-        /// The limit
-        bytes_max: usize,
-    },
-}
 
 /// Writes values to the end of a buffer.
 pub(crate) struct Printer<'a> {

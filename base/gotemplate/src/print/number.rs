@@ -1,7 +1,7 @@
 //! Integers, by all verbs that integers have.
 
 use super::Printer;
-use crate::quote::quote_rune;
+use crate::text::quote::quote_rune;
 use crate::text::{RUNE_ERROR, is_print, push_rune};
 use crate::value::Value;
 

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
+use super::Printer;
 use super::number::Integer;
-use super::{DEPTH_MAX, PrintError, Printer};
-use crate::quote::{can_backquote, quote_with};
+use crate::environment::error::{PRINT_DEPTH_MAX, PrintError};
+use crate::text::quote::{can_backquote, quote_with};
 use crate::text::{Str, runes};
 use crate::value::{List, Map, Object, Type, UintKind, Value, is_pointer};
 
@@ -29,7 +30,7 @@ impl Printer<'_> {
         if self.is_full() {
             return;
         }
-        if depth > DEPTH_MAX {
+        if depth > PRINT_DEPTH_MAX {
             self.failed = Some(PrintError::TooDeep);
             return;
         }

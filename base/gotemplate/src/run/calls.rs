@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::{At, Failure, Flow, Machine, Outcome, Program, Rendered, Value};
 use crate::compile::constant_for_type;
-use crate::error::{Fault, LimitError};
-use crate::function::{Body, Function, Render, Scope};
-use crate::limits::{BYTES_PER_STEP, TEMPLATE_DEPTH_MAX};
-use crate::quote::quoted;
+use crate::environment::error::{Fault, LimitError};
+use crate::environment::limits::{BYTES_PER_STEP, TEMPLATE_DEPTH_MAX};
 use crate::syntax::NodeId;
 use crate::text::Str;
+use crate::text::quote::quoted;
 use crate::value::Type;
+use crate::value::function::{Body, Function, Render, Scope};
 
 /// How an error of a function begins.
 const CALLING: &str = "error calling ";

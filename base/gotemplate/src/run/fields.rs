@@ -5,10 +5,9 @@ use std::sync::Arc;
 use super::calls::called;
 use super::{At, Binding, Failure, Flow, Machine, Outcome, Value};
 use crate::builtin::plain_value;
-use crate::compile::Target;
-use crate::function::{Body, Function, Scope};
-use crate::quote::quoted;
-use crate::set::MissingKey;
+use crate::text::quote::quoted;
+use crate::value::function::{Body, Function, Scope};
+use crate::value::template::{MissingKey, Target};
 use crate::value::{Map, Object, Type};
 
 impl Machine<'_> {

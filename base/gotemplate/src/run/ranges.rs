@@ -4,9 +4,9 @@ use std::vec;
 
 use super::{At, Failure, Flow, Machine, Outcome, Variable};
 use crate::builtin::plain_value;
-use crate::compile::Target;
 use crate::print::sprint;
 use crate::text::Str;
+use crate::value::template::Target;
 use crate::value::{IntKind, List, Type, UintKind, Value};
 
 /// A range in the middle of its work.

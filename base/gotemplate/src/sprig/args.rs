@@ -2,10 +2,10 @@
 
 use memchr::memmem;
 
-use crate::error::Fault;
-use crate::function::Scope;
+use crate::environment::error::Fault;
 use crate::print::sprint;
 use crate::text::Str;
+use crate::value::function::Scope;
 use crate::value::{List, Map, Type, UintKind, Value, is_pointer};
 
 pub(super) type Answer = Result<Value, Fault>;

@@ -2,8 +2,8 @@
 
 use super::args::{check_length, text};
 use super::words::{lower, upper};
-use crate::function::Function;
 use crate::text::{RUNE_ERROR, decode_rune, is_letter, is_number, is_punctuation, is_upper, push_rune};
+use crate::value::function::Function;
 use crate::value::{Type, Value};
 
 pub(super) fn functions() -> Vec<Function> {

@@ -7,9 +7,8 @@ use base_yaml::go::shortest_digits;
 
 use super::args::{Answer, at, non_finite};
 use super::numbers::to_float;
-use crate::error::Fault;
-use crate::function::{Function, Scope};
-use crate::print::PrintError;
+use crate::environment::error::{Fault, PrintError};
+use crate::value::function::{Function, Scope};
 use crate::value::{Type, Value};
 
 /// Digits of a number. A sum of the greatest and the smallest float has about 650; only long products have more.

@@ -2,8 +2,8 @@
 
 use super::args::{Answer, at, kind, string_of, text};
 use super::equal::deep_equal;
-use crate::function::Function;
 use crate::text::Str as Text;
+use crate::value::function::Function;
 use crate::value::{Type, Value};
 
 pub(super) fn functions() -> Vec<Function> {

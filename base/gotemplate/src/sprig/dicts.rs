@@ -1,10 +1,10 @@
 //! Dictionaries.
 
 use super::args::{Answer, at, map, map_type, string_of, text};
-use crate::error::Fault;
-use crate::function::{Function, Scope};
-use crate::limits::MAP_STEPS;
+use crate::environment::error::Fault;
+use crate::environment::limits::MAP_STEPS;
 use crate::text::Str;
+use crate::value::function::{Function, Scope};
 use crate::value::{List, Map, Type, Value};
 
 const NIL_MAP: &str = "assignment to entry in nil map";

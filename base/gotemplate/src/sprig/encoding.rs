@@ -3,7 +3,7 @@
 use ring::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA512, digest};
 
 use super::args::{check_length, text};
-use crate::function::Function;
+use crate::value::function::Function;
 use crate::value::{Type, Value};
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::error::Fault;
-use crate::function::Scope;
+use crate::environment::error::Fault;
+use crate::value::function::Scope;
 use crate::value::{List, Map, Value};
 
 /// Whether two values are the same through and through, types included. As in Go, what is one list or one map is the same,

@@ -5,10 +5,10 @@ use base_yaml::go::Moment;
 use super::args::{Answer, at, check_length, non_finite};
 use super::dates::time_of;
 use super::encoding::encode;
-use crate::error::{Fault, LimitError};
-use crate::function::{Function, Scope};
-use crate::print::{PrintError, plain_float};
+use crate::environment::error::{Fault, LimitError, PrintError};
+use crate::print::plain_float;
 use crate::text::{RUNE_ERROR, push_rune, runes};
+use crate::value::function::{Function, Scope};
 use crate::value::{Type, Value};
 
 /// How deep values may nest: a dictionary can hold itself.

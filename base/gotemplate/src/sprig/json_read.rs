@@ -2,10 +2,10 @@
 //! however values nest.
 
 use super::args::{Answer, text};
-use crate::error::Fault;
-use crate::function::{Function, Scope};
-use crate::limits::MAP_STEPS;
+use crate::environment::error::Fault;
+use crate::environment::limits::MAP_STEPS;
 use crate::text::{RUNE_ERROR, Str, push_rune, runes};
+use crate::value::function::{Function, Scope};
 use crate::value::{Type, Value};
 
 /// Go reads no deeper (`maxNestingDepth`).
@@ -353,7 +353,7 @@ fn invalid(byte: u8, place: &str) -> String {
         b'\'' => "\\'".to_owned(),
         b'"' => "\"".to_owned(),
         byte => {
-            let quoted = crate::quote::quoted(char::from(byte).to_string().as_bytes());
+            let quoted = crate::text::quote::quoted(char::from(byte).to_string().as_bytes());
             quoted.trim_matches('"').to_owned()
         }
     };

@@ -4,8 +4,8 @@ use super::args::{Answer, NIL_POINTER, at, int, items, joined, kind, string_list
 use super::defaults::is_empty;
 use super::equal::deep_equal;
 use super::numbers::to_int;
-use crate::error::Fault;
-use crate::function::{Function, Scope};
+use crate::environment::error::Fault;
+use crate::value::function::{Function, Scope};
 use crate::value::{List, Type, Value};
 
 type Body = fn(&mut Scope<'_>, &[Value]) -> Answer;

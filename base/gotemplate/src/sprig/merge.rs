@@ -1,10 +1,9 @@
 //! `merge` and `mergeOverwrite`, by the rules of mergo 1.0.1, and `deepCopy`. The first dictionary is changed.
 
 use super::args::{Answer, at, map, map_type};
-use crate::error::{Fault, LimitError};
-use crate::function::{Function, Scope};
-use crate::limits::MAP_STEPS;
-use crate::print::PrintError;
+use crate::environment::error::{Fault, LimitError, PrintError};
+use crate::environment::limits::MAP_STEPS;
+use crate::value::function::{Function, Scope};
 use crate::value::{List, Map, Type, Value};
 
 /// How deep dictionaries may nest to be copied: a dictionary can hold itself, where Go runs out of stack.

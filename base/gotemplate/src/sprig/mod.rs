@@ -21,16 +21,16 @@ mod paths;
 mod random;
 mod regex;
 mod semver;
+mod serialize;
 mod strings;
 mod url;
 mod words;
 
 pub(crate) use dates::{DURATION, duration};
-pub(crate) use encoding::encode as base64;
 pub(crate) use json_read::{Read, read as read_json};
 pub use paths::base as path_base;
 
-use crate::function::{Function, Functions};
+use crate::value::function::{Function, Functions};
 
 impl Functions {
     /// Adds Sprig's functions. Some take the place of Go's own of the same name, as in Helm: `slice`, for one.

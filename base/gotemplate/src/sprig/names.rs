@@ -1,9 +1,9 @@
 //! Addresses of machines.
 
 use super::args::text;
-use crate::error::Fault;
-use crate::function::Function;
-use crate::host::Host;
+use crate::environment::error::Fault;
+use crate::environment::host::Host;
+use crate::value::function::Function;
 use crate::value::{Type, Value};
 
 pub(super) fn functions() -> Vec<Function> {
@@ -40,7 +40,7 @@ mod tests {
             names,
             ..Host::default()
         };
-        crate::host::rendered(&format!("<{{{{getHostByName \"{name}\"}}}}>"), &mut host)
+        crate::environment::host::rendered(&format!("<{{{{getHostByName \"{name}\"}}}}>"), &mut host)
     }
 
     #[test]

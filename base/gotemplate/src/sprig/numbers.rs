@@ -2,10 +2,10 @@
 
 use super::args::{Answer, at, check_length, int, text};
 use super::dates::number_of;
-use crate::error::Fault;
-use crate::function::{Function, Scope};
+use crate::environment::error::Fault;
 use crate::print::sprint;
 use crate::syntax::{parse_float, parse_int};
+use crate::value::function::{Function, Scope};
 use crate::value::{IntKind, List, Type, Value};
 
 /// What an `int` of a list takes, to hold long lists against the limit of strings.

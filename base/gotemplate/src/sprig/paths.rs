@@ -1,7 +1,7 @@
 //! Paths with slashes: Go's package `path`, and `path/filepath` as it is on Unix.
 
 use super::args::text;
-use crate::function::Function;
+use crate::value::function::Function;
 use crate::value::{Type, Value};
 
 /// What a path has.

@@ -4,10 +4,10 @@ use base_clock::Entropy;
 
 use super::args::{Answer, check_length, int, text};
 use super::encoding::encode;
-use crate::error::Fault;
-use crate::function::{Function, Scope};
-use crate::host::Host;
+use crate::environment::error::Fault;
+use crate::environment::host::Host;
 use crate::text::runes;
+use crate::value::function::{Function, Scope};
 use crate::value::{Type, Value};
 
 const DIGITS: &[u8] = b"0123456789";

@@ -10,10 +10,10 @@ use base_go::regex::{ReadError, read};
 use regex::bytes::{CaptureLocations, Regex, RegexBuilder};
 
 use super::args::{Answer, check_length, int, string_list, text};
-use crate::error::{Fault, LimitError};
-use crate::function::{Function, Scope};
-use crate::quote::{can_backquote, quoted};
+use crate::environment::error::{Fault, LimitError};
+use crate::text::quote::{can_backquote, quoted};
 use crate::text::{Str, push_rune, runes};
+use crate::value::function::{Function, Scope};
 use crate::value::{List, Type, Value};
 
 /// What a compiled expression may take: `\pL{100}` takes about one.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use base_version::{Constraint, Version};
 
 use super::args::{at, text};
-use crate::error::Fault;
-use crate::function::Function;
+use crate::environment::error::Fault;
+use crate::value::function::Function;
 use crate::value::{Object, Type, UintKind, Value};
 
 const POINTER: &str = "*semver.Version";

@@ -4,9 +4,9 @@ use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 
 use base_yaml::go::{Moment, Text};
 
-use super::Value;
-use crate::sprig::base64;
-use crate::sprig::dates::time_of;
+use super::dates::time_of;
+use super::encoding::encode as base64;
+use crate::value::Value;
 
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

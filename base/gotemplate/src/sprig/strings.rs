@@ -5,10 +5,10 @@ use std::collections::HashSet;
 
 use memchr::{memchr_iter, memmem};
 
-use crate::error::Fault;
-use crate::function::{Function, Scope};
-use crate::quote::quote;
+use crate::environment::error::Fault;
+use crate::text::quote::quote;
 use crate::text::runes;
+use crate::value::function::{Function, Scope};
 use crate::value::{Map, Type, Value};
 
 /// What is abbreviated at both ends has at least so many bytes.

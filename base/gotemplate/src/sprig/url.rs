@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 
 use super::args::{Answer, check_length, find, kind, map, text};
-use crate::error::Fault;
-use crate::function::{Function, Scope};
-use crate::quote::quoted;
+use crate::environment::error::Fault;
+use crate::text::quote::quoted;
 use crate::text::{Str, runes};
+use crate::value::function::{Function, Scope};
 use crate::value::{Map, Type, Value};
 
 /// Where all is at most three times as long when it is escaped.

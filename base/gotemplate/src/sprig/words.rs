@@ -1,8 +1,8 @@
 //! Letters and words: cases, initials, wrapping. Some of it looks at bytes as if each were a letter, as goutils does.
 
 use super::args::{check_length, find, int, text};
-use crate::function::Function;
 use crate::text::{is_letter_or_digit, is_lower, is_upper, push_rune, runes};
+use crate::value::function::Function;
 use crate::value::{Type, Value};
 
 pub(super) fn functions() -> Vec<Function> {

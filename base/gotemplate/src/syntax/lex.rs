@@ -3,7 +3,7 @@
 use memchr::{memchr_iter, memmem};
 
 use super::token::{Item, Kind};
-use crate::quote::quoted;
+use crate::text::quote::quoted;
 use crate::text::{decode_rune, is_letter_or_digit, is_print};
 
 const LEFT: &[u8] = b"{{";

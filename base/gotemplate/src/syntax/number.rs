@@ -2,7 +2,7 @@
 
 use super::node::Number;
 use super::token::Kind;
-use crate::quote::{SYNTAX, quoted, unquote_char};
+use crate::text::quote::{SYNTAX, quoted, unquote_char};
 
 impl Number {
     /// Reads a number. The error is Go's.

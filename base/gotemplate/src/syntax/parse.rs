@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::lex::Lexer;
 use super::node::{Branch, Node, NodeId, NodeKind, Tree, is_empty};
 use super::token::{Item, Kind};
-use crate::quote::quoted;
 use crate::text::Str;
+use crate::text::quote::quoted;
 
 /// What a text holds: the nodes, and the templates with their names. The text's own template comes last.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Tokens: what the lexer hands to the parser.
 
-use crate::quote::quoted;
+use crate::text::quote::quoted;
 use crate::text::runes;
 
 /// How much of a token an error shows.

@@ -1,7 +1,7 @@
 //! Nodes as text, as error messages show them.
 
 use super::node::{Branch, Constant, NodeId, NodeKind, Tree};
-use crate::quote::quote;
+use crate::text::quote::quote;
 
 /// What is still to be written: text, or a node.
 enum Piece<'t> {

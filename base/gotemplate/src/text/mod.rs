@@ -1,6 +1,8 @@
 //! Go's strings: bytes that are UTF-8 as a rule, read rune by rune as Go reads them. Nothing here refuses bytes that are
 //! no UTF-8: `b64dec` and `slice` make such strings, and they have to come out as they are.
 
+pub(crate) mod quote;
+
 use std::borrow::Borrow;
 use std::borrow::Cow;
 use std::fmt;

@@ -1,8 +1,8 @@
 //! The letters of a TOML text, and the pieces they make: the lexer of github.com/BurntSushi/toml 1.6, whose errors depend on
 //! how it walks.
 
-use super::is_bare;
-use crate::quote::{quote_rune, quoted};
+use super::key_text::is_bare;
+use crate::text::quote::{quote_rune, quoted};
 use crate::text::{RUNE_ERROR, decode_rune, is_letter};
 
 /// What stands for the end of the text: no text has the letter itself.

@@ -4,17 +4,17 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use super::key_text::{DEPTH_MAX, push_path};
 use super::lex::{END, Kind, Lexer, Wrong, is_line_end, is_space, shown};
+use super::scalars;
 use super::strings;
 use super::tree::{Node, Table};
-use super::{DEPTH_MAX, push_path, scalars};
-use crate::error::{Fault, LimitError};
-use crate::function::Scope;
-use crate::limits::MAP_STEPS;
-use crate::print::PrintError;
-use crate::quote::quoted;
+use crate::environment::error::{Fault, LimitError, PrintError};
+use crate::environment::limits::MAP_STEPS;
 use crate::text::Str;
+use crate::text::quote::quoted;
 use crate::value::Value;
+use crate::value::function::Scope;
 
 /// What reading a byte costs.
 const BYTE_STEPS: usize = 4;

@@ -1,9 +1,9 @@
 //! Numbers and dates of TOML.
 
-use crate::error::Fault;
-use crate::function::Scope;
-use crate::quote::quoted;
+use crate::environment::error::Fault;
 use crate::sprig::dates::{self, Form, Zone};
+use crate::text::quote::quoted;
+use crate::value::function::Scope;
 use crate::value::{IntKind, Value};
 
 /// The layouts of dates, in the order in which they are tried.

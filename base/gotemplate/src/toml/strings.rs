@@ -1,7 +1,7 @@
 //! Strings of TOML: where they end, and what they say.
 
 use super::lex::{END, Lexer, Step, is_line_end};
-use crate::quote::quoted;
+use crate::text::quote::quoted;
 use crate::text::{push_rune, runes};
 
 /// A string as it stands in the text.

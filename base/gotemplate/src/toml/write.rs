@@ -1,11 +1,11 @@
 //! Writing TOML: the encoder of github.com/BurntSushi/toml 1.6.
 
-use super::{DEPTH_MAX, push_key, push_path, push_quoted};
-use crate::error::{Fault, LimitError};
-use crate::function::Scope;
-use crate::print::{PrintError, plain_float};
+use super::key_text::{DEPTH_MAX, push_key, push_path, push_quoted};
+use crate::environment::error::{Fault, LimitError, PrintError};
+use crate::print::plain_float;
 use crate::sprig::dates::{self, DURATION, Form};
 use crate::text::Str;
+use crate::value::function::Scope;
 use crate::value::{List, Object, UintKind, Value};
 
 /// How far a table stands in for each part of its key but the first.

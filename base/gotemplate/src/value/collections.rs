@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::mem;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use super::function::Function;
 use super::{Type, Value};
-use crate::function::Function;
 use crate::text::Str;
 
 /// A slice of Go.

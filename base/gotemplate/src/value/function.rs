@@ -6,13 +6,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::{Fault, LimitError};
-use crate::host::Place;
-use crate::limits::{BYTES_PER_STEP, FRAMES_PER_STEP, Limits};
-use crate::print::PrintError;
-use crate::set::{Set, Template};
+use super::template::{Set, Template};
+use super::{Type, Value};
+use crate::environment::error::{Fault, LimitError, PrintError};
+use crate::environment::host::Place;
+use crate::environment::limits::{BYTES_PER_STEP, FRAMES_PER_STEP, Limits};
 use crate::syntax::NodeId;
-use crate::value::{Type, Value};
 
 /// A function with its signature, which templates are checked against: as Go does, when they are executed.
 pub struct Function {
@@ -110,14 +109,6 @@ impl<'a> Scope<'a> {
     /// As [`Self::spend`].
     pub fn spend_bytes(&self, bytes: usize) -> Result<(), Fault> {
         self.spend(bytes / BYTES_PER_STEP)
-    }
-
-    /// Refuses a value that would be longer than the limit as YAML: to be asked before it is written.
-    ///
-    /// # Errors
-    /// It would be longer, or to look is more work than is left.
-    pub fn check_yaml(&self, value: &Value) -> Result<(), Fault> {
-        crate::measure::check_yaml(value, self)
     }
 
     /// Refuses a string that would be longer than the limit: to be asked before it is made.
@@ -247,18 +238,9 @@ impl fmt::Debug for Function {
 
 /// The functions that templates may call, beside those that Go itself has.
 #[derive(Clone, Debug)]
-pub struct Functions(HashMap<String, Arc<Function>>);
+pub struct Functions(pub(crate) HashMap<String, Arc<Function>>);
 
 impl Functions {
-    /// Go's own functions and nothing else.
-    pub fn new() -> Self {
-        let mut functions = Self(HashMap::new());
-        for function in crate::builtin::functions() {
-            functions.add(function);
-        }
-        functions
-    }
-
     /// Adds a function, in place of one of that name.
     pub fn add(&mut self, function: Function) {
         self.0.insert(function.name.clone(), Arc::new(function));
@@ -267,11 +249,5 @@ impl Functions {
     /// The function of that name.
     pub fn get(&self, name: &str) -> Option<&Arc<Function>> {
         self.0.get(name)
-    }
-}
-
-impl Default for Functions {
-    fn default() -> Self {
-        Self::new()
     }
 }

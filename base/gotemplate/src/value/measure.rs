@@ -1,9 +1,9 @@
 //! How long a value would be as YAML, before it is written: lists and maps may hold the same one many times. It never calls
 //! itself, however values nest.
 
-use crate::error::Fault;
-use crate::function::Scope;
-use crate::value::Value;
+use super::Value;
+use super::function::Scope;
+use crate::environment::error::Fault;
 
 /// What an item takes at least: a dash, a space, a digit, a line feed.
 const ITEM_BYTES_MIN: usize = 4;
@@ -53,39 +53,44 @@ impl Placed {
     }
 }
 
-/// Refuses what would be written as more than a string may have, and spends a step on each item.
-pub(crate) fn check_yaml(value: &Value, scope: &Scope<'_>) -> Result<(), Fault> {
-    let mut open = vec![Placed {
-        value: value.clone(),
-        map_indent: 0,
-        list_indent: 0,
-        has_own_lines: true,
-    }];
-    let mut bytes = 0_usize;
-    while let Some(placed) = open.pop() {
-        let more = match &placed.value {
-            Value::Str(text) | Value::Bytes(text) => text.len(),
-            Value::List(list) => placed.items(list.items().len(), placed.list_indent),
-            Value::Map(map) => placed.items(map.len(), placed.map_indent),
-            _ => 0,
-        };
-        bytes = bytes.saturating_add(more);
-        scope.check_length(bytes)?;
-        match &placed.value {
-            Value::List(list) => {
-                scope.spend(list.items().len())?;
-                let items = list.items().iter().cloned();
-                open.extend(items.map(|item| Placed::behind_dash(item, placed.list_indent)));
-            }
-            Value::Map(map) => {
-                scope.spend(map.len())?;
-                for (key, value) in map.entries() {
-                    bytes = bytes.saturating_add(key.len());
-                    open.push(Placed::under_key(value, placed.map_indent));
+impl Scope<'_> {
+    /// Refuses a value that would be longer than the limit as YAML: to be asked before it is written. Each item is a step.
+    ///
+    /// # Errors
+    /// It would be longer, or to look is more work than is left.
+    pub fn check_yaml(&self, value: &Value) -> Result<(), Fault> {
+        let mut open = vec![Placed {
+            value: value.clone(),
+            map_indent: 0,
+            list_indent: 0,
+            has_own_lines: true,
+        }];
+        let mut bytes = 0_usize;
+        while let Some(placed) = open.pop() {
+            let more = match &placed.value {
+                Value::Str(text) | Value::Bytes(text) => text.len(),
+                Value::List(list) => placed.items(list.items().len(), placed.list_indent),
+                Value::Map(map) => placed.items(map.len(), placed.map_indent),
+                _ => 0,
+            };
+            bytes = bytes.saturating_add(more);
+            self.check_length(bytes)?;
+            match &placed.value {
+                Value::List(list) => {
+                    self.spend(list.items().len())?;
+                    let items = list.items().iter().cloned();
+                    open.extend(items.map(|item| Placed::behind_dash(item, placed.list_indent)));
                 }
+                Value::Map(map) => {
+                    self.spend(map.len())?;
+                    for (key, value) in map.entries() {
+                        bytes = bytes.saturating_add(key.len());
+                        open.push(Placed::under_key(value, placed.map_indent));
+                    }
+                }
+                _ => {}
             }
-            _ => {}
         }
+        self.check_length(bytes)
     }
-    scope.check_length(bytes)
 }

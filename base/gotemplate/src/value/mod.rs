@@ -1,9 +1,12 @@
 //! What templates work on: Go's values as far as Helm passes them, with Go's names of their types. Clones are cheap: the
 //! contents are shared. Nothing here prints values: that is [`crate::print`].
 
+mod assignment;
 mod collections;
+pub(crate) mod function;
+mod measure;
 mod object;
-mod serialize;
+pub(crate) mod template;
 mod types;
 
 pub use collections::{List, Map, Named};

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Value;
-use crate::Function;
+use super::function::Function;
 
 /// A value of a type that the caller makes. What is not said otherwise has no fields and no methods, is true, and prints
 /// as a struct without fields.

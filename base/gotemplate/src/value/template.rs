@@ -1,12 +1,82 @@
-//! What a template is compiled to: operations of a stack machine. Variables and the dot are slots, functions are
-//! resolved, and each operation that can fail knows the node that Go's error would show.
+//! Templates as data: a set, its programs, and the operations of a stack machine that they are compiled to. Variables and the
+//! dot are slots, functions are resolved, and each operation that can fail knows the node that Go's error would show. It
+//! compiles and executes nothing: `compile`, `run` and `set` do.
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use crate::function::{Function, Functions};
+use super::Value;
+use super::function::{Function, Functions};
 use crate::syntax::{NodeId, Tree};
 use crate::text::Str;
-use crate::value::Value;
+
+/// What a key is that a map does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MissingKey {
+    /// Nothing: prints `<no value>`
+    #[default]
+    Default,
+    /// The zero of the map's type: of `interface {}` an interface that holds nothing. What Helm sets.
+    Zero,
+    /// An error. What Helm sets when it is to be strict.
+    Error,
+}
+
+/// A template of a set.
+#[derive(Clone, Debug)]
+pub struct Template(pub(crate) Arc<Program>);
+
+/// Templates by name, read and compiled once and executed as often as one likes, by as many at once as one likes.
+#[derive(Clone, Debug)]
+pub struct Set {
+    pub(crate) name: Str,
+    pub(crate) functions: Arc<Functions>,
+    pub(crate) missing_key: MissingKey,
+    pub(crate) programs: HashMap<Str, Arc<Program>>,
+}
+
+impl Set {
+    /// What an error calls the whole.
+    pub fn name(&self) -> &Str {
+        &self.name
+    }
+
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&Arc<Program>> {
+        self.programs.get(name)
+    }
+}
+
+/// A template, compiled when it is executed for the first time: charts bring many that they never execute.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) name: Str,
+    pub(crate) tree: Arc<Tree>,
+    /// Whether it holds nothing but spaces.
+    pub(crate) is_empty: bool,
+    pub(crate) root: NodeId,
+    pub(crate) functions: Arc<Functions>,
+    pub(crate) code: OnceLock<Code>,
+}
+
+impl Program {
+    pub(crate) fn new(name: Str, tree: Arc<Tree>, root: NodeId, functions: Arc<Functions>) -> Self {
+        Self {
+            name,
+            is_empty: tree.is_empty(root),
+            tree,
+            root,
+            functions,
+            code: OnceLock::new(),
+        }
+    }
+}
+
+/// What is executed.
+#[derive(Debug)]
+pub(crate) struct Code {
+    pub(crate) ops: Vec<Op>,
+    pub(crate) slots: u32,
+}
 
 /// A variable's place in the frame of a template.
 pub(crate) type Slot = u32;
@@ -118,41 +188,4 @@ pub(crate) struct Binding {
     pub(crate) is_piped: bool,
     /// Where to go on if there is no receiver
     pub(crate) skip: OnceLock<Target>,
-}
-
-/// A template, compiled when it is executed for the first time: charts bring many that they never execute.
-#[derive(Debug)]
-pub(crate) struct Program {
-    pub(crate) name: Str,
-    pub(crate) tree: Arc<Tree>,
-    /// Whether it holds nothing but spaces.
-    pub(crate) is_empty: bool,
-    root: NodeId,
-    functions: Arc<Functions>,
-    code: OnceLock<Code>,
-}
-
-/// What is executed.
-#[derive(Debug)]
-pub(crate) struct Code {
-    pub(crate) ops: Vec<Op>,
-    pub(crate) slots: u32,
-}
-
-impl Program {
-    pub(crate) fn new(name: Str, tree: Arc<Tree>, root: NodeId, functions: Arc<Functions>) -> Self {
-        Self {
-            name,
-            is_empty: tree.is_empty(root),
-            tree,
-            root,
-            functions,
-            code: OnceLock::new(),
-        }
-    }
-
-    pub(crate) fn code(&self) -> &Code {
-        let compiled = || super::compile(&self.tree, self.root, &self.functions);
-        self.code.get_or_init(compiled)
-    }
 }

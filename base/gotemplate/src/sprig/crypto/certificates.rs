@@ -11,13 +11,13 @@ use x509_cert::ext::pkix::SubjectKeyIdentifier;
 use super::der::{GENERAL_TIME, OCTETS, PRINTABLE, SET, UTC_TIME, UTF8, bits, integer, oid, sequence, tagged};
 use super::keys::Key;
 use super::pem;
-use crate::error::Fault;
-use crate::function::Scope;
+use crate::environment::error::Fault;
 use crate::print::sprint;
-use crate::quote::quoted;
 use crate::sprig::dates::{self, Time, Zone};
 use crate::sprig::random::entropy;
 use crate::text::Str;
+use crate::text::quote::quoted;
+use crate::value::function::Scope;
 use crate::value::{List, Object, Value};
 
 /// Its type.

@@ -3,10 +3,10 @@
 use aes::Aes256;
 use aes::cipher::{Block, BlockDecrypt, BlockEncrypt, KeyInit};
 
-use crate::function::{Function, Scope};
 use crate::sprig::args::{Answer, check_length, text};
 use crate::sprig::encoding::{decode, encode};
 use crate::sprig::random::entropy;
+use crate::value::function::{Function, Scope};
 use crate::value::{Type, Value};
 
 const BLOCK: usize = 16;

@@ -5,7 +5,7 @@ use p256::pkcs8::PrivateKeyInfo;
 use rsa::signature::{RandomizedSigner, Signer};
 
 use super::keys::Random;
-use crate::error::Fault;
+use crate::environment::error::Fault;
 
 /// A private key.
 pub(super) enum Curve {

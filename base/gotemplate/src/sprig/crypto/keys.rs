@@ -13,10 +13,10 @@ use rsa::{RsaPrivateKey, pkcs1v15, sha2::Sha256};
 use super::curves::Curve;
 use super::der::{OCTETS, bits, integer, oid, sequence, tagged};
 use super::{pem, primes};
-use crate::error::Fault;
-use crate::function::{Function, Scope};
+use crate::environment::error::Fault;
 use crate::sprig::args::text;
 use crate::sprig::random::entropy;
+use crate::value::function::{Function, Scope};
 use crate::value::{Type, Value};
 
 /// What it takes to find the primes of a key of so many bits: some 50 ms, or some 600. Charts need a few, and get fifty at most,

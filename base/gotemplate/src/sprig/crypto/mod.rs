@@ -12,8 +12,8 @@ mod primes;
 
 use super::args::{Answer, at, int, text};
 use super::encoding::decode;
-use crate::error::Fault;
-use crate::function::{Function, Scope};
+use crate::environment::error::Fault;
+use crate::value::function::{Function, Scope};
 use crate::value::{Type, Value};
 use certificates::{CERTIFICATE, Certificate, Signer, Wanted, check, make};
 use keys::Key;

@@ -3,11 +3,11 @@
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-use crate::error::Fault;
-use crate::function::{Function, Scope};
+use crate::environment::error::Fault;
 use crate::sprig::args::{Answer, at, text};
 use crate::sprig::encoding::encode;
 use crate::sprig::random::entropy;
+use crate::value::function::{Function, Scope};
 use crate::value::{Type, UintKind, Value};
 
 /// golang.org/x/crypto/bcrypt's cost where none is named: two to its power rounds.

@@ -1,6 +1,7 @@
 //! Dates, as Sprig's functions on Go's `time.Time` have them. What time it is and which zone is local comes from the
 //! caller's [`Host`]; all other zones come with this program, so that every machine tells the same.
 
+pub(super) mod duration_text;
 mod layout;
 mod object;
 mod read;
@@ -11,7 +12,6 @@ mod zone;
 pub(crate) use layout::{RFC3339_NANO, format};
 pub(crate) use object::time_of;
 pub(crate) use read::parse;
-pub(super) use read::quote;
 pub(crate) use time::Time;
 pub(crate) use units::{DURATION, duration, number_of};
 pub(crate) use zone::{Form, Zone};
@@ -21,10 +21,9 @@ use std::sync::LazyLock;
 use jiff::tz::TimeZone;
 
 use super::args::{Answer, at, text};
-use super::durations;
-use crate::error::Fault;
-use crate::function::{Function, Scope};
-use crate::host::Host;
+use crate::environment::error::Fault;
+use crate::environment::host::Host;
+use crate::value::function::{Function, Scope};
 use crate::value::{IntKind, Type, Value};
 use object::{TIME, formatted};
 
@@ -49,7 +48,7 @@ pub(super) fn functions() -> Vec<Function> {
         }),
         Function::new("ago", [Any], |scope, args| {
             let age = age(at(args, 0), scope)?;
-            Ok(Value::from(durations::written(units::rounded(age, time::SECOND))))
+            Ok(Value::from(duration_text::written(units::rounded(age, time::SECOND))))
         }),
         Function::new("toDate", [Str, Str], |scope, args| {
             Ok(read(scope, args)?.unwrap_or_else(|_| Time::zero()).into())
@@ -134,7 +133,7 @@ fn read(scope: &Scope<'_>, args: &[Value]) -> Result<Result<Time, String>, Fault
 
 fn modified(args: &[Value], forgives: bool) -> Answer {
     let date = at(args, 1);
-    match (durations::read(text(args, 0)), time_of(date)) {
+    match (duration_text::read(text(args, 0)), time_of(date)) {
         (Ok(by), Some(time)) => Ok(time.add(by).into()),
         (Err(why), _) if !forgives => Err(Fault::Said(why)),
         _ => Ok(date.clone()),
@@ -154,7 +153,7 @@ mod tests {
             ..Host::default()
         };
         let text = format!(r#"{{{{$t := toDate "2006-01-02" "2024-07-01"}}}}{text}"#);
-        crate::host::rendered(&text, &mut host)
+        crate::environment::host::rendered(&text, &mut host)
     }
 
     #[test]

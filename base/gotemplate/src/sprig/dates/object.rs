@@ -7,9 +7,9 @@ use super::read::quote;
 use super::time::{SECOND, Time};
 use super::units::{DURATION, LOCATION, Location, Unit, constant, duration, duration_of, zone_of};
 use super::zone::Zone;
-use crate::error::Fault;
-use crate::function::{Body, Function, Scope};
+use crate::environment::error::Fault;
 use crate::sprig::args::{Answer, at, int, text};
+use crate::value::function::{Body, Function, Scope};
 use crate::value::{IntKind, Object, Type, Value};
 
 /// The type of moments.

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use super::duration_text::written;
 use super::layout::{day_name, month_name};
 use super::time::SECOND;
 use super::zone::Zone;
-use crate::error::Fault;
-use crate::function::Function;
-use crate::sprig::durations::written;
+use crate::environment::error::Fault;
+use crate::value::function::Function;
 use crate::value::{IntKind, Object, Type, Value};
 
 /// The type of lengths of time.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::node::{Command, Constant, NodeId, NodeKind, Number, Pipe};
 use super::super::token::{Item, Kind};
 use super::{Parser, Result};
-use crate::quote::quoted;
+use crate::text::quote::quoted;
 
 /// How deep parentheses may nest: Go's own limit.
 const PAREN_DEPTH_MAX: usize = 10_000;

@@ -3,8 +3,8 @@
 use super::super::node::{Node, NodeId, NodeKind};
 use super::super::token::{Item, Kind};
 use super::{Parser, Result, State};
-use crate::quote::{SYNTAX, unquote};
 use crate::text::Str;
+use crate::text::quote::{SYNTAX, unquote};
 
 impl<'t> Parser<'t> {
     pub(super) fn state(&mut self) -> &mut State<'t> {
