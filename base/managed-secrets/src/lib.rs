@@ -8,6 +8,7 @@ use base_client::{create_or_get, list};
 use base_clock::{Clock, Entropy};
 use base_secrets::{Managed, SecretError, Wanted, generate, label, lookup, plan};
 use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, Client, ResourceExt};
 
 /// How often a plan is made: bundles follow authorities, certificates follow both, and the last plan finds all of it.
@@ -67,10 +68,13 @@ pub async fn ensure(
         let made = generate(&plan, wanted, &existing, namespace, identity, now, entropy);
         for secret in made.map_err(unreadable)? {
             let present = create_or_get(&api, &secret).await?;
-            if !is_of(&present, identity) {
-                foreign.insert(present.name_any());
-            }
-            existing.push(present);
+            existing.push(match is_of(&present, identity) {
+                true => present,
+                false => {
+                    foreign.insert(present.name_any());
+                    name_alone(&present)
+                }
+            });
         }
     }
     Err(incomplete(namespace, identity, &foreign))
@@ -91,6 +95,18 @@ fn incomplete(namespace: &str, identity: &str, foreign: &BTreeSet<String>) -> Fa
     .hint(format!(
         "delete these Secrets of namespace {namespace} if no other program needs them: {names}"
     ))
+}
+
+/// A Secret of another manager as plans may see it: its name is taken. Its labels and data are not ours, and plans look at no
+/// identity.
+fn name_alone(secret: &Secret) -> Secret {
+    Secret {
+        metadata: ObjectMeta {
+            name: secret.metadata.name.clone(),
+            ..ObjectMeta::default()
+        },
+        ..Secret::default()
+    }
 }
 
 /// Whether a Secret is managed under an identity.

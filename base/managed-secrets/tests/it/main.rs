@@ -58,8 +58,12 @@ impl Place {
     }
 
     async fn ensure(&self) -> Result<ManagedSecrets, Fault> {
+        self.ensure_as(IDENTITY).await
+    }
+
+    async fn ensure_as(&self, identity: &str) -> Result<ManagedSecrets, Fault> {
         let (clock, entropy) = (&self.clock, &self.entropy);
-        ensure(&self.client, NAMESPACE, IDENTITY, &wanted(), clock, entropy).await
+        ensure(&self.client, NAMESPACE, identity, &wanted(), clock, entropy).await
     }
 
     async fn names(&self) -> BTreeSet<String> {
@@ -127,6 +131,39 @@ async fn a_secret_of_another_manager_is_left_and_ours_has_another_name() {
         place.ensure().await.unwrap();
         assert_eq!(place.names().await, names, "{case}: nothing more is made");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_identities_that_want_the_same_share_no_secret_and_delete_none() {
+    let place = Place::new().await;
+    let theirs = place.ensure_as("provider-y").await.unwrap();
+    let named = |secrets: &ManagedSecrets| -> BTreeSet<String> {
+        let all = secrets.all.values();
+        all.flat_map(|one| [Some(&one.current), one.bundle.as_ref()])
+            .flatten()
+            .map(ResourceExt::name_any)
+            .collect()
+    };
+    for round in 0..2 {
+        let ours = place.ensure().await.unwrap();
+        for (name, mine) in &ours.all {
+            assert_ne!(
+                mine.current.data, theirs.all[name].current.data,
+                "{name} in round {round}"
+            );
+        }
+        assert!(named(&ours).is_disjoint(&named(&theirs)), "round {round}");
+        // Those of ours are what was made with an authority whose name was taken.
+        let names = named(&theirs);
+        assert!(
+            !ours.obsolete.iter().any(|name| names.contains(name)),
+            "round {round}: {:?}",
+            ours.obsolete
+        );
+    }
+    let again = place.ensure_as("provider-y").await.unwrap();
+    assert_eq!(named(&again), named(&theirs));
+    assert!(again.obsolete.is_empty(), "{:?}", again.obsolete);
 }
 
 #[tokio::test(start_paused = true)]
