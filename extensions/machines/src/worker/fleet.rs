@@ -76,14 +76,14 @@ impl Fleet {
         waiting: Option<&Waiting>,
     ) -> Result<Vec<i64>, Fault> {
         let user_data = self.user_data(context, namespace, planned).await?;
+        // Classes that a migration or a restore was given up with: the machines of a deployment that goes may be of them.
+        self.wake(context, namespace).await?;
         let mut generations = Vec::new();
         for plan in planned {
             self.apply_class(context, namespace, plan, &user_data).await?;
             self.wait_removed(context, namespace, plan.name(), waiting).await?;
             generations.push(self.write_deployment(context, namespace, plan, hibernated).await?);
         }
-        // Those that a migration or a restore was given up with.
-        self.wake(context, namespace).await?;
         Ok(generations)
     }
 
