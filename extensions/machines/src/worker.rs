@@ -165,7 +165,7 @@ impl<P: MachineClasses> Actuator<Worker> for Workers<P> {
     }
 
     async fn delete(&self, context: &Context, object: &Worker) -> Result<(), Fault> {
-        if context.carried::<Waiting>().is_none() {
+        if Waiting::of_deletion(context, false).is_none() {
             self.classes.before_delete(context, object).await?;
         }
         let namespace = object.namespace().unwrap_or_default();

@@ -63,8 +63,8 @@ impl Fleet {
     /// # Errors
     /// As [`Fleet::remove_others`].
     pub(super) async fn remove_all(&self, context: &Context, namespace: &str) -> Result<(), Fault> {
-        let waiting = match context.carried::<Waiting>() {
-            Some(waiting) => waiting.clone(),
+        let waiting = match Waiting::of_deletion(context, false) {
+            Some(waiting) => waiting,
             None => {
                 self.delete_all(context, namespace).await?;
                 Waiting::begun()
@@ -86,25 +86,39 @@ impl Fleet {
     /// # Errors
     /// Those of the API server; the minute is not over, and the operation is to be called again.
     pub(super) async fn forget_all(&self, context: &Context, namespace: &str) -> Result<(), Fault> {
-        let waiting = match context.carried::<Waiting>() {
-            Some(waiting) => waiting.clone(),
+        let waiting = match Waiting::of_deletion(context, true) {
+            Some(waiting) => waiting,
             None => {
                 self.delete_all(context, namespace).await?;
-                Waiting::begun()
+                Waiting {
+                    forced: true,
+                    ..Waiting::begun()
+                }
             }
         };
         let stale = self.delete_deployments(context, namespace, &BTreeSet::new()).await?;
+        let none = BTreeSet::new();
         let going = self.gone(namespace, &stale, waiting.moment(context));
-        if let Some(left) = context.unless_obsolete(going).await? {
+        let left = match context.unless_obsolete(going).await? {
+            None => {
+                let left = self.remove_left_over(context, namespace, &none).await?;
+                left.into_values()
+                    .next()
+                    .map(|machine| format!("still there: {machine}"))
+            }
+            left => left,
+        };
+        if let Some(left) = left {
             let time = FORCE_TIMEOUT.saturating_sub(waiting.since.elapsed());
             if !time.is_zero() {
                 return Err(again(context, time, &left, &waiting));
             }
-            self.forget_machines(context, namespace).await?;
         }
+        // Those without a class as well, which nothing else could remove.
+        self.forget_machines(context, namespace).await?;
         self.release::<MachineSet>(context, namespace).await?;
         self.release::<MachineDeployment>(context, namespace).await?;
-        self.delete_classes(context, namespace, &BTreeSet::new()).await
+        self.delete_classes(context, namespace, &none).await
     }
 
     /// Lets go of the machines that are left, and logs which ones stay behind in the cloud.
@@ -262,19 +276,20 @@ impl Fleet {
         };
         let deployments = &self.deployments;
         let gone = deployments.wait_in(namespace, "machines to go", moment, |deployments| {
-            let left = deployments
-                .list_in(namespace)
-                .iter()
-                .any(|deployment| stale.contains(&deployment.name_any()));
-            if !left {
+            let mut left = deployments.list_in(namespace);
+            left.retain(|deployment| stale.contains(&deployment.name_any()));
+            let Some(first) = left.first() else {
                 return Judgement::Done(());
-            }
+            };
             let machines = self.machines.list_in(namespace);
             let names: Vec<String> = machines
                 .iter()
                 .filter(|machine| is_stale(machine))
                 .map(|machine| machine.name_any())
                 .collect();
+            if names.is_empty() {
+                return Judgement::NotYet(format!("still there: MachineDeployment {}", first.name_any()));
+            }
             Judgement::NotYet(format!("still there: {}", some_of(names.iter())))
         });
         left_of(gone.await)

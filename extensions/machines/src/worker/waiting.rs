@@ -1,6 +1,6 @@
 //! Waits of a Worker's operation. One that takes longer than a moment goes on over several calls, so that it holds no place in
 //! which another Worker could be worked on: what it has come to is left in memory for the next call, which comes when machines
-//! change, see [`crate::Workers::registration`]. A process that starts begins the operation anew.
+//! change, see [`crate::Workers::registration`]. A process that starts restarts the operation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,6 +58,8 @@ pub(super) struct Waiting {
     pub(super) joined: bool,
     /// Since when a machine has failed for want of what a person has to give.
     pub(super) failing_since: Option<Instant>,
+    /// Whether it is that of a forced deletion, which has its own time.
+    pub(super) forced: bool,
 }
 
 impl Waiting {
@@ -68,7 +70,14 @@ impl Waiting {
             deployed: None,
             joined: false,
             failing_since: None,
+            forced: false,
         }
+    }
+
+    /// The one that a call before has left; none if that was of a deletion of the other sort, forced or not.
+    pub(super) fn of_deletion(context: &Context, forced: bool) -> Option<Self> {
+        let before = context.carried::<Self>();
+        before.filter(|before| before.forced == forced).cloned()
     }
 
     /// How long it stays in its place: a moment in its first call.

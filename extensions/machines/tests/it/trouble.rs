@@ -220,6 +220,20 @@ fn a_forced_deletion_forgets_what_the_cloud_does_not_release() {
             [0, 0, 2],
         ),
         row(
+            "a deletion that hangs for longer than a forced one waits, then is forced",
+            vec![pool(2)],
+            vec![
+                Yard(|moods| moods.slow = Duration::from_secs(120)),
+                Delete(false),
+                Pass(70),
+                Delete(true),
+                Gone(0),
+                Yard(whole),
+                Gone(0),
+            ],
+            [0, 0, 2],
+        ),
+        row(
             "a cloud out of reach",
             vec![pool(2)],
             vec![Yard(broken), Delete(true), Gone(2)],

@@ -99,3 +99,26 @@ async fn a_class_stays_as_long_as_the_api_has_a_machine_of_it() {
     world.succeeds().await;
     assert!(classes.get_opt(&class).await.unwrap().is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_forced_deletion_removes_machines_that_no_deployment_has() {
+    let mut world = World::new().await;
+    world.restart();
+    world.shoot("shoot--t--forced").await;
+    world.write(&[pool(1)], "reconcile").await;
+    world.succeeds().await;
+    let class = world.list::<MachineClass>("").await[0].name_any();
+    let alone: Machine = serde_json::from_value(json!({
+        "metadata": {"name": "alone", "labels": {MARKS.label: MARKS.value}},
+        "spec": {"class": {"apiGroup": "machine.sapcloud.io", "kind": "MachineClass", "name": class}},
+    }))
+    .unwrap();
+    let machines = world.all::<Machine>();
+    machines.create(&PostParams::default(), &alone).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(world.yard.machines().len(), 2, "it was made");
+    world.force_deletion().await;
+    world.delete().await;
+    world.goes().await;
+    world.check_gone("forced", 0).await;
+}
