@@ -131,7 +131,7 @@ impl Context {
     }
 
     /// What [`Context::again_with`] has left, of type `T`. None for an operation that begins: after a start of the process, for
-    /// another request or generation, after an error, and when something has changed for which the object is reconciled anew.
+    /// another request or generation, after an error that is not transient, and when something has changed for which the object is reconciled anew.
     pub fn carried<T: Any + Send + Sync>(&self) -> Option<&T> {
         self.carried.as_ref()?.downcast_ref()
     }

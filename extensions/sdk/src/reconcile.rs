@@ -115,13 +115,18 @@ impl<K: ExtensionObject> Primary<K> {
                 return Ok(Next::Change);
             }
         };
-        if let Some(rest) = self.rests.take(&key).filter(|rest| rest.is_of(&object)) {
-            turn.resumes = is_processing(&object, turn.operation);
-            if let (Some(left), None) = (rest.left(turn.signal), turn.mark) {
-                self.rests.put(&key, rest);
-                return Ok(Next::After(left));
+        match self.rests.get(&key) {
+            Some(rest) if rest.is_of(&object) => {
+                turn.resumes = is_processing(&object, turn.operation);
+                if let (Some(left), None) = (rest.left(turn.signal), turn.mark) {
+                    return Ok(Next::After(left));
+                }
+                let goes_on = turn.mark.is_none() && (turn.resumes || rest.interrupted);
+                turn.carried = rest.carried.filter(|_| goes_on);
             }
-            turn.carried = rest.carried.filter(|_| turn.resumes && turn.mark.is_none());
+            // Not to be found once this request is off the object.
+            Some(_) => self.rests.forget(&key),
+            None => {}
         }
         let leaving = matches!(turn.operation, Operation::Delete | Operation::Migrate);
         let cluster = self.shared.cluster(&object, !leaving)?;
@@ -130,10 +135,12 @@ impl<K: ExtensionObject> Primary<K> {
             return Ok(Next::Change);
         }
         let object = self.begin(&api, object, &turn).await?;
+        // Only now: what fails before this is to find it again.
+        self.rests.forget(&key);
         self.due.done(&key, turn.mark);
         let work = Arc::new(Work::new(api.clone(), turn.operation, object.clone()));
         // Boxed because an actuator's future may be large, and every turn would carry it.
-        let acting = self.act(turn.operation, &work, &object, cluster, turn.carried.take());
+        let acting = self.act(turn.operation, &work, &object, cluster, turn.carried.clone());
         match Box::pin(acting).await {
             Ok(done) => self.finish(&api, &work, &turn, done).await.map(|()| Next::Change),
             Err(fault) => self.end(&work, &object, &turn, fault).await,
@@ -219,14 +226,24 @@ impl<K: ExtensionObject> Primary<K> {
                 None => rest(object, &reason, clock.now()),
                 Some(_) => show(object, &reason, clock.now()),
             };
-            work.edit(edit, Demand::StateIfStored).await?;
-            let (key, rest) = (ObjectKey::of(object), Rest::new(after, object, turn.signal, carried));
+            let (key, signal) = (ObjectKey::of(object), turn.signal);
+            if let Err(unwritten) = work.edit(edit, Demand::StateIfStored).await {
+                if is_passing(&unwritten) {
+                    self.rests.put(&key, Rest::interrupted(object, signal, carried));
+                }
+                return Err(unwritten);
+            }
+            let rest = Rest::new(after, object, signal, carried);
             self.rests.put(&key, rest.clone());
             // Looked at last: a signal that comes later finds the pause, and calls.
             let left = rest.left(self.rests.signal_of(&key));
             return Ok(Next::After(left.unwrap_or_default()));
         }
         let fault = self.shared.classify(fault);
+        if is_passing(&fault) && turn.carried.is_some() {
+            let rest = Rest::interrupted(object, turn.signal, turn.carried.clone());
+            self.rests.put(&ObjectKey::of(object), rest);
+        }
         self.report(work, object, turn.operation, &fault).await;
         Err(fault)
     }
@@ -250,6 +267,11 @@ impl<K: ExtensionObject> Primary<K> {
             .record(object, EventType::Warning, "ReconcileError", &text)
             .await;
     }
+}
+
+/// Whether the same call may succeed the next time, so that what was carried is still worth having.
+fn is_passing(fault: &Fault) -> bool {
+    fault.class == FaultClass::Transient && cause_of::<Overtaken>(fault).is_none()
 }
 
 fn is_processing<K: ExtensionObject>(object: &K, operation: Operation) -> bool {

@@ -23,6 +23,8 @@ pub(crate) struct Rest {
     signal: Option<u64>,
     /// What that call has left for the next.
     pub(crate) carried: Option<Carried>,
+    /// It is no pause of the operation's own: a transient fault has ended the call.
+    pub(crate) interrupted: bool,
 }
 
 /// What an object asks for: another of it ends a pause.
@@ -63,6 +65,15 @@ impl Rest {
             wanted: Wanted::of(object),
             signal,
             carried,
+            interrupted: false,
+        }
+    }
+
+    /// What a call leaves that a transient fault has ended: the back-off is the pause.
+    pub(crate) fn interrupted<K: ExtensionObject>(object: &K, signal: Option<u64>, carried: Option<Carried>) -> Self {
+        Self {
+            interrupted: true,
+            ..Self::new(Duration::ZERO, object, signal, carried)
         }
     }
 
@@ -103,8 +114,8 @@ impl Rests {
         self.entries.get(key)
     }
 
-    pub(crate) fn take(&self, key: &ObjectKey) -> Option<Rest> {
-        self.entries.take(key)
+    pub(crate) fn forget(&self, key: &ObjectKey) {
+        drop(self.entries.take(key));
     }
 
     pub(crate) fn put(&self, key: &ObjectKey, rest: Rest) {

@@ -167,6 +167,34 @@ async fn what_an_operation_has_left_is_not_there_for_another_request() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_transient_fault_leaves_what_the_call_before_has_left_and_another_fault_does_not() {
+    let seed = Seed::new().await;
+    seed.cluster(Succeeded, json!({})).await;
+    let script = Script::default()
+        .reconcile(|context, _| async move { Err(context.again_with(Duration::ZERO, "pending", 1_u8)) })
+        .reconcile(|_, _| async { Err(Fault::transient("the API server is busy")) })
+        .reconcile(|context, _| async move {
+            assert_eq!(context.carried(), Some(&1_u8));
+            Err(Fault::transient("the API server is busy"))
+        })
+        .reconcile(|context, _| async move {
+            assert_eq!(context.carried(), Some(&1_u8));
+            Err(Fault::dependency("the network is not there").hint("wait"))
+        })
+        .reconcile(|context, _| async move {
+            assert_eq!(context.carried::<u8>(), None);
+            Ok(Default::default())
+        });
+    script.run(&seed);
+    seed.create("told", json!({})).await;
+    until(&seed.infrastructures(), "b", "created", |object| {
+        state_of(object) == "Create Succeeded 100"
+    })
+    .await;
+    assert_eq!(script.calls(), 5);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_unfinished_deletion_is_called_again_and_holds_the_object() {
     let seed = Seed::new().await;
     seed.cluster(Succeeded, json!({})).await;
