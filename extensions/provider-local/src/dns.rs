@@ -43,7 +43,11 @@ impl DnsRecords {
             match change.new() {
                 Some(object) => self.take_over(object),
                 None if is_migrated(&change.object) => {}
-                None => self.zones.remove(&ObjectKey::of(&*change.object)),
+                None => {
+                    self.zones.remove(&ObjectKey::of(&*change.object));
+                    // Another object may have been refused the name.
+                    self.objects.list().iter().for_each(|object| self.take_over(object));
+                }
             }
         }
     }
@@ -56,6 +60,11 @@ impl DnsRecords {
         }
     }
 
+    /// Takes an entry over. One whose object has gone, as that of a migrated one, gives way.
+    fn put(&self, entry: Entry) -> Result<(), Fault> {
+        self.zones.put(entry, |owner| self.objects.get(owner).is_some())
+    }
+
     /// Answers the name of an object that was reconciled once. One that goes is answered until it has gone.
     fn take_over(&self, object: &DNSRecord) {
         let ours = object.spec.type_.eq_ignore_ascii_case(&self.type_);
@@ -66,7 +75,7 @@ impl DnsRecords {
         if ours
             && made
             && object.metadata.deletion_timestamp.is_none()
-            && let Err(fault) = entry_of(object).and_then(|entry| self.zones.put(entry))
+            && let Err(fault) = entry_of(object).and_then(|entry| self.put(entry))
         {
             tracing::debug!(object = %ObjectKey::of(object), "name not answered: {fault}");
         }
@@ -105,7 +114,7 @@ fn zone_of(name: &str) -> String {
 #[async_trait]
 impl Actuator<DNSRecord> for DnsRecords {
     async fn reconcile(&self, _: &Context, object: &DNSRecord) -> Result<Outcome<DNSRecord>, Fault> {
-        self.zones.put(entry_of(object)?)?;
+        self.put(entry_of(object)?)?;
         Ok(Outcome::own(Some(
             object.spec.zone.clone().unwrap_or_else(|| zone_of(&object.spec.name)),
         )))

@@ -192,7 +192,10 @@ mod tests {
         let owner = ObjectKey::namespaced("ns", "o");
         let values = ["10.0.0.1".to_owned()];
         zones
-            .put(Entry::new(owner, "api.x.example", RecordType::A, &values, 60).unwrap())
+            .put(
+                Entry::new(owner, "api.x.example", RecordType::A, &values, 60).unwrap(),
+                |_| true,
+            )
             .unwrap();
         let (reported, bound) = oneshot::channel();
         let server = serve("127.0.0.1:0".parse().unwrap(), zones, Some(reported), stop.clone())

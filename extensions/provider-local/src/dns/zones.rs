@@ -126,19 +126,28 @@ pub(crate) struct Zones(Arc<RwLock<BTreeMap<ObjectKey, Entry>>>);
 
 impl Zones {
     /// Takes over what an object defines, in place of its previous definition. Refused if another object defines
-    /// something of the same name and type, or if a CNAME would not be alone.
-    pub(crate) fn put(&self, entry: Entry) -> Result<(), Fault> {
+    /// something of the same name and type, or if a CNAME would not be alone; what an object defined that does not exist any
+    /// more is replaced.
+    pub(crate) fn put(&self, entry: Entry, exists: impl Fn(&ObjectKey) -> bool) -> Result<(), Fault> {
         let mut entries = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let clash = entries.values().find(|other| {
+        let clashes = |other: &Entry| {
             let cname = entry.type_ == RecordType::Cname || other.type_ == RecordType::Cname;
             other.owner != entry.owner && other.name == entry.name && (other.type_ == entry.type_ || cname)
-        });
-        if let Some(other) = clash {
+        };
+        let in_the_way: Vec<ObjectKey> = entries
+            .values()
+            .filter(|other| clashes(other))
+            .map(|other| other.owner.clone())
+            .collect();
+        if let Some(owner) = in_the_way.iter().find(|owner| exists(owner)) {
             return Err(
-                Fault::dependency(format!("{} is taken by DNSRecord {}", entry.name, other.owner))
+                Fault::dependency(format!("{} is taken by DNSRecord {owner}", entry.name))
                     .code(ErrorCode::RetryableConfigurationProblem)
                     .hint("delete one of the two DNSRecords"),
             );
+        }
+        for owner in in_the_way {
+            entries.remove(&owner);
         }
         entries.insert(entry.owner.clone(), entry);
         Ok(())
@@ -237,7 +246,7 @@ mod tests {
     fn zones(entries: &[(&str, RecordType, &[&str])]) -> Zones {
         let zones = Zones::default();
         for (name, type_, values) in entries {
-            zones.put(entry(name, name, *type_, values).unwrap()).unwrap();
+            zones.put(entry(name, name, *type_, values).unwrap(), |_| true).unwrap();
         }
         zones
     }
@@ -305,18 +314,41 @@ mod tests {
     #[test]
     fn an_object_replaces_its_own_entry_and_never_anothers() {
         let zones = Zones::default();
-        zones.put(entry("one", "a.example", A, &["10.0.0.1"]).unwrap()).unwrap();
-        zones.put(entry("one", "a.example", A, &["10.0.0.2"]).unwrap()).unwrap();
+        zones
+            .put(entry("one", "a.example", A, &["10.0.0.1"]).unwrap(), |_| true)
+            .unwrap();
+        zones
+            .put(entry("one", "a.example", A, &["10.0.0.2"]).unwrap(), |_| true)
+            .unwrap();
         assert_eq!(answer_text(&zones, "a.example", A), "a.example A(10.0.0.2)");
-        assert!(zones.put(entry("two", "a.example", A, &["10.0.0.3"]).unwrap()).is_err());
         assert!(
             zones
-                .put(entry("two", "a.example", Cname, &["b.example"]).unwrap())
+                .put(entry("two", "a.example", A, &["10.0.0.3"]).unwrap(), |_| true)
                 .is_err()
         );
-        zones.put(entry("two", "a.example", Txt, &["t"]).unwrap()).unwrap();
+        assert!(
+            zones
+                .put(entry("two", "a.example", Cname, &["b.example"]).unwrap(), |_| true)
+                .is_err()
+        );
+        zones
+            .put(entry("two", "a.example", Txt, &["t"]).unwrap(), |_| true)
+            .unwrap();
         zones.remove(&ObjectKey::namespaced("ns", "one"));
         assert_eq!(answer_text(&zones, "a.example", A), "NoData");
+    }
+
+    #[test]
+    fn an_entry_whose_object_has_gone_is_replaced() {
+        let zones = Zones::default();
+        let put = |owner: &str, value: &str, exists: bool| {
+            let entry = entry(owner, "a.example", A, &[value]).unwrap();
+            zones.put(entry, |_| exists)
+        };
+        put("one", "10.0.0.1", true).unwrap();
+        assert!(put("two", "10.0.0.2", true).is_err());
+        put("two", "10.0.0.2", false).unwrap();
+        assert_eq!(answer_text(&zones, "a.example", A), "a.example A(10.0.0.2)");
     }
 
     #[test]
