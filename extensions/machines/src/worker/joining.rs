@@ -56,9 +56,9 @@ impl<'a> Joining<'a> {
             return Ok(());
         };
         let mut waiting = waiting.clone();
-        // One that has healed meanwhile has its whole time again.
-        let failing_since = waiting.failing_since.unwrap_or_else(Instant::now);
-        waiting.failing_since = self.failure().map(|_| failing_since);
+        if self.failure().is_some() {
+            waiting.failing_since.get_or_insert_with(Instant::now);
+        }
         let failed_for = waiting.failing_since.map(|since| since.elapsed());
         if failed_for.is_some_and(|time| time >= FAILED_AFTER)
             && let Some((missing, code)) = self.failure()
