@@ -239,7 +239,6 @@ impl Machines {
         if !forced && let Some(pause) = self.drain(target.as_ref(), &node, &machine).await {
             return Ok(Next::After(pause));
         }
-        self.drains.close(&ObjectKey::of(&machine));
         self.shared
             .driver
             .delete(MachineRequest {
@@ -247,6 +246,7 @@ impl Machines {
                 class,
             })
             .await?;
+        self.drains.close(&ObjectKey::of(&machine));
         match (&target, node_name(&machine)) {
             (Some(target), Some(node)) => {
                 let deleted = delete(&Api::<Node>::all(target.client.clone()), node).await;
@@ -283,7 +283,7 @@ impl Machines {
             },
             _ => {
                 let why = node.unknown().unwrap_or("its cluster cannot be reached");
-                (format!("its node is not known: {why}"), Some(drain::EVICTION_PAUSE))
+                (format!("its node is not known: {why}"), drain::EVICTION_PAUSE)
             }
         };
         let left = plan::drain_time_left(machine, self.shared.began, self.shared.clock.now());
@@ -296,7 +296,7 @@ impl Machines {
             return None;
         }
         tracing::debug!(machine = %key, "not empty yet: {reason}");
-        Some(pause.map_or(left, |pause| pause.min(left)))
+        Some(pause.min(left))
     }
 }
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use api_machine::Machine;
 use api_meta::Fault;
-use base_client::{delete, fault_of, is_missing, patch_changed, some_of};
+use base_client::{fault_of, is_missing, patch_changed, some_of};
 use base_controller::{Cache, ObjectKey};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::EvictParams;
+use kube::api::{DeleteParams, EvictParams, Preconditions};
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::mpsc;
@@ -23,6 +23,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// The pause after a refused eviction, since a disruption budget does not announce when it would allow more: upstream's interval.
 pub(crate) const EVICTION_PAUSE: Duration = Duration::from_secs(5);
+/// The pause while all pods are going: their changes call sooner, unless one is lost.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// How far a node is.
 #[derive(Debug)]
@@ -33,8 +35,8 @@ pub(crate) enum Drained {
     NotYet {
         /// What, or why.
         reason: String,
-        /// When to look again though its pods do not change; none if they will.
-        pause: Option<Duration>,
+        /// When to look again though its pods do not change.
+        pause: Duration,
     },
 }
 
@@ -49,6 +51,7 @@ struct Drain {
 
 /// The nodes that are being emptied, by the machines that go.
 pub(crate) struct Drains {
+    machines: Cache<Machine>,
     open: Arc<Mutex<BTreeMap<ObjectKey, Drain>>>,
     calls: mpsc::UnboundedSender<ObjectKey>,
     stop: CancellationToken,
@@ -63,6 +66,7 @@ impl Drains {
     ) -> (Self, mpsc::UnboundedReceiver<ObjectKey>) {
         let (calls, called) = mpsc::unbounded_channel();
         let drains = Self {
+            machines: machines.clone(),
             open: Arc::default(),
             calls,
             stop: stop.clone(),
@@ -84,7 +88,7 @@ impl Drains {
         lock(&self.open).contains_key(machine)
     }
 
-    /// Ends the watch of a machine's node.
+    /// Ends the watch of a machine's node, once the machine is deleted: a try that fails finds it again.
     pub(crate) fn close(&self, machine: &ObjectKey) {
         lock(&self.open).remove(machine);
     }
@@ -98,7 +102,7 @@ impl Drains {
             let reason = format!("it cannot be cordoned: {fault}");
             return Drained::NotYet {
                 reason,
-                pause: Some(EVICTION_PAUSE),
+                pause: EVICTION_PAUSE,
             };
         }
         let pods = self.pods(machine, client, &node.name_any());
@@ -108,12 +112,11 @@ impl Drains {
                 .unwrap_or_else(|| "its pods have not been listed yet".to_owned());
             return Drained::NotYet {
                 reason,
-                pause: Some(EVICTION_PAUSE),
+                pause: EVICTION_PAUSE,
             };
         }
         let left: Vec<Arc<Pod>> = pods.list().into_iter().filter(|pod| must_go(pod)).collect();
         if left.is_empty() {
-            self.close(machine);
             return Drained::Empty;
         }
         let (pause, refused) = self.evict(machine, client, &left).await;
@@ -124,15 +127,10 @@ impl Drains {
     }
 
     /// Evicts those of `left` that do not go yet, unless that was tried a moment ago. When to try again, and what was refused.
-    async fn evict(
-        &self,
-        machine: &ObjectKey,
-        client: &Client,
-        left: &[Arc<Pod>],
-    ) -> (Option<Duration>, Option<Fault>) {
+    async fn evict(&self, machine: &ObjectKey, client: &Client, left: &[Arc<Pod>]) -> (Duration, Option<Fault>) {
         let stays = |pod: &&Arc<Pod>| pod.metadata.deletion_timestamp.is_none();
         if !left.iter().any(|pod| stays(&pod)) {
-            return (None, None);
+            return (LOOK_AGAIN, None);
         }
         let now = Instant::now();
         let wait = match lock(&self.open).get_mut(machine) {
@@ -143,14 +141,14 @@ impl Drains {
             }
             None => Some(EVICTION_PAUSE),
         };
-        if wait.is_some() {
+        if let Some(wait) = wait {
             return (wait, None);
         }
         let mut refused = None;
         for pod in left.iter().filter(stays) {
             refused = evict(client, pod).await.err().or(refused);
         }
-        (Some(EVICTION_PAUSE), refused)
+        (EVICTION_PAUSE, refused)
     }
 
     /// The mirror of the node's pods. One that is out of order is opened again: its client may be a former one.
@@ -175,6 +173,11 @@ impl Drains {
             _stops: stop.drop_guard(),
         };
         open.insert(machine.clone(), drain);
+        drop(open);
+        // One that has gone meanwhile has no change to come that would end the watch.
+        if self.machines.get(machine).is_none() {
+            self.close(machine);
+        }
         pods
     }
 }
@@ -212,16 +215,41 @@ fn must_go(pod: &Pod) -> bool {
 async fn evict(client: &Client, pod: &Pod) -> Result<(), Fault> {
     let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
     let api: Api<Pod> = Api::namespaced(client.clone(), &namespace);
-    match api.evict(&name, &EvictParams::default()).await {
-        Ok(_) => Ok(()),
-        // The pod is gone, or this cluster knows no evictions.
-        Err(error)
-            if is_missing(&error) || matches!(&error, kube::Error::Api(status) if matches!(status.code, 405 | 501)) =>
-        {
-            delete(&api, &name).await
-        }
-        Err(error) => Err(fault_of(error, &format!("evict pod {namespace}/{name}"))),
+    // This very pod: another may have its name by now, as that of a StatefulSet has.
+    let this = DeleteParams {
+        preconditions: Some(Preconditions {
+            uid: pod.uid(),
+            resource_version: None,
+        }),
+        ..DeleteParams::default()
+    };
+    let params = EvictParams {
+        delete_options: Some(this.clone()),
+        ..EvictParams::default()
+    };
+    let failed = |error| fault_of(error, &format!("evict pod {namespace}/{name}"));
+    let Err(error) = api.evict(&name, &params).await else {
+        return Ok(());
+    };
+    let unknown = match &error {
+        kube::Error::Api(status) if matches!(status.code, 405 | 501) => true,
+        error if is_missing(error) => !knows_evictions(client).await?,
+        _ => return Err(failed(error)),
+    };
+    if !unknown {
+        return Ok(());
     }
+    match api.delete(&name, &this).await {
+        Err(error) if !is_missing(&error) => Err(failed(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the cluster serves evictions: where it does not, it answers as if the pod were gone.
+async fn knows_evictions(client: &Client) -> Result<bool, Fault> {
+    let served = client.list_core_api_resources("v1").await;
+    let served = served.map_err(|error| fault_of(error, "read which resources there are"))?;
+    Ok(served.resources.iter().any(|resource| resource.name == "pods/eviction"))
 }
 
 #[cfg(test)]
