@@ -118,16 +118,29 @@ async fn apply(context: &Context, paths: &ScalePaths, wanted: &Value) -> Result<
         let merged = merged.map_err(|error| patch_status(&error))?;
         let mut write = Write::new(context);
         write.manager = None;
-        match write.replace(&live, merged).await {
-            Ok(written) => {
-                let scale = scale_of(context, written.entry(), paths).await?;
-                return Ok(Answer::value(StatusCode::OK, &scale).warn(write.warnings));
-            }
-            Err(Refusal::Stale | Refusal::Overtaken) => {}
-            Err(Refusal::Status(status)) => return Err(status),
+        if let Some(answer) = replace(context, paths, write, &live, merged).await? {
+            return Ok(answer);
         }
     }
     Err(context.modified(name))
+}
+
+/// Replaces the object, and answers with its Scale; none when another write was quicker.
+async fn replace(
+    context: &Context,
+    paths: &ScalePaths,
+    mut write: Write<'_>,
+    live: &Entry,
+    object: Value,
+) -> Result<Option<Answer>, Status> {
+    match write.replace(live, object).await {
+        Ok(written) => {
+            let scale = scale_of(context, written.entry(), paths).await?;
+            Ok(Some(Answer::value(StatusCode::OK, &scale).warn(write.warnings)))
+        }
+        Err(Refusal::Stale | Refusal::Overtaken) => Ok(None),
+        Err(Refusal::Status(status)) => Err(status),
+    }
 }
 
 /// What the object is in the version of the request, as a Scale.
@@ -222,13 +235,8 @@ async fn change(
         } else if !place.is_managed(&object) {
             write.manager = None;
         }
-        match write.replace(&live, object).await {
-            Ok(written) => {
-                let scale = scale_of(context, written.entry(), paths).await?;
-                return Ok(Answer::value(StatusCode::OK, &scale).warn(write.warnings));
-            }
-            Err(Refusal::Stale | Refusal::Overtaken) => {}
-            Err(Refusal::Status(status)) => return Err(status),
+        if let Some(answer) = replace(context, paths, write, &live, object).await? {
+            return Ok(answer);
         }
     }
     Err(context.modified(name))
