@@ -56,12 +56,13 @@ impl<'a> Joining<'a> {
             return Ok(());
         };
         let mut waiting = waiting.clone();
-        if self.failure().is_some() {
+        let failure = self.failure();
+        if failure.is_some() {
             waiting.failing_since.get_or_insert_with(Instant::now);
         }
         let failed_for = waiting.failing_since.map(|since| since.elapsed());
         if failed_for.is_some_and(|time| time >= FAILED_AFTER)
-            && let Some((missing, code)) = self.failure()
+            && let Some((missing, code)) = failure
         {
             return Err(self.cannot_be_made(context, &missing, code));
         }

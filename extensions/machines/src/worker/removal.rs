@@ -52,8 +52,8 @@ impl Fleet {
         let used = self.remove_left_over(context, namespace, &retained).await?;
         let names = used.keys().map(String::as_str).chain(retained).collect();
         self.delete_classes(context, namespace, &names).await?;
-        match used.values().next() {
-            Some(machine) => Err(REMOVAL.goes_on(context, &format!("still there: {machine}"), waiting)),
+        match first_of(&used) {
+            Some(left) => Err(REMOVAL.goes_on(context, &left, waiting)),
             None => Ok(()),
         }
     }
@@ -101,10 +101,8 @@ impl Fleet {
         let going = self.gone(namespace, &stale, waiting.moment(context));
         let left = match context.unless_obsolete(going).await? {
             None => {
-                let left = self.remove_left_over(context, namespace, &none).await?;
-                left.into_values()
-                    .next()
-                    .map(|machine| format!("still there: {machine}"))
+                let used = self.remove_left_over(context, namespace, &none).await?;
+                first_of(&used)
             }
             left => left,
         };
@@ -330,6 +328,11 @@ impl Fleet {
         }
         Ok(())
     }
+}
+
+/// The first of the machines that are left over, as a reason to wait.
+fn first_of(used: &BTreeMap<String, String>) -> Option<String> {
+    used.values().next().map(|machine| format!("still there: {machine}"))
 }
 
 /// What a wait in place has found left.
