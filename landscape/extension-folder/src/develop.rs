@@ -10,11 +10,12 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::changes::{Builds, Changed, Changes};
+use crate::changes::{Builds, Changes};
 use crate::folder::Folder;
 use crate::logs::Runs;
 use crate::manifests::{Manifests, Pods};
 use crate::own_writes::OwnWrites;
+use crate::parts::Changed;
 
 /// How long a new program may take to be ready before its absence is worth a line: many times what one needs.
 const RELOAD_PATIENCE: Duration = Duration::from_secs(30);

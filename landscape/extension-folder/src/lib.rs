@@ -10,6 +10,7 @@ mod folder;
 mod logs;
 mod manifests;
 mod own_writes;
+mod parts;
 mod settings;
 
 pub use build::{Built, Failed};

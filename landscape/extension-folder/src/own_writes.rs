@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::changes::{Batch, Changed};
+use crate::changes::Batch;
+use crate::parts::Changed;
 use crate::settings::FILE;
 
 /// Builds in a row that a change while they run makes begin again, before builds are held: a person rarely saves in the middle
