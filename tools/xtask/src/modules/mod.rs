@@ -1,8 +1,8 @@
 //! The modules of a crate that states layers: which file is in which layer, and which file imports which. Reads texts alone.
 //!
 //! A crate states its layers in the documentation of its `src/lib.rs`, as a table below the heading `# Layers` whose first
-//! column names the folders of `src`: a layer stands on those earlier in the table. Imports by `crate::`, `super::` and the names of child modules
-//! count, those in tests do not.
+//! column names the folders of `src`: a layer stands on those earlier in the table. Imports by `crate::`, `super::` and the names
+//! of child modules count, those in tests do not.
 
 mod circles;
 mod paths;
@@ -13,6 +13,8 @@ mod test_items;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use circles::circles;
+
+use crate::tidy::Source;
 
 /// A crate that states layers.
 pub(crate) struct LayeredCrate {
@@ -40,11 +42,11 @@ pub(crate) struct Import {
 }
 
 impl LayeredCrate {
-    /// The crate in `folder`, if its `lib.rs` states layers. `texts`: paths relative to the root, and what they hold.
-    pub(crate) fn read<'t>(folder: &str, texts: impl Iterator<Item = (&'t str, &'t str)>) -> Option<Self> {
+    /// The crate in `folder`, if its `lib.rs` states layers.
+    pub(crate) fn read(folder: &str, sources: &[Source]) -> Option<Self> {
         let source = format!("{folder}/src/");
         let mut files: BTreeMap<ModulePath, (&str, &str)> = BTreeMap::new();
-        for (path, text) in texts {
+        for Source { path, text } in sources {
             if let Some(module) = path.strip_prefix(&source).and_then(module_path) {
                 files.insert(module, (path, text));
             }
@@ -157,14 +159,12 @@ pub(crate) mod tests {
     /// A crate of two layers, `first` and `second`.
     pub(crate) fn layered(files: &[(&str, &str)]) -> LayeredCrate {
         let lib = "//! A crate.\n//!\n//! # Layers\n//! | layer | what |\n//! |---|---|\n//! | `first` | a |\n//! | `second` | b |\n";
-        let mut texts = vec![("cluster/a/src/lib.rs".to_owned(), lib.to_owned())];
-        texts.extend(
-            files
-                .iter()
-                .map(|(path, text)| (format!("cluster/a/src/{path}"), (*text).to_owned())),
-        );
-        let texts = texts.iter().map(|(path, text)| (path.as_str(), text.as_str()));
-        LayeredCrate::read("cluster/a", texts).unwrap()
+        let files = files.iter().copied().chain([("lib.rs", lib)]);
+        let sources = files.map(|(path, text)| Source {
+            path: format!("cluster/a/src/{path}"),
+            text: text.to_owned(),
+        });
+        LayeredCrate::read("cluster/a", &sources.collect::<Vec<_>>()).unwrap()
     }
 
     #[test]

@@ -54,10 +54,11 @@ fn facts(layered: &LayeredCrate) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
 
     use super::super::tests::layered;
     use super::*;
+    use crate::tidy::sources;
 
     /// The crates whose pictures ARCHITECTURE.md has.
     const PICTURED: [&str; 1] = ["cluster/apiserver"];
@@ -80,10 +81,9 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let page = root.join("ARCHITECTURE.md");
         let mut text = std::fs::read_to_string(&page).unwrap();
+        let sources = sources(&root).unwrap();
         for folder in PICTURED {
-            let sources = texts(&root.join(folder).join("src"), &format!("{folder}/src"));
-            let sources = sources.iter().map(|(path, text)| (path.as_str(), text.as_str()));
-            let drawn = picture(&LayeredCrate::read(folder, sources).unwrap());
+            let drawn = picture(&LayeredCrate::read(folder, &sources).unwrap());
             let (begin, end) = (format!("<!-- layers of {folder} -->\n```\n"), "```\n<!-- end -->");
             let (before, rest) = text.split_once(&begin).unwrap();
             let (committed, behind) = rest.split_once(end).unwrap();
@@ -94,23 +94,5 @@ mod tests {
                 assert_eq!(committed, drawn, "ARCHITECTURE.md is stale: run `cargo xtask generate`");
             }
         }
-    }
-
-    /// All Rust files below a folder.
-    fn texts(folder: &Path, shown: &str) -> Vec<(String, String)> {
-        let mut found = Vec::new();
-        let mut open: Vec<(PathBuf, String)> = vec![(folder.to_owned(), shown.to_owned())];
-        while let Some((folder, shown)) = open.pop() {
-            for entry in std::fs::read_dir(folder).unwrap() {
-                let path = entry.unwrap().path();
-                let shown = format!("{shown}/{}", path.file_name().unwrap().to_str().unwrap());
-                if path.is_dir() {
-                    open.push((path, shown));
-                } else if shown.ends_with(".rs") {
-                    found.push((shown, std::fs::read_to_string(path).unwrap()));
-                }
-            }
-        }
-        found
     }
 }

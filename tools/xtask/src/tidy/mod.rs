@@ -29,10 +29,10 @@ impl Finding {
 }
 
 /// A source file below the root, read once for all checks.
-struct Source {
+pub(crate) struct Source {
     /// Relative to the root, with `/`.
-    path: String,
-    text: String,
+    pub(crate) path: String,
+    pub(crate) text: String,
 }
 
 pub(crate) fn run(update_ratchet: bool) -> Outcome {
@@ -81,7 +81,7 @@ fn folder_of(root: &Path, package: &Package) -> String {
 }
 
 /// The files git tracks or would track.
-fn sources(root: &Path) -> Outcome<Vec<Source>> {
+pub(crate) fn sources(root: &Path) -> Outcome<Vec<Source>> {
     let listed = output(std::process::Command::new("git").current_dir(root).args([
         "ls-files",
         "--cached",

@@ -12,15 +12,10 @@ use crate::modules::{Import, LayeredCrate, circles};
 const CIRCLE_FILES_MAX: usize = 5;
 
 pub(super) fn check(root: &Path, metadata: &Metadata, sources: &[Source]) -> Vec<Finding> {
-    let texts = || {
-        sources
-            .iter()
-            .map(|source| (source.path.as_str(), source.text.as_str()))
-    };
     metadata
         .workspace_packages()
         .into_iter()
-        .filter_map(|package| LayeredCrate::read(&folder_of(root, package), texts()))
+        .filter_map(|package| LayeredCrate::read(&folder_of(root, package), sources))
         .flat_map(|layered| check_crate(&layered))
         .collect()
 }
