@@ -1,5 +1,6 @@
 //! The wait until the machines of a Worker have joined. It ends early for machines that no retry can make.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api_machine::{Machine, MachineDeployment};
@@ -10,7 +11,7 @@ use extensions_sdk::Context;
 use tokio::time::Instant;
 
 use super::fleet::Fleet;
-use super::readiness::{Missing, Wanted, failure, missing};
+use super::readiness::{Failure, Missing, Wanted, failures, has_recovered, missing};
 use super::waiting::{Deployed, Waiting, again};
 
 /// How long machines may take to join before the Worker reports an error and tries on (upstream's value).
@@ -56,25 +57,18 @@ impl<'a> Joining<'a> {
             return Ok(());
         };
         let mut waiting = waiting.clone();
-        let failure = self.failure();
-        if failure.is_some() {
-            waiting.failing_since.get_or_insert_with(Instant::now);
-        }
-        let failed_for = waiting.failing_since.map(|since| since.elapsed());
-        if failed_for.is_some_and(|time| time >= FAILED_AFTER)
-            && let Some((missing, code)) = failure
+        let failing = self.failing(&mut waiting.failing_since);
+        if let Some((time, failure)) = failing.iter().max_by_key(|(time, _)| *time)
+            && *time >= FAILED_AFTER
         {
-            return Err(self.cannot_be_made(context, &missing, code));
+            return Err(self.cannot_be_made(context, &failure.missing, failure.code.clone()));
         }
         let left = JOIN_TIMEOUT.saturating_sub(waiting.since.elapsed());
         if left.is_zero() {
             return Err(self.not_joined(&missing));
         }
-        let until_failed = failed_for.map_or(Duration::ZERO, |time| FAILED_AFTER.saturating_sub(time));
-        let left = match until_failed.is_zero() {
-            true => left,
-            false => left.min(until_failed),
-        };
+        let until_failed = failing.iter().map(|(time, _)| FAILED_AFTER.saturating_sub(*time)).min();
+        let left = until_failed.map_or(left, |time| left.min(time));
         Err(again(context, left, &missing.reason, &waiting))
     }
 
@@ -87,10 +81,11 @@ impl<'a> Joining<'a> {
         missing(&self.wanted, &deployments, &machines)
     }
 
-    fn failure(&self) -> Option<(Missing, ErrorCode)> {
+    /// The machines that fail now, and for how long; `since` has those that have failed and not recovered.
+    fn failing(&self, since: &mut BTreeMap<String, Instant>) -> Vec<(Duration, Failure)> {
         let machines = self.fleet.machines.list_in(self.namespace);
         let machines: Vec<&Machine> = machines.iter().map(|machine| &**machine).collect();
-        failure(&self.wanted, &machines, self.deployed.at)
+        timed(since, &machines, failures(&self.wanted, &machines, self.deployed.at))
     }
 
     /// What is missing after `moment`, if anything.
@@ -136,5 +131,74 @@ impl<'a> Joining<'a> {
             Some(reason) => (reason, missing.to_do.clone()),
             None => (missing.reason.as_str(), format!("look at {}", self.where_to_look)),
         }
+    }
+}
+
+/// The failures and for how long they last; `since` has each machine from its first failure until it has recovered.
+fn timed(
+    since: &mut BTreeMap<String, Instant>,
+    machines: &[&Machine],
+    failures: Vec<Failure>,
+) -> Vec<(Duration, Failure)> {
+    since.retain(|machine, _| !has_recovered(machines, machine));
+    let timed = failures.into_iter().map(|failure| {
+        let since = since.entry(failure.machine.clone()).or_insert_with(Instant::now);
+        (since.elapsed(), failure)
+    });
+    timed.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A machine of this state, and its failure if it fails.
+    fn machine(name: &str, provider_id: Option<&str>, state: &str) -> (Machine, Option<Failure>) {
+        let machine = serde_json::from_value(json!({
+            "metadata": {"name": name}, "spec": {"providerID": provider_id},
+            "status": {"lastOperation": {"state": state}},
+        }));
+        let failure = (state == "Failed").then(|| Failure {
+            machine: name.to_owned(),
+            missing: Missing::because("quota".to_owned()),
+            code: ErrorCode::InfraQuotaExceeded,
+        });
+        (machine.unwrap(), failure)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_of_a_failure_goes_on_over_attempts_and_ends_when_the_machine_is_made() {
+        let mut since = BTreeMap::new();
+        let mut look = |seen: &[(Machine, Option<Failure>)]| -> Vec<(String, u64)> {
+            let machines: Vec<&Machine> = seen.iter().map(|(machine, _)| machine).collect();
+            let failures = seen.iter().filter_map(|(_, failure)| failure.clone()).collect();
+            let timed = timed(&mut since, &machines, failures);
+            let seconds = timed
+                .into_iter()
+                .map(|(time, failure)| (failure.machine, time.as_secs()));
+            seconds.collect()
+        };
+        let expected = |all: &[(&str, u64)]| -> Vec<(String, u64)> {
+            all.iter().map(|(name, time)| ((*name).to_owned(), *time)).collect()
+        };
+        let advance = |seconds| tokio::time::advance(Duration::from_secs(seconds));
+        let failing = || machine("a", None, "Failed");
+        assert_eq!(look(&[failing()]), expected(&[("a", 0)]));
+        advance(4).await;
+        assert_eq!(look(&[machine("a", None, "Processing")]), [], "it is tried again");
+        advance(3).await;
+        assert_eq!(
+            look(&[failing(), machine("b", None, "Failed")]),
+            expected(&[("a", 7), ("b", 0)])
+        );
+        advance(2).await;
+        assert_eq!(
+            look(&[machine("a", Some("id"), "Processing"), machine("b", None, "Failed")]),
+            expected(&[("b", 2)])
+        );
+        advance(60).await;
+        assert_eq!(look(&[failing()]), expected(&[("a", 0)]), "it had been made meanwhile");
     }
 }

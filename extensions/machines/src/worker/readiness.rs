@@ -69,10 +69,20 @@ pub(crate) fn missing(wanted: &[Wanted<'_>], seen: &[&MachineDeployment], machin
     })
 }
 
-/// The first machine of the present class that cannot be made or brought into its cluster, for a reason that trying again does
-/// not solve; with what that reason means in `lastError.codes`. Errors from before the second of `since` are of an operation before.
-pub(crate) fn failure(wanted: &[Wanted<'_>], machines: &[&Machine], since: Timestamp) -> Option<(Missing, ErrorCode)> {
-    machines.iter().find_map(|machine| {
+/// A machine that fails for a reason that trying again does not solve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// The machine's name.
+    pub(crate) machine: String,
+    pub(crate) missing: Missing,
+    /// What the reason means in `lastError.codes`.
+    pub(crate) code: ErrorCode,
+}
+
+/// The machines of the present class that cannot be made or brought into their cluster, for a reason that trying again does not
+/// solve. Errors from before the second of `since` are of an operation before.
+pub(crate) fn failures(wanted: &[Wanted<'_>], machines: &[&Machine], since: Timestamp) -> Vec<Failure> {
+    let failure = |machine: &Machine| {
         let deployment = machine.labels().get(NAME_LABEL)?;
         let wanted = wanted.iter().find(|wanted| wanted.name == deployment)?;
         let last = machine.status.as_ref()?.last_operation.as_ref()?;
@@ -87,8 +97,27 @@ pub(crate) fn failure(wanted: &[Wanted<'_>], machines: &[&Machine], since: Times
         }
         let code = code_of(last.error_code.as_deref()?)?;
         let missing = trouble_of(machine, wanted.class).filter(|_| is_of(machine, wanted.class))?;
-        machine.metadata.deletion_timestamp.is_none().then_some((missing, code))
-    })
+        machine.metadata.deletion_timestamp.is_none().then(|| Failure {
+            machine: machine.name_any(),
+            missing,
+            code,
+        })
+    };
+    machines.iter().filter_map(|machine| failure(machine)).collect()
+}
+
+/// Whether a machine that failed has been made since, rather than being tried again: only a machine that exists has a provider id.
+/// One that has gone, or goes, does not fail any more either.
+pub(crate) fn has_recovered(machines: &[&Machine], name: &str) -> bool {
+    let Some(machine) = machines.iter().find(|machine| machine.name_any() == name) else {
+        return true;
+    };
+    let last = machine
+        .status
+        .as_ref()
+        .and_then(|status| status.last_operation.as_ref());
+    let fails = last.is_some_and(|last| last.state == Some(MachineState::Failed));
+    machine.metadata.deletion_timestamp.is_some() || (machine.spec.provider_id.is_some() && !fails)
 }
 
 /// What a machine's error code means, where a person has to act. Texts of the provider tell more: a quota and a depleted
@@ -241,13 +270,12 @@ mod tests {
                 ..Default::default()
             }),
         };
-        let code = |machine: &Machine| failure(&WANTED, &[machine], Timestamp::UNIX_EPOCH).map(|(_, code)| code);
+        let failure = |machine: &Machine, since| failures(&WANTED, &[machine], since).pop();
+        let code = |machine: &Machine| failure(machine, Timestamp::UNIX_EPOCH).map(|failure| failure.code);
         let quota = machine("c", Some("ResourceExhausted"));
         assert_eq!(code(&quota), Some(ErrorCode::InfraResourcesDepleted));
-        assert_eq!(
-            failure(&WANTED, &[&quota], Timestamp::UNIX_EPOCH).unwrap().0.reason,
-            "no"
-        );
+        let found = failure(&quota, Timestamp::UNIX_EPOCH).unwrap();
+        assert_eq!((found.machine.as_str(), found.missing.reason.as_str()), ("m", "no"));
         assert_eq!(code(&machine("c", Some("Unavailable"))), None, "it is tried again");
         assert_eq!(code(&machine("old", Some("ResourceExhausted"))), None);
         assert_eq!(code(&machine("c", None)), None);
@@ -255,8 +283,41 @@ mod tests {
         let at = |second: i64| Timestamp::from_second(second).unwrap();
         let last = old.status.as_mut().and_then(|status| status.last_operation.as_mut());
         last.unwrap().last_update_time = Some(Time(at(5)));
-        assert!(failure(&WANTED, &[&old], at(5)).is_some());
-        assert!(failure(&WANTED, &[&old], at(6)).is_none(), "it is of another operation");
+        assert!(failure(&old, at(5)).is_some());
+        assert!(failure(&old, at(6)).is_none(), "it is of another operation");
+    }
+
+    #[test]
+    fn machine_recovers_when_it_exists_and_not_when_it_is_tried_again() {
+        let machine = |provider_id: Option<&str>, state: MachineState| Machine {
+            metadata: ObjectMeta {
+                name: Some("m".into()),
+                ..Default::default()
+            },
+            spec: MachineSpec {
+                provider_id: provider_id.map(str::to_owned),
+                ..Default::default()
+            },
+            status: Some(MachineStatus {
+                last_operation: Some(LastOperation {
+                    state: Some(state),
+                    ..Default::default()
+                }),
+                ..Default::default()
+            }),
+        };
+        let recovered = |machine: &Machine| has_recovered(&[machine], "m");
+        assert!(!recovered(&machine(None, MachineState::Failed)));
+        assert!(
+            !recovered(&machine(None, MachineState::Processing)),
+            "it is tried again"
+        );
+        assert!(
+            !recovered(&machine(Some("id"), MachineState::Failed)),
+            "its cluster refuses it"
+        );
+        assert!(recovered(&machine(Some("id"), MachineState::Processing)));
+        assert!(has_recovered(&[], "m"), "it has gone");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! which another Worker could be worked on: what it has come to is left in memory for the next call, which comes when machines
 //! change, see [`crate::Workers::registration`]. A process that starts restarts the operation.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,8 +57,8 @@ pub(super) struct Waiting {
     pub(super) deployed: Option<Arc<Deployed>>,
     /// Whether all machines have joined: it waits for others to go.
     pub(super) joined: bool,
-    /// Since when a machine has failed for want of what a person has to give.
-    pub(super) failing_since: Option<Instant>,
+    /// Since when each machine has failed that no retry can make, by its name, until it has recovered.
+    pub(super) failing_since: BTreeMap<String, Instant>,
     /// Whether it is that of a forced deletion, which has its own time.
     pub(super) forced: bool,
 }
@@ -69,7 +70,7 @@ impl Waiting {
             since: Instant::now(),
             deployed: None,
             joined: false,
-            failing_since: None,
+            failing_since: BTreeMap::new(),
             forced: false,
         }
     }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use api_machine::{Machine, MachineDeployment};
+use api_meta::Fault;
 use base_client::{Judgement, wait_until};
+use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
@@ -103,15 +105,7 @@ async fn drains_of_one_shoot_do_not_hold_back_another() {
 #[tokio::test(start_paused = true)]
 async fn a_drain_goes_on_after_a_start_and_ends_when_its_time_is_up() {
     let mut world = World::new().await;
-    world.restart();
-    world.shoot("shoot--t--one").await;
-    world.write(&[pool(1).size(0, 1)], "reconcile").await;
-    world.succeeds().await;
-    scale(&world, 1).await;
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    let node = world.machine_names().await.first().cloned().unwrap();
-    place_pod(&world, &node).await;
-    let nodes = [node];
+    let nodes = [machine_with_a_pod(&mut world).await];
     scale(&world, 0).await;
     evicted(&world, &nodes).await;
     let cordoned = Api::<Node>::all(world.client.clone()).get(&nodes[0]).await.unwrap();
@@ -125,4 +119,98 @@ async fn a_drain_goes_on_after_a_start_and_ends_when_its_time_is_up() {
     tokio::time::sleep(Duration::from_secs(90)).await;
     assert_eq!(world.yard.machines().len(), 0);
     world.settles().await;
+}
+
+/// Has every eviction refused, as one is that a disruption budget has no room for.
+async fn refuse_evictions(world: &World) {
+    let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({
+        "metadata": {"name": "spent"},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"]},
+            ]},
+            "validations": [{"expression": "false", "message": "the budget is spent"}],
+        },
+    }))
+    .unwrap();
+    let binding: ValidatingAdmissionPolicyBinding = serde_json::from_value(json!({
+        "metadata": {"name": "spent"},
+        "spec": {"policyName": "spent", "validationActions": ["Deny"]},
+    }))
+    .unwrap();
+    let params = PostParams::default();
+    Api::all(world.client.clone()).create(&params, &policy).await.unwrap();
+    Api::all(world.client.clone()).create(&params, &binding).await.unwrap();
+}
+
+/// A machine whose node has a pod, and its node.
+async fn machine_with_a_pod(world: &mut World) -> String {
+    world.restart();
+    world.shoot("shoot--t--one").await;
+    world.write(&[pool(1).size(0, 1)], "reconcile").await;
+    world.succeeds().await;
+    scale(world, 1).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let node = world.machine_names().await.first().cloned().unwrap();
+    place_pod(world, &node).await;
+    node
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_eviction_is_tried_again_and_never_made_a_deletion() {
+    let mut world = World::new().await;
+    let node = machine_with_a_pod(&mut world).await;
+    refuse_evictions(&world).await;
+    scale(&world, 0).await;
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let pod = world.all::<Pod>().get(&format!("on-{node}")).await.unwrap();
+    assert_eq!(pod.metadata.deletion_timestamp, None, "no eviction was allowed");
+    assert_eq!(world.yard.machines().len(), 1);
+
+    let bindings = Api::<ValidatingAdmissionPolicyBinding>::all(world.client.clone());
+    bindings.delete("spent", &DeleteParams::default()).await.unwrap();
+    let began = Instant::now();
+    evicted(&world, std::slice::from_ref(&node)).await;
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    end_pod(&world, &node).await;
+    world.settles().await;
+    assert_eq!(world.yard.machines().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn machine_that_its_cloud_does_not_delete_stays_drained_until_it_does() {
+    let mut world = World::new().await;
+    let node = machine_with_a_pod(&mut world).await;
+    world
+        .yard
+        .set(|moods| moods.broken = Some(|what| Fault::access(format!("cannot {what}: access denied"))));
+    scale(&world, 0).await;
+    evicted(&world, std::slice::from_ref(&node)).await;
+    end_pod(&world, &node).await;
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let machines: Vec<Machine> = world.list("").await;
+    let last = machines[0]
+        .status
+        .as_ref()
+        .and_then(|status| status.last_operation.as_ref());
+    let text = last.and_then(|last| last.description.as_deref()).unwrap_or_default();
+    assert!(text.contains("cannot delete: access denied"), "{text}");
+    let cordoned = Api::<Node>::all(world.client.clone()).get(&node).await.unwrap();
+    assert_eq!(
+        cordoned.spec.unwrap().unschedulable,
+        Some(true),
+        "nothing is placed on it"
+    );
+
+    world.yard.set(|moods| moods.broken = None);
+    world.settles().await;
+    assert_eq!(world.yard.machines().len(), 0);
+    assert!(
+        Api::<Node>::all(world.client.clone())
+            .get_opt(&node)
+            .await
+            .unwrap()
+            .is_none()
+    );
 }
