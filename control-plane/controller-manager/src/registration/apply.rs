@@ -6,7 +6,7 @@ use base_client::{add_finalizer, create_or_get, delete, has_finalizer, patch_cha
 use kube::{Api, Resource, ResourceExt};
 
 use super::observe::Seen;
-use super::plan::Plan;
+use super::plan::{Plan, other_name};
 use crate::context::Context;
 
 /// What was done, by name of installation.
@@ -16,6 +16,10 @@ pub(crate) struct Done {
     pub(crate) updated: Vec<String>,
     pub(crate) deleted: Vec<String>,
 }
+
+/// Names that are tried for one installation. Each is taken by another one in at most one of a thousand cases where there are
+/// 1,000 seeds.
+const ATTEMPTS_MAX: u8 = 10;
 
 pub(crate) async fn apply(context: &Context, seen: &Seen, plan: &Plan) -> Result<Done, Fault> {
     let seeds: Api<Seed> = context.cluster();
@@ -27,8 +31,7 @@ pub(crate) async fn apply(context: &Context, seen: &Seen, plan: &Plan) -> Result
     let api: Api<ControllerInstallation> = context.cluster();
     let mut done = Done::default();
     for installation in &plan.create {
-        create_or_get(&api, installation).await?;
-        done.created.push(installation.name_any());
+        done.created.push(create(&api, installation).await?);
     }
     for (before, after) in &plan.update {
         patch_changed(&api, before, after).await?;
@@ -42,4 +45,26 @@ pub(crate) async fn apply(context: &Context, seen: &Seen, plan: &Plan) -> Result
         remove_finalizer(&seeds, (*seen.seed).clone(), finalizers::CONTROLLER_REGISTRATION).await?;
     }
     Ok(done)
+}
+
+/// Creates an installation, or finds that it is there, and returns its name.
+async fn create(api: &Api<ControllerInstallation>, planned: &ControllerInstallation) -> Result<String, Fault> {
+    let of = |one: &ControllerInstallation| {
+        let seed = one.spec.seed_ref.as_ref().and_then(|seed| seed.name.clone());
+        (one.spec.registration_ref.name.clone(), seed)
+    };
+    for attempt in 0..ATTEMPTS_MAX {
+        let mut installation = planned.clone();
+        if attempt > 0 {
+            installation.metadata.name = Some(other_name(planned, attempt));
+        }
+        if of(&create_or_get(api, &installation).await?) == of(planned) {
+            return Ok(installation.name_any());
+        }
+    }
+    let fault = Fault::dependency(format!(
+        "no name is free for the ControllerInstallation {}: {ATTEMPTS_MAX} are taken by those of other seeds",
+        planned.name_any()
+    ));
+    Err(fault.hint("delete ControllerInstallations that no seed needs any more"))
 }

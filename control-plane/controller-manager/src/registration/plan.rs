@@ -342,9 +342,20 @@ fn installation_name(registration: &ControllerRegistration, seed: &Seed) -> Stri
         &seed.metadata.name,
         &seed.metadata.uid,
     );
-    let mut suffix = hash(&identity);
+    name_of(&registration.name_any(), &identity)
+}
+
+/// The name to try when `attempt` ones before are those of other installations: among hundreds of seeds, two get the same five
+/// characters.
+pub(super) fn other_name(planned: &ControllerInstallation, attempt: u8) -> String {
+    let seed = planned.spec.seed_ref.as_ref().and_then(|seed| seed.name.as_ref());
+    name_of(registration_of(planned), &(planned.name_any(), seed, attempt))
+}
+
+fn name_of(registration: &str, identity: &impl serde::Serialize) -> String {
+    let mut suffix = hash(identity);
     suffix.truncate(SUFFIX_LENGTH);
-    format!("{}-{suffix}", registration.name_any())
+    format!("{registration}-{suffix}")
 }
 
 fn reference_to<K: Kind + Resource>(object: &K) -> ObjectReference {

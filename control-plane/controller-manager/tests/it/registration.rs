@@ -208,6 +208,35 @@ async fn policies_and_selectors_are_followed_seed_by_seed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn installation_gets_another_name_where_that_of_another_seed_has_its_own() {
+    let garden = Garden::registered().await;
+    garden.seed("south", 3, json!({"side": "warm"})).await;
+    let warm = json!({"seedSelector": {"matchLabels": {"side": "warm"}}});
+    garden.always("warm", warm).await;
+    assert_eq!(garden.installed().await, ["warm on south"]);
+    let api = garden.api::<ControllerInstallation>();
+    let all = api.list(&Default::default()).await.unwrap();
+    let first = all
+        .iter()
+        .find(|one| one.name_any().starts_with("warm-"))
+        .unwrap()
+        .name_any();
+    garden
+        .change::<Seed>("south", json!({"metadata": {"labels": {"side": "cold"}}}))
+        .await;
+    until_gone(&api, &first).await;
+
+    // Five characters of a hash are the same for two of a thousand seeds.
+    let of_another = json!({"metadata": {"name": first}, "spec": {
+        "registrationRef": {"name": "warm"}, "seedRef": {"name": "elsewhere"}}});
+    garden.all::<ControllerInstallation>(of_another).await;
+    garden
+        .change::<Seed>("south", json!({"metadata": {"labels": {"side": "warm"}}}))
+        .await;
+    assert_eq!(garden.installed().await, ["warm on elsewhere", "warm on south"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_auto_enabled_seed_extension_is_on_until_a_seed_disables_it() {
     let garden = Garden::registered().await;
     garden.seed("north", 1, json!({})).await;
