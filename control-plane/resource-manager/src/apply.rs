@@ -36,26 +36,21 @@ pub(crate) struct Applied {
     pub(crate) failed: Vec<(ObjectReference, Fault)>,
 }
 
-impl Applied {
-    /// The fault of them all: its class is the one that can be acted on soonest.
-    pub(crate) fn fault(self) -> Option<Fault> {
-        let class = self
-            .failed
-            .iter()
-            .map(|(_, fault)| fault.class)
-            .max_by_key(|class| urgency(*class))?;
-        let hint = self
-            .failed
-            .iter()
-            .map(|(_, fault)| &fault.hint)
-            .find(|hint| !hint.is_empty());
-        let hint = hint.cloned().unwrap_or_default();
-        let texts = self
-            .failed
-            .iter()
-            .map(|(reference, fault)| format!("{}: {}", shown(reference), fault.chain()));
-        Some(Fault::new(class, listed(texts, "; ")).hint(hint))
-    }
+/// The fault of all that failed: its class is the one that can be acted on soonest. None where nothing did.
+pub(crate) fn fault_of_all(failed: &[(ObjectReference, Fault)]) -> Option<Fault> {
+    let class = failed
+        .iter()
+        .map(|(_, fault)| fault.class)
+        .max_by_key(|class| urgency(*class))?;
+    let hint = failed
+        .iter()
+        .map(|(_, fault)| &fault.hint)
+        .find(|hint| !hint.is_empty());
+    let hint = hint.cloned().unwrap_or_default();
+    let texts = failed
+        .iter()
+        .map(|(reference, fault)| format!("{}: {}", shown(reference), fault.chain()));
+    Some(Fault::new(class, listed(texts, "; ")).hint(hint))
 }
 
 /// Which class decides when several objects failed: the one that is tried again soonest.

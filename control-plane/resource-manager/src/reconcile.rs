@@ -12,7 +12,7 @@ use kube::{Api, ResourceExt};
 use serde_json::json;
 
 use crate::Context;
-use crate::apply::{Applied, apply_all, reference};
+use crate::apply::{apply_all, fault_of_all, reference};
 use crate::decode::{checksum, decode};
 use crate::naming::{all_shown, finalizer, is_held, is_held_by_another, is_of_class, is_true, wish};
 use crate::plan::{Plan, namespace_fits, plan, rank};
@@ -147,10 +147,11 @@ async fn execute(
     let Removed { pending, failed } = remove_all(&plan.delete, &resource, context).await;
     let unreleased = release_all(&plan.release, &resource, context).await;
     let applied = apply_all(&plan.apply, before, &resource, context).await;
-    if context.stop.is_cancelled() && !applied.failed.is_empty() {
-        // Where the target goes to sleep behind us, what was applied there stays so: a failure that is written now would
+    let [unapplied, release, deletion] = [&applied.failed, &unreleased, &failed].map(|all| fault_of_all(all));
+    if context.stop.is_cancelled() && [&unapplied, &release, &deletion].iter().any(|fault| fault.is_some()) {
+        // Where the target goes to sleep at the same time, what was applied there stays so: a failure that is written now would
         // stand until it wakes.
-        return applied.fault().map_or(Ok(Next::Change), Err);
+        return unapplied.or(release).or(deletion).map_or(Ok(Next::Change), Err);
     }
     let mut after = resource.clone();
     let status = after.status.get_or_insert_default();
@@ -163,13 +164,12 @@ async fn execute(
     status.resources = applied.references.iter().chain(left).cloned().collect();
     status.observed_generation = resource.metadata.generation;
     status.secrets_data_checksum = Some(checksum);
-    let (deletion, release) = (fault_of_all(failed), fault_of_all(unreleased));
     let mut report = Report::of(&mut after, context.clock.now());
     let mut failure = |reason: &str, what: &str, fault: Fault| {
         report.applied(ConditionStatus::False, reason, &format!("{what}: {}", told(&fault)));
         Some(fault)
     };
-    let fault = if let Some(fault) = applied.fault() {
+    let fault = if let Some(fault) = unapplied {
         failure(reason::APPLY_FAILED, "Could not apply all new resources", fault)
     } else if let Some(fault) = release {
         failure(
@@ -193,14 +193,6 @@ async fn execute(
     };
     write(&resource, after, context).await?;
     fault.map_or(Ok(Next::Change), Err)
-}
-
-fn fault_of_all(failed: Vec<(ObjectReference, Fault)>) -> Option<Fault> {
-    let failed = Applied {
-        references: Vec::new(),
-        failed,
-    };
-    failed.fault()
 }
 
 /// Reports what prevented the apply; what is applied stays.
@@ -285,7 +277,7 @@ async fn not_gone(
     after.status.get_or_insert_default().resources = left;
     let mut report = Report::of(&mut after, context.clock.now());
     report.deleting();
-    let fault = match fault_of_all(failed) {
+    let fault = match fault_of_all(&failed) {
         Some(fault) => {
             report.applied(
                 ConditionStatus::False,
