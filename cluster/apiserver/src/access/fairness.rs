@@ -33,6 +33,9 @@ const WAIT_MAX: Duration = Duration::from_secs(15);
 const RETRY_AFTER_SECONDS: u32 = 1;
 /// Open watches of one user: several times what the goals of the bench ask for, a quarter of what all may have.
 const WATCHES_PER_USER_MAX: usize = 5000;
+/// Open watches of one node, which follows each Secret and ConfigMap that its pods mount: the only node of a seed has five for
+/// each Shoot. Three quarters of what all may have.
+const WATCHES_PER_NODE_MAX: usize = 15_000;
 
 /// Who no one waits for: administrators of last resort, and the controllers of the server itself, whose work frees others.
 const EXEMPT_USERS: [&str; 2] = ["system:kube-controller-manager", "system:kube-scheduler"];
@@ -94,9 +97,13 @@ impl Fairness {
         let flow = flow(user);
         let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
         let count = watches.entry(flow).or_default();
-        if *count >= WATCHES_PER_USER_MAX && !is_exempt(user) {
+        let count_max = match user.groups.iter().any(|name| name == group::NODES) {
+            true => WATCHES_PER_NODE_MAX,
+            false => WATCHES_PER_USER_MAX,
+        };
+        if *count >= count_max && !is_exempt(user) {
             return Err(Status::too_many_requests(
-                format!("too many open watches: a user has at most {WATCHES_PER_USER_MAX}, please end some"),
+                format!("too many open watches: a user has at most {count_max}, please end some"),
                 RETRY_AFTER_SECONDS,
             ));
         }
@@ -312,6 +319,27 @@ mod tests {
             }
         }
         (seats, waiting)
+    }
+
+    #[test]
+    fn node_may_have_more_watches_than_another_user_and_both_have_a_limit() {
+        let opened = |user: User| {
+            let fairness = Fairness::default();
+            let granted = (0..WATCHES_PER_NODE_MAX + 1).filter(|_| fairness.watch(&user).is_ok());
+            granted.count()
+        };
+        let user = |groups: &[&str]| User {
+            name: "someone".to_owned(),
+            groups: groups.iter().map(|name| (*name).to_owned()).collect(),
+            ..User::default()
+        };
+        assert_eq!(opened(user(&[])), WATCHES_PER_USER_MAX);
+        assert_eq!(opened(user(&[group::NODES])), WATCHES_PER_NODE_MAX);
+        assert_eq!(
+            opened(user(&[group::MASTERS])),
+            WATCHES_PER_NODE_MAX + 1,
+            "no limit of their own"
+        );
     }
 
     #[tokio::test(start_paused = true)]

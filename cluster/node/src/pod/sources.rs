@@ -232,11 +232,13 @@ fn until_immutable<K: Send + 'static>(
 fn claim(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, News> {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(host.client.clone(), namespace);
     let (host, key) = (Arc::clone(host), name.to_owned());
-    follow_one(claims, name)
-        .then(move |claim| {
-            let (host, key) = (Arc::clone(&host), key.clone());
-            async move { News::Claim(key, open(&host, claim).await) }
-        })
+    let volumes = follow_one(claims, name).then(move |claim| {
+        let host = Arc::clone(&host);
+        async move { open(&host, claim).await }
+    });
+    // A bound claim keeps its volume: a watch for each of a node's thousands of claims would tell nothing more.
+    until_immutable(volumes, |_: &Volume| Some(true))
+        .map(move |volume| News::Claim(key.clone(), volume))
         .boxed()
 }
 
