@@ -33,6 +33,7 @@ use crate::server::api_server::{ApiServer, DEFAULT_GIT_VERSION};
 use crate::state::applied::Applied;
 use crate::state::extracts::Extracts;
 use crate::state::metrics::Metrics;
+use crate::state::parsed_objects::ParsedObjects;
 use crate::state::protection::Protection;
 use crate::state::readiness::Readiness;
 use crate::state::relay_limit::Carried;
@@ -371,6 +372,7 @@ impl Builder {
             store_metrics,
             addresses: Arc::new(Addresses::new(self.service_range)),
             extracts: Extracts::default(),
+            parsed: ParsedObjects::default(),
             advertised: self.advertised,
             watches: AtomicUsize::new(0),
             fairness: Fairness::default(),

@@ -4,6 +4,7 @@ pub(crate) mod applied;
 pub(crate) mod context;
 pub(crate) mod extracts;
 pub(crate) mod metrics;
+pub(crate) mod parsed_objects;
 pub(crate) mod pending_write;
 pub(crate) mod protection;
 pub(crate) mod reader;

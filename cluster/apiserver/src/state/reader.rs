@@ -35,7 +35,7 @@ impl Objects for Reader {
         Box::pin(async move {
             let key = Key::new(store_name(group, resource), namespace, name);
             let entry = self.0.store.get(&key).await.map_err(store_status)?;
-            Ok(entry.map(|entry| Arc::new(entry.object.value(entry.revision))))
+            Ok(entry.map(|entry| self.0.parsed.value(&entry)))
         })
     }
 
@@ -52,11 +52,7 @@ impl Objects for Reader {
                 name: None,
             };
             let listing = self.0.store.list(&range, Page::default()).await.map_err(store_status)?;
-            Ok(listing
-                .entries
-                .iter()
-                .map(|entry| Arc::new(entry.object.value(entry.revision)))
-                .collect())
+            Ok(listing.entries.iter().map(|entry| self.0.parsed.value(entry)).collect())
         })
     }
 
@@ -72,7 +68,7 @@ impl Objects for Reader {
             let range = Range::all(resource.as_str());
             let listing = self.0.store.list(&range, Page::default()).await.map_err(store_status)?;
             let found = self.0.extracts.find(&resource, extract, listing.entries, test);
-            Ok(found.map(|entry| Arc::new(entry.object.value(entry.revision))))
+            Ok(found.map(|entry| self.0.parsed.value(&entry)))
         })
     }
 

@@ -19,6 +19,7 @@ use crate::kinds::registry::Registry;
 use crate::state::applied::Applied;
 use crate::state::extracts::Extracts;
 use crate::state::metrics::Metrics;
+use crate::state::parsed_objects::ParsedObjects;
 use crate::state::protection::Protection;
 use crate::state::readiness::Readiness;
 use crate::state::relay_limit::Carried;
@@ -44,6 +45,7 @@ pub(crate) struct ServerState {
     pub(crate) store_metrics: Arc<StoreMetrics>,
     pub(crate) addresses: Arc<Addresses>,
     pub(crate) extracts: Extracts,
+    pub(crate) parsed: ParsedObjects,
     /// Where the Service `kubernetes` leads.
     pub(crate) advertised: Option<SocketAddr>,
     pub(crate) watches: AtomicUsize,
