@@ -10,6 +10,7 @@ mod api;
 mod extension;
 mod first_light;
 mod garden;
+mod hibernations;
 mod installations;
 mod landscape;
 mod lives;
@@ -54,6 +55,8 @@ enum What {
         #[arg(long, default_value_t = 100)]
         runs: u8,
     },
+    /// How long Shoots take to hibernate and to wake, one alone and many at once, and what a hibernated one holds in memory
+    Hibernations(hibernations::Arguments),
     /// Extensions by chart on five seeds and on one: time from a registration to its installations, memory, processor, removal
     Installations(installations::Arguments),
     /// An extension with many objects, on our SDK and in Go: memory and processor at rest, all objects reconciled at once
@@ -62,6 +65,8 @@ enum What {
     Garden(garden::Arguments),
     /// The garden's API on etcd: start with many Shoots, and many gardenlets that watch
     GardenEtcd(garden::etcd::Arguments),
+    /// The garden as production runs it, beside real Kubernetes: memory of each process, and what many Seeds and Shoots take
+    GardenProcesses(garden::processes::Arguments),
 }
 
 #[tokio::main]
@@ -76,6 +81,9 @@ async fn main() -> ExitCode {
 }
 
 async fn measure(arguments: Arguments) -> Result<(), String> {
+    if let (What::GardenProcesses(processes), None) = (&arguments.what, &arguments.program) {
+        return garden::processes::run(processes).await;
+    }
     let program = match arguments.program {
         Some(program) => program,
         None => beside_this()?,
@@ -85,10 +93,15 @@ async fn measure(arguments: Arguments) -> Result<(), String> {
         What::Shoots(arguments) => shoots::run(&arguments, &program).await,
         What::Api(arguments) => api::run(&arguments, &program).await,
         What::Lives { runs } => lives::run(runs, &program).await,
+        What::Hibernations(arguments) => hibernations::run(&arguments, &program).await,
         What::Installations(arguments) => installations::run(&arguments, &program).await,
         What::Extension(arguments) => extension::run(&arguments, &program).await,
         What::Garden(arguments) => garden::run(&arguments, &program).await,
         What::GardenEtcd(arguments) => garden::etcd::run(&arguments, &program).await,
+        What::GardenProcesses(_) => Err(format!(
+            "--program is {}: garden-processes starts the one beside this program; leave it out",
+            program.display()
+        )),
     }
 }
 
@@ -105,6 +118,7 @@ mod tests {
             "shoots",
             "api",
             "lives",
+            "hibernations",
             "installations",
             "extension",
             "garden",

@@ -95,7 +95,8 @@ async fn measure(number: u8, count: u32, place: Place, program: &Path) -> Result
     })
 }
 
-fn name(index: u32) -> String {
+/// The name of the Shoot of this number.
+pub(crate) fn name(index: u32) -> String {
     format!("s{index:03}")
 }
 

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 
 use crate::process::{call, cargo};
-use crate::{Outcome, real};
+use crate::{Outcome, real, suite};
 
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -16,6 +16,8 @@ pub(crate) enum Bench {
     Api,
     /// What memory one Shoot leaves behind that is created and deleted again and again
     Lives,
+    /// How long Shoots take to hibernate and to wake, one alone and many at once, and what a hibernated one holds in memory
+    Hibernations,
     /// Extensions by chart, sixty on five seeds and on one: time to installed, memory, processor, removal
     Installations,
     /// An extension with 1,000 objects, on our SDK and in Go: memory and processor at rest, all reconciled at once
@@ -24,6 +26,8 @@ pub(crate) enum Bench {
     Garden,
     /// The garden's API on a real etcd: start with 10,000 Shoots, and 50 gardenlets that watch 2,400
     GardenEtcd,
+    /// The garden as production runs it, beside real Kubernetes: memory of each process, and what many Seeds and Shoots take
+    GardenProcesses,
     /// Charts that people use: how long one rendering takes us and Helm, and how much memory
     Charts,
 }
@@ -37,7 +41,7 @@ pub(crate) fn run(what: Bench, runs: Option<u8>) -> Outcome {
     let profile = match what {
         // What whoever follows the README's first command sees.
         Bench::FirstLight => "dev",
-        Bench::Shoots | Bench::Lives | Bench::Installations | Bench::Garden => "release",
+        Bench::Shoots | Bench::Lives | Bench::Hibernations | Bench::Installations | Bench::Garden => "release",
         Bench::Extension => {
             real::clients::extension_go()?;
             call(cargo().args(["build", "--release", "--package", "tests-bench-extension"]))?;
@@ -45,6 +49,10 @@ pub(crate) fn run(what: Bench, runs: Option<u8>) -> Outcome {
         }
         Bench::Api | Bench::GardenEtcd => {
             real::run(Some(real::Part::Kubernetes))?;
+            "release"
+        }
+        Bench::GardenProcesses => {
+            suite::prepare_production()?;
             "release"
         }
         Bench::Charts if runs.is_some() => {

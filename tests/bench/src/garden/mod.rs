@@ -6,6 +6,7 @@ pub(crate) mod etcd;
 mod figures;
 mod large;
 mod objects;
+pub(crate) mod processes;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

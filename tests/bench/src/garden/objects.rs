@@ -69,6 +69,22 @@ pub(super) fn create_on(number: u32, seed: &str) -> Call {
     create_one(&shoot)
 }
 
+/// Creates the Shoot of that number on a seed, with an extension of this type.
+pub(super) fn create_with_extension(number: u32, seed: &str, type_: &str) -> Call {
+    let mut shoot = shoot(&name(number));
+    shoot["spec"]["seedName"] = seed.into();
+    shoot["spec"]["extensions"] = json!([{"type": type_}]);
+    create_one(&shoot)
+}
+
+/// Registers an extension of this type for Shoots that name it.
+pub(super) fn register_extension(type_: &str) -> Call {
+    let resources = json!([{"kind": "Extension", "type": type_}]);
+    let registration = json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ControllerRegistration",
+        "metadata": {"name": type_}, "spec": {"resources": resources}});
+    post(format!("{CORE}/controllerregistrations"), &registration)
+}
+
 /// Notes a text in the Shoot of that number, as annotation `patched`.
 pub(super) fn note(number: u32, text: &str) -> Call {
     let body = json!({"metadata": {"annotations": {"patched": text}}});

@@ -38,6 +38,21 @@ pub struct OfGarden {
 }
 
 impl OfGarden {
+    /// Starts a garden without seeds in a folder, for a measurement, and waits until its parts are ready.
+    ///
+    /// # Errors
+    /// As [`super::Landscape::start`].
+    ///
+    /// # Panics
+    /// Kubernetes does not start.
+    pub async fn alone(folder: std::path::PathBuf) -> Outcome<Self> {
+        let settings = Settings::for_person(folder, 0);
+        let owned = tests_parts::Folder::lasting(settings.folder.clone())?;
+        let mut ports = Ports::of_folder(owned.path())?;
+        Self::start(&settings, &mut ports).await
+    }
+
+    /// Starts it and waits until its parts are ready.
     pub(super) async fn start(settings: &Settings, ports: &mut Ports) -> Outcome<Self> {
         let folder = settings.folder.join("garden");
         let webhooks = serving(
@@ -78,13 +93,19 @@ impl OfGarden {
         let mut admission_controller = started.admission_controller(&webhooks, ports)?;
         admission_controller.until_ready().await?;
         apply(&garden.admin, vec![webhooks.admission()?]).await?;
-        Ok(Self {
-            admission_controller,
-            controller_manager: started.controller_manager(ports)?,
-            scheduler: started.scheduler(ports)?,
+        let controller_manager = started.controller_manager(ports)?;
+        let scheduler = started.scheduler(ports)?;
+        let mut all = Self {
             apiserver,
+            admission_controller,
+            controller_manager,
+            scheduler,
             garden,
-        })
+        };
+        for part in all.parts() {
+            part.until_ready().await?;
+        }
+        Ok(all)
     }
 
     /// The parts that can be killed and started again.

@@ -40,7 +40,7 @@ const AUDIT_POLICY: &str =
 pub struct Settings {
     /// Folder of all its files.
     pub folder: PathBuf,
-    /// How many seeds: 1 to [`landscape_local::SEEDS_MAX`].
+    /// How many seeds, at most [`landscape_local::SEEDS_MAX`]; none in a garden alone.
     pub seed_count: u8,
     /// Whether etcd answers once its data is on the disk.
     pub durable: bool,
@@ -110,10 +110,7 @@ impl Landscape {
     pub async fn start(settings: &Settings) -> Outcome<Self> {
         let folder = tests_parts::Folder::lasting(settings.folder.clone())?;
         let mut ports = ports::Ports::of_folder(folder.path())?;
-        let mut garden = OfGarden::start(settings, &mut ports).await?;
-        for part in garden.parts() {
-            part.until_ready().await?;
-        }
+        let garden = OfGarden::start(settings, &mut ports).await?;
         let mut seeds = Vec::new();
         for seed in settings.seeds() {
             seeds.push(OfSeed::start(settings, &seed, &garden.garden, &mut ports).await?);
