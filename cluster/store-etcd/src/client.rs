@@ -93,7 +93,7 @@ impl Client {
     }
 
     pub(crate) async fn grant(&self, request: LeaseGrantRequest) -> Result<LeaseGrantResponse, Failure> {
-        // A lease that nobody knows of goes by itself.
+        // A lease whose grant was never answered is unused, and etcd ends it when its time is over.
         self.read("/etcdserverpb.Lease/LeaseGrant", request).await
     }
 
@@ -133,7 +133,7 @@ impl Client {
         // Nothing more is said, and the stream stays open for the answer.
         let requests = stream::once(ready(create)).chain(stream::pending());
         let mut answers = self.watch(requests).await?;
-        let told = async {
+        let outcome = async {
             loop {
                 match answers.message().await {
                     Ok(Some(answer)) if answer.canceled => {
@@ -146,7 +146,7 @@ impl Client {
             }
         };
         // A watch that is not refused says nothing for long.
-        timeout_at(Instant::now() + REFUSED_WITHIN, told)
+        timeout_at(Instant::now() + REFUSED_WITHIN, outcome)
             .await
             .unwrap_or(Ok(None))
     }
@@ -228,7 +228,7 @@ impl Client {
         (member, grpc)
     }
 
-    /// Asks the next member from now on, if nobody has decided so yet.
+    /// Sends requests to the next member from now on, unless another caller has switched already.
     fn leave(&self, member: usize) {
         let next = (member + 1) % self.members.len();
         // Who comes too late finds another member in use already, which is what it wanted.
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_never_left_is_told_from_what_was_not_answered() {
+    async fn an_unsent_request_differs_from_an_unanswered_one() {
         let free = std::net::TcpListener::bind("127.0.0.1:0")
             .unwrap()
             .local_addr()

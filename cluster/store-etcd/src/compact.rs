@@ -2,8 +2,8 @@
 //! interval, to where etcd stood at the interval before. So history is kept between one interval and two.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/storage/etcd3/compact.go)
 //!
-//! How often somebody compacted is the version of a key that all of them know; who finds it as it was the last time has
-//! won and writes it. Its value is the revision that was compacted to.
+//! The version of a key that all servers share counts the compactions. A server that finds it unchanged since the last
+//! interval has won the turn and writes it. The key's value is the revision that was compacted to.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +22,9 @@ pub(crate) const COMPACT_KEY: &str = "compact_rev_key";
 /// What was seen at the end of an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Seen {
-    /// How often somebody has compacted.
+    /// How many compactions there have been, by any server.
     times: i64,
-    /// Where etcd stood; 0: nobody has looked yet.
+    /// Etcd's revision at the time; 0: not read yet.
     revision: u64,
 }
 
@@ -84,7 +84,7 @@ pub(crate) async fn once(client: &Client, seen: Seen) -> Result<Seen, Failure> {
     };
     match client.compact(request).await {
         Ok(()) => tracing::debug!(revision = seen.revision, "etcd's history is compacted"),
-        // Somebody else did, in another way.
+        // Another client compacted, outside the protocol of this key.
         Err(Failure::Refused { text, .. }) => tracing::debug!(%text, "etcd's history was compacted already"),
         Err(failure) => return Err(failure),
     }

@@ -29,11 +29,11 @@ const ALL: i64 = -1;
 /// Requests for progress that are sent at once: each is a few bytes.
 const PROGRESS_AT_ONCE_MAX: u64 = 16;
 
-/// What the hub is told.
+/// An instruction to the hub.
 pub(crate) enum Order {
     /// Repeat this resource too.
     Add(Arc<Repeater>),
-    /// Ask how far all has come: somebody waits, and perhaps nothing happens.
+    /// Request progress: a caller waits, and perhaps no change comes.
     Progress,
 }
 
@@ -105,7 +105,7 @@ impl Standing {
 
 /// Why a stream is no longer read.
 enum End {
-    /// Nobody gives orders any more.
+    /// All senders of orders are gone.
     Closed,
     Broken(String),
 }
@@ -126,7 +126,7 @@ impl Hub {
         }
     }
 
-    /// Repeats until nobody gives orders any more.
+    /// Repeats until all senders of orders are gone.
     pub(crate) async fn run(mut self) {
         let mut pause = PAUSE_MIN;
         loop {

@@ -15,7 +15,7 @@ use crate::wire::LeaseGrantRequest;
 /// For which part of its objects' time one lease is given to what is written: of the hour of Events, five minutes. It
 /// lasts so much longer, so an object may live so much longer than was asked for.
 const SHARED_PART: u32 = 12;
-/// Objects that share a lease: all of them go in one write, which nobody should have to wait for.
+/// Objects that share a lease: all of them expire in one write of etcd, which must not block other requests for long.
 const OBJECTS_MAX: u32 = 1000;
 
 pub(crate) struct Leases {
@@ -73,7 +73,7 @@ impl Leases {
         Ok(id)
     }
 
-    /// Gives this lease to nobody any more: etcd does not know it.
+    /// Hands this lease out no more: etcd does not know it.
     pub(crate) async fn forget(&self, resource: &Arc<str>, id: i64) {
         if let Some(leased) = self.resources.get(&**resource) {
             leased.current.lock().await.take_if(|lease| lease.id == id);

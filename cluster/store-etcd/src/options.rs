@@ -14,7 +14,7 @@ pub struct EtcdOptions {
     /// Certificates, for `https` URLs.
     pub tls: Option<EtcdTls>,
     /// How often history is thrown away that is older than that, in step with every other server on the same etcd,
-    /// kube-apiserver included. `None`: never; somebody else must, or etcd fills its disk.
+    /// kube-apiserver included. `None`: never; another process must, or etcd fills its disk.
     pub compact_every: Option<Duration>,
     /// Resources whose objects go by themselves so long after their last write, or a twelfth of that later: objects that
     /// are written at about the same time share a lease and go together.

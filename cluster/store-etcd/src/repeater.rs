@@ -24,7 +24,7 @@ pub(crate) struct Repeater {
     pub(crate) resource: Arc<str>,
     pub(crate) span: Span,
     pub(crate) mirror: Mirror,
-    /// The mirror's revision, told after the mirror shows it.
+    /// The mirror's revision, published after the mirror shows it.
     come_to: watch::Sender<Revision>,
 }
 
@@ -62,15 +62,15 @@ impl Repeater {
         })
     }
 
-    /// Reads the resource anew, because what happened since cannot be told any more.
+    /// Lists the resource again, because etcd no longer has the changes since then.
     pub(crate) async fn load_again(&self, client: &Client, layout: &Layout) -> Result<(), Failure> {
         let Whole { revision, entries } = read(client, layout, &self.resource, 0).await?;
-        self.mirror.begin_anew(revision, entries);
+        self.mirror.reset(revision, entries);
         self.come_to.send_replace(revision);
         Ok(())
     }
 
-    /// Shows changes in the order in which etcd told them.
+    /// Shows changes in the order in which etcd sent them.
     pub(crate) async fn show(&self, layout: &Layout, events: Vec<Event>) {
         let mut batch: Vec<Repeated> = Vec::new();
         for event in events {

@@ -29,8 +29,8 @@ use crate::wire::{
     asked, number, revision_of,
 };
 
-/// How often etcd is asked again how far a watch has come while somebody waits for it: it answers only when it has
-/// nothing else to tell.
+/// How often etcd is asked again for a watch's progress while a caller waits for it: etcd answers only when it has no
+/// other event to send.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// How long a write that has happened waits until memory shows it. Reads ask etcd anyway; a watch that broke at this
 /// moment is no reason to hold the writer.
@@ -45,7 +45,7 @@ const SHOWN_WITHIN: Duration = Duration::from_secs(1);
 /// Dropping the store ends its watches with [`StoreError::Unavailable`].
 pub struct EtcdStore {
     inner: Arc<Inner>,
-    /// How everybody reaches it, so that its end is told to those who watch.
+    /// The connection that all callers share, so that watchers are notified when it ends.
     link: Link,
     /// End with it.
     _tasks: JoinSet<()>,
@@ -103,8 +103,8 @@ impl EtcdStore {
         })
     }
 
-    /// The first key under the prefix, whoever wrote it; `None` while nobody has. Asks once, and so tells what is wrong
-    /// with addresses and certificates.
+    /// The first key under the prefix, whoever wrote it; `None` while there is no key. Sends one request, and so reports what
+    /// is wrong with addresses and certificates.
     ///
     /// # Errors
     /// etcd does not answer or refuses.
@@ -210,7 +210,7 @@ impl Inner {
             Some(after) => behind(&self.layout.key(after)).max(span.first),
             None => span.first,
         };
-        // Of one name in many places nobody but the reader can tell how many there are.
+        // Etcd cannot count one name in many namespaces; only the reader of all keys can.
         let limit = if range.name.is_none() { page.limit } else { None };
         let answer = self
             .client
@@ -253,8 +253,8 @@ impl Inner {
         })
     }
 
-    /// Does this where the key was last written at `expected` (0: where nothing is), and reads the key where it was not. In
-    /// a turn, also only where that is nobody else's by now.
+    /// Executes the write if the key was last written at `expected` (0: if there is no key), and reads the key otherwise.
+    /// Within a turn, it also requires that no other process has taken the turn since.
     async fn transact(
         &self,
         key: &Key,
@@ -300,7 +300,7 @@ impl Inner {
         object: Object,
         turn: Option<Revision>,
     ) -> Result<Result<Entry, Option<Entry>>, StoreError> {
-        let mut told_unknown_lease = false;
+        let mut lease_was_unknown = false;
         let answer = loop {
             let lease = self.leases.of(&self.client, &key.resource).await.map_err(unavailable)?;
             let put = PutRequest {
@@ -311,8 +311,8 @@ impl Inner {
             match self.transact(&key, expected, Request::Put(put), turn).await {
                 Err(Failure::Refused {
                     code: Code::NotFound, ..
-                }) if lease != 0 && !told_unknown_lease => {
-                    told_unknown_lease = true;
+                }) if lease != 0 && !lease_was_unknown => {
+                    lease_was_unknown = true;
                     self.leases.forget(&key.resource, lease).await;
                 }
                 answer => break answer.map_err(|failure| write_failed(&key, failure))?,
@@ -443,7 +443,7 @@ impl Store for Inner {
 
     async fn revision(&self) -> Result<Revision, StoreError> {
         let newest = self.newest.revision().await?;
-        // Who has been told this revision may rely on every watch having told what came before.
+        // A caller that gets this revision may rely on every watch having delivered the changes before it.
         let begun: Vec<_> = self.cells().values().filter_map(|cell| cell.get().cloned()).collect();
         for repeater in begun {
             self.shows(&repeater, newest).await?;

@@ -1,5 +1,5 @@
 //! The messages of etcd's API that this store needs, with the field numbers of etcd v3.6 api/etcdserverpb/rpc.proto and
-//! api/mvccpb/kv.proto. They stand here by hand, so that nobody needs a compiler of protocol buffers to build this.
+//! api/mvccpb/kv.proto. They are written by hand, so that the build needs no compiler of protocol buffers.
 //! Fields that are never read are left out.
 
 use prost::bytes::Bytes;

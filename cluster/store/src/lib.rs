@@ -154,7 +154,7 @@ pub trait Store: Send + Sync + 'static {
     async fn revision(&self) -> Result<Revision, StoreError>;
 
     /// A view of this store for a writer that decides by other objects than the one it writes: a write through it happens
-    /// only if nobody has written through another view since this call, and is refused with [`StoreError::Overtaken`]
+    /// only if there was no write through another view since this call, and is refused with [`StoreError::Overtaken`]
     /// otherwise. What is read after the call shows all that was written through views before. `None`: no other process
     /// writes here, and a lock of this process does the same.
     ///

@@ -14,7 +14,7 @@ use crate::{Changes, Entry, Key, Listing, Object, Page, Range, Revision, Store, 
 pub struct Link {
     store: Arc<dyn Store>,
     cut: watch::Sender<bool>,
-    /// What the one who meets the cut is told.
+    /// The error that a caller gets after the cut.
     reason: &'static str,
 }
 
@@ -82,7 +82,7 @@ impl Store for Link {
         let changes = self.open()?.watch(range, from).await?;
         let mut cut = self.cut.subscribe();
         let is_cut = async move {
-            // An error means that the last clone of the link is gone: nobody can cut it any more.
+            // An error means that the last clone of the link is gone: no caller can cut it any more.
             if cut.wait_for(|cut| *cut).await.is_err() {
                 std::future::pending::<()>().await;
             }

@@ -28,7 +28,7 @@ impl Mirror {
     /// What the other store had at a revision. The history begins there.
     pub fn new(revision: Revision, entries: Vec<Entry>) -> Self {
         let model = MemoryStore::starting_at(revision);
-        model.begin_anew(revision, entries);
+        model.reset(revision, entries);
         Mirror { model }
     }
 
@@ -57,10 +57,10 @@ impl Mirror {
         self.model.advance(to);
     }
 
-    /// Begins anew from what the other store has at a revision, because what happened in between cannot be told. Whoever
-    /// watches is told [`StoreError::Expired`].
-    pub fn begin_anew(&self, revision: Revision, entries: Vec<Entry>) {
-        self.model.begin_anew(revision, entries);
+    /// Replaces the content by what the other store has at a revision, because the changes in between are not available. Open
+    /// watches end with [`StoreError::Expired`].
+    pub fn reset(&self, revision: Revision, entries: Vec<Entry>) {
+        self.model.reset(revision, entries);
     }
 
     /// How far it has come.
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_shares_a_revision_is_told_whole_to_everybody() {
+    async fn every_watch_receives_all_changes_of_a_shared_revision() {
         let mirror = Mirror::new(Revision(10), Vec::new());
         let mut watch = mirror.watch(&Range::all("pods"), Revision(10)).await.unwrap();
         // More than a watcher takes at once.
@@ -126,30 +126,30 @@ mod tests {
         ]);
         // Said again, as after a connection that broke.
         mirror.repeat(vec![put("p0", 11)]);
-        let mut told = Vec::new();
+        let mut delivered = Vec::new();
         while let Some(change) = watch.next().now_or_never() {
-            told.push(change.unwrap().unwrap().entry.revision.0);
+            delivered.push(change.unwrap().unwrap().entry.revision.0);
         }
         let expected = std::iter::repeat_n(11, 200)
             .chain(std::iter::repeat_n(13, 200))
             .chain([14, 15]);
-        assert!(told.iter().copied().eq(expected), "{told:?}");
+        assert!(delivered.iter().copied().eq(expected), "{delivered:?}");
         assert_eq!(mirror.revision(), Revision(15));
     }
 
     #[tokio::test]
-    async fn who_watches_a_mirror_that_begins_anew_must_list_again() {
+    async fn a_watch_of_a_reset_mirror_ends_as_expired() {
         let mirror = Mirror::new(Revision(10), Vec::new());
         mirror.repeat(vec![put("a", 11)]);
         let mut idle = mirror.watch(&Range::all("pods"), Revision(11)).await.unwrap();
         assert!(idle.next().now_or_never().is_none());
-        mirror.begin_anew(Revision(50), Vec::new());
+        mirror.reset(Revision(50), Vec::new());
         let expired = idle.next().now_or_never().unwrap().unwrap().unwrap_err();
         let (asked, oldest) = (Revision(11), Revision(50));
         assert_eq!(expired, StoreError::Expired { asked, oldest });
         assert!(mirror.watch(&Range::all("pods"), Revision(50)).await.is_ok());
         // The other store may even have gone back.
-        mirror.begin_anew(Revision(5), Vec::new());
+        mirror.reset(Revision(5), Vec::new());
         assert_eq!(mirror.revision(), Revision(5));
     }
 

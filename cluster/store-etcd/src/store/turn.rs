@@ -93,7 +93,7 @@ impl Inner {
     }
 }
 
-/// The store for a writer whose turn it is, as long as nobody else has taken one.
+/// The store for a writer whose turn it is, as long as no other writer has taken one.
 pub(super) struct InTurn {
     inner: Arc<Inner>,
     seen: Revision,

@@ -1,7 +1,7 @@
 //! Giving pages back to the disk. The database keeps what it once had for what may come; here a file that is mostly air is
 //! copied into a new one that takes its place at once. The copy goes in small steps between commits, so that writers
-//! hardly wait, and follows what they do meanwhile. Until it takes the store's place nobody reads it: whoever is killed
-//! loses the copy and nothing else.
+//! hardly wait, and follows what they do meanwhile. The copy is not read until it takes the store's place: a process that
+//! is killed loses the copy and nothing else.
 //!
 //! It never decides what a row is worth: rows that the history no longer needs are removed by commits.
 

@@ -15,7 +15,7 @@ pub enum FileError {
     Locked {
         /// The data folder.
         path: PathBuf,
-        /// Who has it, as far as it can be told.
+        /// Who has it, as far as is known.
         holder: String,
     },
     /// The folder or a file in it may not be written.

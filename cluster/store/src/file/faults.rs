@@ -52,7 +52,7 @@ impl Faults {
         self.0.1.notify_all();
     }
 
-    /// Waits, blocking, until a sync is held; fails when nobody syncs.
+    /// Blocks until a sync is held; fails when no sync comes.
     fn wait_for_held_sync(&self) {
         let plan = self.0.0.lock().unwrap();
         let wait = self.0.1.wait_timeout_while(plan, SYNC_WAIT_MAX, |plan| plan.held == 0);
@@ -175,7 +175,7 @@ async fn contents(store: &FileStore) -> Vec<(String, Revision)> {
 }
 
 /// At every single operation of a commit in turn, the disk begins to fail.
-async fn fails_at_every_operation(kind: io::ErrorKind, told: &str) {
+async fn fails_at_every_operation(kind: io::ErrorKind, expected: &str) {
     let mut failures = 0;
     for operations in 0.. {
         let folder = tempfile::tempdir().unwrap();
@@ -191,7 +191,7 @@ async fn fails_at_every_operation(kind: io::ErrorKind, told: &str) {
         let went_through = failed.is_ok();
         if !went_through {
             let text = failed.unwrap_err().to_string();
-            assert!(text.contains(told) && text.contains("store.redb"), "{text}");
+            assert!(text.contains(expected) && text.contains("store.redb"), "{text}");
             assert_eq!(
                 contents(&store).await,
                 acknowledged,
@@ -203,19 +203,19 @@ async fn fails_at_every_operation(kind: io::ErrorKind, told: &str) {
         let met_fault = faults.heal();
         failures += usize::from(!went_through);
 
-        // Everything acknowledged stands; of the failed update nobody could know, and now everybody can.
+        // Everything acknowledged is there. Whether the failed update was written is known only now.
         let c = store.create(pod("c"), object("c", 0)).await.unwrap();
         let now = contents(&store).await;
         assert_eq!(now[0], ("a".to_owned(), a.revision));
         assert!(now[1] == ("b".to_owned(), b.revision) || now[1].1 > b.revision && now[1].1 < c.revision);
         assert_eq!(now[2], ("c".to_owned(), c.revision));
-        let mut told = Vec::new();
+        let mut delivered = Vec::new();
         while let Some(change) = watch.next().now_or_never() {
-            told.push(change.unwrap().unwrap().entry.revision.0);
+            delivered.push(change.unwrap().unwrap().entry.revision.0);
         }
         assert!(
-            told.iter().copied().eq(2..=c.revision.0),
-            "no change is missing or told twice: {told:?}"
+            delivered.iter().copied().eq(2..=c.revision.0),
+            "no change is missing or delivered twice: {delivered:?}"
         );
 
         drop(watch);

@@ -35,7 +35,7 @@ const QUEUE_MAX: usize = 1024;
 #[derive(Clone, Debug)]
 pub struct FileOptions {
     /// The revision of a store that is made because there is none; its first write gets the next one. Who replaces a
-    /// lost store starts it beyond the old one's last revision, so that old readers are told to list again. At least 1:
+    /// lost store starts it beyond the old one's last revision, so that old readers have to list again. At least 1:
     /// Kubernetes gives 0 the meaning "any". A store that is there keeps its own.
     pub start: Revision,
     /// The number of the format in which the caller writes objects. A store with another number is refused, so that an
@@ -106,7 +106,7 @@ impl FileStore {
         let thread = std::thread::Builder::new().name("file-store".to_owned());
         let spawned = thread.spawn(move || match open() {
             Ok(writer) => {
-                // When nobody waits any more, the queue's other end is gone too and the writer closes at once.
+                // When the caller has gone, the queue's other end is gone too and the writer closes at once.
                 let _ = opened.send(Ok(writer.model()));
                 writer.run(messages);
             }
@@ -134,9 +134,9 @@ impl FileStore {
     /// Errors: the file could not be closed cleanly. Nothing acknowledged is lost; the next open finds it.
     pub async fn close(&self) -> Result<(), FileError> {
         let (answer, answered) = oneshot::channel();
-        let told = self.shared.queue.send(Message::Close(answer)).await;
+        let sent = self.shared.queue.send(Message::Close(answer)).await;
         self.shared.link.cut();
-        match told {
+        match sent {
             // An answer that never comes is that of a writer that another caller closed at the same time.
             Ok(()) => answered.await.unwrap_or(Ok(())),
             Err(_) => Ok(()),
@@ -151,8 +151,8 @@ impl FileStore {
         self.shared.model.judge(&write)?;
         let (answer, answered) = oneshot::channel();
         let closed = || StoreError::Unavailable("the store was closed".to_owned());
-        let told = self.shared.queue.send(Message::Write(Box::new(write), answer)).await;
-        told.map_err(|_| closed())?;
+        let sent = self.shared.queue.send(Message::Write(Box::new(write), answer)).await;
+        sent.map_err(|_| closed())?;
         answered.await.map_err(|_| closed())?
     }
 }

@@ -1,6 +1,6 @@
 //! The data folder: who holds it, which file in it is the store, how the last holder left it. It never reads objects.
 //!
-//! `store.redb` is the store. `store.redb.new` is one in the making that nobody has written to, or that the store is being
+//! `store.redb` is the store. `store.redb.new` is one in the making that has no writes yet, or that the store is being
 //! copied into; without its owner it is worth nothing. `lock` is held locked
 //! by the process that has the store open, and says how things stand: `new PID` while the store is being made,
 //! `open PID` while it is in use, `closed REVISION` after a clean close.
@@ -30,7 +30,7 @@ pub(super) struct Place {
 /// How the last holder left the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Note {
-    /// Nobody ever had it, the store was never finished, or the note is gone.
+    /// No process ever had it, the store was never finished, or the note is gone.
     None,
     /// It was in use and not closed.
     Open,

@@ -85,10 +85,10 @@ impl Reader {
             [DELETE] => DecidedKind::Delete,
             [other] => return Err(format!("{other} is no kind of row")),
         };
-        let told = u32::from_le_bytes(rest.array()?);
+        let stored = u32::from_le_bytes(rest.array()?);
         let counted = checksum(revision, row);
-        if told != counted {
-            return Err(format!("the row's checksum is {counted:08x}, it should be {told:08x}"));
+        if stored != counted {
+            return Err(format!("the row's checksum is {counted:08x}, it should be {stored:08x}"));
         }
         let previous = u64::from_le_bytes(rest.array()?);
         let gap = (u32::from_le_bytes(rest.array()?), u8::from_le_bytes(rest.array()?));

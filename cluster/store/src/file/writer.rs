@@ -26,7 +26,7 @@ const REOPEN_PAUSE: Duration = Duration::from_secs(1);
 pub(super) type Answer<T> = oneshot::Sender<T>;
 type Written = Result<Entry, StoreError>;
 
-/// What the thread is told.
+/// A message to the thread.
 pub(super) enum Message {
     Write(Box<Write>, Answer<Written>),
     Close(Answer<Result<(), FileError>>),
@@ -114,7 +114,7 @@ impl<M: Medium> Writer<M> {
         self.reopen_pause = Duration::ZERO;
     }
 
-    /// Writes until it is told to close or nobody can tell it anything any more.
+    /// Writes until it gets the message to close, or all senders are gone.
     pub(super) fn run(mut self, mut queue: mpsc::Receiver<Message>) {
         while let Some(first) = self.next(&mut queue) {
             let mut waiting = Vec::new();
@@ -147,11 +147,11 @@ impl<M: Medium> Writer<M> {
                 return;
             }
         }
-        // Nobody is left to be told of an error; whatever was acknowledged is in the file already.
+        // No caller is left to return an error to; whatever was acknowledged is in the file already.
         let _ = self.close();
     }
 
-    /// The next message. While nobody says anything, a copy goes on.
+    /// The next message. While the queue is empty, a copy goes on.
     fn next(&mut self, queue: &mut mpsc::Receiver<Message>) -> Option<Message> {
         while self.compaction.is_under_way() {
             match queue.try_recv() {
@@ -323,7 +323,7 @@ impl<M: Medium> Writer<M> {
         self.compaction.give_up(&self.place);
         match self.disk.take() {
             Some(disk) => disk.close()?,
-            // Closed by a failure that was told to those it met.
+            // Closed by a failure that was returned to the callers it met.
             None => return Ok(()),
         }
         self.place.note_closed(self.model.newest())
@@ -435,9 +435,9 @@ mod tests {
                 again.list(&pods, crate::Page::default()).await.unwrap().entries,
                 written
             );
-            let told = again.watch(&pods, Revision(1)).await.unwrap().take(6);
-            let told: Vec<u64> = told.map(|change| change.unwrap().entry.revision.0).collect().await;
-            assert_eq!(told, [2, 3, 4, 5, 6, 7]);
+            let delivered = again.watch(&pods, Revision(1)).await.unwrap().take(6);
+            let delivered: Vec<u64> = delivered.map(|change| change.unwrap().entry.revision.0).collect().await;
+            assert_eq!(delivered, [2, 3, 4, 5, 6, 7]);
             assert!(!folder.path().join("store.redb.new").exists());
             if !met_fault {
                 assert!(operations > 4, "a copy writes, syncs, writes and syncs: {operations}");

@@ -80,7 +80,7 @@ impl Loader {
                 shown(current)
             ));
         }
-        // Nobody can wait for a store that is being made.
+        // A store that is being made has no waiting readers.
         let _ = self.state.apply(row, self.begun, &mut self.forgotten);
         Ok(())
     }

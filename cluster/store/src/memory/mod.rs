@@ -39,7 +39,7 @@ pub const HISTORY_BURST_BYTES_MAX: usize = 16 * HISTORY_BYTES_MAX;
 /// How long a change is kept: the time between two compactions of etcd by kube-apiserver (kubernetes/kubernetes v1.35
 /// staging/src/k8s.io/apiserver/pkg/storage/storagebackend/config.go, DefaultCompactInterval). A watch that asks for
 /// bookmarks hears of its version every minute. Counted on tokio's clock, which tests move; what is older goes with the
-/// next write to its resource, or with one to another within [`SWEEP_EVERY`]. A store that nobody writes to forgets nothing.
+/// next write to its resource, or with one to another within [`SWEEP_EVERY`]. A store without writes forgets nothing.
 pub const HISTORY_AGE_MAX: Duration = Duration::from_secs(300);
 /// How often a write looks through all resources for what has become too old.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(30);
@@ -57,9 +57,9 @@ struct Shared {
 }
 
 struct State {
-    /// Where it began, or began anew.
+    /// The revision at which it began or was last reset.
     start: Revision,
-    /// How often it began anew: whoever watches from before has missed what nobody can tell.
+    /// How often it was reset: a watch from before has missed changes that the store does not have.
     epoch: u64,
     revision: Revision,
     tables: BTreeMap<Arc<str>, Table>,
@@ -80,7 +80,7 @@ impl MemoryStore {
     }
 
     /// An empty store whose first write gets the revision after `start`. Who replaces a lost store starts it beyond
-    /// the old one's last revision, so that old readers are told to list again.
+    /// the old one's last revision, so that old readers have to list again.
     pub fn starting_at(start: Revision) -> Self {
         let state = State {
             start,
@@ -178,8 +178,8 @@ impl MemoryStore {
         state.revision = state.revision.max(to);
     }
 
-    /// Throws all away for these entries as they are at this revision. Whoever watches is told [`StoreError::Expired`].
-    pub(crate) fn begin_anew(&self, revision: Revision, entries: Vec<Entry>) {
+    /// Replaces all content by these entries at this revision. Open watches end with [`StoreError::Expired`].
+    pub(crate) fn reset(&self, revision: Revision, entries: Vec<Entry>) {
         let mut state = self.shared.lock();
         let before = std::mem::take(&mut state.tables);
         state.epoch += 1;
@@ -209,12 +209,12 @@ impl MemoryStore {
     }
 }
 
-/// What the history has stopped to need since somebody looked.
+/// What the history has dropped since the last look.
 #[derive(Default)]
 pub(crate) struct Forgotten {
-    /// Revisions whose object or deletion nobody can ask for any more.
+    /// Revisions whose object or deletion can no longer be read.
     pub(crate) rows: Vec<Revision>,
-    /// Per resource: changes up to and including this revision can no longer be told.
+    /// Per resource: changes up to and including this revision are no longer available.
     pub(crate) horizons: BTreeMap<Arc<str>, Revision>,
 }
 

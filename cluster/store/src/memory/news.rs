@@ -1,4 +1,4 @@
-//! News of changes: of a whole resource, and of each part of it that somebody watches alone, so that a change of one
+//! News of changes: of a whole resource, and of each part of it that has a watch of its own, so that a change of one
 //! namespace wakes no watcher of another. All who wait hear it in the order in which they began to wait: tokio's
 //! watch channel draws that order by lot, and then no run could be repeated. It keeps no changes.
 
@@ -15,7 +15,7 @@ pub(super) struct News {
     newest: AtomicU64,
     /// Changed under the store's lock alone.
     forgotten: AtomicU64,
-    told: Notify,
+    changed: Notify,
 }
 
 impl News {
@@ -23,7 +23,7 @@ impl News {
         News {
             newest: AtomicU64::new(newest.0),
             forgotten: AtomicU64::new(forgotten.0),
-            told: Notify::new(),
+            changed: Notify::new(),
         }
     }
 
@@ -34,7 +34,7 @@ impl News {
 
     /// Wakes all who wait, in the order in which they began to.
     pub(super) fn wake(&self) {
-        self.told.notify_waiters();
+        self.changed.notify_waiters();
     }
 
     pub(super) fn newest(&self) -> Revision {
@@ -53,12 +53,12 @@ impl News {
     /// Returns once there is something newer.
     pub(super) async fn newer_than(&self, seen: Revision) {
         loop {
-            // Made before looking, it hears what is told in between; and who has seen all that is noted is woken by what is noted next.
-            let told = self.told.notified();
+            // Made before looking, so that it notices a change in between. Once the newest change is seen, the next one wakes it.
+            let changed = self.changed.notified();
             if self.newest() > seen {
                 return;
             }
-            told.await;
+            changed.await;
         }
     }
 }

@@ -52,7 +52,7 @@ impl Record {
 
 /// What the history has stopped to need.
 pub(super) struct Dropped {
-    /// Revisions whose object or deletion nobody can ask for any more.
+    /// Revisions whose object or deletion can no longer be read.
     pub(super) rows: Vec<Revision>,
     /// Changes up to and including this revision have been forgotten.
     pub(super) horizon: Revision,
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_told_for_five_minutes_and_then_forgotten_with_what_it_superseded() {
+    fn a_change_is_dropped_after_five_minutes_with_what_it_superseded() {
         let (mut table, start) = (Table::new(Revision(1)), Instant::now());
         let second = |second| start + Duration::from_secs(second);
         assert!(table.put(entry(2), second(0)).dropped.is_none());
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_told_while_it_is_fresh_and_then_shortened_to_what_is_kept_of_any_resource() {
+    fn a_burst_is_retained_while_fresh_and_then_cut_to_the_usual_limit() {
         let (mut table, start) = (Table::new(Revision(1)), Instant::now());
         let written = 2 * HISTORY_CHANGES_MAX as u64;
         for revision in 2..=written {

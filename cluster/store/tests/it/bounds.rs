@@ -13,7 +13,7 @@ use crate::file::Files;
 use crate::memory::Memory;
 use crate::suite::{BEYOND_HISTORY, Body, LARGE, object, overwrite, pod};
 
-async fn watcher_that_falls_off_the_history_is_told_and_ended(store: Arc<dyn Store>) {
+async fn a_watch_that_falls_off_the_history_ends_as_expired(store: Arc<dyn Store>) {
     let mut slow = store.watch(&Range::all("pods"), Revision(1)).await.unwrap();
     let mut elsewhere = store.watch(&Range::all("nodes"), Revision(1)).await.unwrap();
     overwrite(&*store, "pods", BEYOND_HISTORY, LARGE).await;
@@ -117,7 +117,7 @@ async fn writer_in_a_tight_loop_does_not_expire_a_watcher_that_reads(store: Arc<
 }
 
 async fn all(body: &impl Body) {
-    watcher_that_falls_off_the_history_is_told_and_ended(body.fresh()).await;
+    a_watch_that_falls_off_the_history_ends_as_expired(body.fresh()).await;
     what_is_forgotten_elsewhere_does_not_expire_who_watches_a_part(body.fresh()).await;
     exactly_the_window_can_be_resumed(body.fresh()).await;
     large_objects_shorten_the_history_but_not_below_a_burst(body.fresh()).await;
@@ -148,12 +148,12 @@ async fn file_store_resumes_its_whole_window_after_a_restart() {
     assert_eq!(store.revision().await.unwrap(), newest);
     let resumed = store.watch(&pods, oldest).await.unwrap();
     let kept = usize::try_from(newest.0 - oldest.0).unwrap();
-    let told: Vec<_> = resumed
+    let delivered: Vec<_> = resumed
         .take(kept)
         .map(|change| change.unwrap().entry.revision.0)
         .collect()
         .await;
-    assert!(told.into_iter().eq(oldest.0 + 1..=newest.0));
+    assert!(delivered.into_iter().eq(oldest.0 + 1..=newest.0));
     let asked = Revision(oldest.0 - 1);
     let beyond = store.watch(&pods, asked).await.err();
     assert_eq!(beyond, Some(StoreError::Expired { asked, oldest }));

@@ -1,4 +1,4 @@
-//! Pages that a file no longer needs go back to the disk, and nobody notices.
+//! Pages that a file no longer needs go back to the disk, without effect on readers and writers.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::file::folder_in_memory;
 use crate::suite::object;
 
 const MIB: u64 = 1 << 20;
-/// Each of 20 KB, far more together than those whose deletion can still be told.
+/// Each of 20 KB, far more together than those whose deletion a watch can still deliver.
 const LARGE: usize = 3000;
 /// What a file may have of which nothing is left but what a history holds: more than four times that is mostly air.
 const LEFT: u64 = 4 * (HISTORY_BURST_BYTES_MAX as u64 + MIB);
@@ -71,11 +71,11 @@ async fn all(store: &FileStore) -> Vec<Entry> {
 async fn write_until_smaller(store: &FileStore, folder: &Path, limit: u64, watch: &mut Changes) -> Vec<Entry> {
     let key = Key::new("pods", Some("n"), "x");
     let mut written = vec![store.create(key.clone(), object("x", 0)).await.unwrap()];
-    let mut told = 0;
+    let mut delivered = 0;
     while written.len() < 2 || bytes(folder) > limit {
         // Whoever waits longer may fall off the history.
-        assert_eq!(watch.next().await.unwrap().unwrap().entry, written[told]);
-        told += 1;
+        assert_eq!(watch.next().await.unwrap().unwrap().entry, written[delivered]);
+        delivered += 1;
         let last = written.last().unwrap();
         let content = i64::try_from(written.len()).unwrap();
         assert!(
@@ -85,7 +85,7 @@ async fn write_until_smaller(store: &FileStore, folder: &Path, limit: u64, watch
         );
         written.push(store.update(&key, last.revision, object("x", content)).await.unwrap());
     }
-    for entry in &written[told..] {
+    for entry in &written[delivered..] {
         assert_eq!(&watch.next().await.unwrap().unwrap().entry, entry);
     }
     written
@@ -121,7 +121,7 @@ async fn file_that_is_mostly_air_shrinks_while_it_is_written_and_loses_nothing()
 }
 
 #[tokio::test]
-async fn store_that_is_opened_mostly_air_shrinks_before_anybody_writes() {
+async fn a_mostly_empty_store_shrinks_after_opening_without_writes() {
     let folder = folder_in_memory();
     let store = open(folder.path(), u64::MAX).await;
     fill_and_empty(&store, folder.path()).await;

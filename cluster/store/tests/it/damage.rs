@@ -19,7 +19,7 @@ const HEADER_BYTES: usize = 320;
 const GOD_BYTE: usize = 9;
 const RESOURCES: [&str; 3] = ["apps/deployments", "nodes", "pods"];
 
-/// All that a reader can see: every object, and every change that can still be told.
+/// All that a reader can see: every object, and every change that a watch can still deliver.
 #[derive(Debug, PartialEq)]
 struct Seen {
     revision: Revision,

@@ -138,7 +138,7 @@ async fn store_that_is_dropped_keeps_everything_and_lets_go_by_itself() {
 }
 
 #[tokio::test]
-async fn revisions_begin_where_they_are_told_and_go_on_where_they_were() {
+async fn revisions_begin_at_the_given_start_and_continue_after_reopening() {
     let folder = folder_in_memory();
     let options = |start| FileOptions {
         start: Revision(start),
@@ -298,7 +298,7 @@ async fn store_that_went_missing_or_went_back_is_never_taken_for_a_new_one() {
 }
 
 #[tokio::test]
-async fn store_whose_making_was_cut_short_is_made_anew() {
+async fn a_store_that_was_not_finished_is_recreated() {
     let folder = folder_in_memory();
     std::fs::write(folder.path().join("lock"), "new 1\n").unwrap();
     std::fs::write(folder.path().join("store.redb.new"), "half").unwrap();

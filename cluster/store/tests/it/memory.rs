@@ -15,7 +15,7 @@ impl Body for Memory {
     }
 }
 
-/// The memory body behind a connection that nobody cuts.
+/// The memory body behind a connection that is never cut.
 pub(crate) struct Linked;
 
 impl Body for Linked {

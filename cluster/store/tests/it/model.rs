@@ -164,17 +164,17 @@ async fn follow(body: &impl Body, steps: Vec<Step>) {
                 limit,
             } => list(&store, &model, range(index), back, limit).await,
             Step::Reopen => {
-                told(&model, std::mem::take(&mut watches)).await;
+                check_watches(&model, std::mem::take(&mut watches)).await;
                 store = body.reopened(store);
                 assert_eq!(store.revision().await.unwrap(), model.now().0);
             }
         }
     }
-    told(&model, watches).await;
+    check_watches(&model, watches).await;
 }
 
-/// Whether each watch tells what it should and no more.
-async fn told(model: &Model, watches: Vec<(Range, Revision, Changes)>) {
+/// Checks that each watch delivers what it should and no more.
+async fn check_watches(model: &Model, watches: Vec<(Range, Revision, Changes)>) {
     for (range, from, mut watch) in watches {
         for (revision, key, content) in &model.changes {
             if *revision > from && range.contains(key) {
@@ -191,7 +191,7 @@ async fn told(model: &Model, watches: Vec<(Range, Revision, Changes)>) {
                 }
             }
         }
-        assert!(watch.next().now_or_never().is_none(), "nothing is told twice");
+        assert!(watch.next().now_or_never().is_none(), "no change is delivered twice");
     }
 }
 

@@ -1,5 +1,5 @@
-//! Writers who race for a few keys, and what has to come of it: every write that somebody was told of has happened at the
-//! revision they were told, on what they had read, and nothing else has.
+//! Writers who race for a few keys, and what has to come of it: every write that was acknowledged has happened at the
+//! revision that was returned, on what its writer had read, and nothing else has.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,13 +23,13 @@ struct Won {
     content: Option<i64>,
 }
 
-pub(crate) async fn writers_who_race_each_win_what_they_were_told(store: Arc<dyn Store>) {
+pub(crate) async fn racing_writers_each_win_what_was_acknowledged(store: Arc<dyn Store>) {
     let start = store.revision().await.unwrap();
     let mut watch = store.watch(&Range::all("pods"), start).await.unwrap();
     let writers = (0..WRITERS).map(|writer| tokio::spawn(write(store.clone(), writer)));
     let mut won = BTreeMap::new();
-    for told in join_all(writers).await {
-        for (revision, write) in told.unwrap() {
+    for writes in join_all(writers).await {
+        for (revision, write) in writes.unwrap() {
             assert_eq!(won.insert(revision, write), None, "revision {revision} was given twice");
         }
     }
@@ -39,7 +39,7 @@ pub(crate) async fn writers_who_race_each_win_what_they_were_told(store: Arc<dyn
     let mut left = won.iter();
     while let Some(change) = watch.next().now_or_never() {
         let change = change.unwrap().unwrap();
-        let (revision, write) = left.next().expect("nothing is told that nobody wrote");
+        let (revision, write) = left.next().expect("every delivered change was written");
         let entry = &change.entry;
         let content = (!change.is_delete()).then(|| content(entry));
         assert_eq!(
@@ -56,7 +56,7 @@ pub(crate) async fn writers_who_race_each_win_what_they_were_told(store: Arc<dyn
             "{write:?} at {revision}"
         );
     }
-    assert_eq!(left.next(), None, "everything that was written is told");
+    assert_eq!(left.next(), None, "every write was delivered");
     let listing = store.list(&Range::all("pods"), Page::default()).await.unwrap();
     let listed = listing
         .entries

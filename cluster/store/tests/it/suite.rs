@@ -80,8 +80,8 @@ pub(crate) async fn run(body: &(impl Body + Sync)) {
     case(fresh(), revisions_ahead_of_the_store_are_refused).await;
     case(fresh(), lists_come_in_the_order_of_paths).await;
     case(fresh(), large_objects_come_back_byte_for_byte).await;
-    case(fresh(), everybody_who_watches_is_told_everything).await;
-    case(fresh(), race::writers_who_race_each_win_what_they_were_told).await;
+    case(fresh(), every_watch_receives_every_change).await;
+    case(fresh(), race::racing_writers_each_win_what_was_acknowledged).await;
     revisions_go_on_after_a_restart(body).await;
     crate::model::check(body);
     what_was_forgotten_is_refused(body).await;
@@ -359,8 +359,8 @@ async fn large_objects_come_back_byte_for_byte(store: Arc<dyn Store>) {
     for name in ["a", "b", "c", "d"] {
         let created = store.create(pod("n", name), object(name, 0)).await.unwrap();
         store.update(&created.key, created.revision, large(name)).await.unwrap();
-        assert_eq!(told(&mut watch).await.entry, created);
-        assert_eq!(*told(&mut watch).await.entry.object, large(name));
+        assert_eq!(next_change(&mut watch).await.entry, created);
+        assert_eq!(*next_change(&mut watch).await.entry.object, large(name));
     }
     let listing = store.list(&Range::all("pods"), Page::default()).await.unwrap();
     let whole = |entry: &cluster_store::Entry| *entry.object == large(&entry.key.name);
@@ -368,11 +368,11 @@ async fn large_objects_come_back_byte_for_byte(store: Arc<dyn Store>) {
     assert_eq!(*store.get(&pod("n", "a")).await.unwrap().unwrap().object, large("a"));
 }
 
-async fn told(watch: &mut Changes) -> Arc<Change> {
+async fn next_change(watch: &mut Changes) -> Arc<Change> {
     watch.next().await.expect("the watch goes on").unwrap()
 }
 
-async fn everybody_who_watches_is_told_everything(store: Arc<dyn Store>) {
+async fn every_watch_receives_every_change(store: Arc<dyn Store>) {
     const WATCHERS: usize = 1000;
     const WRITES: i64 = 50;
     let start = store.revision().await.unwrap();
@@ -396,7 +396,7 @@ async fn everybody_who_watches_is_told_everything(store: Arc<dyn Store>) {
     }
     for mut watch in watches {
         for entry in &expected {
-            assert_eq!(told(&mut watch).await.entry, *entry);
+            assert_eq!(next_change(&mut watch).await.entry, *entry);
         }
         assert!(watch.next().now_or_never().is_none());
     }
@@ -417,11 +417,11 @@ async fn revisions_go_on_after_a_restart(body: &impl Body) {
         .expect("a watch resumes");
     let again = store.create(pod("n", "b"), object("b", 1)).await.unwrap();
     assert!(again.revision > gone.revision);
-    let put = told(&mut watch).await;
+    let put = next_change(&mut watch).await;
     assert_eq!((put.previous(), &put.entry), (None, &b));
-    let delete = told(&mut watch).await;
+    let delete = next_change(&mut watch).await;
     assert_eq!((delete.previous(), &delete.entry), (Some(&b.object), &gone));
-    assert_eq!(told(&mut watch).await.entry, again);
+    assert_eq!(next_change(&mut watch).await.entry, again);
 }
 
 async fn what_was_forgotten_is_refused(body: &impl Body) {
@@ -445,5 +445,5 @@ async fn what_was_forgotten_is_refused(body: &impl Body) {
         .await
         .expect("who has seen all goes on");
     let next = store.update(&first.key, first.revision, object("a", 1)).await.unwrap();
-    assert_eq!(told(&mut watch).await.entry, next);
+    assert_eq!(next_change(&mut watch).await.entry, next);
 }
