@@ -214,7 +214,7 @@ impl Authenticator {
             tell(&mut user.extra, "pod", pod);
         }
         if let Some(node) = &private.node {
-            // The node of a pod-bound token is only told; a token bound to the node itself dies with it.
+            // The node of a pod-bound token is reported but not checked; a token bound to the node itself ends with it.
             if private.pod.is_none() {
                 self.still("nodes", "", node, TokenFault::Bound("node".to_owned()))
                     .await?;

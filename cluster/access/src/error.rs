@@ -46,7 +46,7 @@ pub enum TokenFault {
     /// It is not valid yet.
     #[error("it is not valid yet")]
     NotYet,
-    /// It is meant for somebody else.
+    /// It is meant for another audience.
     #[error("it is for the audiences {0:?}")]
     Audience(Vec<String>),
     /// The service account is gone or another one of the same name.

@@ -119,7 +119,7 @@ impl FrontProxies {
 
     /// Replaces whom is believed. Errors: the bundle does not parse; then all stays as it was.
     pub(crate) fn trust(&self, bundle: &str, names: Vec<String>, headers: RequestHeaders) -> Result<(), SecretError> {
-        // Nobody is vouched for by the old authorities under the new names, nor the other way round.
+        // The lock spans both changes: no request is checked with the old authorities and the new names, or the reverse.
         let mut accepted = self.accepted.write().unwrap_or_else(PoisonError::into_inner);
         self.certificates.trust(bundle)?;
         let any = !bundle.trim().is_empty();

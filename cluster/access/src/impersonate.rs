@@ -17,7 +17,7 @@ const GROUP: &str = "impersonate-group";
 const EXTRA_PREFIX: &str = "impersonate-extra-";
 const AUTHENTICATION_GROUP: &str = "authentication.k8s.io";
 
-/// Somebody else a request wants to be.
+/// The user as whom a request wants to act.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Impersonation {
     user: String,

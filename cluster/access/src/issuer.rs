@@ -52,9 +52,9 @@ struct Key {
 }
 
 impl IssuerDocuments {
-    /// Those of whoever issues these tokens. `keys_url` is where others find the keys; [`KEYS_PATH`] below the issuer when
-    /// absent. `None` where nobody could find them: the issuer has no `https` URL, or one with a query or a fragment, it has no
-    /// keys, or `keys_url` is none of `https`.
+    /// Those of the issuer of these tokens. `keys_url` is where others find the keys; [`KEYS_PATH`] below the issuer when
+    /// absent. `None` where no client could find them: the issuer has no `https` URL, or one with a query or a fragment, it has
+    /// no keys, or `keys_url` is not `https`.
     pub fn of(tokens: &ServiceAccountTokens, keys_url: Option<&str>) -> Option<Self> {
         let issuer = tokens.issuer();
         let below = format!("{}{KEYS_PATH}", issuer.trim_end_matches('/'));
@@ -127,15 +127,15 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_where_one_is_told_or_below_the_issuer() {
-        for (issuer, keys_url, told) in [
+    fn keys_are_at_the_given_url_or_below_the_issuer() {
+        for (issuer, keys_url, expected) in [
             ("https://a.example", None, "https://a.example/openid/v1/jwks"),
             ("https://a.example/b/", None, "https://a.example/b/openid/v1/jwks"),
             ("https://a.example", Some("https://c.example/d"), "https://c.example/d"),
         ] {
             let configuration = documents(issuer, keys_url).unwrap().configuration;
             let configuration: serde_json::Value = serde_json::from_str(&configuration).unwrap();
-            assert_eq!(configuration["jwks_uri"], told);
+            assert_eq!(configuration["jwks_uri"], expected);
             assert_eq!(configuration["issuer"], issuer);
         }
     }

@@ -1,7 +1,7 @@
 //! The ClusterRoles and bindings every cluster starts with (kubernetes/kubernetes v1.35
 //! plugin/pkg/auth/authorizer/rbac/bootstrappolicy), as objects to create. A difference on purpose: the controllers run under
-//! one identity, so the roles of the single controllers are folded into `system:kube-controller-manager`. Nobody is bound
-//! to `system:node`: what nodes may is judged one by one, in `node`.
+//! one identity, so the roles of the single controllers are folded into `system:kube-controller-manager`. No user is bound
+//! to `system:node`: `node` verifies each request of a node.
 
 mod components;
 

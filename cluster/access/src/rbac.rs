@@ -160,7 +160,7 @@ impl RbacIndex {
     }
 
     /// Rules of roles with an aggregation rule: those of all ClusterRoles their selectors match, resolved at once and
-    /// through each other (`view` into `edit` into `admin`), without waiting for anybody to write them down.
+    /// through each other (`view` into `edit` into `admin`), without waiting for a controller to write them down.
     fn aggregate(&mut self) {
         let names: Vec<String> = self
             .cluster_roles
@@ -258,7 +258,7 @@ impl RbacIndex {
         (rules, missing)
     }
 
-    /// As [`Self::rules_for`], without what nobody has bound: what `system:masters` may do.
+    /// As [`Self::rules_for`], from bindings alone: without the rights that `system:masters` has by itself.
     pub fn bound_rules_for(&self, user: &User, namespace: &str) -> (Vec<PolicyRule>, Vec<String>) {
         let (mut rules, mut missing) = (Vec::new(), BTreeSet::new());
         for (_, key, binding) in self.bindings_of(user, namespace) {

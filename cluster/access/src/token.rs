@@ -89,7 +89,7 @@ pub struct ServiceAccountTokens {
     signer: Option<PrivateKey>,
     verifiers: BTreeMap<String, PublicKey>,
     /// Digests of whole tokens, header, claims and signature, whose signature was good: checking one costs more than most
-    /// requests. The keys never change, so a good signature stays good; all else about a token is judged anew each time.
+    /// requests. The keys never change, so a good signature stays good; all else about a token is verified each time.
     known: Mutex<Recent<()>>,
     clock: Clock,
 }

@@ -1,4 +1,4 @@
-//! The default roles of nodes, scheduler, controllers and certificate signing. Never binds them to anybody.
+//! The default roles of nodes, scheduler, controllers and certificate signing. Never binds them to a user or group.
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 

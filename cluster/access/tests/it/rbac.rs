@@ -263,7 +263,7 @@ fn default_bindings_let_bootstrappers_in_and_leave_nodes_to_their_own_rules() {
 }
 
 #[test]
-fn nobody_grants_what_they_do_not_hold() {
+fn a_user_cannot_grant_rights_they_do_not_hold() {
     let rules = json!([{"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods", "*/log"]}, {"verbs": ["get"], "nonResourceURLs": ["/logs/*"]}]);
     let mut index = index(&[
         role("reader", rules),
