@@ -149,7 +149,7 @@ async fn build(
         .git_version(&settings.version)
         .behind(clients.objects.clone())
         .delegate_to(clients.authentication.clone(), clients.authorization.clone())
-        .review_anew(changes_with_objects);
+        .review_each_time(changes_with_objects);
     if let Some(audit) = audit {
         builder = builder.audit_events(audit.policy.clone(), Arc::new(audit.file.clone()));
     }

@@ -89,7 +89,7 @@ impl AuditLog {
             .push(Box::new(subscriber));
     }
 
-    /// Takes in a record, which is only made when somebody wants it.
+    /// Takes in a record, which is only made when it is wanted.
     pub(crate) fn record(&self, record: impl FnOnce() -> AuditRecord) {
         let subscribers = self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         if subscribers.is_empty() && self.0.kept_max == 0 {

@@ -132,7 +132,7 @@ async fn answered<T>(asked: impl Future<Output = Result<T, kube::Error>>) -> Res
 fn spec_of(attributes: &Attributes, query: &Query) -> SubjectAccessReviewSpec {
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let user = &attributes.user;
-    // The server in front reads them itself; by them it may let somebody list a part who may not list everything.
+    // The server in front evaluates selectors too: a user may be allowed to list a part who may not list everything.
     let of_many = matches!(attributes.verb.as_str(), "list" | "watch" | DELETE_COLLECTION);
     let selector = |name: &str| query.get(name).filter(|_| of_many).and_then(some);
     let mut spec = SubjectAccessReviewSpec {

@@ -1,4 +1,4 @@
-//! Acting as somebody else: as whom a request wants to be handled, and whether its user may do that.
+//! Impersonation: as which user a request wants to be handled, and whether its caller may do that.
 
 use std::sync::Arc;
 

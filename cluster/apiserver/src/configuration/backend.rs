@@ -61,7 +61,7 @@ impl Backend {
         let text = |field: &str| spec[field].as_str().unwrap_or_default().to_owned();
         let bundle = text("caBundle");
         let trust = match spec["insecureSkipTLSVerify"].as_bool() {
-            Some(true) => Trust::Anybody,
+            Some(true) => Trust::AnyServer,
             _ => Trust::Bundle(&bundle),
         };
         let reach = |trust| tls(trust, identity).map(|tls| HttpsTarget::service(&spec["service"], tls));
@@ -71,7 +71,7 @@ impl Backend {
             group_priority: number(object, "groupPriorityMinimum"),
             version_priority: number(object, "versionPriority"),
             reach: reach(trust),
-            check: reach(Trust::Anybody),
+            check: reach(Trust::AnyServer),
             spec: spec.clone(),
             idle: Mutex::default(),
             said: Mutex::default(),

@@ -68,7 +68,7 @@ impl KubeletClient {
 
     pub(crate) fn build(self) -> Result<Kubelets, Status> {
         let bundle = self.authorities.map(|pem| STANDARD.encode(pem));
-        let trust = bundle.as_deref().map_or(Trust::Anybody, Trust::Bundle);
+        let trust = bundle.as_deref().map_or(Trust::AnyServer, Trust::Bundle);
         let config = tls(trust, self.identity.as_ref())
             .map_err(|why| Status::internal(format!("the client of kubelets: {why}")))?;
         let preferred = match self.preferred.is_empty() {

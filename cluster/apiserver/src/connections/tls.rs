@@ -20,11 +20,11 @@ use crate::connections::identity::ClientIdentity;
 pub(crate) enum Trust<'a> {
     /// Whom these authorities vouch for, in base64 of PEM; those of the machine where there are none.
     Bundle(&'a str),
-    /// Whoever answers.
-    Anybody,
+    /// Any server that answers, unverified.
+    AnyServer,
 }
 
-/// How a client speaks TLS, as whom if it is anybody.
+/// How a client speaks TLS, with its identity if it has one.
 pub(crate) fn tls(trust: Trust<'_>, identity: Option<&ClientIdentity>) -> Result<ClientConfig, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider.clone())
@@ -35,7 +35,7 @@ pub(crate) fn tls(trust: Trust<'_>, identity: Option<&ClientIdentity>) -> Result
         Trust::Bundle(bundle) => config
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(authorities(bundle, &provider)?)),
-        Trust::Anybody => config
+        Trust::AnyServer => config
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(Unverified(provider))),
     };

@@ -116,7 +116,7 @@ async fn check(server: &Arc<ServerState>, entry: &Entry) -> Result<bool, StoreEr
     Ok(well)
 }
 
-/// What is wrong with the Service, before anybody is asked.
+/// What is wrong with the Service, before any request is sent.
 async fn of_service(server: &ServerState, service: &Value) -> Result<Option<Found>, StoreError> {
     let text = |field: &str| service[field].as_str().unwrap_or_default();
     let (namespace, name) = (text("namespace"), text("name"));

@@ -37,7 +37,7 @@ impl CustomKind {
     /// Reads a CRD. Errors: a text for the condition `NonStructuralSchema` or `Established`.
     pub(crate) fn new(definition: &Value) -> Result<Self, String> {
         let spec = definition.get("spec").ok_or("spec is missing")?;
-        // Names that it asks for belong to somebody else until they are accepted.
+        // Names that it asks for belong to another definition until they are accepted.
         let accepted = definition.pointer("/status/acceptedNames");
         let accepted = accepted.filter(|names| names["kind"].as_str().is_some_and(|kind| !kind.is_empty()));
         let names = accepted.or_else(|| spec.get("names")).ok_or("spec.names is missing")?;

@@ -122,7 +122,7 @@ pub(crate) fn accept(
         if context.served.role != Role::Custom {
             return Err(refused);
         }
-        // It was read before anybody looked at what it is.
+        // It was parsed before its kind was checked.
         problems.extend(unknown_in_version(context, &object));
         return Err(refused.warned(strictly(context, problems, validation, (source, &object))?));
     }

@@ -1,4 +1,4 @@
-//! What a place that somebody behind this server names is called by who stands in front of it.
+//! Rewrites a URL that a server behind this one returns into the URL that callers of this server use.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/util/proxy/transport.go, rewriteURL)
 
 use crate::relay::forwarded_request::Forwarded;

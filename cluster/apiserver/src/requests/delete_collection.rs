@@ -35,7 +35,7 @@ pub(crate) async fn delete_all(context: &Context, body: Body) -> Result<Answer, 
         let listed = options.clone().only(&entry.object.meta().uid);
         match remove(context, &entry.key.name, &listed).await {
             Ok((_, said)) => warnings.extend(said),
-            // Somebody else was faster.
+            // Another caller was faster.
             Err(status) if status.reason() == "NotFound" => {}
             Err(status) if status.reason() == "Conflict" && !is_there(context, entry).await? => {}
             Err(status) => drop(refusal.get_or_insert(status)),

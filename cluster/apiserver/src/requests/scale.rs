@@ -164,7 +164,7 @@ impl ManagedPlace {
         Self(parts.map(|part| format!("f:{part}")).collect())
     }
 
-    /// Whether somebody has them. Of a Scale that no one manages none is noted as its manager
+    /// Whether any manager owns the replicas. Of a Scale that no one manages none is noted as its manager
     /// (apimachinery v0.35 `pkg/util/managedfields/internal/skipnonapplied.go`).
     fn is_managed(&self, object: &Value) -> bool {
         let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);

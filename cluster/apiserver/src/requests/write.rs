@@ -43,7 +43,7 @@ impl Written {
 /// Why a write did not happen.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// Somebody else wrote in between; reading again may help.
+    /// Another writer wrote in between; reading again may help.
     Stale,
     /// Another process wrote in between something that this depends on; validating again helps.
     Overtaken,

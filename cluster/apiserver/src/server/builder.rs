@@ -241,8 +241,8 @@ impl Builder {
         self
     }
 
-    /// Adds one who is asked before the own access rules, behind those added before, and about every write. Superusers are
-    /// never asked about, nor anybody where another API server decides. No one is asked by default.
+    /// Adds a gatekeeper that decides before the own access rules, behind those added before, and about every write. It does
+    /// not decide about superusers, nor where another API server decides. There is none by default.
     #[must_use]
     pub fn gatekeeper(mut self, gatekeeper: Arc<dyn Gatekeeper>) -> Self {
         self.gatekeepers.push(gatekeeper);
@@ -252,7 +252,7 @@ impl Builder {
     /// Whose access the other server is asked about each time, after [`Builder::delegate`]: users whose rights follow from
     /// objects that change all the time. None by default.
     #[must_use]
-    pub fn review_anew(mut self, of: fn(&User) -> bool) -> Self {
+    pub fn review_each_time(mut self, of: fn(&User) -> bool) -> Self {
         if let Some(delegates) = &mut self.delegates {
             delegates.asks_again = of;
         }

@@ -38,7 +38,7 @@ pub(crate) struct ServerState {
     pub(crate) entropy: Entropy,
     pub(crate) access: Access,
     pub(crate) audit: AuditLog,
-    /// Events for a log, when somebody keeps one.
+    /// Events for a log, when one is kept.
     pub(crate) auditing: Option<Arc<Auditing>>,
     pub(crate) readiness: Readiness,
     pub(crate) metrics: Metrics,

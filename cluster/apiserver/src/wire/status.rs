@@ -311,7 +311,7 @@ impl Status {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message).retry_after(retry_after_seconds)
     }
 
-    /// 429 before anybody has looked at what is asked: a line of text, as kube-apiserver's queues say it.
+    /// 429 before the request was looked at: a line of text, as kube-apiserver's queues write it.
     pub(crate) fn busy(retry_after_seconds: u32) -> Self {
         let message = "Too many requests, please try again later.\n";
         let mut status = Self::too_many_requests(message, retry_after_seconds);

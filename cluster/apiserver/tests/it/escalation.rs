@@ -65,7 +65,7 @@ async fn who_may_write_roles_does_not_collect_the_rules_of_others() {
     let nothing = json!({"aggregationRule": {"clusterRoleSelectors": []}});
     assert_eq!(merge(&bob, &format!("{path}/plain"), &nothing).await.0, 200);
 
-    // Nor does anybody who lacks a role's rules put it where others collect it, or stop others from collecting it.
+    // A user who lacks a role's rules cannot put it where others collect it, or stop others from collecting it.
     let powerful = json!({"rules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]});
     assert_eq!(post(&server.admin(), &path, &role("powerful", powerful)).await.0, 201);
     let label = json!({"metadata": {"labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}}});

@@ -89,7 +89,7 @@ async fn server_behind_serves_its_kinds_alone_and_finds_the_rest_in_front() {
     assert_eq!(delete(&front.admin(), &format!("{NAMESPACES}/later")).await.0, 200);
     let (code, refusal) = post(&client, &elsewhere, &thing("b")).await;
     assert_eq!(code, 403, "{refusal}");
-    // No token of its own lets anybody in.
+    // A token of its own grants no access.
     let (behind, _) = behind(&front).await;
     assert_eq!(get(&behind.loopback_client(), THINGS).await.0, 403);
 }
