@@ -48,7 +48,7 @@ const SERVER_NAMES: [&str; 5] = [
 ];
 /// Where Services get their addresses from: kubeadm's default.
 const SERVICES: IpNet = IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(10, 96, 0, 0), 12));
-/// How long certificates are valid. Every start issues them anew; the keys that sign them may be kept.
+/// How long certificates are valid. Every start issues new ones; the keys that sign them may be kept.
 const VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// A running cluster. Dropping it ends it as a power cut would; [`Cluster::stop`] in order.
@@ -263,8 +263,8 @@ impl Builder {
         self
     }
 
-    /// No controllers and no scheduler: nothing changes but by somebody's request, as with a lone kube-apiserver. Pods
-    /// need no service account then, for nobody would make one.
+    /// No controllers and no scheduler: nothing changes without a request, as with a lone kube-apiserver. Pods need no service
+    /// account then, for no controller would make one.
     #[must_use]
     pub fn without_controllers(mut self) -> Self {
         self.controllers = BTreeSet::new();
@@ -289,7 +289,7 @@ impl Builder {
     }
 
     /// One of several on the same store, with the same keys: each answers with what the others write, and the controllers
-    /// and the scheduler of one at a time act, unless `leader_elect` says that nobody else's do.
+    /// and the scheduler of one at a time act, unless `leader_elect` says that no other process runs them.
     #[must_use]
     pub fn replicated(mut self, leader_elect: bool) -> Self {
         self.replicated = true;
@@ -318,7 +318,7 @@ impl Builder {
         self
     }
 
-    /// Who is asked before the access rules, and about writes; nobody by default.
+    /// The gatekeeper that decides before the access rules, and about writes; none by default.
     #[must_use]
     pub fn gatekeeper(mut self, gatekeeper: Arc<dyn Gatekeeper>) -> Self {
         self.gatekeeper = Some(gatekeeper);

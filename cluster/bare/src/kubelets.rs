@@ -20,7 +20,7 @@ use crate::Keys;
 /// Who asks kubelets, as kubeadm names it, and a group that may.
 const USER: &str = "kube-apiserver-kubelet-client";
 const GROUP: &str = "system:masters";
-/// How long certificates are valid; every start issues them anew.
+/// How long certificates are valid; every start issues new ones.
 const VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Which addresses of nodes are taken: names of nodes stand in no name server here, other than kube-apiserver expects.
 const PREFERRED: [&str; 5] = ["InternalIP", "Hostname", "InternalDNS", "ExternalDNS", "ExternalIP"];

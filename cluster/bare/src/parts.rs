@@ -188,7 +188,7 @@ impl Gate {
             let (clock, stop) = (self.clock.clone(), self.stop.clone());
             match base_controller::lead(leases, lease, &self.identity, clock, stop, &work).await {
                 Ok(()) => return,
-                Err(lost) => tracing::warn!("{lost}; it is taken again as soon as nobody has it"),
+                Err(lost) => tracing::warn!("{lost}; it is taken again as soon as no other process holds it"),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! A cluster as a test of somebody else's would use it: started, asked in process and over TLS, stopped, kept.
+//! A cluster as a test of another project would use it: started, called in process and over TLS, stopped, kept.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
 mod forward;
@@ -161,7 +161,7 @@ async fn leader(client: &Client, lease: &str) -> String {
         let holder = lease.and_then(|lease| lease.spec.as_ref()?.holder_identity.clone());
         match holder.filter(|holder| !holder.is_empty()) {
             Some(holder) => Judgement::Done(holder),
-            None => Judgement::NotYet("nobody holds it".to_owned()),
+            None => Judgement::NotYet("it has no holder".to_owned()),
         }
     });
     held.await.unwrap()
@@ -190,7 +190,7 @@ async fn replicas_behave_by_what_any_of_them_writes_and_one_of_them_acts() {
         let review = json!({"metadata": {}, "spec": {"user": "u",
             "nonResourceAttributes": {"path": "/metrics", "verb": "get"}}});
         let review: SubjectAccessReview = serde_json::from_value(review).unwrap();
-        let told = async move {
+        let reached = async move {
             loop {
                 let answer = reviews.create(&PostParams::default(), &review).await.unwrap();
                 if answer.status.unwrap().allowed == wanted {
@@ -199,7 +199,7 @@ async fn replicas_behave_by_what_any_of_them_writes_and_one_of_them_acts() {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(PATIENCE, told)
+        tokio::time::timeout(PATIENCE, reached)
     };
     may(true).await.expect("the other one's rule counts");
     bindings.delete("r", &DeleteParams::default()).await.unwrap();

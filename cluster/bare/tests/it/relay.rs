@@ -249,7 +249,7 @@ async fn kubelet(keys: &Keys, stop: &CancellationToken) -> (Registration, u16) {
     (registration, port)
 }
 
-/// A connection over TLS, as a user of the cluster or nobody.
+/// A connection over TLS, as a user of the cluster or anonymous.
 pub(crate) async fn tls(keys: &Keys, address: &str, user: Option<(&str, &str)>) -> TlsStream<TcpStream> {
     let mut roots = RootCertStore::empty();
     let authority = CertificateDer::from_pem_slice(keys.authority.certificate_pem().as_bytes()).unwrap();
