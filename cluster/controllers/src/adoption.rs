@@ -1,5 +1,6 @@
-//! What a controller takes over: all that its selector selects and nobody owns, and what it finds under the name that it
-//! wants to create if that is nobody's. It never takes anything from another owner. After kubernetes v1.35 `pkg/controller/controller_ref_manager.go`.
+//! What a controller adopts: all that its selector selects and that has no owner, and an ownerless object under the name
+//! that it wants to create. It never takes anything from another owner.
+//! After kubernetes v1.35 `pkg/controller/controller_ref_manager.go`.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use serde::de::DeserializeOwned;
 use crate::pods::{REVISION, controller_of, owner_reference};
 use crate::seen::seen_with_controller;
 
-/// Makes `owner` the controller of all that its selector selects in its namespace and nobody controls, and waits until
+/// Makes `owner` the controller of all that its selector selects in its namespace and has no controller, and waits until
 /// the mirror shows it. An owner that is on its way out takes nothing: what it leaves behind is to stay.
 pub(crate) async fn claim<K, O>(
     client: &Client,

@@ -27,7 +27,7 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
         .await;
 }
 
-/// When the token ends; none when it never does. One that nobody can read ends now.
+/// When the token ends; none when it never does. One with an unreadable time ends now.
 fn expires_at(secret: &Secret) -> Option<Timestamp> {
     let text = &secret.data.as_ref()?.get(EXPIRATION)?.0;
     Some(

@@ -82,7 +82,7 @@ fn refusal(request: &CertificateSigningRequest, asked: &SigningRequest) -> Optio
         return Some("usage \"client auth\" is missing".to_owned());
     }
     if asked.organizations().iter().any(|name| name == MASTERS) {
-        return Some(format!("organization {MASTERS} is given to nobody"));
+        return Some(format!("organization {MASTERS} is never granted"));
     }
     if request.spec.signer_name != NODE_CLIENT {
         return None;

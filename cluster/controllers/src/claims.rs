@@ -38,8 +38,8 @@ fn uses(pod: &Pod, claim: &str) -> bool {
     !is_finished(pod) && names(pod).any(|name| name == claim)
 }
 
-/// Lets a claim that is deleted go once nobody uses it. Pods without a node count too, unlike upstream: nobody here
-/// keeps them from one while their claim goes.
+/// Lets a deleted claim go once no pod uses it. Pods without a node count too, unlike upstream: here they can still be
+/// placed on a node while their claim goes.
 pub(crate) async fn release(claim: &Arc<PersistentVolumeClaim>, context: &Context) -> Result<(), Fault> {
     let (name, namespace) = (claim.name_any(), claim.namespace().unwrap_or_default());
     if !claim.finalizers().iter().any(|finalizer| finalizer == PROTECTION) {

@@ -1,5 +1,5 @@
 //! Deployments: one ReplicaSet per template, scaled so that enough pods stay available while the newest takes over.
-//! Never touches pods and never takes ReplicaSets from others: it adopts those that its selector selects and nobody owns.
+//! Never touches pods and never takes ReplicaSets from others: it adopts ownerless ones that its selector selects.
 //! After kubernetes v1.35 `pkg/controller/deployment`.
 
 mod report;

@@ -77,7 +77,7 @@ pub enum Name {
     CsrApproving,
     /// Signs approved certificate requests.
     CsrSigning,
-    /// Deletes certificate requests that are settled or that nobody has settled.
+    /// Deletes certificate requests that are settled or that have waited too long.
     CsrCleaner,
     /// Gives nodes their ranges of pod addresses.
     NodeIpam,

@@ -226,7 +226,7 @@ fn pods_on(node: &Node, context: &Context) -> Vec<Arc<Pod>> {
     context.caches.pods().list().into_iter().filter(is_here).collect()
 }
 
-/// Pods of a node that is not ready serve nobody.
+/// Marks the pods of a node that is not ready as not ready.
 async fn mark_pods(node: &Node, context: &Context, now: Timestamp) -> Result<(), Fault> {
     for pod in pods_on(node, context).into_iter().filter(|pod| is_ready(pod)) {
         let mut after = (*pod).clone();

@@ -1,4 +1,4 @@
-//! Pods whose node is gone: nobody will ever report on them again, so they are deleted at once.
+//! Pods whose node is gone: no node will ever report on them again, so they are deleted at once.
 //! After kubernetes v1.35 `pkg/controller/podgc`.
 
 use std::sync::Arc;

@@ -74,7 +74,7 @@ pub(crate) fn from_template<O: Resource<DynamicType = ()>>(template: &PodTemplat
     }
 }
 
-/// The phase; pods that nobody has reported on are pending.
+/// The phase; pods without a reported one are pending.
 pub(crate) fn phase(pod: &Pod) -> &str {
     pod.status
         .as_ref()
@@ -169,8 +169,8 @@ pub(crate) fn add_labels<const N: usize>(labels: &mut Option<BTreeMap<String, St
     labels.extend(more.into_iter().map(|(key, value)| (key.to_owned(), value)));
 }
 
-/// Creates a pod for its owner, or adopts the one of its name that nobody owns, and says so in an event of the owner, or
-/// why it cannot be. False when the namespace is being deleted: it takes in no other pod either.
+/// Creates a pod for its owner, or adopts the ownerless one of its name. Records that in an event of the owner, or why it
+/// failed. False when the namespace is being deleted: it takes in no other pod either.
 pub(crate) async fn create_pod<O>(context: &Context, owner: &O, pod: &Pod) -> Result<bool, Fault>
 where
     O: Resource<DynamicType = ()>,

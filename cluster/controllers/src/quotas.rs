@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Context;
 
-/// How often all is counted anew while there are quotas: a create that failed after it was counted is noticed by nobody.
+/// How often usage is recounted while there are quotas: no event reports a create that failed after it was counted.
 const RECOUNT: Duration = Duration::from_secs(300);
 /// How soon a quota is counted again that could not be written.
 const RETRY: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! ReplicaSets: as many pods as asked for, those that nobody owns among them. Never adopts pods of others and never looks
+//! ReplicaSets: as many pods as requested, ownerless ones among them. Never adopts pods of others and never looks
 //! at templates of live pods.
 //! After kubernetes v1.35 `pkg/controller/replicaset`.
 

@@ -1,4 +1,4 @@
-//! Certificate requests that nobody needs any more: an hour after they were issued, denied or failed, after a day without
+//! Certificate requests that are no longer needed: an hour after they were issued, denied or failed, after a day without
 //! an answer, and when their certificate has expired. After kubernetes v1.35 `pkg/controller/certificates/cleaner`.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::Context;
 
 /// How long one is kept that is issued, denied or failed.
 const SETTLED_MAX: SignedDuration = SignedDuration::from_hours(1);
-/// How long one is kept that nobody has answered.
+/// How long an unanswered one is kept.
 const PENDING_MAX: SignedDuration = SignedDuration::from_hours(24);
 
 pub(crate) async fn run(context: Context, stop: CancellationToken) {
@@ -29,7 +29,7 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
         .await;
 }
 
-/// When nobody needs the request any more; none while it is approved and not issued.
+/// When the request is no longer needed; none while it is approved and not issued.
 fn ends_at(request: &CertificateSigningRequest) -> Option<Timestamp> {
     let created = request.metadata.creation_timestamp.as_ref()?.0;
     let status = request.status.clone().unwrap_or_default();
@@ -91,7 +91,7 @@ mod tests {
         let condition =
             |type_: &str| json!([{"type": type_, "status": "True", "lastUpdateTime": "2026-01-01T05:00:00Z"}]);
         let at = |time: &str| Some(time.to_owned());
-        assert_eq!(of(json!({})), at("2026-01-02T00:00:00Z"), "nobody has answered");
+        assert_eq!(of(json!({})), at("2026-01-02T00:00:00Z"), "it is unanswered");
         assert_eq!(
             of(json!({"conditions": condition("Approved")})),
             None,
@@ -106,6 +106,6 @@ mod tests {
             assert_eq!(of(settled.clone()), at("2026-01-01T06:00:00Z"), "{settled}");
         }
         let bare = json!({"conditions": [{"type": "Denied", "status": "True"}]});
-        assert_eq!(of(bare), at("2026-01-01T01:00:00Z"), "nobody says since when");
+        assert_eq!(of(bare), at("2026-01-01T01:00:00Z"), "it has no time of its own");
     }
 }

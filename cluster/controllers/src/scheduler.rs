@@ -28,7 +28,7 @@ pub async fn run(client: Client, clock: Clock, stop: CancellationToken) {
     let caches = Caches::new(client.clone(), stop.clone());
     let events = Recorder::new(client.clone(), NAME, clock.clone());
     let (pods, nodes) = (caches.pods(), caches.nodes());
-    // Told of each change before whoever calls because of it.
+    // Subscribes first, so that it sees each change before a reconcile that the change starts.
     let placed = Placed::new(pods.subscribe());
     let mirror = pods.clone();
     if stop.run_until_cancelled(nodes.ready()).await.is_none() {

@@ -162,7 +162,7 @@ pub(crate) async fn delete_seen(client: &Client, cache: &Cache<Pod>, pod: &Pod) 
     seen.await.map_err(|_| unseen("deleted", "Pod", &key))
 }
 
-/// Waits until the mirror shows that somebody has taken over an object, or that it has gone.
+/// Waits until the mirror shows that an object has a controller, or that it has gone.
 pub(crate) async fn seen_with_controller<K>(cache: &Cache<K>, object: &K) -> Result<(), Fault>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,

@@ -1,5 +1,5 @@
 //! StatefulSets: pods with ordinals and claims of their own, in order. Never deletes claims, and adopts only pods that
-//! nobody owns and that stand under its pods' names.
+//! have no owner and stand under its pods' names.
 //! After kubernetes v1.35 `pkg/controller/statefulset`.
 //!
 //! Unlike upstream, a pod of an old template that does not become ready is replaced by an update instead of holding it

@@ -150,7 +150,7 @@ fn judge_progress(
 /// Type, value, reason, message.
 type Said<'a> = (&'a str, &'a str, &'a str, &'a str);
 
-/// Writes a condition; times move only when it changes, or when `renew` says that it was confirmed anew.
+/// Writes a condition; times move only when it changes, or when `renew` says that it was confirmed again.
 fn set_condition(status: &mut DeploymentStatus, now: Timestamp, said: Said<'_>, renew: bool) {
     let (type_, value, reason, message) = said;
     let conditions = status.conditions.get_or_insert_default();

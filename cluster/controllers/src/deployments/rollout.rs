@@ -244,7 +244,7 @@ fn roll(spec: &DeploymentSpec, newest: &Arc<ReplicaSet>, old: &[Arc<ReplicaSet>]
     if room <= 0 {
         return;
     }
-    // Pods that do not work serve nobody: they go first.
+    // Pods that do not work serve no requests: they go first.
     for set in old {
         let broken = (size(set) - available(set)).clamp(0, room);
         sizes.insert(set.name_any(), size(set) - broken);

@@ -95,7 +95,7 @@ async fn a_deployment_adopts_a_replica_set_of_another_template_and_takes_its_pod
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_set_counts_pods_that_nobody_owns_and_leaves_others_alone() {
+async fn a_replica_set_adopts_ownerless_pods_and_leaves_others_alone() {
     let cluster = start().await;
     cluster.node("a").await;
     let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u", "controller": true});
@@ -183,8 +183,8 @@ async fn a_stateful_set_adopts_its_forerunners_pods_and_says_whose_pod_is_in_its
     assert_eq!(owners.unwrap()[0].uid, again.uid().unwrap());
     tokio::time::sleep(std::time::Duration::from_secs(10)).await;
     let events = cluster.api::<Event>().list(&ListParams::default()).await.unwrap();
-    let told = |event: &&Event| event.reason.as_deref() == Some("FailedCreate");
-    let message = events.iter().find(told).unwrap().message.clone().unwrap();
+    let failed = |event: &&Event| event.reason.as_deref() == Some("FailedCreate");
+    let message = events.iter().find(failed).unwrap().message.clone().unwrap();
     assert!(message.contains("n/d-2") && message.contains("another"), "{message}");
 }
 

@@ -1,4 +1,4 @@
-//! A server, its controllers, a scheduler and nodes that do what they are told.
+//! A server, its controllers, a scheduler and nodes under a test's control.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -150,7 +150,7 @@ async fn silent_node_is_not_ready_and_its_pods_leave_after_their_tolerance() {
         took >= Duration::from_secs(330) && took <= Duration::from_secs(342),
         "{took:?}"
     );
-    // Nobody lets go of the pod until its node is gone.
+    // The pod stays until its node is gone.
     nodes.delete("a", &DeleteParams::default()).await.unwrap();
     until_gone(&pods, "p").await;
 }
@@ -176,7 +176,7 @@ async fn bootstrap_token_goes_when_it_expires() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_certificate_request_that_nobody_answers_goes_after_a_day() {
+async fn an_unanswered_certificate_request_is_deleted_after_a_day() {
     let cluster = start().await;
     let key = PrivateKey::generate(&cluster.server.entropy);
     let asked = SigningRequest::create(&key, "somebody", &[], &[], &[]).unwrap();

@@ -29,7 +29,7 @@ async fn what_goes_makes_room_for_something_else() {
         used(&counted, "count/roles.rbac.authorization.k8s.io").as_deref(),
         Some("0")
     );
-    assert_eq!(used(&counted, "limits.cpu"), None, "nobody counts it");
+    assert_eq!(used(&counted, "limits.cpu"), None, "it is not counted");
     secrets.create(&PostParams::default(), &secret("a")).await.unwrap();
     let refused = secrets.create(&PostParams::default(), &secret("b")).await.unwrap_err();
     assert!(

@@ -43,7 +43,7 @@ fn phase(pod: &Pod) -> Option<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_volume_that_is_to_be_retained_outlives_its_claim_until_somebody_says_otherwise() {
+async fn a_retained_volume_outlives_its_claim_until_its_policy_changes() {
     let cluster = start().await;
     cluster
         .create::<StorageClass>(
