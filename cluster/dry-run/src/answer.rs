@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// Of an address in other networks than those of the embedded cluster: each cluster has its own.
 const OTHER_NETWORK: &str = "does not match the current range";
-/// What stands before the fields that nobody knows (`runtime.NewStrictDecodingError` of Kubernetes).
+/// What stands before the unknown fields (`runtime.NewStrictDecodingError` of Kubernetes).
 const STRICT: &str = "strict decoding error: ";
 
 /// An answer, whole.
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_nobody_knows_are_told_one_by_one() {
+    fn unknown_fields_are_reported_one_by_one() {
         let message = "Pod in version \"v1\" cannot be handled as a Pod: strict decoding error: unknown field \"spec.a\", unknown field \"spec.b, c\"";
         let answer = refused(json!({"message": message}));
         assert_eq!(

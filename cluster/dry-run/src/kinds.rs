@@ -87,9 +87,9 @@ struct GroupVersion {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     Served(Kind),
-    /// It is not, and why nobody else will serve it.
+    /// It is not served, and why no other server will serve it.
     Gone(String),
-    /// Its group is somebody else's.
+    /// Its group belongs to another API.
     Unknown,
 }
 

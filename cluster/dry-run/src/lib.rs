@@ -1,5 +1,5 @@
-//! What an empty Kubernetes says of objects before anybody applies them to a real one: fields that it does not know, values
-//! that it refuses, versions that go away. The Kubernetes is the embedded one, in memory, made for the question and gone
+//! How an empty Kubernetes answers objects before they are applied to a real one: fields that it does not know, values
+//! that it refuses, versions that go away. The Kubernetes is the embedded one, in memory, made for the request and gone
 //! with the answer. It changes nothing anywhere.
 
 mod answer;
@@ -29,8 +29,8 @@ const DEFINITION: &str = "CustomResourceDefinition";
 const DEFAULT_NAMESPACE: &str = "default";
 /// The kind whose objects others lie in.
 const NAMESPACE: &str = "Namespace";
-/// Groups and kinds that others need, so that they are made and not only asked about. None of them makes the embedded server
-/// call anybody.
+/// Groups and kinds that others need, so that they are created and not only tried. None of them makes the embedded server
+/// call another server.
 const MADE: [(&str, &str); 4] = [
     ("apiextensions.k8s.io", DEFINITION),
     ("", NAMESPACE),
@@ -50,7 +50,7 @@ pub struct Remark {
 /// What Kubernetes says of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// It has a field that nobody knows, as in `unknown field "spec.imag"`: who asks for no more would not be told.
+    /// It has an unknown field, as in `unknown field "spec.imag"`: a request without strict validation would not report it.
     UnknownField(String),
     /// It would refuse the object, for this.
     Refused(String),
@@ -197,7 +197,7 @@ impl Trial<'_> {
         let last = if unknown.is_empty() {
             strict
         } else {
-            // Fields that nobody knows hide what else is wrong.
+            // Unknown fields hide what else is wrong.
             self.create(&kind, &within, &object, Way::DryRun, Strictness::Ignore)
                 .await?
         };
@@ -234,7 +234,7 @@ impl Trial<'_> {
     async fn make(&mut self, place: usize, kind: &Kind, mut object: Value) -> Result<(), Fault> {
         let is_definition = text(&object, "kind") == DEFINITION;
         if is_definition && let Some(spec) = object["spec"].as_object_mut() {
-            // Whoever converts is not there, and nobody is called from here.
+            // The conversion webhook is not there, and this server calls no other.
             spec.remove("conversion");
         }
         let answer = self.create(kind, "", &object, Way::Make, Strictness::Ignore).await?;
@@ -332,7 +332,7 @@ impl Way {
     }
 }
 
-/// What becomes of fields that nobody knows.
+/// What becomes of unknown fields.
 #[derive(Clone, Copy)]
 enum Strictness {
     Strict,

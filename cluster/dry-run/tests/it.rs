@@ -43,7 +43,7 @@ async fn nothing_is_said_of_what_is_right_or_there_already() {
                "spec": {"clusterIP": "10.243.0.10", "ports": [{"port": 1}]}}),
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "new"},
                "spec": {"priorityClassName": "p", "containers": [{"name": "c", "image": "i"}]}}),
-        // What the embedded server says of itself is nobody else's concern.
+        // Remarks on objects of the embedded server itself are not reported.
         json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "p"}, "value": 1}),
     ];
     assert_eq!(said(&objects).await, []);
@@ -113,7 +113,7 @@ async fn an_old_version_is_taken_with_a_warning() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_gone_is_told_with_the_one_that_is_served() {
+async fn a_removed_version_is_reported_with_the_served_one() {
     let object = |api_version: &str, kind: &str| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a", "namespace": "here"}});
     let remarks = said(&[
         object("policy/v1beta1", "PodDisruptionBudget"),
@@ -153,13 +153,13 @@ async fn what_lies_in_no_namespace_is_made_though_it_is_written_with_one() {
 }
 
 #[tokio::test]
-async fn definitions_call_nobody_and_replace_none_that_is_known() {
+async fn definitions_call_no_webhook_and_do_not_replace_known_ones() {
     let definition = |url: &str| {
         let mut definition = definition();
         definition["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"url": url}}});
         definition
     };
-    // A listener that nobody may come to.
+    // A listener that must get no connection.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("https://{}/convert", listener.local_addr().expect("an address"));
     let old =
@@ -182,7 +182,7 @@ async fn definitions_call_nobody_and_replace_none_that_is_known() {
 }
 
 #[tokio::test]
-async fn a_definition_whose_names_others_have_is_told() {
+async fn a_definition_with_names_in_use_is_refused() {
     let mut other = definition();
     other["metadata"]["name"] = json!("thingies.example.org");
     other["spec"]["names"]["plural"] = json!("thingies");
@@ -201,7 +201,7 @@ async fn a_definition_whose_names_others_have_is_told() {
 }
 
 #[tokio::test]
-async fn the_same_object_is_told_by_its_kind_group_name_and_the_namespace_in_which_it_lies() {
+async fn objects_are_the_same_by_kind_group_name_and_effective_namespace() {
     let role = |namespace: &str| {
         let metadata = json!({"name": "r", "namespace": namespace});
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": []})
