@@ -18,7 +18,7 @@ use tokio::time::timeout;
 /// Size of a request's body unless its server takes larger ones: kube-apiserver's limit (kubernetes/kubernetes v1.35
 /// staging/src/k8s.io/apiserver/pkg/server/config.go, MaxRequestBodyBytes).
 pub const REQUEST_BODY_BYTES_MAX: usize = 3 << 20;
-/// Bodies that are held at once: nobody is authenticated yet, so no number of connections may take more memory.
+/// Bodies that are held at once: no client is authenticated yet, so no number of connections may take more memory.
 pub const REQUEST_BODIES_BYTES_MAX: usize = 512 << 20;
 /// What is read beyond the limit and thrown away: a client that is still sending does not see the answer otherwise.
 const DISCARDED_BYTES_MAX: usize = 16 << 20;

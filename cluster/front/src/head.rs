@@ -21,7 +21,7 @@ pub(crate) fn refuse(parts: &Parts) -> Option<Response<ResponseBody>> {
         return refused(StatusCode::EXPECTATION_FAILED, "the only expectation is 100-continue");
     }
     if !all_are(&parts.headers, TRANSFER_ENCODING, "chunked") {
-        // What else is done to a body nobody would undo.
+        // No server behind this one would undo another encoding of a body.
         return refused(StatusCode::NOT_IMPLEMENTED, "the only transfer encoding is chunked");
     }
     None

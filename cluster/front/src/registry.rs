@@ -170,7 +170,7 @@ impl Front {
     ///
     /// # Errors
     /// [`NameTaken`] when another authority has signed the holder's certificate: then it is no instance of the same
-    /// server, and its clients would be led to somebody else's. None of the names is taken then.
+    /// server, and its clients would be led to another one. None of the names is taken then.
     pub fn register<N: Into<String>>(
         &self,
         names: impl IntoIterator<Item = N>,
@@ -244,7 +244,7 @@ impl Front {
         named.or_else(|| table.names.get(ANY_NAME)).cloned().unwrap_or_default()
     }
 
-    /// The names somebody answers to at present.
+    /// The names that have a server at present.
     pub fn names(&self) -> Vec<String> {
         self.table
             .lock()

@@ -43,7 +43,7 @@ pub const CONNECTIONS_MAX: usize = 4096;
 /// Requests at once on one HTTP/2 connection, as kube-apiserver allows (kubernetes/kubernetes v1.35
 /// staging/src/k8s.io/apiserver/pkg/server/secure_serving.go).
 pub const STREAMS_PER_CONNECTION_MAX: u32 = 100;
-/// Headers of an HTTP/1 request, by number: each group of somebody who is impersonated is one. HTTP/2 bounds bytes alone.
+/// Headers of an HTTP/1 request, by number: each group of an impersonated user is one. HTTP/2 bounds bytes alone.
 const HEADERS_MAX: usize = 512;
 /// Headers of a request, in bytes: tokens and the groups of an impersonated user fit many times. HTTP/1 may read twice as
 /// many before it notices.

@@ -14,7 +14,7 @@ pub struct Timeouts {
     pub body: Duration,
     /// For an answer whose size is known, from its beginning to its last piece. Who takes longer loses the connection.
     pub answer: Duration,
-    /// The same for each piece of one that streams, such as a watch or a log that somebody reads page by page.
+    /// The same for each piece of one that streams, such as a watch or a log that a person reads page by page.
     pub stream: Duration,
     /// How long an HTTP/2 connection is kept on which nothing is asked.
     pub idle: Duration,
@@ -35,7 +35,7 @@ impl Default for Timeouts {
             // kube-apiserver's time for a whole request (`--request-timeout`).
             body: Duration::from_secs(60),
             answer: Duration::from_secs(60),
-            // As long as somebody may look at one page.
+            // As long as a person may look at one page.
             stream: Duration::from_secs(900),
             // As the same file has it.
             idle: Duration::from_secs(90),

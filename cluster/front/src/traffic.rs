@@ -1,5 +1,5 @@
 //! Whether anything is asked on a connection, and whether its client takes what it is sent. Answers are handed out in
-//! pieces: what nobody takes is not copied into the buffers of the protocol, and is noticed. It ends nothing itself.
+//! pieces: what the client does not take is not copied into the buffers of the protocol, and is noticed. It ends nothing itself.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

@@ -201,7 +201,7 @@ impl Policies {
     }
 }
 
-/// A connection that somebody wants to make.
+/// A connection that a pod or client wants to make.
 #[derive(Clone, Copy)]
 struct Attempt<'a> {
     from: End<'a>,

@@ -347,7 +347,7 @@ async fn a_graceful_close_waits_for_open_answers_no_longer_than_its_grace() {
 }
 
 #[tokio::test]
-async fn nobody_listens_to_what_is_not_tls_and_an_unknown_name_is_reset() {
+async fn plain_http_gets_no_answer_and_an_unknown_name_is_reset() {
     let landscape = Landscape::new().await;
     let mut plain = TcpStream::connect(("127.0.0.1", landscape.port)).await.unwrap();
     plain.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
@@ -376,7 +376,7 @@ async fn renewed_certificate_is_shown_to_those_who_connect_from_then_on() {
         .front
         .register(["garden.internal"], landscape.server("garden.internal"))
         .unwrap();
-    let by_nobody = |authority: &Authority| {
+    let anonymous = |authority: &Authority| {
         kubeconfig(&KubeconfigSpec {
             name: "t".into(),
             server: format!("https://127.0.0.1:{}", landscape.port),
@@ -392,17 +392,17 @@ async fn renewed_certificate_is_shown_to_those_who_connect_from_then_on() {
     let (certificate, key) = (issued.certificate_pem(), issued.key_pem());
     assert!(registration.renew(&certificate, "no key").is_err());
     for (way, connector) in landscape.ways() {
-        ask(&connector, &by_nobody(&landscape.authority))
+        ask(&connector, &anonymous(&landscape.authority))
             .await
             .unwrap_or_else(|why| panic!("{way}: {why}"));
     }
     registration.renew(&certificate, key.expose()).unwrap();
     for (way, connector) in landscape.ways() {
-        ask(&connector, &by_nobody(&other))
+        ask(&connector, &anonymous(&other))
             .await
             .unwrap_or_else(|why| panic!("{way}: {why}"));
         assert!(
-            ask(&connector, &by_nobody(&landscape.authority)).await.is_err(),
+            ask(&connector, &anonymous(&landscape.authority)).await.is_err(),
             "{way}"
         );
     }

@@ -105,7 +105,7 @@ async fn who_asks_for_nothing_is_let_go() {
 }
 
 #[tokio::test]
-async fn who_does_not_send_the_body_it_has_announced_is_told_so() {
+async fn a_client_that_does_not_send_its_announced_body_gets_an_error() {
     let (landscape, _garden) = served(Timeouts {
         body: SHORT,
         ..Timeouts::default()
