@@ -21,8 +21,7 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 pub(crate) struct Directory {
     files: Arc<RwLock<BTreeMap<String, Bytes>>>,
     folder: Option<Arc<Path>>,
-    /// Held while the folder is written to, so that what is there is as the last who wrote has it. Nobody who reads
-    /// waits for it.
+    /// Held while the folder is written to, so that the folder has what the last writer wrote. Readers do not wait for it.
     writing: Arc<Mutex<()>>,
 }
 
@@ -199,7 +198,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("pod").join("disk");
         let first = Directory::kept_in(folder.clone()).unwrap();
-        assert!(!folder.exists(), "nothing is made for a volume that nobody writes to");
+        assert!(!folder.exists(), "nothing is made for a volume without writes");
         first.put("etc/a", "one".into()).unwrap();
         first.put("etc/a", "two".into()).unwrap();
         first.put("b", "gone".into()).unwrap();
@@ -251,7 +250,7 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
         assert!(made.success());
         let directory = Directory::kept_in(folder).unwrap();
-        // Who opens a pipe to write waits for somebody to read; who opens it for both waits for nobody.
+        // Opening a pipe to write waits for a reader; opening it for both does not wait.
         let writing = tokio::spawn(async move { directory.put("a", "b".into()).unwrap_err() });
         let read = |pipe: PathBuf| fs::File::options().read(true).write(true).open(pipe).unwrap();
         let (go_on, went_on) = std::sync::mpsc::channel();

@@ -70,7 +70,7 @@ impl Recorder {
                 }
             }
             Err(error) => {
-                // An expired event is written anew next time.
+                // An expired event is created again next time.
                 self.written.remove(&key);
                 tracing::debug!(%error, reason, "event was not written");
             }

@@ -35,7 +35,7 @@ impl NodeServices {
     /// # Errors
     /// The authorities cannot be read.
     pub fn guarded(&self, node: &str, client: Client, authorities: &str, clock: Clock) -> Result<HttpService, Fault> {
-        let authenticator = Authenticator::new(clock, Arc::new(Nobody)).with_anonymous(false);
+        let authenticator = Authenticator::new(clock, Arc::new(NoLookup)).with_anonymous(false);
         authenticator.trust_clients_of(authorities).map_err(|error| {
             Fault::user(format!(
                 "the authorities of clients of node {node} cannot be read: {error}"
@@ -60,8 +60,8 @@ impl Guard {
         let (parts, body) = request.into_parts();
         let user = match self.authenticate(&parts).await {
             Ok(Some(user)) => user,
-            Ok(None) => return told(StatusCode::UNAUTHORIZED, "Unauthorized"),
-            Err(error) => return told(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+            Ok(None) => return respond(StatusCode::UNAUTHORIZED, "Unauthorized"),
+            Err(error) => return respond(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
         };
         let verb = match parts.method {
             Method::POST => "create",
@@ -78,16 +78,16 @@ impl Guard {
                 let why = format!(
                     "Forbidden (user={user}, verb={verb}, resource=nodes, subresource(s)=[{subresources}], name={node})"
                 );
-                return told(StatusCode::FORBIDDEN, &why);
+                return respond(StatusCode::FORBIDDEN, &why);
             }
-            Err(error) => return told(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+            Err(error) => return respond(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
         }
         let Some(service) = self.services.find(&self.node) else {
-            return told(StatusCode::SERVICE_UNAVAILABLE, "the node does not run");
+            return respond(StatusCode::SERVICE_UNAVAILABLE, "the node does not run");
         };
         answer_apart(service, Request::from_parts(parts, body))
             .await
-            .unwrap_or_else(|error| told(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()))
+            .unwrap_or_else(|error| respond(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()))
     }
 
     async fn authenticate(&self, parts: &Parts) -> Result<Option<User>, kube::Error> {
@@ -161,17 +161,17 @@ fn subresources(path: &str) -> &'static [&'static str] {
     }
 }
 
-fn told(code: StatusCode, text: &str) -> Response<ResponseBody> {
+fn respond(code: StatusCode, text: &str) -> Response<ResponseBody> {
     let mut response = Response::new(full_body(text.to_owned()));
     *response.status_mut() = code;
     response
 }
 
 /// Tokens are the API server's to know.
-struct Nobody;
+struct NoLookup;
 
 #[async_trait]
-impl Lookup for Nobody {
+impl Lookup for NoLookup {
     async fn live(&self, _resource: &str, _namespace: &str, _name: &str) -> Result<Option<Live>, String> {
         Ok(None)
     }

@@ -14,7 +14,7 @@ use secrecy::SecretString;
 
 use crate::{ContainerContext, Files};
 
-/// The API that runs the pod, without anybody's credentials.
+/// The API that runs the pod, without credentials.
 #[derive(Clone)]
 pub(crate) struct InCluster {
     connector: Arc<dyn Connector>,
@@ -208,7 +208,7 @@ mod tests {
     use crate::files::{Content, Mount};
 
     #[test]
-    fn a_broken_kubeconfig_is_told_without_its_content() {
+    fn the_error_of_a_broken_kubeconfig_omits_its_content() {
         let directory = Directory::default();
         let text = "users:\n- name: u\n  user: {token: hidden, client-key-data: [also-hidden]}\n";
         directory.replace([("kubeconfig".to_owned(), text.into())].into());

@@ -17,8 +17,8 @@ const DURATION_SECONDS: i32 = 40;
 /// A quarter of the duration, as the kubelet does.
 const RENEW_EVERY: Duration = Duration::from_secs(10);
 
-/// Renews for ever. Failures are tried again at the next beat: a missed beat is what a Lease is for. Whoever runs the node
-/// is told of the first in a row, and of the end of them.
+/// Renews for ever. Failures are tried again at the next beat: a missed beat is what a Lease is for. The first failure in a
+/// row is logged, and the end of them.
 pub(crate) async fn renew(client: kube::Client, name: &str, node_uid: String, clock: Clock) {
     let leases: Api<Lease> = Api::namespaced(client, NAMESPACE);
     let mut beats = tokio::time::interval(RENEW_EVERY);

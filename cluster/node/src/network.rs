@@ -124,7 +124,7 @@ struct State {
     policies: Arc<Enforcement>,
     suggestion: Option<Suggestion>,
     services: Arc<Services>,
-    /// Told of every listener that begins.
+    /// Notified of every listener that begins.
     opened: Arc<Notify>,
 }
 
@@ -136,7 +136,7 @@ struct Held {
     /// Where among the addresses for pods the search for a free one goes on. It goes round, so that thousands of
     /// pods cost no search each, and so that an address which is still dialled is long without a pod.
     next: usize,
-    /// Told of every address that is given back; the pod that has waited longest hears of it.
+    /// Notified of every address that is given back; the pod that has waited longest is woken.
     freed: Arc<Notify>,
 }
 
@@ -148,7 +148,7 @@ struct Listener {
 }
 
 impl Network {
-    /// A network on which nobody listens.
+    /// A network without listeners.
     pub fn new() -> Self {
         Self::default()
     }

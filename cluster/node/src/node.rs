@@ -74,7 +74,7 @@ impl PodAddresses {
 pub struct NodeOptions {
     /// The Node's name.
     pub name: String,
-    /// The node's own credentials, and the cluster that its pods are told.
+    /// The node's own credentials, and the cluster that its pods get.
     pub kubeconfig: Kubeconfig,
     /// Makes clients from kubeconfigs, for the node and for its containers.
     pub connector: Arc<dyn Connector>,
@@ -108,8 +108,8 @@ pub struct NodeOptions {
     pub pod_addresses: PodAddresses,
     /// Where who asks the node itself finds it, for logs.
     pub services: NodeServices,
-    /// The port of the node's addresses on which somebody serves [`NodeServices::guarded`] over TLS: an API server in
-    /// another process asks there.
+    /// The port of the node's addresses on which [`NodeServices::guarded`] is served over TLS: an API server in another process
+    /// connects there.
     pub port: Option<u16>,
 }
 
@@ -305,8 +305,8 @@ impl Fleet {
         }
     }
 
-    /// Takes all pods at once. Those that ran before the node did get their addresses first, so that nobody who still
-    /// dials one of these meets another pod.
+    /// Takes all pods at once. Those that ran before the node did get their addresses first, so that a client that still
+    /// dials one of these does not meet another pod.
     fn take_list(&mut self) {
         let mut listed = std::mem::take(&mut self.listed);
         let uids: BTreeSet<String> = listed.iter().filter_map(|pod| pod.metadata.uid.clone()).collect();

@@ -1,5 +1,5 @@
 //! The Node object: making it, and keeping its status true. It never touches other nodes and never makes its own
-//! again once somebody deleted it.
+//! again once it was deleted.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -42,7 +42,7 @@ const PODS: &str = "pods";
 /// A Node that exists.
 pub(crate) struct Registered {
     pub(crate) uid: String,
-    /// None while nobody has given it one.
+    /// None while the Node has none.
     pub(crate) range: Option<PodRange>,
 }
 
@@ -284,7 +284,7 @@ impl NodeApi {
         }
     }
 
-    /// Says again how the node is whenever somebody thought otherwise (its Lease ran out while the API could not be
+    /// Reports the node's state again whenever the Node differs from it (its Lease ran out while the API could not be
     /// reached), and every few minutes anyway. A node without pod addresses is not ready until its Node has a range,
     /// which goes to `asked`. Never ends.
     pub(crate) async fn keep_ready(&self, mut asked: Option<oneshot::Sender<IpNet>>) {

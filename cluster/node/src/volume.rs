@@ -185,7 +185,7 @@ impl Volumes {
     }
 }
 
-/// Removes a folder. What stays is removed when the volumes are opened the next time and nobody knows it.
+/// Removes a folder. What stays is removed when the volumes are opened the next time and no volume uses it.
 fn remove(folder: &Path) {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! What is behind a Service: from it and its EndpointSlices to somebody who listens. Two watches follow it,
+//! What is behind a Service: from it and its EndpointSlices to a listener. Two watches follow it,
 //! each of which begins with a list.
 
 use std::collections::BTreeMap;
@@ -90,7 +90,7 @@ pub(super) struct Listening {
     pub(super) endpoint: Endpoint,
 }
 
-/// The first ready endpoint of the port on which somebody listens.
+/// The first ready endpoint of the port that has a listener.
 pub(super) fn listening<'a>(
     network: &Network,
     slices: impl Iterator<Item = &'a EndpointSlice>,

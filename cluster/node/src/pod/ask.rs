@@ -84,8 +84,7 @@ impl Ask {
         good.then_some(()).ok_or_else(failed)
     }
 
-    /// Reaches what listens there, and says what it answers if it speaks HTTP. Errors: nobody was reached, or of what is no
-    /// HTTP: it failed.
+    /// Connects to the container, and returns the status if it speaks HTTP. Errors: no connection, or a failed check without HTTP.
     pub(crate) async fn reach(
         self,
         network: Network,
@@ -162,17 +161,17 @@ fn authority(ip: IpAddr, port: u16) -> String {
 
 async fn get(connection: Connection, request: Request<Full<Bytes>>) -> Result<StatusCode, String> {
     let begun = http1::handshake(TokioIo::new(connection)).await;
-    let (mut sender, connection) = begun.map_err(|error| told(&error))?;
+    let (mut sender, connection) = begun.map_err(|error| with_cause(&error))?;
     let _carried = AbortOnDropHandle::new(tokio::spawn(connection));
     let answer = sender.send_request(request).await;
-    Ok(answer.map_err(|error| told(&error))?.status())
+    Ok(answer.map_err(|error| with_cause(&error))?.status())
 }
 
 /// The health protocol of gRPC (pkg/probe/grpc/grpc.go), without its library: one message there, one back.
 async fn serving(connection: Connection, ip: IpAddr, port: u16, service: &str) -> Result<(), String> {
     let builder = http2::Builder::new(TokioExecutor::new());
     let begun = builder.handshake(TokioIo::new(connection)).await;
-    let (mut sender, connection) = begun.map_err(|error| told(&error))?;
+    let (mut sender, connection) = begun.map_err(|error| with_cause(&error))?;
     let _carried = AbortOnDropHandle::new(tokio::spawn(connection));
     let request = Request::post(format!("http://{}/grpc.health.v1.Health/Check", authority(ip, port)))
         .header(header::CONTENT_TYPE, "application/grpc")
@@ -180,7 +179,7 @@ async fn serving(connection: Connection, ip: IpAddr, port: u16, service: &str) -
         .header(header::USER_AGENT, "kube-probe/1.35")
         .body(Full::new(Bytes::from(health_request(service)?)))
         .map_err(|error| error.to_string())?;
-    let answer = sender.send_request(request).await.map_err(|error| told(&error))?;
+    let answer = sender.send_request(request).await.map_err(|error| with_cause(&error))?;
     let (head, body) = answer.into_parts();
     if let Some(status) = head.headers.get("grpc-status").filter(|status| *status != "0") {
         let status = status.to_str().unwrap_or_default();
@@ -208,7 +207,7 @@ fn health_request(service: &str) -> Result<Vec<u8>, String> {
 }
 
 /// With its cause, which alone says what happened.
-fn told(error: &hyper::Error) -> String {
+fn with_cause(error: &hyper::Error) -> String {
     let cause = std::error::Error::source(error);
     cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }

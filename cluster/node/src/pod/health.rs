@@ -65,9 +65,9 @@ impl Life {
         }
         if let Some(grace) = restart {
             let what = kind.title().to_lowercase();
-            let told = format!("Container {name} failed {what} probe, will be restarted");
+            let message = format!("Container {name} failed {what} probe, will be restarted");
             let deadline = Instant::now() + grace.unwrap_or_else(|| self.grace());
-            self.stop_run(slot, deadline, Some(told)).await;
+            self.stop_run(slot, deadline, Some(message)).await;
         }
     }
 }

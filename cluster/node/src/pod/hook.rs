@@ -22,7 +22,7 @@ pub(super) struct Begun {
 }
 
 impl Life {
-    /// What a hook does, as far as there is something to do. Errors of it: nobody was reached.
+    /// The future of a hook, if there is something to do. Errors of it: no connection.
     pub(super) fn hook(
         &self,
         index: usize,

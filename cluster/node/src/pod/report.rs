@@ -1,4 +1,4 @@
-//! What the API is told about a pod: its status, and that it has stopped. It writes only what this node owns.
+//! What the node reports to the API about a pod: its status, and that it has stopped. It writes only what this node owns.
 
 use base_client::is_missing;
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
@@ -17,7 +17,7 @@ use crate::shown::{Runs, ShownContainer, ShownPod};
 impl Life {
     /// Writes the status if it has changed. A failure is tried again after a pause.
     pub(super) async fn report(&mut self) {
-        // Of a pod that is gone nobody wants to know, and a node that stops leaves the last status standing.
+        // The status of a pod that is gone is not reported, and a node that stops leaves the last status standing.
         if self.ending.as_ref().is_some_and(|ending| ending.why != Why::Deleted) {
             return;
         }

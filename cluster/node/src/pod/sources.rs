@@ -113,7 +113,7 @@ pub(crate) struct Sources {
     newest: watch::Receiver<Arc<Found>>,
     /// Ends with the last source that can change; none without sources.
     following: Option<AbortOnDropHandle<()>>,
-    /// What the pod has been told.
+    /// What the pod has seen.
     pub(crate) found: Arc<Found>,
 }
 

@@ -42,7 +42,7 @@ impl Life {
             self.address = self.host.range.allocate(super::reported_address(&self.pod));
             if let Some(address) = &self.address {
                 address.belongs_to(&self.pod);
-                // There may be another, of which nobody heard who waits.
+                // Another address may be free, of which no waiting pod was notified.
                 self.freed.notify_one();
             }
         }
@@ -171,7 +171,7 @@ impl Life {
             BTreeMap::new()
         };
         let env = match environment(&self.pod, &container, services, &self.sources.found, self.facts(ip)) {
-            // Nobody reads the environment of a simulated container.
+            // The environment of a simulated container is never read.
             Err(EnvironmentError::Unsupported(_)) if image.is_none() => BTreeMap::new(),
             Err(error) => {
                 if self.slots[index].hold("CreateContainerConfigError", error.to_string()) {

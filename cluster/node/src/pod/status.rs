@@ -86,7 +86,7 @@ fn phase_by_containers(view: &View<'_>) -> &'static str {
     if init.iter().any(|slot| !slot.sidecar && failed_for_good(slot)) {
         return "Failed";
     }
-    // A sidecar that restarts, or has ended with the pod, holds nobody up any more.
+    // A sidecar that restarts, or has ended with the pod, does not hold up the pod any more.
     let has_run = |slot: &Slot| slot.sidecar && (slot.last.is_some() || slot.is_over());
     let holds_up = |slot: &&Slot| !slot.lets_next_start() && !has_run(slot);
     if init.iter().any(holds_up) {

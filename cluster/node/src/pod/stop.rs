@@ -73,9 +73,9 @@ impl Life {
         Duration::from_secs(u64::try_from(seconds.unwrap_or(GRACE_SECONDS)).unwrap_or(0))
     }
 
-    /// Asks one container to stop, unless it is asked already. `told`: what the event says; by default of an end by
+    /// Asks one container to stop, unless it is asked already. `message`: the text of the event; by default that of a
     /// deletion.
-    pub(super) async fn stop_run(&mut self, index: usize, deadline: Instant, told: Option<String>) {
+    pub(super) async fn stop_run(&mut self, index: usize, deadline: Instant, message: Option<String>) {
         let Some(run) = &mut self.slots[index].run else { return };
         if run.kill_at.is_some() {
             return;
@@ -103,9 +103,9 @@ impl Life {
             None => stop.cancel(),
         }
         let deleted = self.ending.as_ref().is_some_and(|ending| ending.why == Why::Deleted);
-        let told = told.or_else(|| deleted.then(|| format!("Stopping container {name}")));
-        if let Some(told) = told {
-            self.say(Weight::Normal, "Killing", Some(&name), &told).await;
+        let message = message.or_else(|| deleted.then(|| format!("Stopping container {name}")));
+        if let Some(message) = message {
+            self.say(Weight::Normal, "Killing", Some(&name), &message).await;
         }
         if simulated {
             self.note_end(index, Exit::done()).await;

@@ -74,8 +74,8 @@ pub(crate) enum VolumeError {
 }
 
 /// The pod with the service account volume that kube-apiserver's admission injects, where there is no such admission: then
-/// a pod has no account's name. Where there is one, it has decided who gets a token. In a pod where nothing is real nobody
-/// could read a token, so none is asked for, nor what comes with it.
+/// a pod has no account's name. Where there is one, it has decided which pods get a token. In a pod of simulated containers
+/// a token would never be read, so none is requested, nor what comes with it.
 pub(crate) fn with_service_account(pod: &Pod, is_real: impl Fn(&Container) -> bool) -> Pod {
     let mut pod = pod.clone();
     let Some(spec) = pod.spec.as_mut() else { return pod };

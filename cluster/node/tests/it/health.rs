@@ -98,10 +98,10 @@ async fn what_is_not_alive_is_started_again_with_growing_pauses() {
         message.contains("back-off 20s restarting failed container=main"),
         "{message}"
     );
-    let told = events(&cluster, "Killing").await;
+    let messages = events(&cluster, "Killing").await;
     assert!(
-        told.contains(&"Container main failed liveness probe, will be restarted".to_owned()),
-        "{told:?}"
+        messages.contains(&"Container main failed liveness probe, will be restarted".to_owned()),
+        "{messages:?}"
     );
     good.store(true, Ordering::SeqCst);
     cluster.pod_until("p", is_ready).await;

@@ -103,7 +103,7 @@ async fn the_run_before_is_there_until_the_next_one_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_read_is_told_in_kubernetes_words() {
+async fn unreadable_logs_are_refused_with_kubernetes_messages() {
     let cluster = Cluster::new().await;
     let _node = cluster.node("node-a", ImageCatalogue::new().with("app", serves));
     let two = json!({"containers": [{"name": "main", "image": "app"}, {"name": "other", "image": "missing"}],
@@ -155,8 +155,8 @@ async fn what_cannot_be_read_is_told_in_kubernetes_words() {
         assert!(message.contains(why), "{path}: {message}");
     }
     cluster.pod("elsewhere", json!({}), json!({"nodeName": "node-z"})).await;
-    let told = (404, "pods \"node-z\" not found".to_owned());
-    assert_eq!(refusal(&cluster, "elsewhere/log").await, told);
+    let expected = (404, "pods \"node-z\" not found".to_owned());
+    assert_eq!(refusal(&cluster, "elsewhere/log").await, expected);
 }
 
 #[tokio::test(start_paused = true)]

@@ -76,7 +76,7 @@ async fn a_service_reaches_ready_pods_and_refuses_when_they_are_gone() {
     assert_eq!(
         heard.recv().await,
         Some(false),
-        "the endpoint is listed, but nobody listens"
+        "the endpoint is listed, but has no listener"
     );
 }
 
@@ -123,7 +123,7 @@ async fn a_listener_is_noticed_of_which_the_slices_have_no_news() {
     assert_eq!(heard.recv().await, Some((false, true)));
 }
 
-/// A client that dials whenever it is told to, and what became of it.
+/// A client that dials whenever a test says so, and the outcome of each dial.
 struct Dialling {
     tell: mpsc::UnboundedSender<()>,
     heard: mpsc::UnboundedReceiver<Result<(), String>>,
@@ -132,14 +132,14 @@ struct Dialling {
 impl Dialling {
     /// Images `dials` and `listens` for a test, and the client's other end.
     fn images() -> (Self, ImageCatalogue) {
-        let (tell, told) = mpsc::unbounded_channel();
+        let (tell, orders) = mpsc::unbounded_channel();
         let (said, heard) = mpsc::unbounded_channel();
-        let told = Arc::new(tokio::sync::Mutex::new(told));
+        let orders = Arc::new(tokio::sync::Mutex::new(orders));
         let dials = move |context: ContainerContext| {
-            let (told, said) = (told.clone(), said.clone());
+            let (orders, said) = (orders.clone(), said.clone());
             async move {
                 context.ready.set(true);
-                while told.lock().await.recv().await.is_some() {
+                while orders.lock().await.recv().await.is_some() {
                     let dialled = context.network.dial("etcd:2379").await;
                     said.send(dialled.map(drop).map_err(|error| error.to_string())).unwrap();
                 }

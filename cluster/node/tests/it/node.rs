@@ -128,7 +128,7 @@ async fn room(nodes: &Api<Node>, range: &str) -> (String, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_takes_as_many_pods_as_it_is_told_and_has_addresses_for() {
+async fn a_node_takes_pods_up_to_its_limit_and_its_addresses() {
     for (pods, length, takes) in [
         (None, 16, 110),
         (Some(5), 16, 5),

@@ -37,7 +37,7 @@ fn is_over(pod: &Pod) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_begin_anew_where_they_were_and_what_is_over_stays_over() {
+async fn restarted_nodes_run_their_pods_again_and_finished_ones_stay_finished() {
     let cluster = Cluster::new().await;
     let images = || ImageCatalogue::new().with("app", serves).with("once", done);
     let node = cluster.node("node-a", images());
