@@ -16,7 +16,7 @@ use crate::prune::Whole;
 use crate::set::FieldSet;
 use crate::typed::{Difference, compare, fields_of, merge, remove, with_named_parents};
 
-/// Who owned an object's fields before its first apply, when nobody had written it down.
+/// Who owned an object's fields before its first apply, when no manager was recorded.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// The subresource through which only a number of the object is seen.
 const SCALE: &str = "scale";
@@ -37,7 +37,7 @@ pub struct ApplyOptions<'a> {
     /// The group and version of the request.
     pub api_version: &'a str,
     /// Top-level fields that a request of this kind cannot change (`status` of an object with that subresource;
-    /// `spec` and `metadata` of a status request): dropped from what is applied, so that nobody owns them by it.
+    /// `spec` and `metadata` of a status request): dropped from what is applied, so that no manager owns them by it.
     pub reset: &'a [&'a str],
 }
 
@@ -166,8 +166,8 @@ impl<'a> Apply<'a> {
         all
     }
 
-    /// The merged object without what the applier owned, applies no more and nobody else owns, and all that is below it. All
-    /// write in one version.
+    /// The merged object without fields that the applier owned, no longer applies and no other manager owns, and without all
+    /// below them. All write in one version.
     pub(crate) fn pruned(&self) -> Value {
         let schema = Some(self.schema);
         let Some(last) = &self.last else {
@@ -266,7 +266,7 @@ pub struct Elsewhere {
     pub schema: Schema,
 }
 
-/// Versions other than `own` in which somebody manages fields of these objects.
+/// Versions other than `own` in which a manager owns fields of these objects.
 pub fn managed_in(objects: &[&Value], own: &str) -> BTreeSet<String> {
     let managed = objects
         .iter()
@@ -276,8 +276,8 @@ pub fn managed_in(objects: &[&Value], own: &str) -> BTreeSet<String> {
     versions.filter(|version| *version != own).map(str::to_owned).collect()
 }
 
-/// As [`track_update`], where what managers of other versions lose is judged in theirs. When one of them cannot be told, or
-/// the object is none of that version, nobody's fields are known any more
+/// As [`track_update`], where what managers of other versions lose is determined in their versions. When that fails in one of
+/// them, or the object does not fit that version, ownership of all fields is dropped
 /// (structured-merge-diff merge/update.go, kubernetes/kubernetes v1.35 apimachinery/pkg/util/managedfields, UpdateNoErrors).
 pub fn track_update_in(
     live: Option<&Value>,
@@ -301,7 +301,7 @@ pub fn track_update_in(
         wished.or_else(recorded).unwrap_or_default()
     };
     if live.is_some() && old_managers.is_empty() {
-        // Nobody's fields are known, so knowing this manager's alone would mislead the first apply.
+        // No ownership is recorded, so recording this manager's alone would mislead the first apply.
         *new = after;
         return;
     }
@@ -368,7 +368,7 @@ fn sound_configuration(applied: &Value, options: &ApplyOptions<'_>) -> Result<Va
     Ok(Value::Object(fields))
 }
 
-/// The managers of a live object; of one that nobody's fields are known of, one that owns all of them.
+/// The managers of a live object; one that owns all fields where no ownership is recorded.
 fn managers_before_apply(
     live: &Value,
     before: &Value,
@@ -408,7 +408,7 @@ fn managers_before_apply(
     )]))
 }
 
-/// What a change is in the versions of other managers. None: in one of them it cannot be told.
+/// The change in the versions of other managers. None: in one of them it cannot be determined.
 fn differences(managers: &Managers, elsewhere: &[Elsewhere]) -> Option<BTreeMap<String, Difference>> {
     let mut all = BTreeMap::new();
     for other in elsewhere {
@@ -438,7 +438,7 @@ fn take_over(
         let difference = others.get(&owned.api_version).unwrap_or(own);
         let written = difference.written();
         let written = owned.fields.intersection(&written);
-        // What went with something above it is told by that, if that is owned as well.
+        // A field that went with a parent counts by the parent, if that is owned as well.
         let gone = owned.fields.intersection(&difference.replaced).outside(&written);
         let taken = written.union(&gone);
         owned.fields = owned.fields.difference(&taken).difference(&difference.removed);

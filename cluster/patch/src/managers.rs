@@ -132,7 +132,7 @@ pub(crate) fn write(managers: &Managers) -> Value {
     Value::Array(entries.collect())
 }
 
-/// Fields that the server sets and nobody owns.
+/// Fields that the server sets and no manager owns.
 fn unowned() -> FieldSet {
     let mut set = FieldSet::default();
     let field = crate::element::Element::field;
@@ -155,12 +155,12 @@ fn unowned() -> FieldSet {
     set
 }
 
-/// The fields without those that nobody owns.
+/// The fields without those that no manager owns.
 pub(crate) fn without_unowned(fields: &FieldSet) -> FieldSet {
     fields.difference(&unowned())
 }
 
-/// Takes away what nobody owns, managers that own nothing, and managers beyond the limit.
+/// Removes fields that no manager owns, managers that own nothing, and managers beyond the limit.
 pub(crate) fn tidy(managers: Managers) -> Managers {
     let unowned = unowned();
     let mut tidied: Managers = managers

@@ -47,7 +47,7 @@ fn walk(schema: Option<&Schema>, value: &Value, path: &mut String, found: &mut V
                     false => walk(known, child, path, found),
                 }
                 path.truncate(length);
-                // Of one object no more is told after that.
+                // At most one undeclared field is reported per object.
                 if undeclared {
                     break;
                 }
@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    fn told(value: &Value) -> String {
+    fn report(value: &Value) -> String {
         let port = Schema::object([
             ("key", Schema::scalar(Scalar::String)),
             ("size", Schema::scalar(Scalar::Integer)),
@@ -184,39 +184,39 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_not_told_and_null_fits_everywhere() {
+    fn fitting_values_and_null_are_not_reported() {
         assert_eq!(
-            told(&json!({"map": {"a": "x"}, "set": ["a"], "list": [{"key": "a"}], "either": 5})),
+            report(&json!({"map": {"a": "x"}, "set": ["a"], "list": [{"key": "a"}], "either": 5})),
             ""
         );
         assert_eq!(
-            told(&json!({"map": null, "set": null, "flag": null, "either": "x"})),
+            report(&json!({"map": null, "set": null, "flag": null, "either": "x"})),
             ""
         );
     }
 
     #[test]
-    fn every_misfit_is_told_at_its_place() {
+    fn every_misfit_is_reported_at_its_path() {
         let string = r#".map.a: expected string, got &value.valueUnstructured{Value:map[string]interface {}{"b":[]interface {}{1, "x"}}}"#;
-        assert_eq!(told(&json!({"map": {"a": {"b": [1, "x"]}}})), string);
-        assert_eq!(told(&json!({"map": [1]})), ".map: expected map, got &{[1]}");
-        assert_eq!(told(&json!({"flag": "x"})), ".flag: expected boolean, got &{x}");
-        assert_eq!(told(&json!({"either": []})), "");
+        assert_eq!(report(&json!({"map": {"a": {"b": [1, "x"]}}})), string);
+        assert_eq!(report(&json!({"map": [1]})), ".map: expected map, got &{[1]}");
+        assert_eq!(report(&json!({"flag": "x"})), ".flag: expected boolean, got &{x}");
+        assert_eq!(report(&json!({"either": []})), "");
         assert_eq!(
-            told(&json!({"list": [{"key": "a", "size": "x"}], "other": 1})),
+            report(&json!({"list": [{"key": "a", "size": "x"}], "other": 1})),
             "errors:\n  .list[key=\"a\"].size: expected numeric (int or float), got string\n  .other: field not declared in schema"
         );
     }
 
     #[test]
-    fn items_that_cannot_be_told_apart_are_told() {
+    fn duplicate_and_keyless_items_are_reported() {
         assert_eq!(
-            told(&json!({"set": ["a", "a"]})),
+            report(&json!({"set": ["a", "a"]})),
             ".set: duplicate entries for key [=\"a\"]"
         );
         let missing = ".list: element 0: associative list with keys has an element that omits all key fields [\"key\"] (and doesn't have default values for any key fields)";
-        assert_eq!(told(&json!({"list": [{}]})), missing);
+        assert_eq!(report(&json!({"list": [{}]})), missing);
         let no_map = ".list: element 0: associative list with keys may not have non-map elements";
-        assert_eq!(told(&json!({"list": [1]})), no_map);
+        assert_eq!(report(&json!({"list": [1]})), no_map);
     }
 }

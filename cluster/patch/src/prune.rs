@@ -1,5 +1,5 @@
 //! What an apply gives up, in the steps of structured-merge-diff v6 `merge/update.go` (prune, addBackOwnedItems,
-//! addBackDanglingItems), each of them in one version. What is left is told by its fields, of which an empty set has none.
+//! addBackDanglingItems), each of them in one version. The rest is described by its fields, of which an empty set has none.
 
 use cluster_schema::Schema;
 use serde_json::Value;
@@ -26,8 +26,8 @@ impl<'w> Whole<'w> {
         remove(self.schema, self.value, &self.fields.difference(&kept))
     }
 
-    /// The same without what is not left of it, as far as it was the applier's, with the declared fields above: nobody else
-    /// can lose anything.
+    /// The same without what is missing in `left`, as far as it was the applier's, with the declared fields above: no other
+    /// manager can lose anything.
     pub(crate) fn without_lost(&self, left: &Value, mine: &FieldSet) -> Value {
         let gone = self.fields.difference(&named(self.schema, left));
         remove(self.schema, self.value, &gone.intersection(mine))

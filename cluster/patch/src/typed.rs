@@ -2,7 +2,7 @@
 //!
 //! The rules of structured-merge-diff v6 (`typed/`): scalars, atomic maps and atomic lists are leaves; other maps go
 //! key by key, list-maps and sets element by element. What the tree does not know is deduced: maps go key by key, lists
-//! are leaves. Lists whose elements cannot be told apart are leaves too.
+//! are leaves. Lists whose elements cannot be distinguished are leaves too.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::element::{Element, same};
 use crate::set::{Branch, FieldSet};
 
-/// How the fields of one value are told apart.
+/// How the fields of one value are identified.
 enum Shape<'v> {
     Leaf,
     Map(&'v Map<String, Value>),
@@ -90,7 +90,7 @@ pub(crate) fn fields_of(schema: Option<&Schema>, value: &Value) -> Branch {
         Shape::List(elements) => {
             let items = schema.and_then(Schema::items);
             for (element, child) in elements {
-                // Of elements that are there twice nobody can own a part.
+                // No manager can own a part of duplicate elements.
                 let branch = match set.get(&element) {
                     Some(_) => Branch::leaf(),
                     None => Branch {
@@ -206,7 +206,7 @@ pub(crate) struct Difference {
 }
 
 impl Difference {
-    /// Fields that the right one sets anew or otherwise.
+    /// Fields that the right one adds or changes.
     pub(crate) fn written(&self) -> FieldSet {
         self.modified.clone().union(&self.added)
     }
@@ -295,7 +295,7 @@ fn written_fields(schema: Option<&Schema>, fields: &Map<String, Value>) -> Branc
     Branch { member: false, below }
 }
 
-/// What Go has in a field that nobody set.
+/// Go's zero value, which a field has that was never set.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -516,7 +516,7 @@ mod tests {
         let reordered = json!({"spec": {"items": [{"name": "b"}, {"name": "a", "v": 1}], "n": 1}});
         let difference = compare(Some(&schema), Some(&left), &reordered);
         let of_all = difference.removed.union(&difference.modified).union(&difference.added);
-        assert!(of_all.is_empty(), "the order of elements is nobody's");
+        assert!(of_all.is_empty(), "no manager owns the order of elements");
         let changed_type = compare(None, Some(&json!({"a": {"b": 1}})), &json!({"a": 1}));
         assert_eq!(
             (changed_type.modified.paths(), changed_type.removed.paths()),

@@ -63,8 +63,8 @@ impl<V: Versions> Across<'_, V> {
         }
     }
 
-    /// The merged object without what the applier applied last time, applies no more and nobody else owns, in the version of
-    /// the request.
+    /// The merged object without fields that the applier applied last time, no longer applies and no other manager owns, in the
+    /// version of the request.
     async fn pruned(&self, apply: &Apply<'_>) -> Result<Value, String> {
         let failed = |why: String| format!("failed to prune fields: {why}");
         let Some(last) = apply.last().filter(|last| !last.fields.is_empty()) else {

@@ -121,7 +121,7 @@ proptest! {
     #[test]
     fn another_manager_never_takes_fields_away_without_force(mine in sound_spec(), theirs in sound_spec(), fewer in sound_spec()) {
         let live = apply(None, "me", mine.clone()).unwrap();
-        // Nobody owns a granular list with nothing in it.
+        // A granular list with nothing in it has no owner.
         let mine = without_empty(&mine);
         if let Ok(both) = apply(Some(&live), "they", theirs) {
             prop_assert!(contains(&spec_of(&both), &mine), "{} lacks {}", both, mine);

@@ -35,7 +35,7 @@ fn kubectl_takes_over_what_it_applied_itself_and_renews_the_annotation() {
 }
 
 #[test]
-fn what_somebody_changed_since_is_still_a_conflict_and_named_alone() {
+fn only_fields_changed_since_the_last_client_apply_conflict() {
     let live = applied_by_client(json!({"replicas": 1, "strategy": {"type": "A"}}));
     let live = update_spec(&live, "editor", json!({"replicas": 5, "strategy": {"type": "A"}}));
     assert_eq!(
@@ -49,7 +49,7 @@ fn what_somebody_changed_since_is_still_a_conflict_and_named_alone() {
 }
 
 #[test]
-fn nobody_else_takes_over_and_nobody_else_touches_the_annotation() {
+fn other_managers_neither_take_over_nor_change_the_annotation() {
     let live = applied_by_client(json!({"replicas": 1}));
     assert!(apply(Some(&live), "helm", json!({"replicas": 2})).is_err());
     let forced = apply_by_force(&live, "helm", json!({"replicas": 2}));

@@ -83,7 +83,7 @@ fn same_value_is_shared_and_force_takes_a_field_over() {
 }
 
 #[test]
-fn fields_that_nobody_applies_any_more_go_and_shared_ones_stay() {
+fn fields_without_an_applier_are_removed_and_shared_ones_stay() {
     let live = apply(
         None,
         "a",

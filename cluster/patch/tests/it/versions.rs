@@ -108,11 +108,11 @@ fn a_field_of_another_version_is_the_same_field_by_another_name() {
 }
 
 #[test]
-fn what_was_applied_in_another_version_goes_unless_somebody_else_owns_it_in_any() {
+fn fields_of_another_version_go_unless_another_manager_owns_them() {
     let live = apply(None, "one", "e.com/v1", json!({"size": "1", "a": "1", "b": "1"}), false).unwrap();
     let live = apply(Some(&live), "two", "e.com/v1", json!({"a": "1"}), false).unwrap();
     let live = apply(Some(&live), "one", "e.com/v2", json!({"b": "2"}), false).unwrap();
-    assert_eq!(live["spec"], json!({"a": "1", "b": "2"}), "nobody owns the size");
+    assert_eq!(live["spec"], json!({"a": "1", "b": "2"}), "the size has no owner");
     let live = apply(Some(&live), "one", "e.com/v1", json!({"size": "3", "b": "2"}), false).unwrap();
     let live = apply(Some(&live), "two", "e.com/v2", json!({"count": "3", "a": "1"}), false).unwrap();
     let live = apply(Some(&live), "one", "e.com/v2", json!({"b": "2"}), false).unwrap();
@@ -124,7 +124,7 @@ fn what_was_applied_in_another_version_goes_unless_somebody_else_owns_it_in_any(
 }
 
 #[test]
-fn what_cannot_be_had_in_a_managers_version_is_told_with_the_reason() {
+fn an_object_that_does_not_fit_a_managers_version_is_an_error() {
     let mut live = apply(None, "one", "e.com/v1", json!({"size": "1"}), false).unwrap();
     let error = apply(Some(&live), "two", "e.com/v2", json!({"count": "1", "c": "1"}), false);
     assert!(
