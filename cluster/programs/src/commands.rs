@@ -74,7 +74,7 @@ impl RunCommand for PlainCommands {
             let (said, ended) = tokio::join!(said(outputs), end_of(&mut process));
             match ended? {
                 Ended::Exited(0) => Ok(()),
-                ended => Err(told(Path::new(&command[0]), ended, &said)),
+                ended => Err(failure(Path::new(&command[0]), ended, &said)),
             }
         })
     }
@@ -104,7 +104,7 @@ impl RunCommand for PlainCommands {
     }
 }
 
-pub(crate) fn told(program: &Path, ended: Ended, said: &str) -> String {
+pub(crate) fn failure(program: &Path, ended: Ended, said: &str) -> String {
     let code = ended.code();
     format!("{} exited with {code}: {said}", program.display())
         .trim_end_matches([':', ' '])

@@ -1,4 +1,4 @@
-//! Whether a file can be run on this machine, before anybody tries. It never runs one.
+//! Whether a file can be run on this machine, checked before the first run. It never runs one.
 
 use std::fs::{self, File};
 use std::io::Read;

@@ -396,8 +396,8 @@ mod tests {
                 "images[1] maps x/b, which is never looked at: images[0] before it maps x/*; put images[1] before images[0]",
             ),
         ] {
-            let told = parse(text).unwrap_err();
-            assert!(told.contains(error), "{text}: {told}");
+            let message = parse(text).unwrap_err();
+            assert!(message.contains(error), "{text}: {message}");
         }
     }
 

@@ -73,7 +73,7 @@ async fn reply(question: &[u8], network: &PodNetwork) -> Option<Vec<u8>> {
 async fn by_machine(name: &str) -> Resolved {
     match tokio::net::lookup_host((name, 0)).await {
         Ok(addresses) => Resolved::Addresses(addresses.map(|address| address.ip()).collect()),
-        // It does not tell whether there is no such name, or nobody who knows.
+        // The error does not show whether the name is missing or no resolver answered.
         Err(_) => Resolved::Missing,
     }
 }

@@ -1,5 +1,5 @@
 //! Programs without namespaces: a process group each on the machine as it is. All groups end with this process, however it
-//! ends: a small shell reads who runs, and kills them when nobody writes to it any more. What leaves its group by `setsid`
+//! ends: a small shell reads who runs, and kills them when its input ends. What leaves its group by `setsid`
 //! is not found again.
 
 use std::io;
@@ -107,7 +107,7 @@ impl Plain {
     }
 
     fn signal(&self, signal: Signal) {
-        // Nobody is left in the group: what was wanted is done.
+        // A failure means that the group has ended already, which is what was wanted.
         let _ = kill_process_group(self.group, signal);
     }
 }

@@ -85,7 +85,7 @@ impl Programs {
             ))
             .hint("name another data folder with --data-dir")
         };
-        // What an earlier process left there belongs to pods that are started anew.
+        // What an earlier process left there belongs to pods that are started again.
         remove(&folder);
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         made.map_err(unusable)?;

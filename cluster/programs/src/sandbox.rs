@@ -13,7 +13,7 @@ use cluster_sandbox::{Container, ContainerOptions, Exec, ExecOptions, Limits, Mo
 use futures::future::BoxFuture;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::commands::{said, told};
+use crate::commands::{said, failure};
 use crate::memory::Processes;
 use crate::process::{Ended, Output, Process, Run};
 use crate::{names, outgoing};
@@ -182,7 +182,7 @@ impl RunCommand for Commands {
             let (said, code) = tokio::join!(said(outputs.unwrap_or_default()), exec.wait());
             match ended(code) {
                 Ended::Exited(0) => Ok(()),
-                ended => Err(told(Path::new(&first), ended, &said)),
+                ended => Err(failure(Path::new(&first), ended, &said)),
             }
         })
     }

@@ -45,13 +45,13 @@ async fn a_program_that_cannot_run_keeps_its_container_waiting_with_the_reason()
             (waiting["reason"] == reason).then_some(waiting)
         };
         let pod = world.pod_until(name, |pod| waiting(pod).is_some()).await;
-        let told = waiting(&pod).unwrap()["message"].as_str().unwrap().to_owned();
+        let text = waiting(&pod).unwrap()["message"].as_str().unwrap().to_owned();
         let place = format!("of {}", world.path("images.yaml").display());
         assert!(
-            told.contains(message) && told.contains("images[") && told.contains(&place),
-            "{told}"
+            text.contains(message) && text.contains("images[") && text.contains(&place),
+            "{text}"
         );
-        assert_eq!(world.event(name, "Failed").await, format!("Error: {told}"));
+        assert_eq!(world.event(name, "Failed").await, format!("Error: {text}"));
     }
     crate::cluster::write_script(&world.path("no-such-program"), "echo here now");
     let (phase, log) = world.outcome("missing").await;
@@ -101,10 +101,10 @@ async fn exec_probes_and_hooks_run_with_the_containers_files() {
     });
     let spec = json!({"volumes": [{"name": "work", "emptyDir": {}}]});
     world.pod("p", "wait", fields, spec).await;
-    let told = world.event("p", "Unhealthy").await;
+    let text = world.event("p", "Unhealthy").await;
     assert!(
-        told.starts_with("Readiness probe failed: ") && told.contains("test exited with 1"),
-        "{told}"
+        text.starts_with("Readiness probe failed: ") && text.contains("test exited with 1"),
+        "{text}"
     );
     let pod = world.pod_until("p", |pod| phase(pod) == "Running").await;
     assert!(!is_ready(&pod));

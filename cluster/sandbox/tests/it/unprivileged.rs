@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::kit::program;
 
-const NOBODY: u32 = 65534;
+const UNPRIVILEGED: u32 = 65534;
 
 #[test]
 fn everything_holds_for_an_ordinary_user() {
@@ -26,8 +26,8 @@ fn everything_holds_for_an_ordinary_user() {
         .env("TMPDIR", folder.path())
         .env(AGAIN, "1")
         .current_dir("/")
-        .uid(NOBODY)
-        .gid(NOBODY)
+        .uid(UNPRIVILEGED)
+        .gid(UNPRIVILEGED)
         .output()
         .unwrap();
     assert!(
