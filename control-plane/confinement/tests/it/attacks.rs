@@ -233,12 +233,12 @@ fn nothing_belongs_to_a_seed_before_the_graph_is_filled() {
 fn a_refusal_names_verb_kind_object_seed_and_what_would_be_allowed() {
     let graph = garden();
     let gardenlet = part("a", Party::Gardenlet);
-    let told = |decision: Decision| match decision {
+    let text = |decision: Decision| match decision {
         Decision::Deny(refusal) => refusal.to_string(),
         other => format!("{other:?}"),
     };
     assert_eq!(
-        told(asked(
+        text(asked(
             &graph,
             &gardenlet,
             "get",
@@ -250,12 +250,12 @@ fn a_refusal_names_verb_kind_object_seed_and_what_would_be_allowed() {
          its Shoots and buckets, get, list and watch in namespace seed-a)"
     );
     assert_eq!(
-        told(asked(&graph, &gardenlet, "list", (Kind::Project, "", ""), "")),
+        text(asked(&graph, &gardenlet, "list", (Kind::Project, "", ""), "")),
         "the gardenlet of seed \"a\" may not list all projects: it is not narrowed to this seed (allowed: get of Projects \
          that have Shoots on seed \"a\")"
     );
     assert_eq!(
-        told(asked(
+        text(asked(
             &graph,
             &gardenlet,
             "patch",

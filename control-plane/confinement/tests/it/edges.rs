@@ -181,20 +181,20 @@ fn the_graph_does_not_depend_on_its_history() {
         if draw(20) > 0 {
             continue;
         }
-        let mut anew = Graph::default();
+        let mut rebuilt = Graph::default();
         for (source, object) in all.iter().zip(&present) {
             if let Some(object) = object {
-                put(&mut anew, source.kind, object);
+                put(&mut rebuilt, source.kind, object);
             }
         }
-        assert_eq!(graph.size(), anew.size());
+        assert_eq!(graph.size(), rebuilt.size());
         for (seed, (_, kind, inside, name)) in SEEDS
             .iter()
             .flat_map(|seed| all.iter().flat_map(|one| &one.edges).map(move |edge| (seed, edge)))
         {
             let (is, should) = (
                 graph.reaches(*kind, inside, name, seed),
-                anew.reaches(*kind, inside, name, seed),
+                rebuilt.reaches(*kind, inside, name, seed),
             );
             assert_eq!(is, should, "{kind} {inside}/{name} of {seed}");
         }

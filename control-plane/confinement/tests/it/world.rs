@@ -388,7 +388,7 @@ pub(crate) fn garden() -> Graph {
     graph
 }
 
-/// Everything of a seed that somebody could be after: kind, namespace, name.
+/// Every object of a seed that an attacker could want: kind, namespace, name.
 pub(crate) fn objects(seed: &str) -> Vec<(Kind, String, String)> {
     let inside = namespace(seed);
     let shoot = format!("shoot-{seed}");

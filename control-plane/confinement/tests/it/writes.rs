@@ -150,7 +150,7 @@ fn a_seed_refers_to_nothing_that_others_need() {
     };
     for old in [None, Some(&old)] {
         assert_eq!(outcome(to("backup-a", "garden"), old), Ok(()), "its own");
-        assert_eq!(outcome(to("new", "garden"), old), Ok(()), "nobody's");
+        assert_eq!(outcome(to("new", "garden"), old), Ok(()), "it has no owner");
         for (name, inside) in [
             ("backup-b", "garden"),
             ("pull-b", "garden"),
