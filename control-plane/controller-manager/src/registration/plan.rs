@@ -467,14 +467,14 @@ mod tests {
     #[test]
     fn a_missing_registration_is_reported_and_blocks_nothing_else() {
         let mut seen = seen();
-        seen.with(&[shoot("nobody"), shoot("flat")]);
+        seen.with(&[shoot("unregistered"), shoot("flat")]);
         let found = plan(&seen);
         assert_eq!(registrations(&found.create), ["local", "idle"]);
-        let needed_by = BTreeSet::from([Needer::Shoot(ObjectKey::namespaced("garden-dev", "with-nobody"))]);
+        let needed_by = BTreeSet::from([Needer::Shoot(ObjectKey::namespaced("garden-dev", "with-unregistered"))]);
         assert_eq!(
             found.problems,
             [Problem::NotRegistered {
-                wanted: KindType::new("Network", "nobody"),
+                wanted: KindType::new("Network", "unregistered"),
                 needed_by
             }]
         );

@@ -97,28 +97,28 @@ async fn reconcile(context: &Context, installation: &Arc<ControllerInstallation>
     };
     let deployment = deployment_of(&registration).and_then(|name| caches.deployments.get(&ObjectKey::cluster(name)));
     let finding = finding(installation, &registration, deployment.as_deref(), now);
-    let after = reported(installation, finding.told(), now);
+    let after = reported(installation, finding.problem(), now);
     let api = context.cluster::<ControllerInstallation>();
     let written = patch_status_if_changed(&api, &**installation, &after).await?;
-    if let (Some(_), Finding::Told(told)) = (written, &finding) {
+    if let (Some(_), Finding::Problem(problem)) = (written, &finding) {
         let recorder = &context.recorder;
-        let message = &told.message;
+        let message = &problem.message;
         recorder
-            .record(&**installation, EventType::Warning, told.reason, message)
+            .record(&**installation, EventType::Warning, problem.reason, message)
             .await;
         recorder
-            .record(&*registration, EventType::Warning, told.reason, message)
+            .record(&*registration, EventType::Warning, problem.reason, message)
             .await;
     }
     Ok(match finding {
         Finding::Early(remaining) => Next::After(remaining),
-        Finding::Told(_) | Finding::Nothing => Next::Change,
+        Finding::Problem(_) | Finding::Nothing => Next::Change,
     })
 }
 
 /// What is wrong with an installation, as in its condition Valid.
 #[derive(Debug, PartialEq)]
-struct Told {
+struct Problem {
     status: ConditionStatus,
     reason: &'static str,
     message: String,
@@ -130,13 +130,13 @@ enum Finding {
     Nothing,
     /// Its operator still has so long for its first word.
     Early(Duration),
-    Told(Told),
+    Problem(Problem),
 }
 
 impl Finding {
-    fn told(&self) -> Option<&Told> {
+    fn problem(&self) -> Option<&Problem> {
         match self {
-            Self::Told(told) => Some(told),
+            Self::Problem(problem) => Some(problem),
             Self::Nothing | Self::Early(_) => None,
         }
     }
@@ -153,7 +153,7 @@ fn finding(
     }
     let name = registration.name_any();
     match (deployment_of(registration), deployment) {
-        (None, _) => Finding::Told(Told {
+        (None, _) => Finding::Problem(Problem {
             status: ConditionStatus::False,
             reason: NO_DEPLOYMENT,
             message: format!(
@@ -161,7 +161,7 @@ fn finding(
                  spec.deployment.deploymentRefs"
             ),
         }),
-        (Some(wanted), None) => Finding::Told(Told {
+        (Some(wanted), None) => Finding::Problem(Problem {
             status: ConditionStatus::False,
             reason: DEPLOYMENT_NOT_FOUND,
             message: format!(
@@ -204,7 +204,7 @@ fn without_operator(
         .filter(|remaining| !remaining.is_zero())
     {
         Some(remaining) => Finding::Early(remaining),
-        None => Finding::Told(Told {
+        None => Finding::Problem(Problem {
             status: ConditionStatus::Unknown,
             reason: NO_OPERATOR,
             message: format!(
@@ -218,15 +218,15 @@ fn without_operator(
 }
 
 /// The installation with the report, or without the previous one. A condition Valid of another writer stays.
-fn reported(before: &ControllerInstallation, told: Option<&Told>, now: Timestamp) -> ControllerInstallation {
+fn reported(before: &ControllerInstallation, problem: Option<&Problem>, now: Timestamp) -> ControllerInstallation {
     let mut after = before.clone();
-    let Some(told) = told else {
+    let Some(problem) = problem else {
         if let Some(status) = &mut after.status {
             status.conditions.retain(|condition| !is_ours(condition));
         }
         return after;
     };
-    let condition = Condition::new(VALID, told.status.clone(), told.reason, &told.message, now);
+    let condition = Condition::new(VALID, problem.status.clone(), problem.reason, &problem.message, now);
     condition.put_into(&mut after.status.get_or_insert_default().conditions);
     after
 }
@@ -266,7 +266,7 @@ mod tests {
     }
 
     fn reason(finding: &Finding) -> Option<&'static str> {
-        finding.told().map(|told| told.reason)
+        finding.problem().map(|problem| problem.reason)
     }
 
     #[test]
@@ -287,9 +287,9 @@ mod tests {
         let silent = installation(&[("Required", "True", "ExtensionObjectsExist")]);
         let at = |seconds| finding(&silent, &named, Some(&deployment("rocket")), after(seconds));
         assert_eq!(at(20), Finding::Early(Duration::from_secs(40)));
-        let told = at(60);
-        assert_eq!(reason(&told), Some(NO_OPERATOR));
-        assert!(told.told().unwrap().message.contains("\"rocket\""));
+        let problem = at(60);
+        assert_eq!(reason(&problem), Some(NO_OPERATOR));
+        assert!(problem.problem().unwrap().message.contains("\"rocket\""));
         let answered = installation(&[("Installed", "False", "InstallationPending")]);
         let found = finding(&answered, &named, Some(&deployment("rocket")), after(60));
         assert_eq!(found, Finding::Nothing);
@@ -297,14 +297,14 @@ mod tests {
 
     #[test]
     fn only_conditions_of_our_own_are_taken_away() {
-        let told = Told {
+        let problem = Problem {
             status: ConditionStatus::False,
             reason: NO_DEPLOYMENT,
             message: "m".to_owned(),
         };
         let blank = installation(&[("Required", "True", "ExtensionObjectsExist")]);
-        let text = reported(&blank, Some(&told), after(1));
-        assert_eq!(reported(&text, Some(&told), after(2)), text, "said once");
+        let text = reported(&blank, Some(&problem), after(1));
+        assert_eq!(reported(&text, Some(&problem), after(2)), text, "said once");
         assert_eq!(reported(&text, None, after(3)), blank);
         let of_others = installation(&[("Valid", "False", "ChartCannotBeRendered")]);
         assert_eq!(reported(&of_others, None, after(3)), of_others);
@@ -319,7 +319,7 @@ mod tests {
         let named = registration(json!([{"name": "lander"}]));
         let found = finding(&both, &named, Some(&deployment("rocket")), after(90));
         assert_eq!(found, Finding::Nothing);
-        let left = reported(&both, found.told(), after(90)).status.unwrap().conditions;
+        let left = reported(&both, found.problem(), after(90)).status.unwrap().conditions;
         assert_eq!(left.len(), 1);
         assert_eq!(left[0].type_, "Installed");
         let installed = installation(&[("Valid", "True", "RegistrationValid")]);

@@ -194,7 +194,7 @@ async fn a_seed_becomes_ready_once_an_operator_has_installed_what_it_needs() {
         .await
         .unwrap()
         .items;
-    assert_eq!(installed.len(), 2, "nobody needs the third: {installed:?}");
+    assert_eq!(installed.len(), 2, "the third is not needed: {installed:?}");
     let held = garden.api::<ControllerRegistration>().get("prov").await.unwrap();
     assert_eq!(held.finalizers(), ["core.gardener.cloud/controllerregistration"]);
     assert!(garden.api::<Namespace>().get("seed-north").await.is_ok());
@@ -291,5 +291,5 @@ async fn a_missing_registration_holds_nothing_else_back() {
         Condition::find(conditions, "ExtensionsReady")
             .is_some_and(|c| c.message == "DNSRecord/names has no installation")
     };
-    until(&seeds, "north", "told that one type is missing", reported).await;
+    until(&seeds, "north", "reported with the missing type", reported).await;
 }

@@ -163,7 +163,7 @@ async fn a_registration_without_a_deployment_gets_a_report() {
     garden.always("moon", json!({})).await;
     let name = garden.installation_of("moon").await.name_any();
     let installations = garden.api::<ControllerInstallation>();
-    until(&installations, &name, "told", has_reason("NoDeployment")).await;
+    until(&installations, &name, "reported", has_reason("NoDeployment")).await;
     garden
         .all::<ControllerDeployment>(
             json!({"metadata": {"name": "lander"}, "type": "rocket", "providerConfig": {"a": 1}}),
