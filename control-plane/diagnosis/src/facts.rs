@@ -217,8 +217,8 @@ pub struct Resource {
 pub struct Machine {
     /// Which one.
     pub object: ObjectName,
-    /// What is said of it.
-    pub told: String,
+    /// What has been reported of it.
+    pub report: String,
     /// Whether its cluster has refused its bootstrap token.
     pub is_refused: bool,
     /// When that was said.

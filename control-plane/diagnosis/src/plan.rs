@@ -270,7 +270,7 @@ fn has_succeeded(facts: &Facts) -> bool {
             .is_some_and(|last| last.state == LastOperationState::Succeeded)
 }
 
-/// Whether nothing is tried before somebody acts.
+/// Whether nothing is tried before a person acts.
 fn is_given_up(facts: &Facts) -> bool {
     status(facts)
         .last_operation

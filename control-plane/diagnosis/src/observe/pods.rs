@@ -131,22 +131,22 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_is_told_by_its_message_or_the_last_line_of_its_log() {
-        let told = |terminated, line| {
+    fn a_crash_is_reported_by_its_message_or_its_last_log_line() {
+        let text = |terminated, line| {
             let (reason, words) = trouble(&crashing(terminated), line).unwrap();
             format!("{reason}: {words}")
         };
         let silent = || json!({"exitCode": 2, "reason": "Error"});
         let said = json!({"exitCode": 2, "reason": "Error", "message": "no config\n"});
-        assert_eq!(told(said, Some("x")), "CrashLoopBackOff: no config");
+        assert_eq!(text(said, Some("x")), "CrashLoopBackOff: no config");
         assert_eq!(
-            told(silent(), Some("panic: no config\n")),
+            text(silent(), Some("panic: no config\n")),
             "CrashLoopBackOff: exit code 2, its log ends with: panic: no config"
         );
-        assert_eq!(told(silent(), None), "CrashLoopBackOff: exit code 2");
+        assert_eq!(text(silent(), None), "CrashLoopBackOff: exit code 2");
         let killed = json!({"exitCode": 137, "reason": "OOMKilled"});
-        assert_eq!(told(killed, None), "OOMKilled: exit code 137");
+        assert_eq!(text(killed, None), "OOMKilled: exit code 137");
         let long = json!({"exitCode": 1, "reason": "Error", "message": format!("{}end", "x".repeat(999))});
-        assert!(told(long, None).starts_with("CrashLoopBackOff: ...xx"));
+        assert!(text(long, None).starts_with("CrashLoopBackOff: ...xx"));
     }
 }

@@ -259,7 +259,7 @@ async fn machines(client: &Client, namespace: &str) -> Result<Vec<Machine>, Faul
             let last = status.last_operation.unwrap_or_default();
             (phase != Some(MachinePhase::Running)).then(|| Machine {
                 object: name_of(machine),
-                told: last.description.unwrap_or_default(),
+                report: last.description.unwrap_or_default(),
                 is_refused: status
                     .conditions
                     .iter()

@@ -26,7 +26,7 @@ pub(super) fn blockers(facts: &Facts) -> Vec<Blocker> {
     foreign.into_iter().chain(left_inside(facts)).collect()
 }
 
-/// gardenlet lets go last; whoever is left then is somebody else.
+/// gardenlet removes its finalizer last; those that are left then belong to others.
 fn foreign(facts: &Facts) -> Option<Blocker> {
     let all = facts.shoot.metadata.finalizers.clone().unwrap_or_default();
     if all.is_empty() || all.iter().any(|one| one == finalizers::GARDENER) {

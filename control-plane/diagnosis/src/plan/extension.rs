@@ -1,4 +1,4 @@
-//! Extension objects that are not as they should be, and whether somebody is there who acts on them.
+//! Extension objects that are not as they should be, and whether a controller is there that acts on them.
 
 mod controller;
 mod unserved;
@@ -68,7 +68,7 @@ fn trouble(facts: &Facts, object: &ExtensionFact) -> Option<Trouble> {
     match readiness(&object.reported, None) {
         Readiness::Ready => None,
         Readiness::Failing { text, hint, codes } => Some(Trouble::Failing { text, hint, codes }),
-        // What has been brought about once is waited for by nobody.
+        // After the first success no step waits for it.
         Readiness::NotYet(_) if has_succeeded(facts) => None,
         Readiness::NotYet(why) => Some(Trouble::NotYet(why)),
     }
@@ -170,10 +170,10 @@ fn of_silence(
     }
     let waited = asked(object).map(|at| Duration::try_from(facts.now.duration_since(at)).unwrap_or_default());
     if !dead && (processing || waited.is_some_and(|waited| waited < WORTH_A_WORD)) {
-        let told = last.filter(|_| processing).map(|last| last.description.clone());
+        let description = last.filter(|_| processing).map(|last| last.description.clone());
         return Blocker {
             cause: Cause::AtWork,
-            says: told.filter(|told| !told.is_empty()).unwrap_or_else(|| why.to_owned()),
+            says: description.filter(|text| !text.is_empty()).unwrap_or_else(|| why.to_owned()),
             class: None,
             to_do: "nothing: it is at work".to_owned(),
             ..blocker

@@ -69,7 +69,7 @@ pub(super) fn of_conditions(installation: &ControllerInstallation) -> Option<Blo
             .into_iter()
             .find(|type_| Condition::find(conditions, type_).is_none())?;
         return Some(Blocker {
-            says: format!("nobody has reported condition {silent} of it yet"),
+            says: format!("condition {silent} of it is not reported yet"),
             next_try: "as soon as whoever installs it has a turn for it".to_owned(),
             to_do: format!("wait a minute; if it lasts, look at the log of the {gardenlet}, or of its operator"),
             ..of_installation(&name, format!("the {gardenlet}, or the operator of its type"))
@@ -186,7 +186,7 @@ fn as_reported(report: &OperationReport) -> Option<(String, String)> {
 
 /// What fails, with what the seed shows of it.
 fn blocker(facts: &InstallationFacts) -> Option<Blocker> {
-    let Some(told) = of_conditions(&facts.installation) else {
+    let Some(blocker) = of_conditions(&facts.installation) else {
         return of_rollout(facts);
     };
     let conditions = conditions(&facts.installation);
@@ -196,21 +196,21 @@ fn blocker(facts: &InstallationFacts) -> Option<Blocker> {
         .present()
         .is_none_or(|one| one.type_ == DEPLOYMENT_TYPE_HELM);
     let Some(seed) = facts.in_seed.present().filter(|_| is_true(VALID)) else {
-        return Some(told);
+        return Some(blocker);
     };
     let seed = (facts.seed_name(), seed);
-    let of_objects = || of_objects(seed, &told).filter(|_| chart && !is_true(INSTALLED));
-    Some(of_objects().or_else(|| of_program(seed, &told)).unwrap_or(told))
+    let of_objects = || of_objects(seed, &blocker).filter(|_| chart && !is_true(INSTALLED));
+    Some(of_objects().or_else(|| of_program(seed, &blocker)).unwrap_or(blocker))
 }
 
 /// What keeps the chart's objects from being applied.
-fn of_objects(seed: (&str, &Installed), told: &Blocker) -> Option<Blocker> {
+fn of_objects(seed: (&str, &Installed), blocker: &Blocker) -> Option<Blocker> {
     let (home, seed) = seed;
     if let Seen::Present(resource) = &seed.resource {
         return Some(of_resource(
             home,
             resource,
-            told,
+            blocker,
             seed.webhooks.present().map_or(&[], Vec::as_slice),
         ));
     }
@@ -222,22 +222,22 @@ fn of_objects(seed: (&str, &Installed), told: &Blocker) -> Option<Blocker> {
     Some(Blocker {
         details: vec![manager],
         to_do: "bring the seed's gardener-resource-manager back: it applies what charts hold".to_owned(),
-        ..told.clone()
+        ..blocker.clone()
     })
 }
 
-fn of_resource(home: &str, resource: &Resource, told: &Blocker, webhooks: &[Webhook]) -> Blocker {
+fn of_resource(home: &str, resource: &Resource, blocker: &Blocker, webhooks: &[Webhook]) -> Blocker {
     let object = Located::in_seed(resource.object.clone(), home);
-    let mut objects = told.objects.clone();
+    let mut objects = blocker.objects.clone();
     if !objects.contains(&object) {
         objects.push(object);
     }
     let blocker = Blocker {
         says: resource.trouble.clone(),
         objects,
-        since: resource.since.or(told.since),
+        since: resource.since.or(blocker.since),
         next_try: "by gardener-resource-manager; the moment is not recorded".to_owned(),
-        ..told.clone()
+        ..blocker.clone()
     };
     match &resource.webhook {
         Some(failure) => Blocker {
@@ -269,24 +269,24 @@ fn of_rollout(facts: &InstallationFacts) -> Option<Blocker> {
         let mut troubles = one.pods.iter().filter_map(|pod| pod.trouble.as_ref());
         one.trouble.is_some() && troubles.any(|(reason, _)| !STARTING.contains(&reason.as_str()))
     };
-    let told = Blocker {
+    let blocker = Blocker {
         since: Some(progressing.last_transition_time.0),
         ..of_installation(&facts.installation.name_any(), String::new())
     };
     workloads
         .iter()
         .find(|one| is_stuck(one))
-        .map(|one| of_workload(facts.seed_name(), one, &told))
+        .map(|one| of_workload(facts.seed_name(), one, &blocker))
 }
 
 /// What keeps its program from running.
-fn of_program((home, seed): (&str, &Installed), told: &Blocker) -> Option<Blocker> {
+fn of_program((home, seed): (&str, &Installed), blocker: &Blocker) -> Option<Blocker> {
     let workloads = seed.controller.workloads.present()?;
     let workload = workloads.iter().find(|one| one.trouble.is_some())?;
-    Some(of_workload(home, workload, told))
+    Some(of_workload(home, workload, blocker))
 }
 
-fn of_workload(home: &str, workload: &Workload, told: &Blocker) -> Blocker {
+fn of_workload(home: &str, workload: &Workload, blocker: &Blocker) -> Blocker {
     let pod = workload.pods.iter().find_map(|pod| Some((pod, pod.trouble.as_ref()?)));
     let concerned = std::iter::once(workload.object.clone())
         .chain(pod.map(|(pod, _)| workload.pod(pod)))
@@ -304,12 +304,12 @@ fn of_workload(home: &str, workload: &Workload, told: &Blocker) -> Blocker {
     Blocker {
         cause: Cause::PodNotRunning,
         says: not_running(workload),
-        objects: told.objects.iter().cloned().chain(concerned).collect(),
+        objects: blocker.objects.iter().cloned().chain(concerned).collect(),
         who: "the extension's program".to_owned(),
-        since: pod.and_then(|(pod, _)| pod.since).or(told.since),
+        since: pod.and_then(|(pod, _)| pod.since).or(blocker.since),
         next_try: "at once when the pod runs".to_owned(),
         to_do,
-        ..told.clone()
+        ..blocker.clone()
     }
 }
 

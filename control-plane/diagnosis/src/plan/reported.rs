@@ -122,7 +122,7 @@ fn lay(facts: &Facts, blocker: &mut Blocker, error: Problem) {
     }
 }
 
-/// Whether a blocker is about somebody who has not answered yet: then an error that says more is nearer to the root.
+/// Whether a blocker is about a part that has not answered yet: then an error that says more is nearer to the root.
 fn is_silence(cause: Cause) -> bool {
     matches!(cause, Cause::ExtensionSilent | Cause::Waiting | Cause::AtWork)
 }
@@ -152,8 +152,8 @@ fn of_error(facts: &Facts, Failed { problem, at }: Failed) -> Blocker {
 
 /// Whose class of error it is; where no code says so, that which decides on the next try.
 fn class_of(facts: &Facts, codes: &[ErrorCode]) -> Option<&'static str> {
-    let told = codes.first().map(ErrorCode::class);
-    told.or_else(|| planned(facts).map(|next| next.class))
+    let reported = codes.first().map(ErrorCode::class);
+    reported.or_else(|| planned(facts).map(|next| next.class))
         .map(FaultClass::as_str)
 }
 
@@ -273,7 +273,7 @@ fn of_condition(facts: &Facts, condition: &Condition) -> Blocker {
         class: codes.first().map(ErrorCode::class).map(FaultClass::as_str),
         codes: codes.clone(),
         since: Some(condition.last_transition_time.0),
-        next_try: "judged anew when what it is about changes".to_owned(),
+        next_try: "evaluated again when what it is about changes".to_owned(),
         to_do: match nodes {
             true => "look at the nodes with a kubeconfig of the Shoot, and at its machines in the seed".to_owned(),
             false => "look at what the message names, in the Shoot's namespace of the seed".to_owned(),

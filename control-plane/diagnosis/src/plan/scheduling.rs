@@ -6,7 +6,7 @@ use api_meta::{FaultClass, ObjectName, SeedMismatch, SelectorOwner, UnfitSeeds, 
 use super::{Blocker, Cause, Located, status};
 use crate::facts::Facts;
 
-/// Who schedules where a Shoot names nobody.
+/// Who schedules a Shoot that names no scheduler.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 pub(super) fn not_scheduled(facts: &Facts) -> Blocker {

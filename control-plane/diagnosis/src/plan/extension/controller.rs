@@ -1,4 +1,4 @@
-//! Whether somebody runs who acts on an extension object.
+//! Whether a controller runs that acts on an extension object.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const HEARTBEAT_STALE_AFTER: Duration = Duration::from_secs(90);
 pub(super) struct Controls {
     /// Registration and installation.
     pub(super) names: String,
-    /// Whether it runs; nothing where that cannot be told.
+    /// Whether it runs; nothing where that is not known.
     pub(super) runs: Option<bool>,
     /// Whether its heartbeat is fresh, wherever it runs.
     pub(super) is_alive: bool,

@@ -1,4 +1,4 @@
-//! Kinds and types that nobody serves on the seed, and what keeps them from it.
+//! Kinds and types that no controller serves on the seed, and what keeps them from it.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::plan::{Blocker, Cause, Located, has_succeeded};
 /// What to do about an installation of which all that is said is good.
 const WAIT: &str = "wait a minute: what is said of it has just changed";
 
-/// Why nobody serves a kind and type.
+/// Why no controller serves a kind and type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Unserved {
     /// No registration names it.
@@ -34,7 +34,7 @@ pub(super) enum Unserved {
     },
 }
 
-/// Kinds and types that nobody serves: those of objects that wait for an answer, and those that the Shoot needs before
+/// Kinds and types that no controller serves: those of objects that wait for an answer, and those that the Shoot needs before
 /// it can be worked on.
 pub(super) fn unserved(facts: &Facts, troubled: &[(&ExtensionFact, Trouble)]) -> BTreeMap<KindType, Unserved> {
     let (Some(seed), Some(registrations), Some(installations)) = (
@@ -131,7 +131,7 @@ pub(super) fn of_unserved(
 }
 
 fn of_reason(why: &Unserved, types: &str) -> Blocker {
-    let registrar = "nobody: whoever registers extensions has to bring one".to_owned();
+    let registrar = "no controller: whoever registers extensions has to bring one".to_owned();
     let registered = Blocker {
         next_try: "at once when it is registered and installed".to_owned(),
         ..Blocker::new(Cause::NotRegistered, registrar)

@@ -40,7 +40,7 @@ fn a_gardenlet_without_a_beat_stands_before_what_it_has_left_undone() {
 }
 
 #[test]
-fn a_generation_nobody_has_looked_at_is_told_with_both_numbers() {
+fn an_unobserved_generation_is_reported_with_both_numbers() {
     let facts = facts(|shoot| {
         settled(shoot);
         shoot["status"]["observedGeneration"] = json!(1);

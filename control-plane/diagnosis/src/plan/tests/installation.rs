@@ -87,12 +87,12 @@ fn each_reason_before_the_seed_has_one_thing_to_do() {
     }
     says(
         &only(&facts(&[]), Cause::NotInstalled),
-        &["nobody has reported condition Valid"],
+        &["condition Valid of it is not reported yet"],
     );
 }
 
 #[test]
-fn objects_that_are_not_applied_are_told_with_who_refuses_them() {
+fn objects_that_are_not_applied_are_reported_with_who_refuses_them() {
     let mut facts = facts(&[VALID, PENDING]);
     installed(&mut facts).resource = Seen::Present(Resource {
         object: ObjectName::new("ManagedResource", Some("garden"), "provider-moon-abcde"),
@@ -131,7 +131,7 @@ fn a_resource_manager_that_is_gone_is_named() {
 }
 
 #[test]
-fn a_program_that_does_not_run_is_told_with_its_reason() {
+fn a_program_that_does_not_run_is_reported_with_its_reason() {
     let mut facts = facts(&[VALID, INSTALLED, UNWELL]);
     for (reason, to_do) in [
         ("ImageNotInCatalogue", "set replicas to 0"),

@@ -4,7 +4,7 @@ use api_meta::FaultClass;
 
 use super::*;
 
-fn told(at: &str, class: FaultClass) -> Facts {
+fn retried(at: &str, class: FaultClass) -> Facts {
     facts(|shoot| {
         let report = OperationReport {
             errors: vec![problem("Waiting until I", "Infrastructure x: no")],
@@ -27,7 +27,7 @@ fn the_moment_and_the_class_of_the_next_try_are_those_that_are_written() {
         ),
         ("2026-01-01T00:09:59Z", "by itself, any moment now"),
     ] {
-        let answer = plan(&told(at, FaultClass::Access));
+        let answer = plan(&retried(at, FaultClass::Access));
         let blocker = answer
             .blockers
             .iter()
@@ -39,8 +39,8 @@ fn the_moment_and_the_class_of_the_next_try_are_those_that_are_written() {
 }
 
 #[test]
-fn without_an_error_of_its_own_the_operation_is_told_without_the_next_try_in_its_words() {
-    let mut facts = told("2026-01-01T00:12:00Z", FaultClass::Dependency);
+fn an_operation_without_errors_is_reported_without_the_next_try() {
+    let mut facts = retried("2026-01-01T00:12:00Z", FaultClass::Dependency);
     facts.shoot.status.as_mut().unwrap().last_errors.clear();
     let answer = plan(&facts);
     let blocker = answer

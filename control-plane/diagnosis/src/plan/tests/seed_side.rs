@@ -92,9 +92,9 @@ fn machines_that_have_not_joined_stand_for_their_worker() {
         |shoot| running(shoot, "Waiting until worker pools have been reconciled", Vec::new()),
         vec![object("Worker", working)],
     );
-    let machine = |told: &str| Machine {
+    let machine = |report: &str| Machine {
         object: named("Machine", "m-1"),
-        told: told.to_owned(),
+        report: report.to_owned(),
         is_refused: false,
         since: Some(at(BEFORE)),
     };

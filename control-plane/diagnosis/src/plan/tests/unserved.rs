@@ -1,4 +1,4 @@
-//! Kinds and types that nobody serves.
+//! Kinds and types that no controller serves.
 
 use super::*;
 
@@ -63,7 +63,7 @@ fn an_error_stands_beside_the_installation_that_has_gone_bad_since() {
 }
 
 #[test]
-fn an_installation_that_does_not_run_well_is_told_in_its_own_words() {
+fn an_unhealthy_installation_is_reported_with_its_own_message() {
     let mut facts = facts(|_| {});
     let mut unwell = installation();
     let healthy = serde_json::from_value(condition("Healthy", "False")).unwrap();
@@ -83,7 +83,7 @@ fn an_installation_that_does_not_run_well_is_told_in_its_own_words() {
 }
 
 #[test]
-fn an_installation_that_nobody_has_taken_up_has_no_pods_to_look_at() {
+fn an_installation_without_conditions_has_no_pods_to_look_at() {
     let mut facts = facts(|_| {});
     let mut untouched = installation();
     untouched.status = None;
