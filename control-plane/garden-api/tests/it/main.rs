@@ -119,7 +119,7 @@ async fn operations_raise_the_generation_and_status_is_written_apart() {
     garden.ok(Method::POST, SHOOTS, &shoot("s")).await;
     let requested = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
     let after = garden.ok(Method::PATCH, &path, &requested).await;
-    assert_eq!(after["metadata"]["generation"], 1, "nobody has worked on it yet");
+    assert_eq!(after["metadata"]["generation"], 1, "it has not been reconciled yet");
     let operation = json!({"status": {"lastOperation": {"type": "Create", "state": "Succeeded", "progress": 100}}});
     garden.ok(Method::PATCH, &format!("{path}/status"), &operation).await;
     let after = garden.ok(Method::PATCH, &path, &requested).await;

@@ -323,7 +323,7 @@ fn pools_and_types() -> Vec<Row> {
     ]
 }
 
-/// The landscape's machine image offers `kata`, which nobody has registered.
+/// The landscape's machine image offers `kata`, which is not registered.
 fn container_runtimes() -> Vec<Row> {
     const TYPE: &str = "spec.provider.workers[0].cri.containerRuntimes[0].type";
     let runtime = |type_: &str| json!({"name": "containerd", "containerRuntimes": [{"type": type_}]});
@@ -669,7 +669,7 @@ fn places_and_deletions() -> Vec<Row> {
 #[tokio::test(start_paused = true)]
 async fn every_refusal_names_the_field_its_value_what_is_allowed_and_what_to_do() {
     let garden = garden().await;
-    let (mut told, mut wrong) = (String::new(), Vec::new());
+    let (mut page, mut wrong) = (String::new(), Vec::new());
     let sections = [
         ("Fields", fields()),
         ("Spellings and forms", spellings()),
@@ -690,11 +690,11 @@ async fn every_refusal_names_the_field_its_value_what_is_allowed_and_what_to_do(
         ("Places and deletions", places_and_deletions()),
     ];
     for (section, rows) in sections {
-        told.push_str(&format!("== {section}\n"));
+        page.push_str(&format!("== {section}\n"));
         for Row { what, ask: asked, says } in rows {
             let (code, status) = ask(&garden, &asked).await;
             let message = text(&status, "/message");
-            told.push_str(&format!("{what} -> {code}\n    {message}\n"));
+            page.push_str(&format!("{what} -> {code}\n    {message}\n"));
             let lacking: Vec<_> = says.iter().filter(|part| !message.contains(**part)).collect();
             if !matches!(code, 400 | 403 | 422 | 500) || !lacking.is_empty() {
                 wrong.push(format!("{what}: {code} {message}\n    lacks {lacking:?}"));
@@ -702,5 +702,5 @@ async fn every_refusal_names_the_field_its_value_what_is_allowed_and_what_to_do(
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_golden(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/refusals.txt"), &told);
+    assert_golden(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/refusals.txt"), &page);
 }

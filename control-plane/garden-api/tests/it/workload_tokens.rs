@@ -65,7 +65,7 @@ async fn a_token_names_its_identity_and_is_signed_with_a_published_key() {
         .await;
     assert_ne!(
         review["status"]["authenticated"], true,
-        "the garden itself lets nobody in by it"
+        "the garden itself does not accept it"
     );
 }
 

@@ -12,7 +12,7 @@ use super::to_come::{Answer, ToCome};
 pub(super) struct Asked {
     /// Why it cannot be stored.
     pub refused: Vec<Said<FieldError>>,
-    /// What whoever wrote it is told.
+    /// The warnings for its author.
     pub warned: Vec<Said<String>>,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn asked(shoot: &Value, rows: &[ToCome]) -> Asked {
             row.path,
             &root,
             &mut |place: &Place<'_>, (value, beside)| {
-                if row.answer == Answer::Told || default == Some(value) || !(row.asks)(value, beside) {
+                if row.answer == Answer::Documented || default == Some(value) || !(row.asks)(value, beside) {
                     return;
                 }
                 let (what, path, place) = (row.what, place.path(), place.lasting());
@@ -195,10 +195,10 @@ mod tests {
         };
         let pools = json!([{"name": "a", "paint": {"colours": []}}, {"name": "b", "paint": {"colours": ["red"]}}]);
         let refused = asked(&json!({"spec": {"provider": {"workers": pools}}}), &[row]).refused;
-        let told: Vec<String> = refused.iter().map(|said| said.what.to_string()).collect();
+        let messages: Vec<String> = refused.iter().map(|said| said.what.to_string()).collect();
         let path = "spec.provider.workers[1].paint.colours";
         assert_eq!(
-            told,
+            messages,
             [format!("{path}: Forbidden: machines are grey yet; leave the field out")]
         );
         assert_eq!(refused[0].place, "spec.provider.workers[\"b\"].paint.colours");

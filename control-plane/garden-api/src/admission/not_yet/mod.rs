@@ -248,12 +248,12 @@ mod tests {
 
     #[test]
     fn operations_still_to_come_are_refused_when_first_requested() {
-        let told = |asked: &str, before: &str| -> Vec<String> {
+        let messages = |asked: &str, before: &str| -> Vec<String> {
             let errors = operations(asked, before);
             errors.iter().map(ToString::to_string).collect()
         };
         for good in ["", "reconcile", "retry", "retry; reconcile"] {
-            assert!(told(good, "").is_empty(), "{good}");
+            assert!(messages(good, "").is_empty(), "{good}");
         }
         for to_come in [
             "rotate-ca-start",
@@ -262,21 +262,21 @@ mod tests {
             "force-in-place-update",
             "maintain",
         ] {
-            let told = told(to_come, "").concat();
+            let message = messages(to_come, "").concat();
             assert!(
-                told.contains("metadata.annotations[gardener.cloud/operation]: Forbidden"),
-                "{told}"
+                message.contains("metadata.annotations[gardener.cloud/operation]: Forbidden"),
+                "{message}"
             );
             assert!(
-                told.contains(to_come) && told.contains(" yet; supported: reconcile, retry"),
-                "{told}"
+                message.contains(to_come) && message.contains(" yet; supported: reconcile, retry"),
+                "{message}"
             );
         }
-        let unknown = told("reconcile;nonsense", "").concat();
+        let unknown = messages("reconcile;nonsense", "").concat();
         assert!(
             unknown.contains("Unsupported value: \"nonsense\": supported values: \"reconcile\", \"retry\""),
             "{unknown}"
         );
-        assert!(told("nonsense", "nonsense").is_empty(), "it was there before");
+        assert!(messages("nonsense", "nonsense").is_empty(), "it was there before");
     }
 }

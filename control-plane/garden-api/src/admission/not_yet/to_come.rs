@@ -12,7 +12,7 @@ pub(super) enum Answer {
     /// It is stored with a warning.
     Warned,
     /// It is on by default, and described in the documentation alone.
-    Told,
+    Documented,
 }
 
 type Asks = fn(&Value, &Value) -> bool;
@@ -45,8 +45,8 @@ const fn warned(path: &'static str, asks: Asks, what: &'static str) -> ToCome {
     to_come(Answer::Warned, path, asks, what)
 }
 
-const fn told(path: &'static str, what: &'static str) -> ToCome {
-    to_come(Answer::Told, path, given, what)
+const fn documented(path: &'static str, what: &'static str) -> ToCome {
+    to_come(Answer::Documented, path, given, what)
 }
 
 const ADDONS: &str = "addons are not installed";
@@ -108,7 +108,7 @@ pub(super) const TO_COME: &[ToCome] = &[
         "CoreDNS runs with settings of its own",
     ),
     warned("spec.systemComponents.nodeLocalDNS", on, "nodes have no DNS cache"),
-    told("spec.maintenance.autoUpdate", MAINTENANCE),
+    documented("spec.maintenance.autoUpdate", MAINTENANCE),
     warned("spec.maintenance.autoRotation", given, MAINTENANCE),
     warned("spec.kubernetes.clusterAutoscaler", given, AUTOSCALER),
     warned("spec.kubernetes.kubeAPIServer.featureGates", given, API_SERVER),
@@ -201,7 +201,7 @@ pub(super) const TO_COME: &[ToCome] = &[
         given,
         "control planes live in the seed",
     ),
-    told(
+    documented(
         "spec.provider.workersSettings.sshAccess",
         "machines have no key for SSH",
     ),
@@ -347,7 +347,7 @@ mod tests {
             let answer = match row.answer {
                 Answer::Refused => "refused",
                 Answer::Warned => "warning",
-                Answer::Told => "none: it is on by default",
+                Answer::Documented => "none: it is on by default",
             };
             writeln!(page, "| `{}` | {} | {answer} |", row.path, row.what).unwrap();
         }
