@@ -91,7 +91,7 @@ async fn bring_about(context: &Context, entry: &core::BackupEntry) -> Result<(),
     if let Some(owner) = other_owner(context, entry).await? {
         return Err(
             Fault::user(format!("BackupEntry {name} of the seed belongs to {owner}"))
-                .hint("delete the one in the seed when nobody needs its backups any more, or this one"),
+                .hint("delete the one in the seed when its backups are no longer needed, or this one"),
         );
     }
     let bucket = context

@@ -110,11 +110,11 @@ where
         let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
         let objects: Cache<K> = Cache::start(api, only, stop.clone());
         let (mut changes, changed, name) = (objects.subscribe(), self.changed.clone(), name.to_owned());
-        let told = objects.clone();
+        let mirrored = objects.clone();
         let telling = async move {
             let key = ObjectKey::namespaced(names::GARDEN_NAMESPACE, name.clone());
-            let version = || told.get(&key).map(|object| (object.uid(), object.resource_version()));
-            told.ready().await;
+            let version = || mirrored.get(&key).map(|object| (object.uid(), object.resource_version()));
+            mirrored.ready().await;
             // Whoever opened it sees the first state.
             let mut known = version();
             loop {

@@ -213,12 +213,12 @@ fn credentials(reference: &api_meta::ObjectReference) -> Option<(String, String)
 /// certificates are made for it.
 fn internal_domain(shoot: &core::Shoot, project: &str, seed: &core::Seed) -> Option<Domain> {
     let internal = seed.spec.dns.internal.as_ref()?;
-    let told = shoot.status.iter().flat_map(|status| &status.advertised_addresses);
-    let mut told = told.filter(|address| address.name == core::ShootAdvertisedAddress::INTERNAL);
-    let told = told.find_map(|address| core::ShootAdvertisedAddress::host_of(&address.url));
+    let advertised = shoot.status.iter().flat_map(|status| &status.advertised_addresses);
+    let mut advertised = advertised.filter(|address| address.name == core::ShootAdvertisedAddress::INTERNAL);
+    let advertised = advertised.find_map(|address| core::ShootAdvertisedAddress::host_of(&address.url));
     let name = shoot.metadata.name.as_deref().unwrap_or_default();
     Some(Domain {
-        host: told.map_or_else(|| format!("api.{name}.{project}.{}", internal.domain), str::to_owned),
+        host: advertised.map_or_else(|| format!("api.{name}.{project}.{}", internal.domain), str::to_owned),
         type_: internal.type_.clone(),
         zone: internal.zone.clone(),
         credentials: credentials(&internal.credentials_ref),
@@ -280,7 +280,7 @@ fn external_domain(shoot: &core::Shoot, seed: &core::Seed) -> Result<Option<Doma
         known.join(", ")
     };
     Err(Fault::user(format!(
-        "spec.dns.domain: {domain:?}: nobody serves it: spec.dns.providers names no provider with a type, and it lies \
+        "spec.dns.domain: {domain:?}: no provider serves it: spec.dns.providers names no provider with a type, and it lies \
          below no default domain of the seed ({known})"
     ))
     .code(ErrorCode::ConfigurationProblem)
@@ -342,8 +342,8 @@ mod tests {
         };
         assert_eq!(host(json!({})), "api.s.new.in.example");
         for url in ["https://api.s.old.in.example", "https://api.s.old.in.example:6443"] {
-            let told = json!([{"name": "external", "url": "https://api.x"}, {"name": "internal", "url": url}]);
-            assert_eq!(host(json!({"advertisedAddresses": told})), "api.s.old.in.example");
+            let advertised = json!([{"name": "external", "url": "https://api.x"}, {"name": "internal", "url": url}]);
+            assert_eq!(host(json!({"advertisedAddresses": advertised})), "api.s.old.in.example");
         }
     }
 

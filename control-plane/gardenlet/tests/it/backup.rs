@@ -249,7 +249,7 @@ async fn a_success_without_a_status_is_no_success() {
         let error = entry.status.as_ref().and_then(|status| status.last_error.as_ref());
         error.is_some_and(|error| error.description.contains("did not record a last operation yet"))
     };
-    until(&entries(&world), &drop, "told", reported).await;
+    until(&entries(&world), &drop, "reported", reported).await;
     world.extensions.speak("BackupEntry");
     entry_until(&world, &drop, Type::Create, State::Succeeded).await;
 }
@@ -346,7 +346,7 @@ async fn an_entry_in_the_seed_that_is_anothers_is_neither_changed_nor_deleted() 
         let error = entry.status.as_ref().and_then(|status| status.last_error.as_ref());
         error.is_some_and(|error| error.description.contains("belongs to BackupEntry garden-b/"))
     };
-    until(&entries(&world), &drop, "told", reported).await;
+    until(&entries(&world), &drop, "reported", reported).await;
 
     entries(&world).delete(&drop, &DeleteParams::default()).await.unwrap();
     until_gone(&entries(&world), &drop).await;

@@ -48,7 +48,7 @@ async fn an_unserved_domain_stops_a_shoot_but_not_its_deletion() {
     assert!(
         error
             .description
-            .contains("spec.dns.domain: \"own.example\": nobody serves it")
+            .contains("spec.dns.domain: \"own.example\": no provider serves it")
             && error.description.contains("(the seed has none)"),
         "{}",
         error.description

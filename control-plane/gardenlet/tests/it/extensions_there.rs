@@ -57,7 +57,7 @@ impl Extensions {
     }
 
     fn mood(&self, kind: &str, mood: Mood) {
-        let mut moods = self.moods.lock().expect("nobody panics with it");
+        let mut moods = self.moods.lock().expect("no holder of the lock panics");
         moods.insert(kind.to_owned(), mood);
         self.moved.notify_waiters();
     }
@@ -97,7 +97,7 @@ impl Extensions {
     }
 
     async fn turn<K: ExtensionObject>(&self, object: &K, extra: Value) {
-        let moods = self.moods.lock().expect("nobody panics with it").clone();
+        let moods = self.moods.lock().expect("no holder of the lock panics").clone();
         let mood = moods.get(&*<K as Resource>::kind(&())).cloned().unwrap_or_default();
         let now = self.clock.now().to_string();
         let held = object.finalizers().iter().any(|finalizer| finalizer == FINALIZER);

@@ -118,7 +118,7 @@ async fn custom_resources_keep_finalizers_for_an_hour_or_as_annotated() {
     };
     annotate("soon").await;
     let reported = |shoot: &core::Shoot| crate::errors(shoot).contains("\"soon\"");
-    until(&shoots, "b", "told what is wrong with the annotation", reported).await;
+    until(&shoots, "b", "reported with its wrong annotation", reported).await;
     assert!(lakes.get_opt("deep").await.unwrap().is_some());
     annotate("1").await;
     until_gone(&shoots, "b").await;

@@ -69,7 +69,7 @@ async fn reported(lie: impl Fn(&Seen) -> Value + Send + Sync + 'static, shown: &
     let codes = shoot.status.unwrap().last_errors.remove(0).codes;
     assert!(codes.is_empty(), "no code of another time: {codes:?}");
     world.extensions.speak("ControlPlane");
-    let shoot = until(&shoots, "b", "ready once the truth is told", succeeded).await;
+    let shoot = until(&shoots, "b", "ready once the report is true", succeeded).await;
     assert_eq!(errors(&shoot), "");
     message
 }

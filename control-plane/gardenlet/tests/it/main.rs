@@ -285,7 +285,7 @@ async fn a_silent_infrastructure_holds_back_only_what_needs_it_and_is_named() {
         let last = shoot.status.as_ref().and_then(|status| status.last_operation.as_ref());
         last.is_some_and(|last| last.description.contains("waiting for"))
     };
-    let shoot = until(&shoots, "b", "told what it waits for", is_reported).await;
+    let shoot = until(&shoots, "b", "reported as waiting", is_reported).await;
     let reason =
         format!("Infrastructure {NAMESPACE}/b: extension \"moon\" has not picked up the operation \"reconcile\" yet");
     let last = shoot.status.unwrap().last_operation.unwrap();
@@ -408,7 +408,7 @@ async fn a_resource_that_went_away_is_waited_for() {
         .await
         .unwrap();
     let is_reported = |shoot: &core::Shoot| errors(shoot).contains("spec.resources: Secret");
-    let shoot = until(&shoots, "b", "told what is missing", is_reported).await;
+    let shoot = until(&shoots, "b", "reported with what is missing", is_reported).await;
     let (state, _) = state(&shoot).unwrap();
     assert_ne!(state, LastOperationState::Failed, "{}", errors(&shoot));
     world.create(retained).await;

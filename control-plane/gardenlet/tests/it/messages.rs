@@ -140,8 +140,8 @@ async fn a_refusing_webhook_of_the_seed_is_named_with_its_installation() {
     let world = World::start().await;
     world.guard_infrastructures().await;
     world.create_shoot(&shoot()).await;
-    let is_told = |shoot: &core::Shoot| errors(shoot).contains("guard.moon.example");
-    let reported = errors(&until(&world.shoots(), "b", "told", is_told).await);
+    let is_reported = |shoot: &core::Shoot| errors(shoot).contains("guard.moon.example");
+    let reported = errors(&until(&world.shoots(), "b", "reported", is_reported).await);
     for part in [
         "webhook guard.moon.example of MutatingWebhookConfiguration guard",
         "served by Service extension-moon-abcde/guard",

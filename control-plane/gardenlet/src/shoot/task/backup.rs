@@ -123,8 +123,8 @@ mod tests {
             let object = ObjectName::new("BackupEntry", Some("n"), "e");
             late(Waited::TimedOut { what, after, reason }, object, standing).told()
         };
-        let text = reported(Some(Fault::dependency("bucket b is gone").hint("make it anew")));
-        assert!(text.ends_with("bucket b is gone (to do: make it anew)"), "{text}");
+        let text = reported(Some(Fault::dependency("bucket b is gone").hint("recreate it")));
+        assert!(text.ends_with("bucket b is gone (to do: recreate it)"), "{text}");
         assert_eq!(reported(None).matches("(to do: ").count(), 1);
     }
 }
