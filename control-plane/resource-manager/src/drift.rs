@@ -82,7 +82,7 @@ impl Drifts {
     /// `owner` wants this object no more.
     pub(crate) fn forget(&self, api_version: &str, kind: &str, key: &ObjectKey, owner: &ObjectKey) {
         let kind = (api_version.to_owned(), kind.to_owned());
-        self.0.told(&kind, |marks| {
+        self.0.note(&kind, |marks| {
             marks.forget(key, owner);
             None
         });
@@ -124,7 +124,7 @@ impl Drop for Writing<'_> {
     fn drop(&mut self) {
         if !self.is_answered {
             let inner = &self.drifts.0;
-            inner.told(&kind_of(self.resource), |marks| marks.gave_up(&self.key));
+            inner.note(&kind_of(self.resource), |marks| marks.gave_up(&self.key));
         }
     }
 }
@@ -184,16 +184,16 @@ impl Inner {
         // One that is being deleted cannot be restored before it is gone.
         if object.metadata.deletion_timestamp.is_none() {
             let mark = Mark::of(&object.metadata, &self.cluster_id);
-            self.told(kind, |marks| marks.seen(key_of(object), mark));
+            self.note(kind, |marks| marks.seen(key_of(object), mark));
         }
     }
 
     fn gone(&self, kind: &Kind, key: &ObjectKey) {
-        self.told(kind, |marks| marks.gone(key));
+        self.note(kind, |marks| marks.gone(key));
     }
 
     /// Takes note of something about a kind, and ends its watch when no object of it is known any more.
-    fn told(&self, kind: &Kind, note: impl FnOnce(&mut Marks) -> Option<ObjectKey>) {
+    fn note(&self, kind: &Kind, note: impl FnOnce(&mut Marks) -> Option<ObjectKey>) {
         let mut kinds = self.kinds();
         let Some(watched) = kinds.get_mut(kind) else { return };
         self.call(note(&mut watched.marks));

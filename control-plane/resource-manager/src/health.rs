@@ -24,10 +24,10 @@ fn outdated(observed: Option<i64>, generation: Option<i64>) -> Option<String> {
 }
 
 /// Type, status, reason and message of a condition.
-type Told<'a> = (&'a str, &'a str, Option<&'a str>, Option<&'a str>);
+type Reported<'a> = (&'a str, &'a str, Option<&'a str>, Option<&'a str>);
 
 /// Why the condition is not as wanted. A missing one is only as wanted when it may be missing.
-fn not_as_wanted(conditions: &[Told<'_>], type_: &str, wanted: &str, may_be_missing: bool) -> Option<String> {
+fn not_as_wanted(conditions: &[Reported<'_>], type_: &str, wanted: &str, may_be_missing: bool) -> Option<String> {
     let Some((_, status, reason, message)) = conditions.iter().find(|reported| reported.0 == type_) else {
         return (!may_be_missing).then(|| format!("condition \"{type_}\" is missing"));
     };
@@ -50,7 +50,7 @@ macro_rules! reported {
                     c.message.as_deref(),
                 )
             })
-            .collect::<Vec<Told<'_>>>()
+            .collect::<Vec<Reported<'_>>>()
     };
 }
 

@@ -270,7 +270,7 @@ async fn care_for_one(resource: Arc<ManagedResource>, context: Arc<Context>) -> 
     care::care(&resource, &context).await
 }
 
-/// Whether somebody changed an applied object, beyond its status.
+/// Whether another writer changed an applied object, beyond its status.
 fn drifted<K: Resource>(old: Option<&K>, new: Option<&K>) -> bool {
     match (old, new) {
         (Some(_), Some(new)) => changed_by_others(old, new),

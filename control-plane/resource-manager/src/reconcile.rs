@@ -18,7 +18,7 @@ use crate::naming::{all_shown, finalizer, is_held, is_held_by_another, is_of_cla
 use crate::plan::{Plan, namespace_fits, plan, rank};
 use crate::release::release_all;
 use crate::remove::{Removed, remove_all};
-use crate::report::{Report, reason, told, write};
+use crate::report::{Report, reason, message_of, write};
 
 pub(crate) async fn reconcile(resource: &ManagedResource, context: &Context) -> Result<Next, Fault> {
     context.waits.end(&ObjectKey::of(resource));
@@ -166,7 +166,7 @@ async fn execute(
     status.secrets_data_checksum = Some(checksum);
     let mut report = Report::of(&mut after, context.clock.now());
     let mut failure = |reason: &str, what: &str, fault: Fault| {
-        report.applied(ConditionStatus::False, reason, &format!("{what}: {}", told(&fault)));
+        report.applied(ConditionStatus::False, reason, &format!("{what}: {}", message_of(&fault)));
         Some(fault)
     };
     let fault = if let Some(fault) = unapplied {
@@ -198,7 +198,7 @@ async fn execute(
 /// Reports what prevented the apply; what is applied stays.
 async fn fail(resource: &ManagedResource, why: &str, fault: Fault, context: &Context) -> Result<Next, Fault> {
     let mut after = resource.clone();
-    Report::of(&mut after, context.clock.now()).applied(ConditionStatus::False, why, &told(&fault));
+    Report::of(&mut after, context.clock.now()).applied(ConditionStatus::False, why, &message_of(&fault));
     after.status.get_or_insert_default().observed_generation = resource.metadata.generation;
     write(resource, after, context).await?;
     Err(fault)
@@ -282,7 +282,7 @@ async fn not_gone(
             report.applied(
                 ConditionStatus::False,
                 reason::DELETION_FAILED,
-                &format!("Could not delete all resources: {}", told(&fault)),
+                &format!("Could not delete all resources: {}", message_of(&fault)),
             );
             fault
         }

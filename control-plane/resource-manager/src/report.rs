@@ -23,8 +23,8 @@ pub(crate) mod reason {
     pub(crate) const CHECKS_PENDING: &str = "ChecksPending";
 }
 
-/// A fault for people: what is wrong, and the one thing to do about it.
-pub(crate) fn told(fault: &Fault) -> String {
+/// The message of a fault: what is wrong, and the one thing to do about it.
+pub(crate) fn message_of(fault: &Fault) -> String {
     let hint = fault.hint.as_str();
     let separator = if hint.is_empty() { "" } else { "; " };
     format!("{}{separator}{hint}", fault.chain())

@@ -647,7 +647,7 @@ async fn a_target_that_lost_its_data_gets_all_objects_again() {
     until(&maps, "a", "there again", |_: &ConfigMap| true).await;
     assert!(bound.elapsed() <= Duration::from_secs(16), "{:?}", bound.elapsed());
     // The status reported in between that it was not applied.
-    until(&landscape.resources(), "mr", "applied anew", |resource| {
+    until(&landscape.resources(), "mr", "applied again", |resource| {
         let status = resource.status.as_ref().unwrap();
         let applied = Condition::find(&status.conditions, "ResourcesApplied").unwrap();
         applied.status == ConditionStatus::True && applied_at(resource) > first

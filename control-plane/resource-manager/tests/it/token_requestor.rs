@@ -69,7 +69,7 @@ impl Pair {
 
     async fn filled(&self, name: &str, not: &str) -> String {
         let (api, name) = (self.secrets(), format!("shoot-access-{name}"));
-        let secret = until(&api, &name, "filled anew", |secret: &Secret| {
+        let secret = until(&api, &name, "filled again", |secret: &Secret| {
             token(secret).is_some_and(|token| token != not)
         });
         token(&secret.await).unwrap()
