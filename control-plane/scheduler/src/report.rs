@@ -96,27 +96,27 @@ mod tests {
         Unscheduled::none_fits(BTreeMap::from([("a".to_owned(), mismatch)]))
     }
 
-    fn told(before: &Shoot, why: &Unscheduled, second: i64) -> Option<Shoot> {
+    fn reported(before: &Shoot, why: &Unscheduled, second: i64) -> Option<Shoot> {
         pending(before, why, &format!("Failed: {why}"), at(second))
     }
 
     #[test]
     fn the_same_reason_is_written_once() {
-        let first = told(&Shoot::default(), &full(3), 1).unwrap();
+        let first = reported(&Shoot::default(), &full(3), 1).unwrap();
         let last = first.status.as_ref().unwrap().last_operation.as_ref().unwrap();
         assert_eq!(last.state, LastOperationState::Pending);
-        assert_eq!(told(&first, &full(3), 2), None);
-        assert!(told(&first, &full(4), 2).is_some());
+        assert_eq!(reported(&first, &full(3), 2), None);
+        assert!(reported(&first, &full(4), 2).is_some());
     }
 
     #[test]
     fn data_that_is_missing_or_damaged_is_written_beside_the_operation_as_it_is() {
-        let first = told(&Shoot::default(), &full(3), 1).unwrap();
+        let first = reported(&Shoot::default(), &full(3), 1).unwrap();
         let damaged = BTreeMap::from([(OPERATION_REPORT.to_owned(), "{".to_owned())]);
         for annotations in [None, Some(damaged)] {
             let mut old = first.clone();
             old.metadata.annotations = annotations;
-            let mended = told(&old, &full(3), 2).unwrap();
+            let mended = reported(&old, &full(3), 2).unwrap();
             assert_eq!(mended, first);
         }
     }

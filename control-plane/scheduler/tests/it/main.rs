@@ -146,13 +146,13 @@ async fn a_shoot_waits_with_reasons_and_is_bound_when_a_seed_fits() {
         "provider": {"type": "prov", "workers": [{"name": "w", "minimum": 1, "maximum": 1, "machine": {"type": "small"}}]}}}))
         .await;
     let shoots: Api<Shoot> = Api::namespaced(client.clone(), "garden-p");
-    let told = |shoot: &Shoot| {
+    let is_reported = |shoot: &Shoot| {
         shoot
             .status
             .as_ref()
             .is_some_and(|status| status.last_operation.is_some())
     };
-    let waiting = until(&shoots, "s", "told why it waits", told).await;
+    let waiting = until(&shoots, "s", "reported as waiting", is_reported).await;
     let status = waiting.status.clone().unwrap();
     assert_eq!(
         status.last_operation.as_ref().unwrap().description,
