@@ -153,7 +153,7 @@ async fn refetch(
     found.map_err(|fault| match fault.class {
         FaultClass::Access => fault
             .doing(&format!("read the configuration as node {node}"))
-            .hint("the node's certificate has expired or its cluster was made anew: replace the machine"),
+            .hint("the node's certificate has expired or its cluster was recreated: replace the machine"),
         _ => fault,
     })
 }

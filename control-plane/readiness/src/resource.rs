@@ -25,7 +25,7 @@ mod tests {
     #[test]
     fn only_what_was_reported_for_the_newest_form_is_applied() {
         let mut resource = ManagedResource::default();
-        assert!(not_applied(&resource).is_some(), "nobody has reported anything");
+        assert!(not_applied(&resource).is_some(), "it has no condition yet");
         resource.metadata.generation = Some(2);
         let condition = |status| Condition::new(RESOURCES_APPLIED, status, "R", "m", Timestamp::UNIX_EPOCH);
         let reported = |generation, conditions| {
