@@ -33,7 +33,7 @@ impl Target {
         self.figure("VmHWM")
     }
 
-    /// What cannot be read makes the result no number, so that nobody takes it for one.
+    /// A value that cannot be read makes the result no number, so that it is not taken for a figure.
     fn figure(&self, name: &str) -> f64 {
         let each = self.processes.iter().map(|number| megabytes(*number, name));
         each.map(|size| size.unwrap_or(f64::NAN)).sum()

@@ -42,7 +42,7 @@ pub(crate) fn megabytes(process: u32, figure: &str) -> Option<f64> {
 }
 
 /// Seconds that processors have worked for a process since it began, from /proc; what cannot be read makes the result no
-/// number, so that nobody takes it for one.
+/// number, so that it is not taken for a figure.
 pub(crate) fn processor_seconds(process: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The name in parentheses may hold blanks. Behind it: state, then 10 fields, then the times in user and system mode.

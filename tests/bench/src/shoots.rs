@@ -110,7 +110,7 @@ pub(crate) async fn create(shoots: &Api<Shoot>, example: &Shoot, name: &str) -> 
         spec: example.spec.clone(),
         status: None,
     };
-    // Each Shoot gets a domain of its own and is placed anew.
+    // Each Shoot gets a domain of its own and is scheduled again.
     shoot.spec.dns = None;
     shoot.spec.seed_name = None;
     let created = shoots.create(&PostParams::default(), &shoot).await;

@@ -151,8 +151,8 @@ async fn follow(
     };
     while lines.changes < changes {
         let Some(frame) = body.frame().await else {
-            let (told, last) = (lines.changes, lines.last);
-            return Err(format!("a watch has ended after {told} of {changes} changes: {last}"));
+            let (seen, last) = (lines.changes, lines.last);
+            return Err(format!("a watch has ended after {seen} of {changes} changes: {last}"));
         };
         if let Ok(bytes) = frame.map_err(|error| error.to_string())?.into_data() {
             lines.read(&bytes, begun.elapsed())?;
@@ -169,7 +169,7 @@ struct Lines {
     /// How long each change took, where that is wanted.
     times: Option<Vec<Duration>>,
     begun: Vec<u8>,
-    /// The last line that told no change.
+    /// The last line without a change.
     last: String,
 }
 
@@ -205,7 +205,7 @@ impl Lines {
 
 /// When the change was sent, as it says itself.
 fn sent_at(event: &[u8]) -> Result<Duration, String> {
-    let place = memchr::memmem::find(event, MARK).ok_or("a change that nobody made was told")?;
+    let place = memchr::memmem::find(event, MARK).ok_or("a watch has delivered a change that was not sent")?;
     let digits = event[place + MARK.len()..]
         .iter()
         .take_while(|byte| byte.is_ascii_digit());

@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
     /// Watchers of one kind of object, beside a measurement with one; 0 leaves them out
     #[arg(long, default_value_t = 1_000)]
     watchers: usize,
-    /// Changes that they are told of, each second
+    /// Changes that they receive, each second
     #[arg(long, default_value_t = 1_000)]
     changes: usize,
 }
@@ -54,7 +54,7 @@ const STORED_BYTES: usize = 2_048;
 const CHANGED: usize = 100;
 /// How long changes are sent to watchers.
 const WATCH_SECONDS: usize = 5;
-/// Changes a second that one watcher is told of.
+/// Changes a second that one watcher receives.
 const FEW_CHANGES: usize = 100;
 
 /// One figure of one server.
@@ -139,7 +139,7 @@ async fn measure(which: Which, arguments: &Arguments, program: &Path) -> Result<
     for (watchers, per_second) in [(1, FEW_CHANGES), (arguments.watchers, arguments.changes)] {
         if watchers > 0 {
             let load = load(&subject.target, watchers, per_second).await?;
-            told(&load, &deliver(&subject.target, &load).await?, &mut figures);
+            add_figures(&load, &deliver(&subject.target, &load).await?, &mut figures);
         }
     }
     drop(subject);
@@ -220,11 +220,11 @@ async fn load(target: &Target, watchers: usize, per_second: usize) -> Result<Loa
     })
 }
 
-fn told(load: &Load, delivered: &Delivered, figures: &mut Vec<Figure>) {
+fn add_figures(load: &Load, delivered: &Delivered, figures: &mut Vec<Figure>) {
     let what = format!("{} watching, {} changes a second", load.watches.len(), load.per_second);
     for (part, unit, value, more) in [
         ("changes made", "a second", delivered.changes_per_second, true),
-        ("told", "of 1", delivered.fraction, true),
+        ("delivered", "of 1", delivered.fraction, true),
         ("median", "ms", delivered.median.as_secs_f64() * 1e3, false),
         ("99 of 100 within", "ms", delivered.p99.as_secs_f64() * 1e3, false),
         ("processor", "s", delivered.processor_seconds, false),

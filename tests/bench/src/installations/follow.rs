@@ -23,7 +23,7 @@ enum News {
 /// What has been seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// When each registration was first told of.
+    /// When the first event of each registration came.
     created: BTreeMap<String, Instant>,
     /// When each installation was first installed, and its registration.
     installed: BTreeMap<String, (String, Instant)>,
@@ -103,21 +103,21 @@ fn is_installed(installation: &ControllerInstallation) -> bool {
 /// Watches of a garden.
 pub(super) struct Follower {
     news: BoxStream<'static, Result<News, String>>,
-    /// What they have told.
+    /// What they have shown.
     pub(super) seen: Seen,
 }
 
 impl Follower {
     /// Opens the watches.
     pub(super) fn new(garden: &Client) -> Self {
-        fn told<K: Resource<DynamicType = ()>>(error: watcher::Error) -> String {
+        fn failure<K: Resource<DynamicType = ()>>(error: watcher::Error) -> String {
             format!("cannot watch {}: {error}", K::plural(&()))
         }
         macro_rules! watch {
             ($kind:ident, $news:ident) => {
                 base_client::watch::<$kind>(Api::all(garden.clone()), watcher::Config::default())
                     .map_ok(|event| News::$news(Box::new(event)))
-                    .map_err(told::<$kind>)
+                    .map_err(failure::<$kind>)
                     .boxed()
             };
         }
