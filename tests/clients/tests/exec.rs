@@ -244,9 +244,9 @@ fn refused(scene: &Scene) {
         (&["exec", "web", "--", "no-such-program"], "no-such-program"),
         (&["attach", "web"], "attaches to no container"),
     ] {
-        let told = scene.fails(words);
-        println!("kubectl {}: {}", words.join(" "), told.trim());
-        assert!(told.contains(why), "{words:?}: {told}");
+        let text = scene.fails(words);
+        println!("kubectl {}: {}", words.join(" "), text.trim());
+        assert!(text.contains(why), "{words:?}: {text}");
     }
 }
 

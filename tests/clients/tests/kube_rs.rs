@@ -92,7 +92,7 @@ async fn run(client: Client) {
     let renewed = wait_until(&api, "child", PATIENCE, |found| {
         match found.filter(|map| map.metadata.uid != first.metadata.uid) {
             Some(map) => Judgement::Done(map.data.clone()),
-            None => Judgement::NotYet("it is not made anew".to_owned()),
+            None => Judgement::NotYet("it is not recreated".to_owned()),
         }
     });
     assert_eq!(renewed.await.unwrap().unwrap()["k"], "2");

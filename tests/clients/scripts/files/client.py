@@ -27,7 +27,7 @@ def refused(call, *arguments, **named):
 print(client.VersionApi().get_code().git_version)
 core.create_namespace(client.V1Namespace(metadata=client.V1ObjectMeta(name=NAMESPACE)))
 
-# Pods are only taken once somebody has made the account that they run as.
+# Pods are only taken once the account that they run as has been made.
 watching = watch.Watch()
 for event in watching.stream(
     core.list_namespaced_service_account, NAMESPACE, field_selector="metadata.name=default", timeout_seconds=30
@@ -141,7 +141,7 @@ except NotFoundError as error:
     print(json.loads(error.body)["message"])
 client.ApiextensionsV1Api().delete_custom_resource_definition("things.python.orangery.dev")
 
-# Somebody else: an account with a role, asked as it, and by its token.
+# Another user: an account with a role, by impersonation, and by its token.
 core.create_namespaced_service_account(NAMESPACE, {"metadata": {"name": "robot"}})
 rbac.create_namespaced_role(NAMESPACE, {
     "metadata": {"name": "reader"}, "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}],
