@@ -1,5 +1,5 @@
 //! Attacks over HTTP/2: to both servers, and what becomes of the connection is compared; then to one of ours that has
-//! little patience, by several connections at once. There, each connection must be ended, somebody else must be served all
+//! little patience, by several connections at once. There, each connection must be ended, another client must be served all
 //! the while, and memory must stay where it was.
 
 mod attempts;
@@ -179,7 +179,7 @@ pub async fn endure() -> Outcome<Tally> {
     Ok(tally)
 }
 
-/// Somebody who asks all the while; they must be served. Tells the most memory that was seen.
+/// A client that sends requests all the while; it must be served. Returns the most memory that was seen.
 async fn bystander(endpoint: &Endpoint, is_over: &AtomicBool) -> Outcome<u64> {
     let mut most = 0;
     while !is_over.load(Ordering::Relaxed) {

@@ -14,7 +14,7 @@ use crate::{Call, Connection, Endpoint, Outcome};
 const ALL: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 /// The form in which kubectl asks for tables.
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
-/// Columns that most tables have and describe alike; they are told once.
+/// Columns that most tables have and describe alike; they are listed once.
 const COMMON: [&str; 3] = ["Age", "Created At", "Name"];
 
 /// Asks for a table of every resource.
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_description_is_told_once_and_common_columns_without_their_tables() {
+    fn a_description_is_listed_once_and_common_columns_without_tables() {
         let columns = [
             ("pods/Name", "n"),
             ("nodes/Name", "n"),

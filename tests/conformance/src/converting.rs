@@ -28,7 +28,7 @@ pub(crate) fn convert(review: &Value) -> Converted {
         "teapot" => return Converted::Code(418),
         _ => {}
     }
-    let told = told(request, &review["apiVersion"]);
+    let description = description(request, &review["apiVersion"]);
     let mut converted: Vec<Value> = objects.into_iter().map(|object| good(object, wanted)).collect();
     let mut answer =
         json!({"kind": "ConversionReview", "apiVersion": review["apiVersion"], "response": {"uid": request["uid"]}});
@@ -37,7 +37,7 @@ pub(crate) fn convert(review: &Value) -> Converted {
         "fail" => result = json!({"status": "Failure", "message": "not convertible today"}),
         "silent" => result = json!({"status": "Failure"}),
         "statusless" => result = json!({"message": "no status at all"}),
-        "tell" => result = json!({"status": "Failure", "message": told}),
+        "tell" => result = json!({"status": "Failure", "message": description}),
         "none" => converted.clear(),
         "null" => converted = vec![Value::Null],
         "twice" => converted.extend(converted.clone()),
@@ -60,8 +60,8 @@ pub(crate) fn convert(review: &Value) -> Converted {
     Converted::Review(answer)
 }
 
-/// What is asked, as far as it is the same for every server.
-fn told(request: &Value, review: &Value) -> String {
+/// The request, as far as it is the same for every server.
+fn description(request: &Value, review: &Value) -> String {
     let keys = |value: &Value| {
         let fields = value.as_object().cloned().unwrap_or_default();
         let mut keys: Vec<String> = fields.keys().cloned().collect();

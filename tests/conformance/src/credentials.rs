@@ -23,7 +23,7 @@ use crate::{Call, Difference, Endpoint, Outcome};
 
 /// How these cases are called in reports and in the table of known differences.
 pub const FILE: &str = "credentials";
-/// Who asks is told who they are.
+/// The path whose answer names the caller.
 const WHO_AM_I: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 /// Real Kubernetes hears of what is deleted by its own watches.
 const DEATH_TIMEOUT: Duration = Duration::from_secs(20);

@@ -100,7 +100,7 @@ fn look_up(name: &str, path: &str, answers: &Answers) -> Outcome<String> {
     Ok(match found {
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
-        // The difference that made it so is told where it happened; the request goes on with what is no value.
+        // The difference behind it is reported where it happened; the request goes on with what is no value.
         None => format!("nothing-at-{name}.{path}"),
     })
 }

@@ -1,5 +1,5 @@
 //! Runs drawn sequences, several at a time, makes those that differ as small as they can be, and tells which kinds of
-//! differences there are. Servers are started anew after some thousand sequences, so that neither they nor this program
+//! differences there are. Servers are restarted after some thousand sequences, so that neither they nor this program
 //! grow with the number of sequences.
 
 use std::cell::{Cell, RefCell};
@@ -19,7 +19,7 @@ use crate::{Count, show};
 
 /// Sequences at a time: beyond the processors that a server has, more only wait for each other.
 const AT_ONCE: usize = 4;
-/// Sequences after which servers are started anew: what each leaves behind stays in their memory.
+/// Sequences after which servers are restarted: what each leaves behind stays in their memory.
 const ROUND: u64 = 5000;
 /// Runs that making one sequence smaller may take.
 const SMALLER_MAX: usize = 100;
@@ -27,11 +27,11 @@ const SMALLER_MAX: usize = 100;
 const SMALLER_TIME_MAX: Duration = Duration::from_secs(60);
 /// The number of the run of a sequence that is asked again: beyond those of the runs that make it smaller.
 const AGAIN: usize = SHOWN_MAX * SMALLER_MAX + SHOWN_MAX + 1;
-/// How many kinds of differences are made small and shown in full; of others the number is told.
+/// How many kinds of differences are made small and shown in full; of others the number is printed.
 const SHOWN_MAX: usize = 12;
-/// How often a line tells how far it is, where nobody watches.
+/// How often a line of progress is printed without a terminal.
 const TELL_EVERY: u64 = 1000;
-/// How often it is told where somebody does.
+/// How often it is printed on a terminal.
 const SHOW_EVERY: u64 = 25;
 
 /// What is to be drawn.
@@ -76,7 +76,7 @@ pub(crate) async fn run(settings: Settings, table: &Table) -> Outcome<Count> {
     };
     let (mut next, end) = match settings.only {
         Some(number) => {
-            println!("{}", found.world.told(number));
+            println!("{}", found.world.shown(number));
             (number, number + 1)
         }
         None => (0, settings.sequences),
@@ -193,12 +193,12 @@ impl Found<'_> {
         // Every run needs a namespace of its own.
         let mut attempt = 0;
         for (_, name, first) in wanted.drain(..) {
-            let told = |kind: &Kind| {
+            let is_explained = |kind: &Kind| {
                 kind.smallest
                     .as_ref()
                     .is_some_and(|(_, verdict)| kinds_of(verdict).contains(&name))
             };
-            if self.kinds.borrow().values().any(told) {
+            if self.kinds.borrow().values().any(is_explained) {
                 continue;
             }
             let has = |verdict: &Verdict| kinds_of(verdict).contains(&name);

@@ -1,5 +1,5 @@
-//! HTTP/2 as bytes: frames as nobody should send them, and what a server says to them. It knows no rule of the protocol: who
-//! uses it breaks them.
+//! HTTP/2 as bytes: frames that break the protocol, and how a server answers them. It knows no rule of the protocol: its
+//! callers break them.
 
 use std::collections::BTreeMap;
 

@@ -51,7 +51,7 @@ struct Arguments {
     /// How many of each kind of bad input ours gets, after twice as many, before memory is looked at
     #[arg(long, value_name = "N", default_value_t = EACH)]
     each: usize,
-    /// Ask once more, of servers that are started anew, what differed; it counts if it differs again. For a gate that must
+    /// Ask once more, of restarted servers, what differed; it counts if it differs again. For a gate that must
     /// not close because real Kubernetes answered late
     #[arg(long)]
     again: bool,

@@ -76,7 +76,7 @@ impl<'a> Mask<'a> {
                     self.uids(&format!("{place}/uid"), uid);
                 }
                 let of_store = is_of_store(fields);
-                let fields = without_causes_told_twice(fields);
+                let fields = without_repeated_causes(fields);
                 fields
                     .iter()
                     .map(|(key, value)| {
@@ -104,7 +104,7 @@ impl<'a> Mask<'a> {
                         (leading, item.to_string())
                     });
                 }
-                // How often the same refusal is told says nothing: upstream asks some of its rules twice or more.
+                // How often the same refusal is reported says nothing: upstream checks some of its rules twice or more.
                 if key == "causes" {
                     masked.dedup();
                 }
@@ -153,12 +153,12 @@ impl<'a> Mask<'a> {
         if key == CONTINUE && !text.is_empty() && !self.is_given(text) {
             return "<continue>".to_owned();
         }
-        // What a document is called to be told from an older one.
+        // A version of the document in its URL.
         if let Some((path, _)) = text.split_once("?hash=").filter(|_| key == "serverRelativeURL") {
             return format!("{path}?hash=<hash>");
         }
         if key == "message" {
-            self.told_version(place, text);
+            self.remember_shown_version(place, text);
         }
         let mut masked = self.uids(place, text);
         for (value, symbol) in &self.seen {
@@ -190,7 +190,7 @@ impl<'a> Mask<'a> {
     }
 
     /// Remembers the version of an object that a sentence shows whole: no answer may have said it before.
-    fn told_version(&mut self, place: &str, text: &str) {
+    fn remember_shown_version(&mut self, place: &str, text: &str) {
         let Some((_, rest)) = text.split_once(SHOWN_VERSION) else {
             return;
         };
@@ -276,7 +276,7 @@ fn without_current_version(text: &str) -> String {
     }
 }
 
-/// What an applied object does not fit is told in the order of a Go map, which ends at the first field that nobody knows.
+/// A misfit of an applied object is reported in the order of a Go map, which ends at the first unknown field.
 fn without_chance(text: &str) -> String {
     let Some((before, after)) = text
         .split_once("): ")
@@ -320,8 +320,8 @@ fn without_version(value: &Value) -> Value {
 }
 
 /// The message of a status says all its causes again, in their order; what is compared are the causes.
-fn without_causes_told_twice(status: &Map<String, Value>) -> Cow<'_, Map<String, Value>> {
-    let told = || {
+fn without_repeated_causes(status: &Map<String, Value>) -> Cow<'_, Map<String, Value>> {
+    let without_causes = || {
         let mut causes: Vec<String> = status
             .get("details")?
             .get("causes")?
@@ -329,19 +329,19 @@ fn without_causes_told_twice(status: &Map<String, Value>) -> Cow<'_, Map<String,
             .iter()
             .map(|cause| Some(format!("{}: {}", cause["field"].as_str()?, cause["message"].as_str()?)))
             .collect::<Option<_>>()?;
-        // A cause that stands twice is told once.
-        let mut told = BTreeSet::new();
-        causes.retain(|cause| told.insert(cause.clone()));
-        let told = match causes.as_slice() {
+        // A repeated cause is listed once.
+        let mut seen = BTreeSet::new();
+        causes.retain(|cause| seen.insert(cause.clone()));
+        let listed = match causes.as_slice() {
             [cause] => cause.clone(),
             causes => format!("[{}]", causes.join(", ")),
         };
         let message = status.get("message")?.as_str()?;
         message
-            .strip_suffix(&told)
+            .strip_suffix(&listed)
             .map(|before| format!("{before}<its causes>"))
     };
-    match told() {
+    match without_causes() {
         None => Cow::Borrowed(status),
         Some(message) => {
             let mut status = status.clone();

@@ -18,7 +18,7 @@ use crate::Outcome;
 /// A body as it is written or with an end before its end.
 pub(crate) type Printed = UnsyncBoxBody<Bytes, String>;
 /// Headers that are not the same for two servers.
-const UNTOLD: [&str; 9] = [
+const OMITTED: [&str; 9] = [
     "host",
     "user-agent",
     "accept-encoding",
@@ -29,7 +29,7 @@ const UNTOLD: [&str; 9] = [
     "content-length",
     "transfer-encoding",
 ];
-/// More headers than anybody reads.
+/// More headers than any client reads.
 const MANY: usize = 5000;
 /// Longer than a server behind another one may take to say that it is there.
 const NEVER: Duration = Duration::from_secs(3600);
@@ -70,7 +70,7 @@ pub(crate) async fn print(parts: &Parts, body: &Bytes) -> Outcome<Response<Print
         "moved-here" => Ok(moved_here()),
         "page" => Ok(page()),
         "refused" => {
-            let mut response = json_of(&told(parts, body));
+            let mut response = json_of(&received(parts, body));
             *response.status_mut() = StatusCode::IM_A_TEAPOT;
             Ok(response)
         }
@@ -105,16 +105,16 @@ pub(crate) async fn print(parts: &Parts, body: &Bytes) -> Outcome<Response<Print
             tokio::time::sleep(NEVER).await;
             Err("late".to_owned())
         }
-        _ => Ok(json_of(&told(parts, body))),
+        _ => Ok(json_of(&received(parts, body))),
     }
 }
 
-/// What reached the server.
-fn told(parts: &Parts, body: &Bytes) -> Value {
+/// The request as it reached the server.
+fn received(parts: &Parts, body: &Bytes) -> Value {
     let mut headers: Map<String, Value> = Map::new();
     for (name, value) in &parts.headers {
         let name = name.as_str();
-        if !UNTOLD.contains(&name) {
+        if !OMITTED.contains(&name) {
             let values = headers.entry(name).or_insert_with(|| json!([]));
             if let Some(values) = values.as_array_mut() {
                 values.push(json!(String::from_utf8_lossy(value.as_bytes())));

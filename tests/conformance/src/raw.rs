@@ -1,5 +1,5 @@
 //! Requests that no library sends: bytes as they stand, to both servers, and status and reason of what comes back. It
-//! compares nothing else: what a server says to a request that is none is for nobody to read.
+//! compares nothing else: the message that answers a malformed request is not part of the API.
 
 mod cases;
 
@@ -46,7 +46,7 @@ pub async fn run(real: &Endpoint, ours: &Endpoint, table: &Table) -> Outcome<Tal
     for case in cases::all() {
         let (said, of_ours) = tokio::join!(exchange(real, &case.bytes), exchange(ours, &case.bytes));
         let (said, of_ours) = (said?, of_ours?);
-        // What is refused before anybody knows that it is for an API says no reason.
+        // A request that is refused before it is known to be for the API gets no reason.
         let is_code_alone = said.parse::<u16>().is_ok();
         let of_ours = match of_ours.split_once(' ') {
             Some((code, _)) if is_code_alone => code.to_owned(),

@@ -30,7 +30,7 @@ const READY_TIMEOUT: Duration = Duration::from_secs(120);
 const MEMORY_FOLDER: &str = "/dev/shm";
 /// Between two looks at whether a program is ready: nothing tells.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
-/// Somebody else may take a port between the moment it is found free and the moment it is used.
+/// Another process may take a port between the moment it is found free and the moment it is used.
 const STARTS_MAX: usize = 3;
 
 const KUBE_APISERVER: &str = "kube-apiserver";
@@ -176,7 +176,7 @@ impl Real {
         std::fs::read(self.folder.path().join(AUDIT_LOG)).map_err(|error| format!("cannot read {AUDIT_LOG}: {error}"))
     }
 
-    /// A kubeconfig of somebody else.
+    /// A kubeconfig of another user.
     ///
     /// # Errors
     /// A certificate cannot be made.

@@ -64,8 +64,8 @@ impl Court {
     /// # Errors
     /// When a server does not answer or a reference names nothing: then there is nothing to compare.
     pub async fn judge(&mut self, case: &Case, table: &Table) -> Outcome<Verdict> {
-        let told = |why: String| format!("{}: {why}", case.name);
-        self.prepare(case).await.map_err(told)?;
+        let of_case = |why: String| format!("{}: {why}", case.name);
+        self.prepare(case).await.map_err(of_case)?;
         let mut verdict = Verdict {
             case: case.name.clone(),
             unexplained: Vec::new(),
@@ -84,7 +84,7 @@ impl Court {
         for (index, step) in case.steps.iter().enumerate() {
             let number = index + 1;
             let (real, ours) = tokio::join!(real.take(number, step), ours.take(number, step));
-            let (real, ours) = (real.map_err(told)?, ours.map_err(told)?);
+            let (real, ours) = (real.map_err(of_case)?, ours.map_err(of_case)?);
             let mut unexplained = Vec::new();
             for difference in differences(&number.to_string(), &real, &ours) {
                 match table.explain(&case.name, &difference) {

@@ -359,8 +359,8 @@ Body: as written
     }
 
     #[test]
-    fn what_is_not_understood_is_told_with_its_line() {
-        for (text, told) in [
+    fn an_unreadable_script_is_reported_with_its_line() {
+        for (text, expected) in [
             ("GET /a", "x:1: a request stands before the first case"),
             ("== t\n\nGET configmaps", "x:3: `configmaps` is no path"),
             (
@@ -371,7 +371,7 @@ Body: as written
             ("== t\n== u\nGET /a", "x / t has no requests"),
         ] {
             let why = read("x", text).unwrap_err();
-            assert!(why.starts_with(told), "{why}");
+            assert!(why.starts_with(expected), "{why}");
         }
     }
 }

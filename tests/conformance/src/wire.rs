@@ -190,7 +190,7 @@ impl Endpoint {
     /// Opens a connection.
     ///
     /// # Errors
-    /// When nobody listens, or the two do not trust each other.
+    /// When there is no listener, or the two do not trust each other.
     pub async fn connect(&self) -> Outcome<Connection> {
         let stream = self.encrypted().await?;
         let (sender, connection) = handshake(TokioIo::new(stream))
@@ -221,18 +221,18 @@ impl Endpoint {
 
 /// How a client gets in: whom it trusts, and the certificates and key that it shows, in PEM.
 fn client_config(roots: &Arc<RootCertStore>, identity: Option<(&[u8], &[u8])>) -> Outcome<ClientConfig> {
-    let told = |error: &dyn std::fmt::Display| error.to_string();
+    let text = |error: &dyn std::fmt::Display| error.to_string();
     let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| told(&error))?
+        .map_err(|error| text(&error))?
         .with_root_certificates(roots.clone());
     let Some((chain, key)) = identity else {
         return Ok(builder.with_no_client_auth());
     };
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain).collect();
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| told(&error))?;
-    let config = builder.with_client_auth_cert(chain.map_err(|error| told(&error))?, key);
-    config.map_err(|error| told(&error))
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| text(&error))?;
+    let config = builder.with_client_auth_cert(chain.map_err(|error| text(&error))?, key);
+    config.map_err(|error| text(&error))
 }
 
 /// An open connection; opened again when the server has closed it.

@@ -41,7 +41,7 @@ pub(super) fn all() -> Vec<Attempt> {
     let costly = [floods(), bombs(), holds()].concat();
     let deaf = vec![
         ("a flood of pings by who does not listen", pings()),
-        ("large answers that nobody listens to", larges()),
+        ("large answers that are not read", larges()),
     ];
     of(costly, true, true, true)
         .chain(of(violations::all(), true, true, false))
@@ -105,7 +105,7 @@ fn floods() -> Vec<Titled> {
             again(MANY, &frame(Kind::Priority, 0, 1, &[0, 0, 0, 0, 1])),
         ),
         (
-            "a flood of frames that nobody knows",
+            "a flood of unknown frames",
             again(MANY, &frame(Kind::Unknown, 0, 0, &[0; 100])),
         ),
         ("a flood of empty data", on_open(frame(Kind::Data, 0, 1, &[]))),

@@ -59,16 +59,16 @@ pub(super) fn cases(party: &Party<'_>) -> Outcome<Vec<Case>> {
             plain(&foreign, &master, now)?,
         ),
         ("an authority's own certificate", Shown::certificate(stolen)),
-        ("a front proxy that names somebody", naming(front, &proxy, now)?),
-        ("a front proxy that names nobody", plain(front, &proxy, now)?),
+        ("a front proxy that names a user", naming(front, &proxy, now)?),
+        ("a front proxy that names no user", plain(front, &proxy, now)?),
         (
             "a front proxy whose certificate has expired",
             naming(front, &proxy, past)?,
         ),
         ("a front proxy whose name is not allowed", naming(front, &jane, now)?),
         ("a front proxy of a foreign authority", naming(&foreign, &proxy, now)?),
-        ("a client that names somebody else", naming(own, &jane, now)?),
-        ("nobody, who names somebody", Shown::default().with(NAMED, "alice")),
+        ("a client that names another user", naming(own, &jane, now)?),
+        ("an anonymous client that names a user", Shown::default().with(NAMED, "alice")),
     ])
 }
 

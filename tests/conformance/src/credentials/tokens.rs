@@ -151,7 +151,7 @@ async fn bootstrap(party: &mut Party<'_>) -> Outcome<Vec<Case>> {
             "a bootstrap token with another secret",
             of("aaaaaa", "fedcba9876543210"),
         ),
-        ("a bootstrap token that nobody knows", of("zzzzzz", SECRET)),
+        ("an unknown bootstrap token", of("zzzzzz", SECRET)),
     ])
 }
 
@@ -226,7 +226,7 @@ fn untrue(party: &Party<'_>, parts: &Parts) -> Vec<Case> {
         ("a token without an audience", change(json!({"aud": null}))),
         ("a token whose audience is one text", change(json!({"aud": ISSUER}))),
         (
-            "a token whose subject is somebody else",
+            "a token with the subject of another account",
             change(json!({"sub": "system:serviceaccount:kube-system:root"})),
         ),
         (

@@ -115,7 +115,7 @@ impl Draw<'_> {
             metadata.insert("finalizers".to_owned(), Shape::Set(of).draw(self.rng));
         }
         if !self.resource.strategic {
-            // Real Kubernetes stores an empty map or list of a custom resource, and a null, shows it to nobody, and loses it
+            // Real Kubernetes stores an empty map or list of a custom resource, and a null, omits it from answers, and loses it
             // with the next write, which is one for that alone.
             let has_null = |value: &Value| value.as_object().is_some_and(|map| map.values().any(Value::is_null));
             let empty = |value: &Value| value.is_null() || *value == json!({}) || *value == json!([]);
@@ -188,7 +188,7 @@ impl Draw<'_> {
         let name = self.name();
         let mut object = self.object(name);
         let earlier = self.earlier();
-        // Real Kubernetes stores a new claim anew with its first write, whatever that is: its versions are not ours.
+        // Real Kubernetes stores a new claim again with its first write, whatever that is: its versions are not ours.
         let versioned = self.rng.random_bool(0.6) && !self.resource.path.ends_with("claims");
         if let Some(earlier) = earlier.filter(|_| versioned) {
             object["metadata"]["resourceVersion"] = json!(format!("<r{earlier}.metadata.resourceVersion>"));

@@ -78,7 +78,7 @@ impl World {
     /// The sequence of this number as it is drawn, and the definition that it is about: what is made small can lose why it
     /// differed.
     #[must_use]
-    pub fn told(&self, number: u64) -> String {
+    pub fn shown(&self, number: u64) -> String {
         let text = self.draw(number).text();
         let is_about = |definition: &&Value| {
             let plural = definition["spec"]["names"]["plural"].as_str().unwrap_or_default();

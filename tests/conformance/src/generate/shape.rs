@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 /// How often a value is one that the field does not take.
 const BAD: f64 = 0.02;
-/// How often an object has a field that nobody knows.
+/// How often an object has an unknown field.
 const UNKNOWN: f64 = 0.03;
 /// Items of a drawn list or map.
 const ITEMS_MAX: usize = 3;

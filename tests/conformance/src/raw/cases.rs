@@ -1,4 +1,4 @@
-//! The byte sequences, by their kind. What is right for each nobody says here: real Kubernetes does.
+//! The byte sequences, by their kind. They have no expected answers: real Kubernetes is the reference.
 
 mod bodies;
 
@@ -122,7 +122,7 @@ fn heads() -> Vec<Titled> {
     let path = b"/api/v1/namespaces";
     vec![
         line("a method in small letters", b"get /api/v1/namespaces HTTP/1.1"),
-        line("a method that nobody knows", b"BREW /api/v1/namespaces HTTP/1.1"),
+        line("an unknown method", b"BREW /api/v1/namespaces HTTP/1.1"),
         line("a method that is none", b"G(T /api/v1/namespaces HTTP/1.1"),
         line("a version to come", b"GET /api/v1/namespaces HTTP/3.0"),
         line("a version that is none", b"GET /api/v1/namespaces HTTP/x"),
@@ -150,9 +150,9 @@ fn heads() -> Vec<Titled> {
         get("a blank before the colon", path, b"User-Agent : a\r\n"),
         get("a header without a colon", path, b"User-Agent\r\n"),
         get("a header over two lines", path, b"User-Agent: a\r\n b\r\n"),
-        get("an expectation that nobody meets", path, b"Expect: tea\r\n"),
+        get("an unknown expectation", path, b"Expect: tea\r\n"),
         get(
-            "an upgrade to what nobody speaks",
+            "an upgrade to an unknown protocol",
             path,
             b"Connection: upgrade\r\nUpgrade: tea\r\n",
         ),
@@ -164,7 +164,7 @@ fn heads() -> Vec<Titled> {
             b"Authorization: Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.\r\n",
         ),
         get(
-            "an encoding of answers that nobody knows",
+            "an unknown encoding of answers",
             path,
             b"Accept-Encoding: tea\r\n",
         ),
@@ -204,7 +204,7 @@ fn headers() -> Vec<Titled> {
             path,
             &many(300, &|_| "X-A".to_owned()),
         ),
-        get("somebody of three hundred groups", path, &impersonated),
+        get("a user of three hundred groups", path, &impersonated),
         get(
             "a hundred thousand headers",
             path,
@@ -253,7 +253,7 @@ fn lengths() -> Vec<Titled> {
             "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
             &whole,
         ),
-        post("a transfer that nobody knows", "Transfer-Encoding: tea\r\n", OBJECT),
+        post("an unknown transfer encoding", "Transfer-Encoding: tea\r\n", OBJECT),
         post(
             "a transfer of two kinds",
             "Transfer-Encoding: gzip, chunked\r\n",
@@ -300,7 +300,7 @@ fn media_types() -> Vec<Titled> {
         of("a body that says it is CBOR", "application/cbor"),
         of("a body that says it is a patch", "application/merge-patch+json"),
         to("a patch that says it is an object", "application/json"),
-        to("a patch of a type that nobody knows", "application/tea+json"),
+        to("a patch of an unknown type", "application/tea+json"),
         to("a patch without a type", ""),
         to(
             "a patch that says it is protobuf",
@@ -310,7 +310,7 @@ fn media_types() -> Vec<Titled> {
             "a patch of two types",
             "application/merge-patch+json, application/json-patch+json",
         ),
-        asking("an answer of a type that nobody knows", "application/tea"),
+        asking("an answer of an unknown type", "application/tea"),
         asking("an answer as text", "text/plain"),
         asking("an answer of an empty type", ""),
         asking("an answer of a type that is none", "json"),
@@ -319,11 +319,11 @@ fn media_types() -> Vec<Titled> {
         asking("an answer that is not wanted at all", "application/json;q=0"),
         asking("an answer of a weight that is none", "application/json;q=tea"),
         asking(
-            "an answer in a form that nobody knows",
+            "an answer in an unknown form",
             "application/json;as=Tea;g=meta.k8s.io;v=v1",
         ),
         asking(
-            "an answer in a version that nobody knows",
+            "an answer in an unknown version",
             "application/json;as=Table;g=meta.k8s.io;v=v9",
         ),
         asking("an answer of one of two thousand types", &many),

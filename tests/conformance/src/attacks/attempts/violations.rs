@@ -124,7 +124,7 @@ fn requests() -> Vec<Titled> {
             "a part of the request line behind headers",
             with([field("x-a", "a"), field(":authority", "a")].concat()),
         ),
-        ("a part of the request line that nobody knows", with(field(":tea", "a"))),
+        ("an unknown part of the request line", with(field(":tea", "a"))),
         ("a header in capitals", with(field("X-A", "a"))),
         ("a header of a connection", with(field("connection", "close"))),
         ("a transfer encoding", with(field("transfer-encoding", "chunked"))),

@@ -85,7 +85,7 @@ pub(super) fn keys() -> Vec<Titled> {
             "a key that stands twice by an escape",
             &map(br#"{"k":"a","\u006b":"b"}"#),
         ),
-        sized("a field that nobody knows twice", &with(br#""x":1,"x":2"#)),
+        sized("an unknown field twice", &with(br#""x":1,"x":2"#)),
         posted(
             "YAML with a key that stands twice",
             YAML,
@@ -121,7 +121,7 @@ pub(super) fn numbers() -> Vec<Titled> {
         sized("a count with a point", &generation("1.0")),
         sized("a count with an exponent", &generation("1e2")),
         sized("a count beyond all", &generation("1e999")),
-        sized("a count below all that can be told from zero", &generation("1e-999")),
+        sized("a count below all that differs from zero", &generation("1e-999")),
         sized("a count that is zero and negative", &generation("-0")),
         sized("a count in quotes", &generation("\"1\"")),
         sized("a count that is true", &generation("true")),
@@ -177,11 +177,11 @@ pub(super) fn depths() -> Vec<Titled> {
         sized("10,001 objects in each other", &objects(10_001)),
         sized("a million lists that do not end", &b"[".repeat(1_000_000)),
         sized(
-            "lists in a field that nobody knows",
+            "lists in an unknown field",
             &with(&[b"\"x\":", &lists(10_001)[..]].concat()),
         ),
         sized(
-            "objects in a field that nobody knows",
+            "objects in an unknown field",
             &with(&[b"\"x\":", &objects(10_001)[..]].concat()),
         ),
         sized(
@@ -234,7 +234,7 @@ pub(super) fn broken() -> Vec<Titled> {
         patch("a JSON patch that is an object", JSON_PATCH, b"{}"),
         patch("a JSON patch without an operation", JSON_PATCH, br#"[{"path":"/a"}]"#),
         patch(
-            "a JSON patch of an operation that nobody knows",
+            "a JSON patch of an unknown operation",
             JSON_PATCH,
             br#"[{"op":"brew","path":"/a"}]"#,
         ),
