@@ -207,7 +207,7 @@ fn is_deed(call: &Call) -> bool {
 /// Who a kubeconfig says one is, and whom it calls.
 fn parties(kubeconfig: &Kubeconfig) -> (String, String) {
     let Ok(target) = Target::of(kubeconfig) else {
-        return ("nobody".to_owned(), String::new());
+        return ("no user".to_owned(), String::new());
     };
     let certificates = target.client_certificates().unwrap_or_default();
     let by_certificate = || Some(Certificate::from_der(certificates.first()?).ok()?.common_name());

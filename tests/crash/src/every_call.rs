@@ -17,7 +17,7 @@ use crate::script::{Lifecycle, Phase, act};
 const AFTERMATH: Duration = Duration::from_secs(900);
 /// How long a dead process stays dead.
 const GONE_FOR: Duration = Duration::from_secs(1);
-/// How often a story is told again in which a call did not come: tasks of equal right run in an order that differs.
+/// How often a story is repeated in which a call did not come: tasks of equal right run in an order that differs.
 const TRIES: u32 = 3;
 
 /// A run in which nothing dies.

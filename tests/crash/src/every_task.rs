@@ -53,12 +53,12 @@ impl Story {
     /// What it is called.
     #[must_use]
     pub fn title(&self, usuals: &[Usual]) -> String {
-        let told = |victims: &Victims| match victims {
-            Victims::Nobody => None,
-            Victims::Everybody => Some("every task".to_owned()),
+        let name = |victims: &Victims| match victims {
+            Victims::None => None,
+            Victims::All => Some("every task".to_owned()),
             Victims::One(place) => Some(place.to_string()),
         };
-        let mut who: Vec<String> = self.victims.values().filter_map(told).collect();
+        let mut who: Vec<String> = self.victims.values().filter_map(name).collect();
         who.dedup();
         let flavour = usuals.get(self.of).map(|usual| usual.flavour.to_string());
         format!("{} {}: {}", flavour.unwrap_or_default(), self.kind, who.join(", "))
@@ -71,7 +71,7 @@ impl Story {
     /// The phases of this life: a Shoot sleeps only if something is to go wrong with it then.
     fn phases(&self) -> impl Iterator<Item = Phase> {
         let sleep = [Phase::Hibernate, Phase::Wake];
-        let sleeps = sleep.iter().any(|phase| self.victims(*phase) != Victims::Nobody);
+        let sleeps = sleep.iter().any(|phase| self.victims(*phase) != Victims::None);
         PHASES.into_iter().filter(move |phase| sleeps || !sleep.contains(phase))
     }
 }
@@ -117,7 +117,7 @@ pub fn together(usuals: &[Usual]) -> Vec<Story> {
     let story = |(of, kind)| Story {
         of,
         kind,
-        victims: PHASES.map(|phase| (phase, Victims::Everybody)).into(),
+        victims: PHASES.map(|phase| (phase, Victims::All)).into(),
     };
     (0..usuals.len())
         .flat_map(|of| kinds().map(move |kind| story((of, kind))))
@@ -184,7 +184,7 @@ pub fn play_all(
     let next = AtomicUsize::new(0);
     let failed: Mutex<Vec<(Story, String)>> = Mutex::default();
     let take = || stories.get(next.fetch_add(1, Ordering::Relaxed));
-    let told = |story: &Story, outcome: Result<(), String>| {
+    let record = |story: &Story, outcome: Result<(), String>| {
         say(story, &outcome);
         if let Err(why) = outcome {
             let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -197,7 +197,7 @@ pub fn play_all(
             scope.spawn(|| {
                 while let Some(first) = take() {
                     // What went wrong once may go on: after a failure the next story has a stage of its own.
-                    play_on_one_stage(usuals, seed, first, &take, &told);
+                    play_on_one_stage(usuals, seed, first, &take, &record);
                 }
             });
         }
@@ -211,18 +211,18 @@ fn play_on_one_stage<'a>(
     seed: u64,
     first: &'a Story,
     take: &impl Fn() -> Option<&'a Story>,
-    told: &impl Fn(&Story, Result<(), String>),
+    record: &impl Fn(&Story, Result<(), String>),
 ) {
     let opened = runtime().and_then(|runtime| Ok((runtime.block_on(Stage::open(seed))?, runtime)));
     let (stage, runtime) = match opened {
         Ok(opened) => opened,
-        Err(why) => return told(first, Err(why)),
+        Err(why) => return record(first, Err(why)),
     };
     let mut next = Some(first);
     while let Some(story) = next {
         let outcome = runtime.block_on(stage.play(&usuals[story.of], story));
         let well = outcome.is_ok();
-        told(story, outcome);
+        record(story, outcome);
         next = if well { take() } else { None };
     }
 }
@@ -270,7 +270,7 @@ impl Stage {
     async fn usual(&self, flavour: Flavour, before: &Picture) -> Result<Usual, String> {
         let (mut places, mut pictures) = (BTreeSet::new(), BTreeMap::new());
         for phase in PHASES {
-            self.harm.begin(phase, Kind::FailsOnce, Victims::Nobody);
+            self.harm.begin(phase, Kind::FailsOnce, Victims::None);
             self.enter(flavour, phase).await?;
             self.over(phase).await?;
             let picture = match phase {
@@ -347,8 +347,8 @@ impl Stage {
         self.harm.cease();
         let (done, seen) = (self.harm.done(), self.harm.seen());
         let missed: Vec<String> = match victims {
-            Victims::Nobody => Vec::new(),
-            Victims::Everybody => seen.difference(&done).map(ToString::to_string).collect(),
+            Victims::None => Vec::new(),
+            Victims::All => seen.difference(&done).map(ToString::to_string).collect(),
             Victims::One(place) => (!done.contains(&place))
                 .then(|| place.to_string())
                 .into_iter()
@@ -362,10 +362,10 @@ impl Stage {
         if runs > enough {
             return Err(format!("it took {runs} runs of the flow, where {enough} are enough"));
         }
-        self.nobody_works()
+        self.no_task_works()
     }
 
-    fn nobody_works(&self) -> Result<(), String> {
+    fn no_task_works(&self) -> Result<(), String> {
         match self.harm.working() {
             busy if busy.is_empty() => Ok(()),
             busy => Err(format!("still at work after the end of the run: {busy:?}")),
@@ -428,7 +428,7 @@ impl Stage {
                 return Err(format!("its time-out is {within:?}, it ended after {took:?}"));
             }
         }
-        self.nobody_works()
+        self.no_task_works()
     }
 
     async fn complains(&self, task: &str) -> Result<ShootStatus, String> {

@@ -1,4 +1,4 @@
-//! What is done to tasks: the layer around them, which breaks those it is told to break and counts what is at work. It
+//! What is done to tasks: the layer around them, which breaks those that it is set to break and counts what is at work. It
 //! knows tasks by the enum of the flows alone.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,13 +25,13 @@ pub const CODE: ErrorCode = ErrorCode::ConfigurationProblem;
 pub enum Kind {
     /// Its first try fails before its work begins, with a fault that may pass.
     FailsOnce,
-    /// Its work is done, and the first time nobody learns of it.
+    /// Its work is done, and the first time its result is lost.
     ResultLost,
     /// Its work is done twice, one right after the other.
     Twice,
-    /// It fails until somebody removes the cause.
+    /// It fails until its cause is removed.
     FailsForGood,
-    /// It panics until somebody removes the cause.
+    /// It panics until its cause is removed.
     Panics,
     /// Its work never begins and never ends.
     Hangs,
@@ -51,7 +51,7 @@ impl Kind {
         Self::HangsAfterwards,
     ];
 
-    /// Whether the flow gets over it by itself, without anybody's help and without an end of its run.
+    /// Whether the flow gets over it by itself, without help and without an end of its run.
     #[must_use]
     pub fn passes(self) -> bool {
         matches!(self, Self::FailsOnce | Self::ResultLost | Self::Twice)
@@ -131,7 +131,7 @@ pub fn settings(place: Place) -> Result<TaskSettings, String> {
         .ok_or_else(|| format!("{place} is in no flow"))
 }
 
-/// Lets tasks that panic on purpose do so without a word on standard error; other panics are told as ever.
+/// Lets tasks that panic on purpose do so without output on standard error; other panics are printed as before.
 pub fn hush() {
     static HUSHED: Once = Once::new();
     HUSHED.call_once(|| {
@@ -149,9 +149,9 @@ pub fn hush() {
 pub enum Victims {
     /// None.
     #[default]
-    Nobody,
+    None,
     /// Each task, as it comes.
-    Everybody,
+    All,
     /// This one.
     One(Place),
 }
@@ -193,7 +193,7 @@ impl Harm {
         state.done.clear();
     }
 
-    /// From now on nothing is done to anybody.
+    /// From now on nothing is done to any task.
     pub fn cease(&self) {
         self.state().meant = None;
     }
@@ -289,8 +289,8 @@ impl Harm {
         let state = self.state();
         let (kind, victims) = state.meant?;
         let meant = match victims {
-            Victims::Nobody => false,
-            Victims::Everybody => true,
+            Victims::None => false,
+            Victims::All => true,
             Victims::One(one) => one == place,
         };
         let again = matches!(kind, Kind::FailsOnce | Kind::ResultLost) && state.done.contains(&place);

@@ -1,4 +1,4 @@
-//! The present run of the Shoot's flow, as gardenlet's feed told it.
+//! The present run of the Shoot's flow, as gardenlet's feed reported it.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use base_flow_run::{Feed, Heard, TaskState, Trace};
 pub struct Journal(Arc<Mutex<(Trace, u64)>>);
 
 impl Journal {
-    /// Writes down what `feed` tells of `subject`, for as long as anybody can tell. Must be called in a runtime.
+    /// Writes down the events of `subject` from `feed`, until the feed ends. Must be called in a runtime.
     #[must_use]
     pub fn of(feed: &Feed, subject: &str) -> Self {
         let (journal, mut listener, subject) = (Self::default(), feed.listen(), subject.to_owned());

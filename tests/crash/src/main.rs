@@ -138,9 +138,9 @@ fn every_call_of(lifecycle: Lifecycle, arguments: &EveryCall) -> Result<(), Stri
     println!("without a death: {:.1} s", started.elapsed().as_secs_f64());
     let mut moments = moments(&baseline, arguments.before, arguments.sample);
     moments.retain(|moment| {
-        let told = moment.deed.to_string();
+        let text = moment.deed.to_string();
         arguments.phase.is_none_or(|phase| moment.deed.phase == phase)
-            && arguments.call.as_ref().is_none_or(|call| told.contains(call))
+            && arguments.call.as_ref().is_none_or(|call| text.contains(call))
     });
     let (all, done) = (moments.len(), AtomicUsize::new(0));
     let started = Instant::now();
@@ -183,17 +183,17 @@ fn kill(arguments: &Process) -> Result<(), String> {
     let (started, mut failed) = (Instant::now(), 0);
     for number in 1..=arguments.runs {
         let blow = Blow::draw(&usual, number, &entropy);
-        let told = format!(
+        let title = format!(
             "{number}/{} {} +{} ms",
             arguments.runs,
             blow.phase,
             blow.after.as_millis()
         );
         match runtime.block_on(process::survive(&binary, &usual, blow)) {
-            Ok(()) => println!("{told}: well"),
+            Ok(()) => println!("{title}: well"),
             Err(why) => {
                 failed += 1;
-                println!("{told}: FAILED\n    {why}");
+                println!("{title}: FAILED\n    {why}");
             }
         }
     }
@@ -223,8 +223,8 @@ fn tasks(arguments: &Tasks) -> Result<(), String> {
     stories.extend(sample(alone(&usuals), part, arguments.seed));
     stories.retain(|story| {
         let wanted = arguments.kind.is_none_or(|kind| story.kind == kind);
-        let told = arguments.life.as_ref();
-        wanted && told.is_none_or(|life| story.title(&usuals).contains(life))
+        let life = arguments.life.as_ref();
+        wanted && life.is_none_or(|life| story.title(&usuals).contains(life))
     });
     let (all, done) = (stories.len(), AtomicUsize::new(0));
     let started = Instant::now();

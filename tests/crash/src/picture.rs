@@ -38,7 +38,7 @@ const FIELDS: [&str; 7] = [
     "subjects",
 ];
 
-/// A field that differs from run to run and has no random part that could be told by its look.
+/// A field that differs from run to run and cannot be recognised by its value.
 const VERSION: &str = "resourceVersion";
 
 /// How many there are of each.

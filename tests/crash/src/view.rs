@@ -102,7 +102,7 @@ impl View {
         Ok(picture)
     }
 
-    /// Puts something into the Shoot that nobody but its user can put there again. A Shoot whose control plane has died
+    /// Puts something into the Shoot that only its user can put there again. A Shoot whose control plane has died
     /// with the process is asked again until it is back.
     ///
     /// # Errors
