@@ -158,8 +158,8 @@ fn apply(object: &Value, patches: [&Value; 2], [me, they]: [&str; 2], schema: &S
             );
             let _ = apply(Some(&once), other, they, false, 4);
             let _ = apply(Some(&once), other, me, true, 5);
-            // Who applies nothing that can be owned leaves an object of nobody, which the next apply takes for one of old times
-            // (kubernetes/kubernetes v1.35 apimachinery/pkg/util/managedfields/internal/skipnonapplied.go).
+            // An apply without fields to own leaves an object without managers, which the next apply takes for one from before
+            // server-side apply (kubernetes/kubernetes v1.35 apimachinery/pkg/util/managedfields/internal/skipnonapplied.go).
             if once.pointer("/metadata/managedFields").is_none() {
                 continue;
             }

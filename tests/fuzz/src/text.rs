@@ -194,14 +194,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_is_told_at_its_place() {
-        let told = |one: Value, other: Value| first_difference(&one, &other).unwrap_or_default();
+    fn a_difference_is_reported_at_its_path() {
+        let difference = |one: Value, other: Value| first_difference(&one, &other).unwrap_or_default();
         assert_eq!(
-            told(json!({"a": [1, {"b": 2}]}), json!({"a": [1, {"b": 3}]})),
+            difference(json!({"a": [1, {"b": 2}]}), json!({"a": [1, {"b": 3}]})),
             "/a/1/b: 2 and 3"
         );
-        assert_eq!(told(json!([1]), json!([1, 2])), "/1: None and Some(Number(2))");
-        assert_eq!(told(json!({"a": 1}), json!({"a": 1})), "");
+        assert_eq!(difference(json!([1]), json!([1, 2])), "/1: None and Some(Number(2))");
+        assert_eq!(difference(json!({"a": 1}), json!({"a": 1})), "");
     }
 
     #[test]

@@ -178,7 +178,7 @@ fn case(text: &str, data: &str) -> Outcome<Case> {
 }
 
 impl File {
-    /// Writes the file anew.
+    /// Writes the file again.
     ///
     /// # Errors
     /// It cannot be written.

@@ -1,5 +1,5 @@
 //! Templates drawn from a seed: by the grammar, with every function on every kind of value, and with pieces cut out or put
-//! in where nobody expects them. What differs is made as small as it gets.
+//! in where they do not belong. What differs is made as small as it gets.
 
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom as _;

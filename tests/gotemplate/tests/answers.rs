@@ -1,4 +1,4 @@
-//! All cases against the answers that Go gave. `cargo xtask test gotemplate` asks Go anew.
+//! All cases against the answers that Go gave. `cargo xtask test gotemplate` runs Go again.
 
 use tests_gotemplate::{case, our_answer};
 

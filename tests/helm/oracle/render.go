@@ -12,7 +12,7 @@ import (
 	release "helm.sh/helm/v4/pkg/release/v1"
 )
 
-// rendering is a chart with what `helm template` is told about it.
+// rendering is a chart with the options of `helm template`.
 type rendering struct {
 	chartWithValues
 	IsUpgrade   bool

@@ -134,7 +134,7 @@ impl File {
         })
     }
 
-    /// Writes the file anew.
+    /// Writes the file again.
     ///
     /// # Errors
     /// It cannot be written.

@@ -1,4 +1,4 @@
-//! All cases against the answers that Helm gave. `cargo xtask test helm` asks Helm anew.
+//! All cases against the answers that Helm gave. `cargo xtask test helm` runs Helm again.
 
 use tests_helm::{case, our_answer};
 

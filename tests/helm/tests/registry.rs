@@ -222,7 +222,7 @@ fn store_manifest(storage: &Path, repository: &str, tag: &str, manifest: &[u8]) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_registry_that_is_killed_in_the_middle_is_asked_again_when_it_is_back_and_told_when_it_is_not() {
+async fn a_pull_resumes_when_a_killed_registry_is_back_and_fails_otherwise() {
     let (registry, helm) = (Registry::start().unwrap(), Helm::find().unwrap());
     push_large(&helm, &registry);
     let large = name(&registry, "large:1.0.0");
