@@ -29,7 +29,7 @@ impl Comparing {
     }
 }
 
-/// Ends a program: whether all agreed, or why nobody knows.
+/// Ends a program: whether all agreed, or why that is not known.
 #[expect(clippy::print_stderr, reason = "a command line tool speaks on its standard streams")]
 pub fn ended(compared: &Outcome<bool>) -> ExitCode {
     if let Err(why) = compared {

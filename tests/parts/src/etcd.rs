@@ -8,7 +8,7 @@ use base_secrets::{Authority, Issued};
 use crate::machine::Certificates;
 use crate::{Folder, Outcome, Program, folder_of_programs, free_port};
 
-/// Somebody else may take a port between the moment it is found free and the moment it is used.
+/// Another process may take a port between the moment it is found free and the moment it is used.
 const STARTS_MAX: usize = 3;
 
 /// An etcd of one member, until it is dropped.

@@ -15,7 +15,7 @@ const VALIDITY: Duration = Duration::from_secs(3600);
 /// The variable that names another cache folder than the one below the home folder.
 pub const CACHE_VARIABLE: &str = "ORANGERY_CACHE";
 
-/// A port of loopback that nobody listened on a moment ago.
+/// A port of loopback that had no listener a moment ago.
 ///
 /// # Errors
 /// No port is free.
@@ -50,7 +50,7 @@ pub fn memory_kib(process: u32, figure: &str) -> Option<u64> {
 /// Where `cargo xtask real kubernetes` leaves etcd and Kubernetes' servers.
 ///
 /// # Errors
-/// Nobody knows where the cache is.
+/// The place of the cache is not known.
 pub fn folder_of_programs() -> Outcome<PathBuf> {
     let cache = cache_folder().ok_or_else(|| {
         format!("no home folder is known: set {CACHE_VARIABLE} to the folder of `cargo xtask real kubernetes`")

@@ -165,7 +165,7 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         drop(self.keeper.stdin.take());
-        // Its end is certain; whether it can be told matters to nobody any more.
+        // Its end is certain; an error of the wait changes nothing any more.
         let _ = self.keeper.wait();
     }
 }

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::machine::Certificates;
 use crate::{Outcome, Program, cache_folder, free_port};
 
-/// Somebody else may take a port between the moment it is found free and the moment it is used.
+/// Another process may take a port between the moment it is found free and the moment it is used.
 const STARTS_MAX: usize = 3;
 /// The hash of [`Registry::PASSWORD`]: bcrypt, the one kind that the registry reads.
 const HASH: &str = "$2a$04$zShlx/tXHq77YiNZ36qX1e9gfPUuze9taV99di96bave.RYpN3EWy";
@@ -30,7 +30,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// What its certificate calls it beside loopback; nobody but a proxy knows where that is.
+    /// What its certificate calls it beside loopback; only a proxy knows where that is.
     pub const NAME: &str = "registry.example";
     /// Who may push and pull.
     pub const USER: &str = "puller";
@@ -132,7 +132,7 @@ impl Registry {
         let program = prepared(REGISTRY)?;
         let config = self.folder.path().join("config.yml");
         let arguments = [
-            // It sends traces to loopback unless it is told not to.
+            // It sends traces to loopback unless that is switched off.
             "OTEL_TRACES_EXPORTER=none".to_owned(),
             program.display().to_string(),
             "serve".to_owned(),
@@ -199,7 +199,7 @@ impl Helm {
         &self.variables
     }
 
-    /// Its home, where it keeps what it is told to keep.
+    /// Its home, where it keeps its configuration and its cache.
     #[must_use]
     pub fn home(&self) -> &Path {
         self.home.path()
