@@ -383,7 +383,7 @@ pub async fn until_served(client: &Client, group: &str, version: &str) {
     }
 }
 
-/// Code and text of a GET; 0 where nobody answers.
+/// Code and text of a GET; 0 without an answer.
 pub async fn text(client: &Client, path: &str) -> (u16, String) {
     let request = Request::get(path).body(kube::client::Body::empty()).unwrap();
     let Ok(response) = client.send(request).await else {
@@ -396,7 +396,7 @@ pub async fn text(client: &Client, path: &str) -> (u16, String) {
     }
 }
 
-/// Code and body of a request; 0 where nobody answers.
+/// Code and body of a request; 0 without an answer.
 ///
 /// # Panics
 /// The request cannot be made.

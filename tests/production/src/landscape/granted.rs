@@ -21,7 +21,7 @@ pub struct Granted {
     pub rule: Value,
 }
 
-/// The rules of all roles among these objects that bindings among them give to somebody.
+/// The rules of all roles among these objects that bindings among them grant.
 #[must_use]
 pub fn granted(objects: &[Value]) -> Vec<Granted> {
     let mut all = Vec::new();

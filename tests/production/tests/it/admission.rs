@@ -52,7 +52,7 @@ async fn what_objects_name_has_to_be_in_kubernetes() {
     );
 }
 
-/// Creates Shoots until one is refused, or the other way round: what is configured in front counts once a watch told it.
+/// Creates Shoots until one is refused, or the other way round: what is configured in front counts once a watch has shown it.
 async fn until_refused(operator: &kube::Client, name: &str) -> String {
     let begun = std::time::Instant::now();
     loop {
@@ -103,7 +103,7 @@ async fn policies_and_webhooks_of_kubernetes_hold_for_shoots() {
     assert_eq!(code, 201, "{answer}");
     create_all(&operator, [shoot("good")]).await;
 
-    // Webhooks that nobody serves: one by URL, one by a Service without a server behind it.
+    // Webhooks without a server: one by URL, one by a Service without a server behind it.
     let hook = |name: &str, config: Value, policy: &str| {
         json!({"apiVersion": HOOKS, "kind": "ValidatingWebhookConfiguration", "metadata": {"name": name}, "webhooks": [{
             "name": format!("{name}.example.com"), "clientConfig": config, "rules": rules, "sideEffects": "None",
@@ -135,7 +135,7 @@ async fn until_refused_by(operator: &kube::Client, webhook: &str) -> String {
             return refusal;
         }
     }
-    unreachable!("it is refused by somebody")
+    unreachable!("it is refused by the webhook")
 }
 
 async fn until_taken(operator: &kube::Client, name: &str) {

@@ -33,13 +33,13 @@ async fn until_created(client: &kube::Client, object: &Value) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn etcd_gone_and_back_is_told_and_nothing_is_lost() {
+async fn a_restart_of_etcd_is_reported_and_loses_nothing() {
     let (mut garden, replica, operator) = running(Options::default()).await;
     landscape(&operator).await;
     create_all(&operator, ["a", "b"].map(internal_secret)).await;
     garden.etcd.kill();
-    let told = replica.until("/readyz", |code, _| code == 500).await;
-    assert!(told.contains("[-]etcd failed: the watches of etcd broke"), "{told}");
+    let text = replica.until("/readyz", |code, _| code == 500).await;
+    assert!(text.contains("[-]etcd failed: the watches of etcd broke"), "{text}");
     assert_eq!(text(&replica.anonymous(), "/livez").await.0, 200);
     let (code, refusal) = create(&operator, &internal_secret("c")).await;
     assert!(code >= 500, "{code} {refusal}");
@@ -58,7 +58,7 @@ async fn kube_apiserver_gone_and_back_is_found_again() {
     landscape(&operator).await;
     create_all(&operator, [internal_secret("a")]).await;
     garden.real.kill_kube_apiserver();
-    // Who may do what nobody says now; that is no reason to end.
+    // No server can authorize now; that is no reason to end.
     let direct = replica.client(&crate::garden::credentials(&garden, "olga"));
     let path = format!("{CORE}/namespaces/{NAMESPACE}/internalsecrets/b");
     let (code, refusal) = call(&direct, Method::GET, &path, &Value::Null).await;
@@ -105,10 +105,10 @@ async fn server_that_is_started_before_kube_apiserver_waits_for_it() {
     garden.real.kill_kube_apiserver();
     let port = tests_parts::free_port().unwrap();
     let replica = garden.start_replica("early", port, &[]);
-    let told = replica.until("/readyz", |code, _| code == 500).await;
+    let text = replica.until("/readyz", |code, _| code == 500).await;
     assert!(
-        told.contains("[-]authentication failed") && told.contains("[-]informer-sync failed"),
-        "{told}"
+        text.contains("[-]authentication failed") && text.contains("[-]informer-sync failed"),
+        "{text}"
     );
     garden.real.start_kube_apiserver().await.unwrap();
     replica.until_ready().await;

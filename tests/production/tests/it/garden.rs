@@ -100,7 +100,7 @@ async fn strangers_are_refused(garden: &Garden, replica: &Replica) {
     );
     assert_eq!(create(&stranger, &shoot("t")).await.0, 403);
 
-    // Straight to the replica: headers without the certificate of a front proxy make nobody anybody.
+    // Straight to the replica: headers without the certificate of a front proxy name no user.
     let root = [("x-remote-user", "root"), ("x-remote-group", "system:masters")];
     let anonymous = replica.anonymous();
     let (code, refusal) = call_with(&anonymous, Method::GET, &shoots, &root, &Value::Null).await;

@@ -119,7 +119,7 @@ async fn killed_replica_loses_no_acknowledged_write_and_watches_resume() {
         let begun = Instant::now();
         while !acknowledged.is_subset(&seen.lock().unwrap()) {
             let missing = acknowledged.difference(&seen.lock().unwrap()).count();
-            assert!(begun.elapsed() < PATIENCE, "a watch never told of {missing}");
+            assert!(begun.elapsed() < PATIENCE, "a watch has not delivered {missing}");
             tokio::time::sleep(tests_production::LOOK_PAUSE).await;
         }
     }
