@@ -47,7 +47,7 @@ impl World {
     }
 
     /// Waits until nothing is there that was not `before`, and fails with what remains. Many kinds cannot be watched as
-    /// one, so they are listed anew every second of virtual time.
+    /// one, so they are listed again every second of virtual time.
     pub async fn nothing_beyond(&self, before: &Inventory) {
         let end = tokio::time::Instant::now() + TRACES_MAX;
         loop {

@@ -1,4 +1,4 @@
-//! What happened in the flows of a Shoot, run by run, as gardenlet's feed told it.
+//! What happened in the flows of a Shoot, run by run, as gardenlet's feed reported it.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! An extension of a scenario's own, called moon, made with the real SDK and told by the scenario how to behave.
+//! An extension of a scenario's own, called moon, made with the real SDK; the scenario controls how it behaves.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -152,7 +152,7 @@ impl Moon {
         self.found.lock().unwrap().clone()
     }
 
-    /// Ends it: from now on nobody answers for its types.
+    /// Ends it: from now on no controller answers for its types.
     pub fn set(&self) {
         self.stop.cancel();
     }

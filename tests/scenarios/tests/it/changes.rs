@@ -34,7 +34,7 @@ async fn check_change(plural: &str, task: &str, never_begun: &str) {
         .await;
     let runs = scene
         .journal
-        .until("interrupted and begun anew", |runs| {
+        .until("interrupted and started again", |runs| {
             runs.len() == 2 && runs[1].started.contains(task)
         })
         .await;

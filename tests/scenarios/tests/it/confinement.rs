@@ -71,9 +71,9 @@ async fn a_stolen_credential_of_one_seed_opens_nothing_of_another() {
     let other_uid = seeds.get("local-2").await.unwrap().uid().unwrap();
     for stolen in [gardenlet(&world, "local"), extension(&world, "local")] {
         for (what, attempt) in attacks(&stolen, &other_uid).await {
-            let told = refused(what, attempt);
-            assert!(told.contains("of seed \"local\" may not "), "{what}: {told}");
-            assert!(told.contains("(allowed: "), "{what}: {told}");
+            let text = refused(what, attempt);
+            assert!(text.contains("of seed \"local\" may not "), "{what}: {text}");
+            assert!(text.contains("(allowed: "), "{what}: {text}");
         }
         let own = Api::<Shoot>::namespaced(stolen.clone(), NAMESPACE)
             .get(NAME)
@@ -170,7 +170,7 @@ async fn reads(stolen: &Client, other_uid: &str) -> Attempts {
     ]
 }
 
-/// What is another's to write, or nobody's of a seed.
+/// What belongs to another seed, or to no seed.
 async fn writes(stolen: &Client, other_uid: &str) -> Attempts {
     let secrets: Api<Secret> = Api::namespaced(stolen.clone(), NAMESPACE);
     let shoots: Api<Shoot> = Api::namespaced(stolen.clone(), NAMESPACE);
@@ -274,7 +274,7 @@ async fn widening(stolen: &Client) -> Attempts {
 /// Refusals of what parts of seeds ask for, as they come.
 fn watched(world: &World) -> Arc<Mutex<Vec<String>>> {
     let refusals = Arc::new(Mutex::new(Vec::new()));
-    let told = refusals.clone();
+    let recorded = refusals.clone();
     world
         .landscape
         .garden
@@ -288,7 +288,7 @@ fn watched(world: &World) -> Arc<Mutex<Vec<String>>> {
             ];
             if record.code == 403 && of_seed.iter().any(|prefix| record.user.starts_with(prefix)) {
                 let AuditRecord { user, verb, path, .. } = record;
-                told.lock().unwrap().push(format!("{user} {verb} {path}"));
+                recorded.lock().unwrap().push(format!("{user} {verb} {path}"));
             }
         });
     refusals
@@ -341,10 +341,10 @@ async fn identities_that_name_no_seed_clearly_get_nothing() {
         ("gardener.cloud:system:seed:nowhere", &["gardener.cloud:system:seeds"]),
     ] {
         let stolen = client(&world, user, groups);
-        let told = refused(user, Api::<Shoot>::all(stolen.clone()).list(&all).await);
+        let text = refused(user, Api::<Shoot>::all(stolen.clone()).list(&all).await);
         assert!(
-            told.contains("it is not clear which seed") || told.contains("of seed \"nowhere\" may not"),
-            "{told}"
+            text.contains("it is not clear which seed") || text.contains("of seed \"nowhere\" may not"),
+            "{text}"
         );
         refused(user, Api::<Seed>::all(stolen.clone()).get("local").await);
         refused(

@@ -92,7 +92,7 @@ async fn a_shoot_without_workers_has_both_of_its_names_until_it_is_gone() {
     for host in &hosts {
         assert_eq!(ask(server, host).await, (NOERROR, vec![Ipv4Addr::LOCALHOST]), "{host}");
     }
-    let told: Vec<(String, bool)> = shoot
+    let advertised: Vec<(String, bool)> = shoot
         .status
         .unwrap()
         .advertised_addresses
@@ -105,7 +105,7 @@ async fn a_shoot_without_workers_has_both_of_its_names_until_it_is_gone() {
             )
         })
         .collect();
-    assert_eq!(told, [("external".to_owned(), true), ("internal".to_owned(), true)]);
+    assert_eq!(advertised, [("external".to_owned(), true), ("internal".to_owned(), true)]);
     assert_eq!(ask(server, "api.none.external.local.gardener.cloud").await.0, NXDOMAIN);
 
     world.delete_shoot(NAMESPACE, NAME).await;

@@ -1,4 +1,4 @@
-//! What is deleted of a Shoot that belongs to the landscape comes back, and what is somebody else's stays.
+//! Deleted objects of a Shoot that belong to the landscape come back, and those of others stay.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
@@ -38,12 +38,12 @@ async fn the_owners_access_and_the_shoots_information_come_back_when_they_are_de
         (uid != lost.0).then_some(uid)
     })
     .await;
-    let told = wait(&maps, INFORMATION, |map| {
+    let recreated = wait(&maps, INFORMATION, |map| {
         let uid = map?.uid();
         (uid != lost.1).then_some(uid)
     })
     .await;
-    assert!(back.is_some() && told.is_some());
+    assert!(back.is_some() && recreated.is_some());
     scene.end().await;
 }
 

@@ -89,20 +89,20 @@ async fn what_an_extension_says_when_it_ends_stands_in_its_installations_conditi
         .default_backoff()
         .applied_objects()
         .boxed();
-    let told = async {
+    let reported = async {
         while let Some(seen) = seen.next().await {
-            if seen.is_ok_and(|installation| is_told(&installation)) {
+            if seen.is_ok_and(|installation| is_reported(&installation)) {
                 return;
             }
         }
     };
-    tokio::time::timeout(PATIENCE, told)
+    tokio::time::timeout(PATIENCE, reported)
         .await
         .expect("the conditions tell why");
 }
 
 /// Whether the installation of the example extension says what its program said.
-fn is_told(installation: &ControllerInstallation) -> bool {
+fn is_reported(installation: &ControllerInstallation) -> bool {
     let conditions = installation
         .status
         .as_ref()

@@ -52,7 +52,7 @@ async fn installation_of(world: &World, registration: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operators_wrong_image_is_told_and_forgotten_once_it_is_right_again() {
+async fn an_operators_wrong_image_is_reported_until_it_is_corrected() {
     let world = World::start().await;
     register(&world, "moon", json!({"policy": "Always"})).await;
     until_installed_on(&world, "moon", &["local"]).await;

@@ -1,5 +1,5 @@
 //! Shoots side by side of which one depends on an extension that is broken, silent or untruthful: the others do not
-//! notice, its owner is told what is wrong where, and it heals by itself with the extension.
+//! notice, its owner's status reports what is wrong where, and it heals by itself with the extension.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,7 +47,7 @@ async fn side_by_side(world: &World) {
 }
 
 /// The one error of the odd Shoot in this state.
-async fn told(world: &World, state: LastOperationState) -> LastError {
+async fn reported_error(world: &World, state: LastOperationState) -> LastError {
     let status = until(world, ODD, state).await.status.unwrap();
     let mut errors = status.last_errors;
     assert_eq!(errors.len(), 1, "{errors:?}");
@@ -58,7 +58,7 @@ async fn told(world: &World, state: LastOperationState) -> LastError {
     error
 }
 
-/// Waits for the odd Shoot's success, which nobody has helped but its extension.
+/// Waits for the odd Shoot's success, without help from outside but its extension's.
 async fn healed(world: &World, before: &Shoot) {
     let healed = world.succeeded(NAMESPACE, ODD).await;
     assert_eq!(healed.spec.provider, before.spec.provider);
@@ -80,7 +80,7 @@ async fn check_code(code: ErrorCode) {
         true => LastOperationState::Failed,
         false => LastOperationState::Error,
     };
-    let error = told(&scene.world, state).await;
+    let error = reported_error(&scene.world, state).await;
     assert!(
         error.description.contains("reports: ") && error.description.contains("the moon is on the other side"),
         "{}",
@@ -127,7 +127,7 @@ async fn an_extension_that_never_ends_holds_one_shoot_only() {
     let moon = Moon::rise(&scene.world, &scene.clock, &[]).await;
     moon.behave(Behaviour::Sleeps);
     side_by_side(&scene.world).await;
-    let error = told(&scene.world, LastOperationState::Error).await;
+    let error = reported_error(&scene.world, LastOperationState::Error).await;
     let said = &error.description;
     assert!(
         said.contains("is in state Processing, not yet Succeeded") && said.contains("(waited 180s)"),
@@ -170,7 +170,7 @@ async fn check_lie(status: fn(i64, &str) -> Value, words: &str) {
     installed.set();
     let liar = lie(&scene, status);
     side_by_side(&scene.world).await;
-    let error = told(&scene.world, LastOperationState::Error).await;
+    let error = reported_error(&scene.world, LastOperationState::Error).await;
     assert!(error.description.contains(words), "{}", error.description);
     assert_eq!(error.codes, []);
     liar.abort();
@@ -179,7 +179,7 @@ async fn check_lie(status: fn(i64, &str) -> Value, words: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_success_of_another_generation_deceives_nobody() {
+async fn a_success_of_another_generation_does_not_count() {
     let other = |generation: i64, now: &str| {
         json!({"observedGeneration": generation + 1, "lastOperation":
             {"type": "Create", "state": "Succeeded", "progress": 100, "description": "d", "lastUpdateTime": now}})
@@ -197,7 +197,7 @@ async fn an_endless_progress_holds_one_shoot_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_somebody_writes_all_the_time_holds_nobody_for_long() {
+async fn an_object_with_constant_writes_does_not_block_for_long() {
     let scene = Scene::start().await;
     let _moon = Moon::rise(&scene.world, &scene.clock, &[]).await;
     let networks: Api<Network> = Api::namespaced(scene.world.seed.clone(), ODD_NAMESPACE);

@@ -384,7 +384,7 @@ fn misspelled_fields_are_refused_by_name() {
 }
 
 #[test]
-fn a_misspelled_kind_is_told_by_its_name() {
+fn a_misspelled_kind_is_reported_by_its_name() {
     let shot = "---\n{apiVersion: core.gardener.cloud/v1beta1, kind: Shot, metadata: {name: x, namespace: default}}";
     for verb in ["apply", "create"] {
         let refused = Kubectl::garden().feed_any(&[verb, "-f", "-"], shot);

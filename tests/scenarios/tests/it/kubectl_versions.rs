@@ -1,4 +1,4 @@
-//! The real kubectl and a kind of two versions: it speaks the preferred one unless it is told otherwise.
+//! The real kubectl and a kind of two versions: it speaks the preferred one by default.
 
 use tests_scenarios::kubectl::Kubectl;
 
@@ -12,7 +12,7 @@ fn deployment(name: &str) -> String {
 }
 
 #[test]
-fn a_field_of_the_other_version_is_told_and_changes_nothing() {
+fn a_field_of_the_other_version_is_reported_and_changes_nothing() {
     let kubectl = Kubectl::garden();
     let name = "two-versions-unknown";
     kubectl.feed(&["create", "-f", "-"], &deployment(name));

@@ -85,7 +85,7 @@ async fn with_its_etcd_volume_a_shoot_loses_its_data() {
     let asked = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
     merge(&world.shoots(NAMESPACE), NAME, &asked).await;
     world.succeeded(NAMESPACE, NAME).await;
-    // Roles of people come with a ManagedResource that did not change, and is applied anew all the same.
+    // Roles of people come with a ManagedResource that did not change, and is applied again all the same.
     lost.await.unwrap();
     wait(&resources, SYSTEM_RESOURCE, |resource| {
         is_applied(resource?).then_some(())
@@ -167,7 +167,7 @@ async fn a_machine_without_bootstrap_token_never_joins_and_the_worker_says_why()
     let world = World::with_example_shoot().await;
     let client = world.shoot_client(NAMESPACE, NAME).await;
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "kube-system");
-    // Hold the gardenlet off, so that nobody makes the token anew, and let a second machine start without one.
+    // Hold the gardenlet off, so that the token is not recreated, and let a second machine start without one.
     let ignore = json!({"metadata": {"annotations": {"shoot.gardener.cloud/ignore": "true"}}});
     merge(&world.shoots(NAMESPACE), NAME, &ignore).await;
     for secret in secrets.list(&ListParams::default()).await.unwrap() {
@@ -202,7 +202,7 @@ async fn a_machine_without_bootstrap_token_never_joins_and_the_worker_says_why()
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_bootstrap_nobody_acts_as_system_masters() {
+async fn after_bootstrap_no_request_acts_as_system_masters() {
     let world = World::start().await;
     for api in [&world.landscape.garden, &world.landscape.seeds[0].api] {
         api.server().audit().clear();

@@ -72,8 +72,8 @@ async fn a_deleted_seed_goes_with_its_bucket_and_its_installations() {
 async fn a_seed_with_a_shoot_is_kept_and_goes_when_the_shoot_has_gone() {
     let world = World::with_example_shoot().await;
     let refused = seeds(&world).delete(SEED, &DeleteParams::default()).await.unwrap_err();
-    let told = format!("which is still used by shoot {NAMESPACE}/{NAME}; delete that first");
-    assert!(refused.to_string().contains(&told), "{refused}");
+    let reason = format!("which is still used by shoot {NAMESPACE}/{NAME}; delete that first");
+    assert!(refused.to_string().contains(&reason), "{refused}");
     world.delete_shoot(NAMESPACE, NAME).await;
     base_client::delete_and_wait(&seeds(&world), SEED, PATIENCE)
         .await
@@ -90,14 +90,14 @@ async fn a_deletion_names_what_it_waits_for() {
         .remove(0);
     world.scale_provider(0).await;
     seeds(&world).delete(SEED, &DeleteParams::default()).await.unwrap();
-    let told = format!("Deletion of Seed waits for BackupBucket {bucket}, ControllerInstallation {installation}");
+    let expected = format!("Deletion of Seed waits for BackupBucket {bucket}, ControllerInstallation {installation}");
     wait(&seeds(&world), SEED, |seed| {
         let last = last_operation(seed?)?;
         let is = (&last.type_, &last.state) == (&LastOperationType::Delete, &LastOperationState::Processing);
-        (is && last.description == told).then_some(())
+        (is && last.description == expected).then_some(())
     })
     .await;
-    // Somebody has to tell why it does not go: the extension does not answer.
+    // The status has to report why it does not go: the extension does not answer.
     wait(&seeds(&world), SEED, |seed| {
         let said = &last_operation(seed?)?.description;
         said.starts_with(&format!(

@@ -73,7 +73,7 @@ fn refused<T: std::fmt::Debug>(answer: Result<T, kube::Error>, code: u16, parts:
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_lays_hands_on_the_backups_of_another_project() {
+async fn a_user_cannot_reach_the_backups_of_another_project() {
     let world = World::with_example_shoot().await;
     let eve = eve(&world).await;
     let theirs: Api<BackupEntry> = Api::namespaced(world.garden.clone(), NAMESPACE);
@@ -113,7 +113,7 @@ async fn nobody_lays_hands_on_the_backups_of_another_project() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_takes_the_name_of_another_api_server() {
+async fn a_user_cannot_take_the_name_of_another_api_server() {
     let world = World::with_example_shoot().await;
     let eve = eve(&world).await;
     let secrets: Api<Secret> = Api::namespaced(eve.clone(), EVIL);

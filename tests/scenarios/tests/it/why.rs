@@ -85,7 +85,7 @@ impl Asking {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_healthy_shoot_is_told_in_one_line_even_when_the_seed_cannot_be_asked() {
+async fn a_healthy_shoot_is_one_line_even_without_its_seed() {
     let asking = Asking::start().await;
     asking.create(|_| {}).await;
     asking.world.succeeded(NAMESPACE, NAME).await;
@@ -155,7 +155,7 @@ async fn extension_objects_of_every_kind_are_observed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shoot_without_a_seed_is_told_each_seeds_reason() {
+async fn a_shoot_without_a_seed_shows_each_seeds_reason() {
     let asking = Asking::start().await;
     let seeds: Api<Seed> = Api::all(asking.world.garden.clone());
     let hidden = json!({"spec": {"settings": {"scheduling": {"visible": false}}}});
@@ -173,7 +173,7 @@ async fn a_shoot_without_a_seed_is_told_each_seeds_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_extension_that_is_switched_off_is_told_with_its_object_its_installation_and_its_deployment() {
+async fn a_disabled_extension_is_reported_with_object_installation_and_deployment() {
     let asking = Asking::start().await;
     asking.world.scale_provider(0).await;
     asking.create(|_| {}).await;
@@ -218,7 +218,7 @@ async fn an_extension_that_is_switched_off_is_told_with_its_object_its_installat
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_of_an_extension_is_told_with_code_class_task_and_what_starts_the_shoot_again() {
+async fn an_extension_error_is_reported_with_code_class_task_and_retry() {
     let asking = Asking::start().await;
     let wrong = json!({"networks": 5});
     asking
@@ -246,7 +246,7 @@ async fn an_error_of_an_extension_is_told_with_code_class_task_and_what_starts_t
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_type_whose_registration_is_gone_is_told_by_kind_and_type() {
+async fn a_type_without_registration_is_reported_by_kind_and_type() {
     let asking = Asking::start().await;
     let registrations: Api<ControllerRegistration> = Api::all(asking.world.garden.clone());
     let extra =
@@ -276,8 +276,8 @@ async fn a_type_whose_registration_is_gone_is_told_by_kind_and_type() {
         blocker.says.contains("net-extra") && blocker.says.contains("is being deleted"),
         "{blocker:#?}"
     );
-    let nobody = json!({"metadata": {"finalizers": null}});
-    merge(&registrations, "net-extra", &nobody).await;
+    let released = json!({"metadata": {"finalizers": null}});
+    merge(&registrations, "net-extra", &released).await;
     let blocker = asking.first(Cause::NotRegistered).await;
     assert!(
         blocker
@@ -339,7 +339,7 @@ async fn a_deletion_that_waits_for_objects_inside_the_shoot_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_control_plane_pod_that_the_node_cannot_run_is_told_with_its_reason() {
+async fn a_control_plane_pod_that_cannot_run_is_reported_with_its_reason() {
     let asking = Asking::start().await;
     asking.create(|_| {}).await;
     asking.world.succeeded(NAMESPACE, NAME).await;
@@ -379,7 +379,7 @@ async fn a_control_plane_pod_that_the_node_cannot_run_is_told_with_its_reason() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn machines_whose_token_is_refused_are_told_by_name() {
+async fn machines_with_a_refused_token_are_reported_by_name() {
     let asking = Asking::start().await;
     asking.create(|_| {}).await;
     asking.world.succeeded(NAMESPACE, NAME).await;
