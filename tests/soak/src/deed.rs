@@ -1,5 +1,5 @@
 //! What a user does to a Shoot next, by chance alone: which deeds there are, how often each, and what is to be asked of
-//! the API for it. Asks nobody: the same seed gives the same deeds in the same order.
+//! the API for it. Sends no requests: the same seed gives the same deeds in the same order.
 
 use std::fmt;
 use std::time::Duration;

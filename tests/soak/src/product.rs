@@ -139,7 +139,7 @@ impl Product {
     /// # Errors
     /// How it ended, with the last lines of its log.
     pub fn check(&self) -> Result<(), String> {
-        // While somebody ends or starts it, there is nothing to tell.
+        // While it is being ended or started, there is nothing to report.
         let ended = self.process.try_lock().ok().and_then(|mut process| process.ended());
         match ended {
             None => Ok(()),

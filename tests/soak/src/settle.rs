@@ -20,8 +20,8 @@ use crate::wish::{Place, Wish};
 const LOOK: Duration = Duration::from_secs(2);
 /// How many Shoots are looked into at the same time.
 const AT_ONCE: usize = 6;
-/// How many differences are told.
-const TOLD: usize = 10;
+/// How many differences are listed.
+const LISTED_MAX: usize = 10;
 /// Where a node says which pool it is of.
 const POOL_LABEL: &str = "worker.gardener.cloud/pool";
 
@@ -48,15 +48,15 @@ pub async fn settled(
             return Ok(());
         }
         if begun.elapsed() > patience {
-            let told: Vec<String> = differing
+            let listed: Vec<String> = differing
                 .iter()
-                .take(TOLD)
+                .take(LISTED_MAX)
                 .map(|(place, difference)| format!("{place}: {difference}"))
                 .collect();
             return Err(format!(
                 "{} Shoots are not as they were asked for after {patience:?}:\n    {}",
                 differing.len(),
-                told.join("\n    ")
+                listed.join("\n    ")
             ));
         }
         tokio::time::sleep(LOOK).await;

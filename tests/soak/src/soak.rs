@@ -164,7 +164,7 @@ impl Soak {
     async fn measure(&self, product: &Product, watching: &Watching) {
         let mut every = tokio::time::interval(self.settings.sample_every);
         every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut told = Instant::now();
+        let mut reported_at = Instant::now();
         let state = product.folder().join("state");
         loop {
             every.tick().await;
@@ -182,8 +182,8 @@ impl Soak {
                 );
                 self.samples.lock().unwrap_or_else(PoisonError::into_inner).push(sample);
             }
-            if told.elapsed() >= TELL {
-                told = Instant::now();
+            if reported_at.elapsed() >= TELL {
+                reported_at = Instant::now();
                 self.tell_all(product, watching);
             }
         }

@@ -1,4 +1,4 @@
-//! The person in front of the garden: asks as often as needed while nobody answers, and takes a refusal for what it is.
+//! The person in front of the garden: asks as often as needed without an answer, and takes a refusal for what it is.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What the user wants of each Shoot: plain values, and the manifest and the patch they become. Asks nobody.
+//! What the user wants of each Shoot: plain values, and the manifest and the patch they become. Sends no requests.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ const MACHINES_MAX: u64 = 2;
 const VERSIONS_NEW: u64 = 3;
 /// The Extension that a Shoot may have beside what it needs.
 const EXTENSION: &str = "local-ext";
-/// A label and an annotation of pools that say nothing to anybody.
+/// A label and an annotation of pools that have no meaning to any controller.
 const MARK: &str = "soak.example.org/mark";
 
 const SHOOT: &str = include_str!("../../../examples/40-shoot.yaml");
