@@ -40,7 +40,7 @@ pub struct Shown {
 ///
 /// # Errors
 /// What was lost, is too much, or did not resume; with the folder, which is kept then.
-pub async fn kill(program: &Path, kills: u32, seed: u64, told: impl Fn(&Shown)) -> Outcome<Shown> {
+pub async fn kill(program: &Path, kills: u32, seed: u64, report: impl Fn(&Shown)) -> Outcome<Shown> {
     let folder = tempfile::Builder::new().prefix("orangery-kill-").tempdir();
     let folder = folder.map_err(|error| format!("cannot make a temporary folder: {error}"))?;
     let mut ledger = Ledger::new();
@@ -57,7 +57,7 @@ pub async fn kill(program: &Path, kills: u32, seed: u64, told: impl Fn(&Shown)) 
         shown.kills += 1;
         shown.acknowledged = ledger.found;
         shown.unanswered = ledger.unanswered_found;
-        told(&shown);
+        report(&shown);
     }
     Ok(shown)
 }

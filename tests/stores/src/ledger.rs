@@ -25,11 +25,11 @@ pub(crate) struct Ledger {
     keys: BTreeMap<(String, String), Known>,
     /// What was acknowledged and has not been checked, by revision.
     acknowledged: BTreeMap<u64, (String, String, i64)>,
-    /// What watches told and has not been checked, by resource, in the order in which they told it.
+    /// What watches delivered and has not been checked, by resource, in the order of delivery.
     watched: BTreeMap<String, Vec<u64>>,
     /// How far each resource was watched.
     resumes: BTreeMap<String, u64>,
-    /// The newest revision that anybody saw.
+    /// The newest revision that was seen.
     seen: u64,
     /// Up to here all has been checked.
     checked: u64,
@@ -118,16 +118,16 @@ impl Ledger {
         for resource in RESOURCES {
             let from = Revision(self.checked);
             let mut watch = store.watch(&Range::all(resource), from).await.map_err(failed)?;
-            let mut told = Vec::new();
+            let mut delivered = Vec::new();
             while let Some(change) = watch.next().now_or_never() {
                 let change = change.ok_or("a watch has ended")?.map_err(failed)?;
-                told.push(change.entry.revision.0);
+                delivered.push(change.entry.revision.0);
                 changes.insert(change.entry.revision.0, change);
             }
             let watched = self.watched.remove(resource).unwrap_or_default();
             ensure!(
-                told.starts_with(&watched),
-                "{resource}: watches told {watched:?}, the changes are {told:?}"
+                delivered.starts_with(&watched),
+                "{resource}: watches delivered {watched:?}, the changes are {delivered:?}"
             );
             // Whoever watches next goes on where this check ends.
             self.resumes.insert(resource.to_owned(), newest);
@@ -149,8 +149,8 @@ impl Ledger {
 
     fn judge(&mut self, revision: u64, change: &Change) -> Outcome {
         let Key { resource, name, .. } = &change.entry.key;
-        let told = if change.is_delete() { -1 } else { content(&change.entry) };
-        let matches = |sent: &i64| *sent == told || (*sent < 0 && told < 0);
+        let found = if change.is_delete() { -1 } else { content(&change.entry) };
+        let matches = |sent: &i64| *sent == found || (*sent < 0 && found < 0);
         let known = self.keys.get_mut(&(resource.to_string(), name.to_string()));
         let known = known.ok_or_else(|| format!("{} was never sent", change.entry.key))?;
         match self.acknowledged.remove(&revision) {
@@ -158,7 +158,7 @@ impl Ledger {
                 let same = *sent.0 == **resource && *sent.1 == **name && matches(&sent.2);
                 ensure!(
                     same,
-                    "revision {revision} was acknowledged for {sent:?}, it is {told} at {resource} {name}"
+                    "revision {revision} was acknowledged for {sent:?}, it is {found} at {resource} {name}"
                 );
                 self.found += 1;
             }
@@ -167,13 +167,13 @@ impl Ledger {
                 known.unanswered.extend(known.open.take());
                 let place = known.unanswered.iter().position(matches);
                 let place = place.ok_or_else(|| {
-                    format!("{told} at revision {revision} of {resource} {name} was not sent, or is there twice")
+                    format!("{found} at revision {revision} of {resource} {name} was not sent, or is there twice")
                 })?;
                 known.unanswered.remove(place);
                 self.unanswered_found += 1;
             }
         }
-        known.stands = (told >= 0).then_some((told, revision));
+        known.stands = (found >= 0).then_some((found, revision));
         Ok(())
     }
 

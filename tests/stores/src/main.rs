@@ -66,12 +66,12 @@ async fn main() -> ExitCode {
 async fn kill_all(runs: u32, seed: u64) -> Outcome {
     let begun = Instant::now();
     let program = std::env::current_exe().map_err(|error| format!("where is this program? {error}"))?;
-    let told = |shown: &Shown| {
+    let report = |shown: &Shown| {
         if shown.kills.is_multiple_of(PROGRESS_EVERY) {
             println!("{} kills, {:.0} s", shown.kills, begun.elapsed().as_secs_f64());
         }
     };
-    let shown = kill::kill(&program, runs, seed, told).await?;
+    let shown = kill::kill(&program, runs, seed, report).await?;
     let Shown {
         kills,
         before_open,

@@ -1,5 +1,5 @@
 //! The process that is killed: many writers, each with keys of its own, and a watch of every resource that goes on from
-//! where the one before it was. It says what it is about to do and what it was told, a line each.
+//! where the one before it was. It prints what it is about to do and the answers, a line each.
 
 use std::io::Write;
 use std::path::Path;
@@ -81,6 +81,6 @@ async fn write(store: FileStore, seed: u64, writer: u64) -> Outcome {
 
 /// One line at once, so that a killed process leaves whole lines.
 fn tell(line: &str) -> Outcome {
-    let told = std::io::stdout().lock().write_all(format!("{line}\n").as_bytes());
-    told.map_err(|error| format!("nobody listens: {error}"))
+    let written = std::io::stdout().lock().write_all(format!("{line}\n").as_bytes());
+    written.map_err(|error| format!("no reader is left: {error}"))
 }

@@ -10,18 +10,18 @@ use futures::{FutureExt, StreamExt};
 use tests_parts::Etcd;
 
 use crate::suite::{object, pod};
-use crate::{options, told};
+use crate::{options, next_change};
 
 /// What writers know of their own keys when all is over.
 #[derive(Default)]
 struct Ledger {
     /// Contents by the revisions that acknowledged them.
     acknowledged: BTreeMap<Revision, (Key, i64)>,
-    /// Sent, and no answer told what came of it.
+    /// Sent, and no answer showed the outcome.
     unknown: Vec<(Key, i64)>,
 }
 
-/// Writes its own key again and again until it is told to stop.
+/// Writes its own key again and again until `stop` is set.
 async fn write(store: Arc<EtcdStore>, writer: usize, stop: Arc<AtomicBool>) -> Ledger {
     let mut ledger = Ledger::default();
     let key = pod("n", &format!("w{writer}"));
@@ -41,7 +41,7 @@ async fn write(store: Arc<EtcdStore>, writer: usize, stop: Arc<AtomicBool>) -> L
         match written {
             Ok(entry) => drop(ledger.acknowledged.insert(entry.revision, (key.clone(), content))),
             Err(StoreError::Unavailable(_)) => ledger.unknown.push((key.clone(), content)),
-            // Nobody else writes this key: an outcome that was unknown has come true meanwhile.
+            // There is no other writer of this key: an outcome that was unknown has come true meanwhile.
             Err(StoreError::Conflict { .. } | StoreError::Exists { .. }) => {}
             Err(other) => panic!("{other}"),
         }
@@ -66,7 +66,7 @@ async fn killed_etcd_loses_nothing_acknowledged_and_watches_go_on_without_gap_or
     for _ in 0..KILLS {
         // Every kill meets writers at work.
         for _ in 0..300 {
-            let change = told(&mut watch).await;
+            let change = next_change(&mut watch).await;
             changes.push(content(&change));
         }
         etcd = tokio::task::spawn_blocking(move || {

@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::suite::{object, overwrite, pod};
-use crate::{PATIENCE, options, told};
+use crate::{PATIENCE, options, next_change};
 
 /// What a line does with connections; those that are open end when it changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,7 +109,7 @@ async fn a_line_that_is_cut_costs_watches_nothing() {
         let name = format!("p{number}");
         let created = whole.create(pod("n", &name), object(&name, number)).await.unwrap();
         line.set(Mode::To(etcd.address()));
-        assert_eq!(told(&mut watch).await.entry, created);
+        assert_eq!(next_change(&mut watch).await.entry, created);
     }
     assert_eq!(cut.list(&pods, Page::default()).await.unwrap().entries.len(), 20);
     assert!(watch.next().now_or_never().is_none());
@@ -147,8 +147,8 @@ async fn a_watch_that_missed_what_was_compacted_ends_expired_and_lists_show_ever
     );
     let mut watch = cut.watch(&pods, listing.revision).await.unwrap();
     let created = whole.create(pod("n", "a"), object("a", 0)).await.unwrap();
-    assert_eq!(told(&mut watch).await.entry, created);
-    // Whether nothing happened to the nodes, nobody can tell any more either.
+    assert_eq!(next_change(&mut watch).await.entry, created);
+    // Whether nothing happened to the nodes is not known any more either.
     let ended = tokio::time::timeout(PATIENCE, nodes.next()).await.unwrap();
     assert!(matches!(ended, Some(Err(StoreError::Expired { .. }))), "{ended:?}");
 }
@@ -164,7 +164,7 @@ async fn after_a_line_was_cut_a_resource_that_is_behind_is_listed_though_nothing
     }
     let mut watch = cut.watch(&pods, cut.revision().await.unwrap()).await.unwrap();
     let created = whole.create(pod("n", "a"), object("a", 0)).await.unwrap();
-    assert_eq!(told(&mut watch).await.entry, created);
+    assert_eq!(next_change(&mut watch).await.entry, created);
     line.set(Mode::Cut);
     line.set(Mode::To(etcd.address()));
     for range in [&nodes, &pods] {
@@ -216,12 +216,12 @@ async fn a_write_whose_answer_is_lost_is_said_to_be_unknown_and_is_not_made_twic
         }
         let found = loses.get(&pod("n", &name)).await.unwrap();
         if let Some(found) = found {
-            assert_eq!(told(&mut happened).await.entry, found);
+            assert_eq!(next_change(&mut happened).await.entry, found);
         }
     }
     assert!(unknown > 0, "no answer was lost");
-    // Nothing was tried again behind anybody's back.
+    // Nothing was tried again without the caller.
     let last = whole.create(pod("n", "last"), object("last", 0)).await.unwrap();
-    assert_eq!(told(&mut happened).await.entry, last);
+    assert_eq!(next_change(&mut happened).await.entry, last);
     assert!(last.revision > Revision(0));
 }

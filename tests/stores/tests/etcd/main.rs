@@ -107,10 +107,10 @@ async fn etcd_store_passes_the_suite() {
     suite::run(&OnEtcd::start()).await;
 }
 
-async fn told(watch: &mut Changes) -> Arc<Change> {
+async fn next_change(watch: &mut Changes) -> Arc<Change> {
     let change = tokio::time::timeout(PATIENCE, watch.next())
         .await
-        .expect("something is told");
+        .expect("a change is delivered");
     change.unwrap().unwrap()
 }
 
@@ -143,8 +143,8 @@ async fn a_thousand_watchers_of_two_resources_are_two_watches_of_etcd() {
         watches.push(store.watch(&range, start).await.unwrap());
     }
     let created = store.create(pod("n", "a"), object("a", 0)).await.unwrap();
-    assert_eq!(told(&mut watches[0]).await.entry, created);
-    assert_eq!(told(&mut watches[998]).await.entry, created);
+    assert_eq!(next_change(&mut watches[0]).await.entry, created);
+    assert_eq!(next_change(&mut watches[998]).await.entry, created);
     // The second one may only just be asked for.
     store.list(&Range::all("nodes"), Page::default()).await.unwrap();
     let watchers = figure(on.etcd.address(), "etcd_debugging_mvcc_watcher_total");
@@ -195,7 +195,7 @@ async fn what_another_server_writes_is_seen_by_all_reads_that_follow() {
         assert_eq!(listing.entries.len(), usize::try_from(number).unwrap() + 1);
         assert!(listing.revision >= created.revision);
         assert_eq!(one.get(&created.key).await.unwrap(), Some(created.clone()));
-        assert_eq!(told(&mut watch).await.entry, created);
+        assert_eq!(next_change(&mut watch).await.entry, created);
         // Whoever writes under another prefix counts the revision up and changes nothing here.
         let other = elsewhere.create(pod("n", &name), object(&name, number)).await.unwrap();
         assert_eq!(one.revision().await.unwrap(), other.revision);
@@ -259,7 +259,7 @@ async fn servers_on_one_etcd_compact_it_together_and_keep_what_is_young() {
     };
     tokio::time::timeout(PATIENCE, expired)
         .await
-        .expect("somebody compacts");
+        .expect("a server compacts");
     assert!(begun.elapsed() >= every, "history is kept for an interval at least");
     let reader = on.store("/compacted".to_owned());
     assert!(
@@ -271,7 +271,7 @@ async fn servers_on_one_etcd_compact_it_together_and_keep_what_is_young() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn events_share_a_lease_go_together_and_those_who_watch_are_told() {
+async fn events_share_a_lease_expire_together_and_watches_show_it() {
     const EVENTS: usize = 20;
     let on = OnEtcd::start();
     let expiring = EtcdOptions {
@@ -296,11 +296,11 @@ async fn events_share_a_lease_go_together_and_those_who_watch_are_told() {
         "{granted} leases for events of the same time"
     );
     for _ in 0..2 * EVENTS {
-        assert!(!told(&mut watch).await.is_delete());
+        assert!(!next_change(&mut watch).await.is_delete());
     }
     let mut gone = std::collections::BTreeSet::new();
     for _ in 0..EVENTS {
-        let change = told(&mut watch).await;
+        let change = next_change(&mut watch).await;
         assert!(change.is_delete() && change.entry.revision > stays.revision);
         assert_eq!(change.entry.object.value(Revision(0))["content"], 1);
         gone.insert(change.entry.key.clone());
@@ -329,7 +329,7 @@ async fn what_etcd_will_not_take_is_refused_and_not_called_unavailable() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_end_of_a_store_is_told_to_those_who_watch() {
+async fn the_end_of_a_store_ends_its_watches_with_an_error() {
     let on = OnEtcd::start();
     let store = on.fresh();
     let mut watch = store
@@ -343,9 +343,9 @@ async fn the_end_of_a_store_is_told_to_those_who_watch() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_that_is_away_is_passed_over() {
     let on = OnEtcd::start();
-    let nobody = format!("http://127.0.0.1:{}", tests_parts::free_port().unwrap());
+    let absent = format!("http://127.0.0.1:{}", tests_parts::free_port().unwrap());
     let both = EtcdOptions {
-        endpoints: vec![nobody, on.etcd.url()],
+        endpoints: vec![absent, on.etcd.url()],
         ..on.options("/members")
     };
     let store = EtcdStore::new(&both).unwrap();

@@ -10,7 +10,7 @@ use crate::options;
 use crate::suite::{object, pod};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_with_a_certificate_is_let_in_and_others_are_told_why_not() {
+async fn a_client_with_a_certificate_is_accepted_and_others_get_the_reason() {
     let secured = Etcd::start_secured("store").unwrap_or_else(|why| panic!("{why}"));
     let (etcd, Secured { authority, client }) = secured;
     let store = |authority: &Authority, identity| {
