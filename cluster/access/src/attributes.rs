@@ -7,7 +7,7 @@ use crate::User;
 /// What a request asks for, as authorisation sees it. Names as in Kubernetes' SubjectAccessReview.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attributes {
-    /// Who asks.
+    /// The caller.
     pub user: Arc<User>,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, or any other verb of a
     /// resource; for paths the HTTP method in lower case.

@@ -1,4 +1,4 @@
-//! What a node may: its own Node and Lease, the pods bound to it, and what these name. Pure: who asks looks up the pods.
+//! What a node may: its own Node and Lease, the pods bound to it, and what these name. Pure: the caller looks up the pods.
 //! (kubernetes/kubernetes v1.35 plugin/pkg/auth/authorizer/node/node_authorizer.go; the writes it lets through are held to
 //! the node's own objects by who admits them, as NodeRestriction does there.)
 

@@ -30,7 +30,7 @@ pub mod group {
     pub const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 }
 
-/// Who asks.
+/// The caller of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
     /// Name; never empty on an authenticated request.

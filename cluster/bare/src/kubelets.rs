@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::Keys;
 
-/// Who asks kubelets, as kubeadm names it, and a group that may.
+/// The user of requests to kubelets, as kubeadm names it, and a group that may.
 const USER: &str = "kube-apiserver-kubelet-client";
 const GROUP: &str = "system:masters";
 /// How long certificates are valid; every start issues new ones.

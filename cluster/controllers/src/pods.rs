@@ -1,4 +1,4 @@
-//! Pods as the workload controllers see them: made from templates, counted, judged, created and deleted. Decides
+//! Pods as the workload controllers see them: made from templates, counted, checked, created and deleted. Decides
 //! nothing about how many there should be.
 
 use std::collections::BTreeMap;

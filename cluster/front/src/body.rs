@@ -1,4 +1,4 @@
-//! A request's body, read as a whole before the request is judged: only answers stream. It bounds each body, all bodies
+//! A request's body, read as a whole before the request is handled: only answers stream. It bounds each body, all bodies
 //! of a process together, and the time that each may take.
 
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! Clients in process: the kubeconfig picks the server, is judged as a TLS client would judge it, and travels with
+//! Clients in process: the kubeconfig picks the server, is verified as a TLS client would verify it, and travels with
 //! every request. Never gives a client more than its kubeconfig says.
 
 use std::io;

@@ -139,7 +139,7 @@ impl Serves {
 }
 
 impl Front {
-    /// A front without servers. `clock` is the time at which certificates are judged in process.
+    /// A front without servers. `clock` is the time at which certificates are verified in process.
     pub fn new(clock: Clock) -> Self {
         Self {
             clock,

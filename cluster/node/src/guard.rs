@@ -1,4 +1,4 @@
-//! The node's service for callers from outside its process, as a kubelet's port: who asks is known by a client
+//! The node's service for callers from outside its process, as a kubelet's port: a caller is known by a client
 //! certificate or a token, and the API server says whether they may (kubernetes/kubernetes v1.35 pkg/kubelet/server/auth.go).
 
 use std::sync::Arc;

@@ -69,7 +69,7 @@ pub trait Image: Send + Sync {
         false
     }
 
-    /// Whether its containers run commands for who asks, by [`ContainerContext::commands`]: `exec` probes and hooks are
+    /// Whether its containers run commands for callers, by [`ContainerContext::commands`]: `exec` probes and hooks are
     /// run then. Such a container also gets the variables that lead a program to its API server.
     fn runs_commands(&self) -> bool {
         false

@@ -100,7 +100,7 @@ struct Followed {
 
 impl Followed {
     /// A client for what the files say now. While they say nothing useful, the client made before goes on: its
-    /// server judges it.
+    /// server verifies it.
     fn client(&self) -> kube::Client {
         let now = *self.files.changes().borrow();
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);

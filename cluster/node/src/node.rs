@@ -106,7 +106,7 @@ pub struct NodeOptions {
     pub provider_id: Option<String>,
     /// Where its pods' addresses come from.
     pub pod_addresses: PodAddresses,
-    /// Where who asks the node itself finds it, for logs.
+    /// Where callers of the node itself find it, for logs.
     pub services: NodeServices,
     /// The port of the node's addresses on which [`NodeServices::guarded`] is served over TLS: an API server in another process
     /// connects there.

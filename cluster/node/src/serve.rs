@@ -1,5 +1,6 @@
-//! What a node answers to who asks it rather than the API server, as a kubelet's port does: its pods, logs of containers, commands
-//! in them. It opens no socket; who it belongs to serves it, or calls it in the same process. It does not ask who asks.
+//! What a node answers to callers of the node rather than of the API server, as a kubelet's port does: its pods, logs of
+//! containers, commands in them. It opens no socket; its owner serves it, or calls it in the same process. It does not
+//! authenticate callers.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

@@ -1,5 +1,5 @@
-//! What the node shows to who asks it rather than the API server: its pods by name, with what their containers said. It
-//! knows nothing of requests.
+//! What the node shows to its own callers rather than to those of the API server: its pods by name, with the output of
+//! their containers. It knows nothing of requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,5 @@
 //! From `kubectl apply` to `kubectl apply --server-side`: the annotation in which the former keeps what it last applied.
-//! It judges no conflict itself.
+//! It decides no conflict itself.
 //! After apimachinery v0.35 `pkg/util/managedfields/internal/{lastapplied,lastappliedmanager,lastappliedupdater}.go`.
 
 use cluster_schema::Schema;

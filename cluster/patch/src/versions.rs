@@ -1,5 +1,5 @@
 //! Server-side apply to an object that others, or the applier itself earlier, manage in other versions of its kind: what
-//! they own is judged in theirs. After structured-merge-diff v6 `merge/update.go` and apimachinery v0.35
+//! they own is determined in theirs. After structured-merge-diff v6 `merge/update.go` and apimachinery v0.35
 //! `pkg/util/managedfields/internal/versionconverter.go`.
 
 use std::collections::BTreeMap;

@@ -30,7 +30,7 @@ pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a member may take to accept a connection before the next one is asked.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often a silent connection is asked for a sign of life, and how long it may take; kube-apiserver's (v1.35
-/// staging/src/k8s.io/apiserver/pkg/storage/storagebackend/factory/etcd3.go). etcd hangs up on who asks more often
+/// staging/src/k8s.io/apiserver/pkg/storage/storagebackend/factory/etcd3.go). etcd closes connections that ask more often
 /// than every five seconds.
 const ALIVE_EVERY: Duration = Duration::from_secs(30);
 const ALIVE_WITHIN: Duration = Duration::from_secs(10);

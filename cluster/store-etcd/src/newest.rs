@@ -1,5 +1,5 @@
 //! How far etcd has come, asked once for all who want to know it at the same time. An answer is never older than the
-//! question: who asks while a call is under way waits for the next one.
+//! question: a caller that comes while a request is under way waits for the next one.
 
 use std::sync::Arc;
 

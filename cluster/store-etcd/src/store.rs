@@ -142,7 +142,7 @@ impl EtcdStore {
 }
 
 impl Inner {
-    /// The repeater of a resource, which begins with the first who asks for it.
+    /// The repeater of a resource, which begins with the first request for it.
     async fn repeater(&self, resource: &Arc<str>) -> Result<Arc<Repeater>, StoreError> {
         let cell = self.cells().entry(resource.clone()).or_default().clone();
         let repeater = cell

@@ -21,7 +21,7 @@ pub(crate) enum Write {
     },
 }
 
-/// A write that was judged right and has got its revision.
+/// A write that was validated and has got its revision.
 pub(crate) struct Decided {
     pub(crate) kind: DecidedKind,
     /// As the caller of the write gets it: of a deletion, the last state at the deletion's revision.

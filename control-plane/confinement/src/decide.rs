@@ -126,7 +126,7 @@ impl Asked<'_> {
         !by_name && !self.request.name.is_empty()
     }
 
-    /// What is made is judged when it is known; here, only where it must be in a certain namespace.
+    /// What is made is checked when it is known; here, only where it must be in a certain namespace.
     fn creates(&self) -> Result<(), Refusal> {
         if !self.rule.creates {
             return Err(self.never());

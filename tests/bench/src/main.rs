@@ -1,5 +1,5 @@
 //! Measures the product as a user runs it: the real binary, real sockets, a cold store. Prints every run and the
-//! median; it judges nothing, because machines differ.
+//! median; it sets no limits, because machines differ.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,

@@ -1,4 +1,4 @@
-//! Runs a script's commands on both sides, step by step at once, and judges what was said.
+//! Runs a script's commands on both sides, step by step at once, and compares the output.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -105,7 +105,7 @@ impl Side {
     }
 }
 
-/// Runs all steps; the first that cannot be judged ends it.
+/// Runs all steps; the first that cannot be compared ends it.
 pub(crate) async fn script(script: &Script, sides: &[Side; 2], masks: &Masks) -> Outcome<Vec<Verdict>> {
     let mut verdicts = Vec::new();
     for step in &script.steps {

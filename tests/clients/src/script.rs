@@ -10,7 +10,7 @@ pub(crate) struct Script {
     pub(crate) steps: Vec<Step>,
 }
 
-/// A command for a shell and how its answers are judged.
+/// A command for a shell and how its answers are compared.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) line: usize,
@@ -18,7 +18,7 @@ pub(crate) struct Step {
     pub(crate) judged: Judged,
 }
 
-/// How the two answers to a command are judged.
+/// How the two answers to a command are compared.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Judged {
     /// `$`: exit code and all that was said are the same.

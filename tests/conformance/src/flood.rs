@@ -40,7 +40,7 @@ pub struct Figures {
     pub second: u64,
 }
 
-/// Kinds that are judged together: memory before the second time and after it, in bytes, and what it may add.
+/// Kinds that are measured together: memory before the second time and after it, in bytes, and what it may add.
 #[derive(Clone, Debug)]
 pub struct Round {
     /// Each kind of them.

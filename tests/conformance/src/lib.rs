@@ -1,4 +1,4 @@
-//! The judge of the embedded API server: the same requests go to real Kubernetes and to ours, and the answers are
+//! The oracle of the embedded API server: the same requests go to real Kubernetes and to ours, and the answers are
 //! compared but for what a server chooses by itself. What differs is a fault of ours, or stands with its reason in
 //! `known-differences.yaml`. It never mends and never decides what is right: real Kubernetes does.
 

@@ -1,4 +1,4 @@
-//! The embedded API server behind its real TLS port, so that what the port adds and refuses is judged as well. No
+//! The embedded API server behind its real TLS port, so that what the port adds and refuses is compared as well. No
 //! controllers and no node: as with the real one, every change is an answer to a request.
 
 use std::sync::Arc;

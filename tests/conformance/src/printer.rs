@@ -1,5 +1,5 @@
 //! A server behind an APIService that prints what reached it. The group in the path says how it answers, so that it makes no
-//! difference who asks first.
+//! difference which server calls first.
 
 use std::convert::Infallible;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! A webhook that both servers reach over TLS on loopback. What it answers hangs on the path alone, so that it makes no
-//! difference who asks first; see `cases/README.md`.
+//! difference which server calls first; see `cases/README.md`.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::Arc;

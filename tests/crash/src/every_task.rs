@@ -372,7 +372,7 @@ impl Stage {
         }
     }
 
-    /// Waits until the Shoot's status tells of the broken task, and judges what it tells.
+    /// Waits until the Shoot's status reports the broken task, and checks what it reports.
     async fn suffers(&self, kind: Kind, place: Place) -> Result<(), String> {
         let status = self.complains(place.task.name()).await?;
         let settings = settings(place)?;

@@ -76,7 +76,7 @@ fn normalised(value: &Value, normalise: impl Fn(&mut Value)) -> Value {
 fn expression(source: &str, object: &Value, old: Option<&Value>) {
     let names = ["object", "oldObject", "request"];
     let compiled = Expression::compile(source, &names, None, &mut Work::of_admission());
-    // What was taken before is not judged, only read; and whatever is taken can be read.
+    // What was taken before is not validated, only read; and whatever is taken can be read.
     let Ok(expression) = Expression::stored(source, false, &mut Work::of_stored_admission()) else {
         assert!(compiled.is_err(), "taken, but not to be read again");
         return;

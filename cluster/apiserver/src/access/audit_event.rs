@@ -55,7 +55,7 @@ pub(crate) struct Draft {
     agent: String,
     addresses: Vec<String>,
     received: Timestamp,
-    /// None until it is known who asks.
+    /// None until the caller is known.
     decision: Option<AuditDecision>,
     verb: &'static str,
     user: Value,
@@ -159,7 +159,7 @@ fn addresses(parts: &Parts) -> Vec<String> {
 }
 
 impl Draft {
-    /// It is known who asks for what: the policy decides what is reported of it.
+    /// The caller and the request are known: the policy decides what is reported of it.
     pub(crate) fn received(&mut self, user: &User, info: &RequestInfo, now: Timestamp) {
         self.user = user_of(user);
         self.apply_policy(user, info);

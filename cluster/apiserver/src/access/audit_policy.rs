@@ -36,7 +36,7 @@ impl AuditLevel {
 /// A moment of a request at which it is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub enum AuditStage {
-    /// It is known who asks.
+    /// The caller is known.
     RequestReceived,
     /// The answer begins, of which there may be much to come.
     ResponseStarted,

@@ -31,7 +31,7 @@ const CHECK_EVERY: Duration = Duration::from_secs(30);
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How often a status is written again when others write in between.
 const TRIES_MAX: usize = 5;
-/// Who asks, and who writes the condition.
+/// The user of its requests, and of its writes of the condition.
 const CHECKER: &str = "system:kube-aggregator";
 pub(crate) const MANAGER: &str = "kube-apiserver";
 

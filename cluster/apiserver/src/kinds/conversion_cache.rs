@@ -46,7 +46,7 @@ impl Recent {
         let _ = self.slot(source, version).set(Ok(object.clone()));
     }
 
-    /// What becomes of an object. Whoever asks at the same time waits for the same answer.
+    /// The outcome for an object. Callers at the same time wait for the same answer.
     pub(crate) async fn once(
         &self,
         source: &Arc<Object>,

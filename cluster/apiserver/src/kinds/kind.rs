@@ -46,7 +46,7 @@ pub struct Call<'a> {
     pub namespace: Option<&'a str>,
     /// Empty on create with `generateName` until the name is made, which is before `prepare`.
     pub name: &'a str,
-    /// Who asks.
+    /// The caller.
     pub user: &'a User,
     /// Wall-clock time.
     pub now: Timestamp,

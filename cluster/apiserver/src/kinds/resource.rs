@@ -116,7 +116,7 @@ pub trait Action: Send + Sync {
 
 /// The argument of an [`Action`].
 pub struct ActionCall<'a> {
-    /// Who asks; already authorized for verb `create` on the subresource.
+    /// The caller; already authorized for verb `create` on the subresource.
     pub user: &'a User,
     /// The version in the path.
     pub version: &'a str,

@@ -64,7 +64,7 @@ fn keep_decision(object: &mut Value, old: &Value) {
     }
 }
 
-/// Who asks for a certificate is written by the server; approval and issuing are written apart
+/// The server writes the requester of a certificate; approval and issuing are written apart
 /// (kubernetes/kubernetes v1.35 pkg/registry/certificates/certificates/strategy.go).
 pub(crate) fn prepare(call: &Call<'_>, object: &mut Value, old: Option<&Value>) {
     if let (Some(old), Some("status")) = (old, call.subresource) {

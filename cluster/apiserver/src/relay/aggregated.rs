@@ -26,7 +26,7 @@ use crate::wire::status::Status;
 
 /// How long the head of an answer is waited for, but for watches.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
-/// Who asks for descriptions.
+/// The user of requests for descriptions.
 const DESCRIBER: &str = "system:aggregator";
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");

@@ -70,7 +70,7 @@ impl Review {
             Self::SelfRules => rules(server, user, &spec)?,
         };
         if self == Self::SelfSubject {
-            // The whole question is who asks.
+            // The caller is all that is asked for: the request's object counts for nothing.
             review = json!({"metadata": {}});
         }
         review["apiVersion"] = json!(format!("{}/v1", self.group()));

@@ -216,7 +216,7 @@ async fn begin(
     Ok(Begun::Changing(context, Body::from(body)))
 }
 
-/// Who asks, or acts as whom.
+/// The caller, or the user as whom it acts.
 async fn who(server: &ServerState, parts: &Parts, trace: &mut Trace) -> Result<Arc<User>, Status> {
     trace.overlooked = overlooked_token(&parts.headers);
     let real = server.access.authenticate(parts).await?;

@@ -30,7 +30,7 @@ pub(crate) struct Context {
     pub(crate) query: Query,
     pub(crate) headers: HeaderMap,
     pub(crate) now: Timestamp,
-    /// When whoever asks stops waiting for what others have to say.
+    /// When the caller stops waiting for answers of others.
     pub(crate) deadline: Instant,
     /// What the audit record says beside the request itself.
     pub(crate) annotations: Mutex<BTreeMap<String, String>>,

@@ -13,7 +13,7 @@ pub struct Readiness(Arc<RwLock<BTreeMap<String, Check>>>);
 
 impl Readiness {
     /// Adds a check, or replaces the one of that name. It is called for every probe and must not wait; an error's
-    /// text is shown to who asks, so nothing secret belongs there.
+    /// text is shown to the caller, so nothing secret belongs there.
     pub fn add(&self, name: impl Into<String>, check: impl Fn() -> Result<(), String> + Send + Sync + 'static) {
         self.0
             .write()

@@ -1,5 +1,5 @@
 //! Where a server keeps objects: a main store, and stores of single resources apart from it. Each numbers its own writes, so
-//! that revisions of two resources are comparable only within one store: whoever asks for a revision names a resource. A server
+//! that revisions of two resources are comparable only within one store: a request for a revision names a resource. A server
 //! that stands behind another one finds there what it does not serve.
 
 use std::collections::{BTreeMap, BTreeSet};

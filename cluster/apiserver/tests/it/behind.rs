@@ -105,7 +105,7 @@ async fn who_stands_behind_asks_the_server_in_front_and_believes_it_for_a_while(
         assert_eq!(get(&stranger, CONFIG_MAPS).await.0, 401);
     }
     assert_eq!(asked(&front, "tokenreviews"), 3);
-    // Superusers and who asks whether the server lives wait for no one.
+    // Superusers and liveness probes do not wait for the server in front.
     front.api.shutdown().await;
     assert_eq!(get(&behind.admin(), CONFIG_MAPS).await.0, 200);
     assert_eq!(get(&behind.user("jane", &[]), "/livez").await.0, 200);

@@ -201,7 +201,7 @@ async fn pods_and_services_of_this_process_answer() {
     cluster.stop().await;
 }
 
-/// Answers with what it is sent once it has agreed, or with 403 to who asks for the command `no`.
+/// Answers with what it is sent once it has agreed, or with 403 to a request for the command `no`.
 fn echo() -> HttpService {
     HttpService::new(tower::service_fn(|request: Request<Body>| async move {
         let mut response = Response::new(empty_body());

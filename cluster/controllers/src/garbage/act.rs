@@ -1,4 +1,4 @@
-//! Carries out what was judged, after asking the API server whether it is still so.
+//! Carries out what was decided, after asking the API server whether it is still so.
 
 use api_meta::Fault;
 use base_client::{fault_of, is_missing};
@@ -79,7 +79,7 @@ async fn delete_dependent(context: &Context, uid: &str) -> Result<(), Fault> {
     let Some((item, kind, has_dependents)) = known else {
         return Ok(());
     };
-    // A dependent with another owner that stays only forgets this one; that is judged on its own.
+    // A dependent with another owner that stays only forgets this one; that is decided on its own.
     let other_owner = {
         let graph = context.inventory.graph();
         let stays = |owner: &Owner| graph.item(&owner.uid).is_some_and(|owner| !owner.deleting);

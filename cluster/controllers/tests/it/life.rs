@@ -51,7 +51,7 @@ async fn joining_node_gets_its_certificate() {
         },
         status: None,
     };
-    // The server itself puts down who asks; here it is one who may do anything else.
+    // The server itself writes the requester; here it is one who may do anything else.
     let groups = ["system:bootstrappers", tests_kit::ADMINS];
     let bootstrap: Api<CertificateSigningRequest> = Api::all(cluster.server.client("system:bootstrap:abcdef", &groups));
     bootstrap.create(&PostParams::default(), &request).await.unwrap();

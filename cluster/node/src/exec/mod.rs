@@ -1,5 +1,5 @@
 //! `kubectl exec` as a kubelet answers it: a command in a container, its streams over SPDY or WebSocket. What runs the command is
-//! the image's; who asks is not looked at.
+//! the image's; the caller is not looked at.
 //! (k8s.io/kubelet v0.35 pkg/cri/streaming/remotecommand, pkg/kubelet/server/server.go getExec)
 
 mod client;

@@ -50,7 +50,7 @@ impl Life {
         }
     }
 
-    /// Shows the pod to who asks the node.
+    /// Shows the pod to callers of the node.
     fn show(&self, status: &PodStatus) {
         let init = status.init_container_statuses.iter().flatten();
         let statuses = init.chain(status.container_statuses.iter().flatten());

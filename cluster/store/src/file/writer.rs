@@ -1,4 +1,4 @@
-//! The one thread that writes the file: it collects what waits, judges it in order, commits it at once, then shows and
+//! The one thread that writes the file: it collects what waits, validates it in order, commits it at once, then shows and
 //! answers it; between commits it gives pages back to the disk. It never shows or answers anything before the commit is durable, a refusal neither, for a refusal too
 //! may tell of a write of the same batch.
 
@@ -57,7 +57,7 @@ struct Failure {
     at: Instant,
 }
 
-/// Writes that have been judged.
+/// Writes that have been validated.
 #[derive(Default)]
 struct Batch {
     decided: Vec<Decided>,

@@ -43,7 +43,7 @@ impl Plugin for NotYet {
     fn review<'a>(&'a self, review: Review<'a>) -> Verdict<'a> {
         Box::pin(async move {
             if let Some(object) = review.object.filter(|_| writes_object(&review.call)) {
-                // What was asked for before is not judged again: nothing else about the Shoot could be changed then.
+                // What was requested before is not validated again: nothing else about the Shoot could be changed then.
                 let mut asked = fields::asked(object, self.0);
                 if let Some(before) = review.old.map(|old| fields::asked(old, self.0)) {
                     let (refused, warned) = (places(&before.refused), places(&before.warned));
