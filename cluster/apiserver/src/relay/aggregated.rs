@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_that_no_header_can_name_is_not_relayed_under_another_name() {
+    fn a_user_that_no_header_can_name_is_not_relayed_as_another() {
         let (parts, ()) = Request::get("/apis/x.example.com/v1").body(()).unwrap().into_parts();
         let named = headers(&parts, &User::new("Zoë", &["ops"])).unwrap();
         assert_eq!(named["x-remote-user"].as_bytes(), "Zoë".as_bytes());

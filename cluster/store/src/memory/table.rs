@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_retained_while_fresh_and_then_cut_to_the_usual_limit() {
+    fn a_burst_is_retained_while_fresh_and_then_cut_to_the_limit() {
         let (mut table, start) = (Table::new(Revision(1)), Instant::now());
         let written = 2 * HISTORY_CHANGES_MAX as u64;
         for revision in 2..=written {
