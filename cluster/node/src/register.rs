@@ -200,7 +200,7 @@ fn status(options: &NodeOptions, range: Option<IpNet>) -> NodeStatus {
     }
 }
 
-/// What the condition `Ready` says.
+/// The content of the condition `Ready`.
 struct Readiness {
     status: &'static str,
     reason: &'static str,

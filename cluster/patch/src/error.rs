@@ -1,4 +1,4 @@
-//! Why a patch is refused. Turning that into an HTTP status is the server's business; each variant says which.
+//! Why a patch is refused. Turning that into an HTTP status is the server's business; each variant names it.
 
 use std::fmt;
 

@@ -38,7 +38,7 @@ const SHOWN_WITHIN: Duration = Duration::from_secs(1);
 
 /// Objects in etcd.
 ///
-/// [`StoreError::Unavailable`] from a write says that etcd did not answer: the write may have happened, and reading
+/// [`StoreError::Unavailable`] from a write means that etcd did not answer: the write may have happened, and reading
 /// tells. A call waits up to ten seconds for an etcd that is away; watches wait as long as it takes and go on where they
 /// were. A watch ends with [`StoreError::Expired`] when etcd threw away what it had still to tell, or lost data.
 ///

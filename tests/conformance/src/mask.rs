@@ -319,7 +319,7 @@ fn without_version(value: &Value) -> Value {
     value
 }
 
-/// The message of a status says all its causes again, in their order; what is compared are the causes.
+/// The message of a status repeats all its causes in their order; only the causes are compared.
 fn without_repeated_causes(status: &Map<String, Value>) -> Cow<'_, Map<String, Value>> {
     let without_causes = || {
         let mut causes: Vec<String> = status

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::forms::form;
 use crate::text::{Sections, first_difference};
 
-/// Errors beside those of the schema itself: each says that not all is said.
+/// Errors beside those of the schema itself: each reports that the list is cut.
 const ERRORS_SLACK: usize = 2;
 /// How an error's text may grow beyond what it shows: quotes and what is allowed stand around it.
 const TEXT_FACTOR: usize = 16;

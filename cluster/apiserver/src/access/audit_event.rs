@@ -350,7 +350,7 @@ fn object_of(target: &Target) -> Map<String, Value> {
     object
 }
 
-/// The code, and what a `Status` says beside it.
+/// The code, and the other fields of a `Status`.
 fn status_of(code: StatusCode, body: Option<&Bytes>) -> Value {
     let mut status = json!({"metadata": {}, "code": code.as_u16()});
     let is_one =

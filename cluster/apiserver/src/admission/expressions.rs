@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::admission::attributes::AdmissionAttributes;
 use crate::configuration::webhook::Condition;
 
-/// What conditions say together.
+/// The combined result of conditions.
 pub(crate) enum Held {
     Yes,
     No,

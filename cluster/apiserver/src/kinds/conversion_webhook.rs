@@ -149,7 +149,7 @@ fn text<'v>(value: &'v Value, path: &str) -> &'v str {
     value.pointer(path).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The objects of an answer. Errors: it is not the one that was asked for, or the webhook says no.
+/// The objects of an answer. Errors: it is not the one that was requested, or the webhook refuses.
 fn objects(review: &str, uid: &str, answered: Answered) -> Result<Vec<Value>, String> {
     let (api_version, kind) = &answered.typed;
     let wanted = format!("{GROUP}/{review}");

@@ -328,7 +328,7 @@ fn refusal(context: &Context, code: StatusCode, text: String) -> Status {
     }
 }
 
-/// What a refusal says, as far as it is read.
+/// The text of a refusal, as far as it is read.
 async fn whole(body: ResponseBody) -> String {
     let (mut chunks, mut text) = (body.into_data_stream(), Vec::new());
     while let Some(Ok(chunk)) = chunks.next().await {

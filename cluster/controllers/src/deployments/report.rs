@@ -1,4 +1,4 @@
-//! What a Deployment's status says about its ReplicaSets. Pure.
+//! What a Deployment's status reports about its ReplicaSets. Pure.
 
 use std::time::Duration;
 

@@ -74,7 +74,7 @@ impl Ask {
         })
     }
 
-    /// Asks; an error is what the event says.
+    /// Runs the check; an error is the message of the event.
     pub(crate) async fn ask(self, network: Network, ip: IpAddr, commands: Commands) -> Result<(), String> {
         let Some(code) = self.reach(network, ip, commands).await? else {
             return Ok(());

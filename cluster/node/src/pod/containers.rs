@@ -1,10 +1,10 @@
-//! The containers of a pod as slots, from its spec and from what its status says of earlier runs. Pure.
+//! The containers of a pod as slots, from its spec and from the earlier runs in its status. Pure.
 
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
 
 use super::slot::{Doing, Restart, Slot};
 
-/// The pod's containers, init containers first, with what the pod's status says of earlier runs.
+/// The pod's containers, init containers first, with the earlier runs in the pod's status.
 pub(super) fn slots(pod: &Pod) -> Vec<Slot> {
     let policy = Restart::of(pod);
     let spec = pod.spec.clone().unwrap_or_default();
@@ -29,7 +29,7 @@ pub(super) fn slots(pod: &Pod) -> Vec<Slot> {
     init.chain(main).chain(ephemeral(pod)).collect()
 }
 
-/// The ephemeral containers of a pod, with what its status says of them: they run once.
+/// The ephemeral containers of a pod, with their reported status: they run once.
 pub(super) fn ephemeral(pod: &Pod) -> impl Iterator<Item = Slot> + '_ {
     let all = pod
         .spec

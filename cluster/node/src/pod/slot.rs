@@ -192,7 +192,7 @@ impl Slot {
         slot
     }
 
-    /// An ephemeral container, with what its status says of it.
+    /// An ephemeral container, with its reported status.
     pub(crate) fn ephemeral(container: Container, seen: Option<&ContainerStatus>) -> Self {
         Slot {
             ephemeral: true,

@@ -62,7 +62,7 @@ impl Default for FileOptions {
 
 /// Objects in a folder. Clones share one content.
 ///
-/// A write returns when it is durable. [`StoreError::Unavailable`] from a write says that the file could not be
+/// A write returns when it is durable. [`StoreError::Unavailable`] from a write means that the file could not be
 /// written; then the write may yet have happened, as with any store across a network, and reading tells. Reads go on,
 /// and writes are tried again, so they succeed once there is space or the disk is back. One object may have up to
 /// 3 GiB.
