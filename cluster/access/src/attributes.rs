@@ -1,10 +1,10 @@
-//! What is asked for, and the answer. Never decides; see the RBAC index.
+//! The attributes of a request, and the decision. Never decides; see the RBAC index.
 
 use std::sync::Arc;
 
 use crate::User;
 
-/// What a request asks for, as authorisation sees it. Names as in Kubernetes' SubjectAccessReview.
+/// The attributes of a request, as authorisation sees them. Names as in Kubernetes' SubjectAccessReview.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attributes {
     /// The caller.

@@ -1,4 +1,4 @@
-//! Who is asked before the rules: authorizers of others, in order, as kube-apiserver's chain has them, each with a word on
+//! Gatekeepers before the rules: authorizers of others, in order, as kube-apiserver's chain has them, each with a word on
 //! writes as well. What they decide by is theirs.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/authorization/{authorizer,union})
 
@@ -11,13 +11,13 @@ use crate::{Attributes, User};
 
 /// One of the chain. An answer comes at once, from what is known, and states whether it may soon change.
 pub trait Gatekeeper: Send + Sync + 'static {
-    /// Whether requests of this user are decided here at all. Asked of every request.
+    /// Whether requests of this user are decided here at all. Called for every request.
     fn concerns(&self, user: &User) -> bool;
 
     /// Whether a request may go on; `selectors` narrow a list, a watch or a deletion of many.
     fn decide(&self, attributes: &Attributes, selectors: &Selectors) -> Opinion;
 
-    /// Whether a write may be stored: asked when its object is complete, before other admission that only looks.
+    /// Whether a write may be stored: called when its object is complete, before other admission that only looks.
     ///
     /// # Errors
     /// The objection.
@@ -30,11 +30,11 @@ pub trait Gatekeeper: Send + Sync + 'static {
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opinion {
-    /// Allowed, and by what; no other is asked.
+    /// Allowed, and by what; no other is called.
     Allow(String),
     /// Refused, whatever others would say.
     Deny(Objection),
-    /// The next is asked, at last the rules.
+    /// The next one decides, at last the rules.
     NoOpinion,
 }
 

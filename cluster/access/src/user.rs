@@ -16,7 +16,7 @@ pub mod group {
     pub const AUTHENTICATED: &str = "system:authenticated";
     /// Everybody who did not.
     pub const UNAUTHENTICATED: &str = "system:unauthenticated";
-    /// Superusers: allowed everything, before RBAC is asked.
+    /// Superusers: allowed everything, before RBAC is evaluated.
     pub const MASTERS: &str = "system:masters";
     /// All nodes.
     pub const NODES: &str = "system:nodes";

@@ -339,7 +339,7 @@ impl Session {
         }
     }
 
-    /// Does what is asked on a connection until it ends; `close` has it take nothing new.
+    /// Serves the requests of a connection until it ends; `close` has it take nothing new.
     async fn drive<C>(&self, connection: C, close: impl Fn(Pin<&mut C>))
     where
         C: Future<Output = hyper::Result<()>>,

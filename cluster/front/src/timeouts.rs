@@ -16,7 +16,7 @@ pub struct Timeouts {
     pub answer: Duration,
     /// The same for each piece of one that streams, such as a watch or a log that a person reads page by page.
     pub stream: Duration,
-    /// How long an HTTP/2 connection is kept on which nothing is asked.
+    /// How long an HTTP/2 connection is kept without requests.
     pub idle: Duration,
     /// How often an HTTP/2 client is asked whether it is there.
     pub ping_every: Duration,

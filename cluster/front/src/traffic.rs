@@ -88,7 +88,7 @@ impl Traffic {
         Open(self.clone())
     }
 
-    /// How long nothing has been asked.
+    /// How long there has been no request.
     pub(crate) fn idle(&self) -> Duration {
         match self.open.load(Ordering::Relaxed) {
             0 => Duration::from_millis(self.idle.lasts(self.now())),

@@ -299,7 +299,7 @@ impl NodeApi {
                         if let Some(range) = range
                             && let Some(asked) = asked.take()
                         {
-                            // Whoever asked may have stopped meanwhile.
+                            // The caller may have stopped meanwhile.
                             let _ = asked.send(range);
                         }
                         let readiness = Readiness::of(asked.is_none());

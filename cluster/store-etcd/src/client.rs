@@ -1,4 +1,4 @@
-//! Calls to etcd: which member is asked, for how long, and what a failure tells about what has happened. It knows keys
+//! Calls to etcd: which member is called, for how long, and what a failure tells about what has happened. It knows keys
 //! and values, nothing of objects.
 
 use std::error::Error;
@@ -27,7 +27,7 @@ use crate::wire::{
 
 /// How long a call may take, tries included: longer than etcd takes to choose another leader.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a member may take to accept a connection before the next one is asked.
+/// How long a member may take to accept a connection before the next one is called.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often a silent connection is asked for a sign of life, and how long it may take; kube-apiserver's (v1.35
 /// staging/src/k8s.io/apiserver/pkg/storage/storagebackend/factory/etcd3.go). etcd closes connections that ask more often
@@ -58,7 +58,7 @@ pub(crate) enum Failure {
 /// A cluster of etcd.
 pub(crate) struct Client {
     members: Vec<Channel>,
-    /// Which of them is asked.
+    /// Which of them is called.
     current: AtomicUsize,
 }
 

@@ -46,7 +46,7 @@ async fn answer(client: Arc<Client>, mut waiting: mpsc::UnboundedReceiver<Answer
             .map(|answer| Revision(revision_of(answer.header.as_ref())))
             .map_err(unavailable);
         for answer in asking {
-            // Who asked may have gone away.
+            // The caller may have gone away.
             let _ = answer.send(newest.clone());
         }
     }

@@ -1,4 +1,4 @@
-//! The store itself: what is asked of etcd for each call, and what its answers mean.
+//! The store itself: the requests to etcd for each call, and what its answers mean.
 
 mod turn;
 
@@ -71,7 +71,7 @@ impl Drop for EtcdStore {
 }
 
 impl EtcdStore {
-    /// A store on the etcd of these options. Nothing is asked of it yet. Must be called in a tokio runtime.
+    /// A store on the etcd of these options. No request is sent yet. Must be called in a tokio runtime.
     ///
     /// # Errors
     /// The options cannot be used: see [`EtcdError`].

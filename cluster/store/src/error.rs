@@ -14,7 +14,7 @@ pub enum StoreError {
     /// Nothing is there.
     #[error("{key} does not exist")]
     Missing {
-        /// What was asked for.
+        /// The requested key.
         key: Key,
     },
     /// Something newer is there; read it and try again.
@@ -28,7 +28,7 @@ pub enum StoreError {
     /// The history no longer reaches back so far; list again.
     #[error("revision {asked} is older than the history, which begins at {oldest}")]
     Expired {
-        /// The revision asked for.
+        /// The requested revision.
         asked: Revision,
         /// The oldest revision that can still be answered.
         oldest: Revision,
@@ -36,7 +36,7 @@ pub enum StoreError {
     /// The store has not come so far. Readers of a store that lost its data meet this; they should list again.
     #[error("revision {asked} is ahead of the store, which is at {current}")]
     Ahead {
-        /// The revision asked for.
+        /// The requested revision.
         asked: Revision,
         /// The newest revision.
         current: Revision,

@@ -1,10 +1,10 @@
-//! What a write asks for and the one judgement every body passes on it. Plain values: no locks, no files, no waiting.
+//! A write and its validation, which all bodies share. Plain values: no locks, no files, no waiting.
 
 use std::sync::Arc;
 
 use crate::{Entry, Key, Object, Revision, StoreError};
 
-/// One write, as a caller asks for it.
+/// One write, as a caller requests it.
 pub(crate) enum Write {
     Create {
         key: Key,

@@ -13,11 +13,11 @@ pub const AUDIT_RECORDS_MAX: usize = 65_536;
 /// One completed request. A watch is recorded when it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRecord {
-    /// Who asked; `system:anonymous` without credentials, empty when authentication failed.
+    /// The user of the request; `system:anonymous` without credentials, empty when authentication failed.
     pub user: String,
     /// The user's groups.
     pub groups: Vec<String>,
-    /// Who really asked, when they acted as the user; empty otherwise.
+    /// The caller, when it impersonated the user; empty otherwise.
     pub impersonator: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, or the method.
     pub verb: String,

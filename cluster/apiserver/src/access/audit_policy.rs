@@ -14,7 +14,7 @@ pub enum AuditLevel {
     /// Nothing.
     #[default]
     None,
-    /// Who asked for what, and the code of the answer.
+    /// The user, the request, and the code of the answer.
     Metadata,
     /// And the object that was sent.
     Request,

@@ -76,11 +76,11 @@ pub(crate) struct Access {
     /// What the issuer of tokens publishes.
     pub(crate) issuer: Option<IssuerDocuments>,
     pub(crate) rbac: Authorizer,
-    /// Who is asked beside this server's own authorities and instead of its own rules.
+    /// The delegates: called beside this server's own authorities and instead of its own rules.
     pub(crate) delegation: Option<Delegation>,
     /// Where nodes' pods are looked up.
     pub(crate) store: Arc<Stores>,
-    /// Who is asked before its own rules, in order.
+    /// The gatekeepers: called before its own rules, in order.
     pub(crate) gatekeepers: Vec<Arc<dyn Gatekeeper>>,
     /// What servers behind this one have to know of it, by their names in a ConfigMap.
     pub(crate) trust: BTreeMap<String, String>,

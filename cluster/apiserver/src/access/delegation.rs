@@ -1,4 +1,4 @@
-//! Another API server that is asked who a token belongs to and what a user may do, for a server that stands behind it and has
+//! Another API server that is called to learn who a token belongs to and what a user may do, for a server that stands behind it and has
 //! neither accounts nor rules of its own. Answers are kept for a few seconds, but for users of whom a fresh one is wanted each
 //! time; that no one answered is not kept.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/plugin/pkg/{authenticator/token,authorizer}/webhook,
@@ -174,7 +174,7 @@ fn spec_of(attributes: &Attributes, query: &Query) -> SubjectAccessReviewSpec {
 
 type Digest = [u8; 32];
 
-/// Answers by what was asked, each with its time.
+/// Answers by request, each with its time.
 type Answers<T> = HashMap<Digest, (Instant, T)>;
 
 /// The newest answers, and in which order they came.
@@ -207,7 +207,7 @@ impl<T: Clone> Kept<T> {
     }
 }
 
-/// Who is asked beside a server's own authorities and instead of its own rules.
+/// The delegates: called beside a server's own authorities and instead of its own rules.
 #[derive(Clone)]
 pub(crate) struct Delegates {
     /// Who reviews tokens. (`--authentication-kubeconfig`)

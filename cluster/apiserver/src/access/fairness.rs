@@ -1,5 +1,5 @@
-//! Who is served next when more is asked at once than is served at once. Each user has a queue, and the queues take turns:
-//! a flood of one delays the others by one request, not by all of its own. It never looks at what is asked beyond its verb.
+//! Which request is served next when more come at once than are served at once. Each user has a queue, and the queues take turns:
+//! a flood of one delays the others by one request, not by all of its own. It never looks at a request beyond its verb.
 //!
 //! Kubernetes does this by FlowSchemas and priority levels, which an administrator arranges
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/util/flowcontrol). Here the arrangement is fixed: its

@@ -1,4 +1,4 @@
-//! Asks the gatekeepers before the access rules. A refusal that may soon be none is asked for again as long as its gatekeeper
+//! Calls the gatekeepers before the access rules. A refusal that may soon be none is asked for again as long as its gatekeeper
 //! wants: what it decides by comes to it by watches, as it comes to the caller.
 
 use std::sync::Arc;
@@ -59,7 +59,7 @@ pub(crate) fn concerned<'a>(
     asked.filter(|gatekeeper| gatekeeper.concerns(user))
 }
 
-/// Asks until the answer is a yes, or no news can be waited for any longer.
+/// Repeats the call until it allows, or there is no more time to wait for a change.
 pub(crate) async fn settled<T>(
     gatekeeper: &dyn Gatekeeper,
     ask: impl Fn() -> Result<T, Objection>,
@@ -70,7 +70,7 @@ pub(crate) async fn settled<T>(
     };
     let (begun, mut until) = (Instant::now(), objection.patience);
     loop {
-        // Made before it is asked, it hears of all that comes after the answer.
+        // Subscribed before the call, so that it sees every change after the answer.
         let news = gatekeeper.news();
         let why = match ask() {
             Ok(answer) => return Ok(answer),

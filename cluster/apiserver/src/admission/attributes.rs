@@ -67,7 +67,7 @@ struct Answers(Mutex<Vec<(Check, Option<Answer>)>>);
 /// Whether it is allowed, and why.
 type Answer = (bool, String);
 
-/// Questions of one request that are asked of another server; more are no policy, but an attack.
+/// Access reviews that one request may send to another server; more are no policy, but an attack.
 const QUESTIONS_MAX: usize = 64;
 
 impl Answers {

@@ -1,4 +1,4 @@
-//! Admission of a deletion: everybody is asked, and no one can change anything.
+//! Admission of a deletion: all of admission is called, and none of it can change anything.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Asks the gatekeepers about a write. It reads nothing but what is written.
+//! Calls the gatekeepers for a write. It reads nothing but what is written.
 
 use cluster_access::Attempt;
 use serde_json::Value;

@@ -177,7 +177,7 @@ pub(crate) struct Rounds<'h, 'a> {
     hooks: &'h Hooks,
     attributes: &'h AdmissionAttributes<'a>,
     old: Option<&'h Value>,
-    /// Who was asked, and is asked again when something changes from here on.
+    /// The webhooks that were called, and are called again when something changes from here on.
     seen: BTreeSet<&'h (String, usize)>,
     due: BTreeSet<&'h (String, usize)>,
     /// What the last of them left.
@@ -205,7 +205,7 @@ impl<'h, 'a> Rounds<'h, 'a> {
         }
     }
 
-    /// Asks all of them, or again those that are due. Whether the object was changed.
+    /// Calls all of them, or again those that are due. Whether the object was changed.
     async fn run(&mut self, view: &View<'_>, object: &mut Value, again: bool) -> Result<bool, Status> {
         let (found, mut labels) = concerned(&self.hooks.mutating, self.attributes, Some(object)).await;
         let mut changed_any = false;
@@ -267,7 +267,7 @@ impl<'h, 'a> Rounds<'h, 'a> {
         Ok(changed)
     }
 
-    /// Asks all of them about a deletion, which none of them can change.
+    /// Calls all of them for a deletion, which none of them can change.
     pub(crate) async fn run_deletion(&mut self) -> Result<(), Status> {
         let (found, labels) = concerned(&self.hooks.mutating, self.attributes, None).await;
         for it in found {

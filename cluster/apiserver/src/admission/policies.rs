@@ -52,7 +52,7 @@ impl Findings {
         });
     }
 
-    /// What cannot be asked refuses, unless failures are ignored.
+    /// A policy that cannot be evaluated refuses, unless failures are ignored.
     fn broken(&mut self, policy: &Policy, binding: Option<&Binding>, why: &str) {
         if policy.ignores_failures {
             return;
@@ -81,7 +81,7 @@ fn refusal(policy: &Policy, binding: Option<&Binding>, why: &str) -> String {
 /// The objects of a request.
 type Objects<'v> = (Option<&'v Value>, Option<&'v Value>);
 
-/// Asks all policies.
+/// Evaluates all policies.
 pub(crate) async fn ask(
     hooks: &Hooks,
     attributes: &AdmissionAttributes<'_>,

@@ -132,7 +132,7 @@ pub(crate) async fn namespace_labels(attributes: &AdmissionAttributes<'_>, objec
     Ok(entry.object.meta().labels.clone())
 }
 
-/// Whether the resource configures admission, and no one is asked about it.
+/// Whether the resource configures admission, and no webhook or policy is called for it.
 pub(crate) fn is_exempt(attributes: &AdmissionAttributes<'_>) -> bool {
     attributes.group() == crate::storage::resource_names::ADMISSION
 }

@@ -1,4 +1,4 @@
-//! Who may approve and who may sign CertificateSigningRequests, which is asked for each signer. Approving and signing themselves
+//! Who may approve and who may sign CertificateSigningRequests, which is checked for each signer. Approving and signing themselves
 //! are work of controllers.
 
 use base_secrets::SigningRequest;

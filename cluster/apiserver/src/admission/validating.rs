@@ -18,7 +18,7 @@ use crate::wire::status::Status;
 const FAILED_OPEN: &str = "failed-open.validating.webhook.admission.k8s.io/";
 
 impl Write<'_> {
-    /// Asks everybody who may refuse. No lock is held by the caller.
+    /// Calls all that may refuse. No lock is held by the caller.
     pub(crate) async fn approve(&mut self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Result<(), Status> {
         let context = self.context;
         let Some(hooks) = context.server.admission.hooks() else {
@@ -47,7 +47,7 @@ impl Write<'_> {
     }
 }
 
-/// Asks policies, then all webhooks at once.
+/// Evaluates policies, then calls all webhooks at once.
 pub(crate) async fn validate(
     hooks: &Hooks,
     attributes: &AdmissionAttributes<'_>,

@@ -150,7 +150,7 @@ impl Backend {
         upgraded(connection, request).await
     }
 
-    /// Asks for a document, believing whoever answers. Errors: why there is none.
+    /// Requests a document, from any server that answers. Errors: why there is none.
     pub(crate) async fn fetch(
         &self,
         network: &Network,

@@ -1,4 +1,4 @@
-//! Kubelets of other processes: where they are, and as whom this server asks them.
+//! Kubelets of other processes: where they are, and as which user this server calls them.
 //! (kubernetes/kubernetes v1.35 pkg/kubelet/client/kubelet_client.go)
 
 use std::sync::Arc;
@@ -104,7 +104,7 @@ impl Kubelets {
         open(line).await
     }
 
-    /// Asks one, and waits for the head of its answer. Errors: why there is none.
+    /// Calls one, and waits for the head of its answer. Errors: why there is none.
     pub(crate) async fn get(&self, place: &NodePlace, path: &str) -> Result<Response<ResponseBody>, String> {
         let url = format!("https://{}{path}", place.authority());
         let asked = async { send(self.connect(place).await?, request(place, path)?).await };

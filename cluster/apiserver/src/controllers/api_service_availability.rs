@@ -25,7 +25,7 @@ use crate::wire::status::Status;
 
 /// How long a server may take to answer a check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often servers are asked when nothing changes.
+/// How often servers are probed when nothing changes.
 const CHECK_EVERY: Duration = Duration::from_secs(30);
 /// How soon after the first failure, doubled up to the longest.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);

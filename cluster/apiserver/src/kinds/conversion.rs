@@ -49,7 +49,7 @@ pub(crate) async fn value(network: &Network, served: &Served, version: &str, ent
     rendering::value(served, version, &entry)
 }
 
-/// A stored object as it is in `version`. The webhook is asked again.
+/// A stored object as it is in `version`. The webhook is called again.
 pub(crate) async fn shown(network: &Network, served: &Served, version: &str, entry: Entry) -> Result<Entry, Status> {
     let Some(converter) = served.converter() else {
         return Ok(entry);

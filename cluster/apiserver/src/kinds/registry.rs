@@ -236,7 +236,7 @@ pub(crate) struct Kinds {
     pub(crate) documents: Documents,
 }
 
-/// Discovery and OpenAPI answers, made when first asked for and dropped with the snapshot.
+/// Discovery and OpenAPI answers, made at the first request and dropped with the snapshot.
 #[derive(Default)]
 pub(crate) struct Documents {
     pub(crate) aggregated_core: OnceLock<Bytes>,

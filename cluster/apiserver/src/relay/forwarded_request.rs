@@ -12,6 +12,6 @@ pub(crate) struct Forwarded<'a> {
     pub(crate) behind: &'a str,
     /// The query that is sent there, as it is written.
     pub(crate) query: Option<&'a str>,
-    /// Whether this server asks, and not the client by it.
+    /// Whether the request is this server's own, and not a client's.
     pub(crate) is_of_server: bool,
 }

@@ -290,13 +290,13 @@ fn running(context: &Context, node: &str) -> Option<HttpService> {
     context.server.network.nodes.as_ref()?(node)
 }
 
-/// Asks a node of this process.
+/// Calls a node of this process.
 async fn ask(service: HttpService, path: String) -> Result<Response<ResponseBody>, Status> {
     let request = Request::get(path).body(Body::empty()).map_err(Status::internal)?;
     answer_apart(service, request).await.map_err(Status::internal)
 }
 
-/// Where a node is asked.
+/// Where a node is: in this process or behind an address.
 enum Found {
     Here(HttpService),
     Elsewhere(NodePlace),

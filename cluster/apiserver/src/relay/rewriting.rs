@@ -23,7 +23,7 @@ impl Moved {
         }
     }
 
-    /// The path by which the client asked.
+    /// The path of the client's request.
     pub(crate) fn forwarded_uri(&self, behind: &str) -> String {
         self.joined(behind)
     }

@@ -84,7 +84,7 @@ impl Review {
             Self::LocalAccess => {
                 metadata.insert("namespace".to_owned(), json!(target.namespace));
             }
-            // What was asked is not repeated.
+            // The request is not repeated.
             Self::SelfRules => review["spec"] = json!({}),
             _ => {}
         }

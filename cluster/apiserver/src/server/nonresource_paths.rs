@@ -62,7 +62,7 @@ async fn metrics(server: &ServerState) -> Answer {
     Answer::typed(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
 }
 
-/// How many objects there are of each kind, asked of the store now: a page of one says how many follow.
+/// How many objects there are of each kind, read from the store now: a page of one says how many follow.
 async fn show_objects(server: &ServerState, text: &mut String) {
     let kinds = server.registry.snapshot();
     let mut counts: Vec<(String, String, i64)> = Vec::new();

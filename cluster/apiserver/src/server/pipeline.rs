@@ -117,7 +117,7 @@ enum Begun {
 struct Trace {
     begun: Instant,
     user: Option<Arc<User>>,
-    /// Who really asked, when they act as the user.
+    /// The caller, when it impersonates the user.
     impersonator: String,
     info: RequestInfo,
     annotations: BTreeMap<String, String>,

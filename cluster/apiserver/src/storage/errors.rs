@@ -15,7 +15,7 @@ pub(crate) fn store_status(error: StoreError) -> Status {
 }
 
 /// 504, as kube-apiserver answers while its etcd is away (kubernetes/kubernetes v1.35
-/// staging/src/k8s.io/apiserver/pkg/endpoints/handlers/finisher/finisher.go): what was asked may have happened.
+/// staging/src/k8s.io/apiserver/pkg/endpoints/handlers/finisher/finisher.go): the request may have been executed.
 fn too_late(why: &str) -> Status {
     Status::new(
         http::StatusCode::GATEWAY_TIMEOUT,

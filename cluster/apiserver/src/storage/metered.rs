@@ -25,7 +25,7 @@ const OPERATIONS: [&str; 5] = ["create", "delete", "get", "list", "update"];
 /// Takes one of the figures of an operation.
 type Figure = fn(&Times) -> &AtomicU64;
 
-/// What is asked of a store: its place in [`OPERATIONS`].
+/// An operation of a store: its place in [`OPERATIONS`].
 #[derive(Clone, Copy)]
 enum Operation {
     Create,

@@ -1,4 +1,4 @@
-//! From method and path to what is asked for. Pure; knows the shape of Kubernetes' paths and no kind.
+//! From method and path to the target of the request. Pure; knows the shape of Kubernetes' paths and no kind.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go)
 
 use cluster_access::ResourceTarget;

@@ -80,7 +80,7 @@ impl Query {
         self.get("dryRun").is_some()
     }
 
-    /// What is asked for; [`Self::check`] refuses all else.
+    /// The requested strictness; [`Self::check`] refuses all other values.
     pub(crate) fn field_validation(&self) -> FieldValidation {
         match self.get("fieldValidation").unwrap_or_default() {
             "Strict" => FieldValidation::Strict,

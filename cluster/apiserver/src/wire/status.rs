@@ -98,7 +98,7 @@ impl Status {
         Self(Box::new(content))
     }
 
-    /// A refusal by the router, before any resource is asked.
+    /// A refusal by the router, before any resource is found.
     fn routed(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         let mut status = Self::new(code, reason, message);
         status.0.said = Said::WithDetails;

@@ -1,4 +1,4 @@
-//! A server that stands behind another one: whom it believes, and whom it asks.
+//! A server that stands behind another one: whom it trusts, and which server it calls.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ async fn headers_count_with_the_certificate_of_a_front_proxy_alone() {
     assert_eq!(who(&others.client(&plain, "proxy")).await.0, 401);
 }
 
-/// How often the server in front was asked.
+/// How many requests the server in front got.
 fn asked(front: &crate::server::Server, resource: &str) -> usize {
     let records = front.api.audit().records();
     records.iter().filter(|record| record.resource == resource).count()

@@ -1,4 +1,4 @@
-//! Webhooks that convert: what they hold up, and how often they are asked.
+//! Webhooks that convert: what they hold up, and how often they are called.
 
 use std::time::Duration;
 

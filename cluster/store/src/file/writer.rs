@@ -142,7 +142,7 @@ impl<M: Medium> Writer<M> {
                 let closed = self.close();
                 // The answer says that the folder is free, so let go of it first.
                 drop(self);
-                // Whoever asked may have gone away; the store is closed all the same.
+                // The caller may have gone away; the store is closed all the same.
                 let _ = answer.send(closed);
                 return;
             }

@@ -144,7 +144,7 @@ impl State {
     }
 }
 
-/// What a body that keeps objects elsewhere asks of the memory it reads from.
+/// What a body that keeps objects elsewhere needs from the memory it reads from.
 impl MemoryStore {
     /// The newest revision.
     pub(crate) fn newest(&self) -> Revision {
