@@ -13,7 +13,7 @@ use cluster_sandbox::{Container, ContainerOptions, Exec, ExecOptions, Limits, Mo
 use futures::future::BoxFuture;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::commands::{said, failure};
+use crate::commands::{failure, said};
 use crate::memory::Processes;
 use crate::process::{Ended, Output, Process, Run};
 use crate::{names, outgoing};

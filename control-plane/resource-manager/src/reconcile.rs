@@ -18,7 +18,7 @@ use crate::naming::{all_shown, finalizer, is_held, is_held_by_another, is_of_cla
 use crate::plan::{Plan, namespace_fits, plan, rank};
 use crate::release::release_all;
 use crate::remove::{Removed, remove_all};
-use crate::report::{Report, reason, message_of, write};
+use crate::report::{Report, message_of, reason, write};
 
 pub(crate) async fn reconcile(resource: &ManagedResource, context: &Context) -> Result<Next, Fault> {
     context.waits.end(&ObjectKey::of(resource));
@@ -166,7 +166,11 @@ async fn execute(
     status.secrets_data_checksum = Some(checksum);
     let mut report = Report::of(&mut after, context.clock.now());
     let mut failure = |reason: &str, what: &str, fault: Fault| {
-        report.applied(ConditionStatus::False, reason, &format!("{what}: {}", message_of(&fault)));
+        report.applied(
+            ConditionStatus::False,
+            reason,
+            &format!("{what}: {}", message_of(&fault)),
+        );
         Some(fault)
     };
     let fault = if let Some(fault) = unapplied {

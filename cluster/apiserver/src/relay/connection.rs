@@ -19,7 +19,9 @@ pub(crate) async fn open_to(server: &ServerState, place: &Place) -> Result<Conne
             return Err(format!("dial tcp {}: connect: connection refused", place.authority()));
         }
         (Way::Kubelet, _) => Some(server.network.kubelets.connector()),
-        (Way::Address | Way::Dial(_), Scheme::Https) => Some(TlsConnector::from(Arc::new(tls(Trust::AnyServer, None)?))),
+        (Way::Address | Way::Dial(_), Scheme::Https) => {
+            Some(TlsConnector::from(Arc::new(tls(Trust::AnyServer, None)?)))
+        }
         (Way::Address | Way::Dial(_), Scheme::Http) => None,
     };
     let dialer = match &place.way {

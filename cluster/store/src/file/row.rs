@@ -88,7 +88,9 @@ impl Reader {
         let stored = u32::from_le_bytes(rest.array()?);
         let counted = checksum(revision, row);
         if stored != counted {
-            return Err(format!("the row's checksum is {counted:08x}, it should be {stored:08x}"));
+            return Err(format!(
+                "the row's checksum is {counted:08x}, it should be {stored:08x}"
+            ));
         }
         let previous = u64::from_le_bytes(rest.array()?);
         let gap = (u32::from_le_bytes(rest.array()?), u8::from_le_bytes(rest.array()?));

@@ -108,8 +108,8 @@ fn may_become(seed: &str, groups: &[String], is_seed: impl Fn(&str) -> bool) -> 
     let named: Vec<&str> = groups.iter().filter_map(|group| group.strip_prefix(OF_SEED)).collect();
     if named.is_empty() && is_seed(seed) {
         return Err(format!(
-            "Seed {seed:?} is there, and the bootstrap token is for a new one: to register its gardenlet again, make a token whose \
-             Secret has {OF_SEED}{seed} in auth-extra-groups"
+            "Seed {seed:?} is there, and the bootstrap token is for a new one: to register its gardenlet again, make a \
+             token whose Secret has {OF_SEED}{seed} in auth-extra-groups"
         ));
     }
     if !named.is_empty() && !named.contains(&seed) {

@@ -173,7 +173,9 @@ fn of_silence(
         let description = last.filter(|_| processing).map(|last| last.description.clone());
         return Blocker {
             cause: Cause::AtWork,
-            says: description.filter(|text| !text.is_empty()).unwrap_or_else(|| why.to_owned()),
+            says: description
+                .filter(|text| !text.is_empty())
+                .unwrap_or_else(|| why.to_owned()),
             class: None,
             to_do: "nothing: it is at work".to_owned(),
             ..blocker

@@ -153,7 +153,8 @@ fn of_error(facts: &Facts, Failed { problem, at }: Failed) -> Blocker {
 /// Whose class of error it is; where no code says so, that which decides on the next try.
 fn class_of(facts: &Facts, codes: &[ErrorCode]) -> Option<&'static str> {
     let reported = codes.first().map(ErrorCode::class);
-    reported.or_else(|| planned(facts).map(|next| next.class))
+    reported
+        .or_else(|| planned(facts).map(|next| next.class))
         .map(FaultClass::as_str)
 }
 

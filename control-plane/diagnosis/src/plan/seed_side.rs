@@ -132,11 +132,13 @@ fn of_machines(facts: &Facts, machines: &[Machine]) -> Option<Blocker> {
         return None;
     }
     // Its name is not read from the text: where the text has it, it is not written twice.
-    let details = machines.iter().map(|Machine { object, report, .. }| match report.as_str() {
-        "" => format!("Machine {}: nothing has been reported of it", object.name),
-        report if report.contains(&object.name) => report.to_owned(),
-        report => format!("Machine {}: {report}", object.name),
-    });
+    let details = machines
+        .iter()
+        .map(|Machine { object, report, .. }| match report.as_str() {
+            "" => format!("Machine {}: nothing has been reported of it", object.name),
+            report if report.contains(&object.name) => report.to_owned(),
+            report => format!("Machine {}: {report}", object.name),
+        });
     let refused = machines.iter().any(|machine| machine.is_refused);
     let since = machines.iter().filter_map(|machine| machine.since).min();
     let count = machines.len();

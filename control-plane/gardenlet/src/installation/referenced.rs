@@ -113,7 +113,11 @@ where
         let mirrored = objects.clone();
         let telling = async move {
             let key = ObjectKey::namespaced(names::GARDEN_NAMESPACE, name.clone());
-            let version = || mirrored.get(&key).map(|object| (object.uid(), object.resource_version()));
+            let version = || {
+                mirrored
+                    .get(&key)
+                    .map(|object| (object.uid(), object.resource_version()))
+            };
             mirrored.ready().await;
             // Whoever opened it sees the first state.
             let mut known = version();

@@ -280,8 +280,8 @@ fn external_domain(shoot: &core::Shoot, seed: &core::Seed) -> Result<Option<Doma
         known.join(", ")
     };
     Err(Fault::user(format!(
-        "spec.dns.domain: {domain:?}: no provider serves it: spec.dns.providers names no provider with a type, and it lies \
-         below no default domain of the seed ({known})"
+        "spec.dns.domain: {domain:?}: no provider serves it: spec.dns.providers names no provider with a type, and it \
+         lies below no default domain of the seed ({known})"
     ))
     .code(ErrorCode::ConfigurationProblem)
     .hint("name the provider that serves the domain in spec.dns.providers"))

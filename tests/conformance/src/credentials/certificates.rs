@@ -68,7 +68,10 @@ pub(super) fn cases(party: &Party<'_>) -> Outcome<Vec<Case>> {
         ("a front proxy whose name is not allowed", naming(front, &jane, now)?),
         ("a front proxy of a foreign authority", naming(&foreign, &proxy, now)?),
         ("a client that names another user", naming(own, &jane, now)?),
-        ("an anonymous client that names a user", Shown::default().with(NAMED, "alice")),
+        (
+            "an anonymous client that names a user",
+            Shown::default().with(NAMED, "alice"),
+        ),
     ])
 }
 

@@ -163,11 +163,7 @@ fn heads() -> Vec<Titled> {
             path,
             b"Authorization: Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.\r\n",
         ),
-        get(
-            "an unknown encoding of answers",
-            path,
-            b"Accept-Encoding: tea\r\n",
-        ),
+        get("an unknown encoding of answers", path, b"Accept-Encoding: tea\r\n"),
     ]
 }
 

@@ -105,7 +105,10 @@ async fn a_shoot_without_workers_has_both_of_its_names_until_it_is_gone() {
             )
         })
         .collect();
-    assert_eq!(advertised, [("external".to_owned(), true), ("internal".to_owned(), true)]);
+    assert_eq!(
+        advertised,
+        [("external".to_owned(), true), ("internal".to_owned(), true)]
+    );
     assert_eq!(ask(server, "api.none.external.local.gardener.cloud").await.0, NXDOMAIN);
 
     world.delete_shoot(NAMESPACE, NAME).await;

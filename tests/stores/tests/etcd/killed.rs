@@ -10,7 +10,7 @@ use futures::{FutureExt, StreamExt};
 use tests_parts::Etcd;
 
 use crate::suite::{object, pod};
-use crate::{options, next_change};
+use crate::{next_change, options};
 
 /// What writers know of their own keys when all is over.
 #[derive(Default)]

@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::suite::{object, overwrite, pod};
-use crate::{PATIENCE, options, next_change};
+use crate::{PATIENCE, next_change, options};
 
 /// What a line does with connections; those that are open end when it changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
