@@ -87,8 +87,7 @@ pub struct InfrastructureSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "api_meta::schema::bytes")]
     pub ssh_public_key: Option<ByteString>,
-    /// Name under which the API server was to be reached, of older documents; taken and read by nobody: it is a
-    /// DNSRecord's.
+    /// Name of the API server in older documents. It is accepted and not used: the DNSRecord has the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dns: Option<RawJson>,
 }

@@ -170,7 +170,7 @@ impl Fault {
             return faults.pop();
         }
         let class = FaultClass::most_hopeful(faults.iter().map(|fault| fault.class))?;
-        let texts: Vec<String> = faults.iter().map(Self::told).collect();
+        let texts: Vec<String> = faults.iter().map(Self::text_with_hint).collect();
         let codes: Vec<ErrorCode> = faults.iter().flat_map(|fault| fault.codes.clone()).collect();
         Some(Self {
             each: faults,
@@ -285,7 +285,7 @@ impl Fault {
     }
 
     /// The whole text with the one thing to do, for statuses. It is for people: programs read [`crate::Problem`].
-    pub fn told(&self) -> String {
+    pub fn text_with_hint(&self) -> String {
         with_hint(&self.chain(), &self.hint)
     }
 
@@ -385,7 +385,7 @@ mod tests {
         assert_eq!(all.chain(), "ask: a (to do: change it); c; b");
         assert_eq!(all.class, FaultClass::Dependency);
         assert_eq!(all.codes, [ErrorCode::InfraUnauthorized]);
-        let each: Vec<String> = all.each().iter().map(Fault::told).collect();
+        let each: Vec<String> = all.each().iter().map(Fault::text_with_hint).collect();
         assert_eq!(each, ["a (to do: change it)", "c", "b"]);
     }
 
@@ -435,12 +435,12 @@ mod tests {
 
     #[test]
     fn a_hint_is_removed_only_by_its_exact_text() {
-        let told = Fault::user("no (really)").hint("say yes").told();
-        assert_eq!(told, "no (really) (to do: say yes)");
-        assert_eq!(without_hint(&told, "say yes"), Some("no (really)"));
+        let text = Fault::user("no (really)").hint("say yes").text_with_hint();
+        assert_eq!(text, "no (really) (to do: say yes)");
+        assert_eq!(without_hint(&text, "say yes"), Some("no (really)"));
         for other in ["say no", "yes", "", "no (really) (to do: say yes"] {
-            assert_eq!(without_hint(&told, other), None, "{other:?}");
+            assert_eq!(without_hint(&text, other), None, "{other:?}");
         }
-        assert_eq!(Fault::user("no (really)").told(), "no (really)");
+        assert_eq!(Fault::user("no (really)").text_with_hint(), "no (really)");
     }
 }

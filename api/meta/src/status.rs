@@ -15,7 +15,7 @@ string_enum! {
         True = "True",
         /// It does not hold.
         False = "False",
-        /// Nobody could tell.
+        /// It could not be determined.
         Unknown = "Unknown",
         /// It held, fails now, and is within the time it is given to recover.
         Progressing = "Progressing",

@@ -117,7 +117,7 @@ mod tests {
             fragments: Fragments::parse(fragments).unwrap(),
             ..Subject::new(kind, "moon")
         };
-        check(&subject, &Names::draw(&Entropy::seeded(1))).map_err(|fault| fault.told())
+        check(&subject, &Names::draw(&Entropy::seeded(1))).map_err(|fault| fault.text_with_hint())
     }
 
     #[test]
@@ -154,12 +154,12 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_field_of_the_file_and_other_faults_stay() {
-        let refused = Field::BadSpec.refused(Fault::user("spec.type is immutable")).told();
+        let refused = Field::BadSpec.refused(Fault::user("spec.type is immutable")).text_with_hint();
         assert!(
             refused.starts_with("write badSpec of --config: spec.type") && refused.contains("or null"),
             "{refused}"
         );
         let lost = Field::Spec.refused(Fault::dependency("no connection").hint("wait"));
-        assert_eq!(lost.told(), Fault::dependency("no connection").hint("wait").told());
+        assert_eq!(lost.text_with_hint(), Fault::dependency("no connection").hint("wait").text_with_hint());
     }
 }

@@ -56,7 +56,7 @@ fn report(stage: Stage, ended: &Ended, left_behind: Vec<String>) -> Report {
     let ended_early = match ended {
         Ended::Whole => None,
         Ended::Unanswered(why) => Some(why.clone()),
-        Ended::Kit(fault) => Some(fault.told()),
+        Ended::Kit(fault) => Some(fault.text_with_hint()),
         Ended::Interrupted => Some("it was interrupted".to_owned()),
     };
     let verdict = match (stage.ledger.has_findings(), &ended_early) {

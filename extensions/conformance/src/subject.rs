@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_wrong_file_is_refused_with_what_is_allowed() {
-        let refusal = |text: &str| Fragments::parse(text).unwrap_err().told();
+        let refusal = |text: &str| Fragments::parse(text).unwrap_err().text_with_hint();
         assert!(refusal("specs: {}").contains("changedSpec"), "{}", refusal("specs: {}"));
         let pod = refusal("objects: [{apiVersion: v1, kind: Pod}]");
         assert!(pod.starts_with("objects[0]: only a Secret or a ConfigMap"), "{pod}");

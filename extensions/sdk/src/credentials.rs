@@ -312,8 +312,8 @@ mod tests {
             let fault = credentials_of::<Two>(&secret(data)).unwrap_err();
             assert_eq!(fault.codes, [ErrorCode::ConfigurationProblem]);
             assert_eq!(fault.class, api_meta::FaultClass::User);
-            assert!(!format!("{} {fault:?}", fault.told()).contains(VALUE), "{fault:?}");
-            fault.told()
+            assert!(!format!("{} {fault:?}", fault.text_with_hint()).contains(VALUE), "{fault:?}");
+            fault.text_with_hint()
         };
         let both = text(&[("port", VALUE)]);
         assert!(
@@ -336,7 +336,7 @@ mod tests {
             ("hunter2", "is no JSON (line 1, column 1)"),
         ] {
             let fault = credentials_of::<Account>(&secret(&[("account", json)])).unwrap_err();
-            let text = format!("{} {fault:?}", fault.told());
+            let text = format!("{} {fault:?}", fault.text_with_hint());
             assert!(text.contains(expected) && !text.contains(VALUE), "{text}");
         }
     }

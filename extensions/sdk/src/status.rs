@@ -104,7 +104,7 @@ pub(crate) fn fail<K: ExtensionObject>(
         "Error {} {}: {}",
         operation.under_way().to_lowercase(),
         K::ROW.noun(),
-        fault.told()
+        fault.text_with_hint()
     );
     let now = answered(object, now);
     let status = object.common_status();

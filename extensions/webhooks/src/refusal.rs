@@ -55,7 +55,7 @@ impl Refusal {
         let causes = self.0.problems.iter().map(
             |problem| json!({"reason": "FieldValueInvalid", "message": problem.to_string(), "field": problem.field}),
         );
-        Admission::refused(code, reason, format!("{about}: {}", self.0.fault.told())).with_causes(causes.collect())
+        Admission::refused(code, reason, format!("{about}: {}", self.0.fault.text_with_hint())).with_causes(causes.collect())
     }
 }
 
@@ -68,7 +68,7 @@ impl From<Fault> for Refusal {
 
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0.fault.told())
+        f.write_str(&self.0.fault.text_with_hint())
     }
 }
 

@@ -75,7 +75,7 @@ pub struct ClusterAutoscaler {
     /// Longest wait after failed scale-ups.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_node_group_backoff_duration: Option<GoDuration>,
-    /// After this time without failure waits start anew.
+    /// After this time without a failure the wait is reset to the first one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_group_backoff_reset_timeout: Option<GoDuration>,
     /// Whether metrics are kept per pool.

@@ -1,5 +1,5 @@
 //! The definitions of this crate's kinds stand as YAML in `deploy/crds`, one file each, for those who install them
-//! with `kubectl apply`. `cargo xtask generate` writes them anew; otherwise these tests hold them to the code. Part of the
+//! with `kubectl apply`. `cargo xtask generate` rewrites them; otherwise these tests compare them with the code. Part of the
 //! tests of every crate with such kinds, which names its `GROUP` and its `crds`; not a test of `api-meta` itself.
 
 use std::collections::BTreeMap;

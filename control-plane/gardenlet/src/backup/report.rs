@@ -108,10 +108,10 @@ fn outcome(
             100,
             format!("{kind} has been successfully reconciled."),
         ),
-        Err(fault) => (LastOperationState::Error, 50, fault.told()),
+        Err(fault) => (LastOperationState::Error, 50, fault.text_with_hint()),
     };
     let error = result.err().map(|fault| LastError {
-        description: fault.told(),
+        description: fault.text_with_hint(),
         task_id: None,
         codes: codes(fault),
         last_update_time: Some(Time(now)),

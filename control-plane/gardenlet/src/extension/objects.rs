@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn an_extensions_error_is_reported_with_exactly_one_hint() {
         let infrastructure = ObjectName::new("Infrastructure", Some("a"), "b");
-        let message = |hint: &str| fault_of_report(&infrastructure, "no cores (west)", hint, &[]).told();
+        let message = |hint: &str| fault_of_report(&infrastructure, "no cores (west)", hint, &[]).text_with_hint();
         assert_eq!(
             message("ask for more"),
             "Infrastructure a/b: no cores (west) (to do: ask for more)"
@@ -319,10 +319,10 @@ mod tests {
         let worker = ObjectName::new("Worker", Some("a"), "b");
         let late = |reason: &str, hint: &str| name(waited(reason), &worker, hint, Duration::from_secs(7));
         assert_eq!(
-            late("deleting it once more, after: held", "let go").told(),
+            late("deleting it once more, after: held", "let go").text_with_hint(),
             "Worker a/b: deleting it once more, after: held (waited 7s) (to do: let go)"
         );
-        assert!(late("silent", "").told().ends_with(
+        assert!(late("silent", "").text_with_hint().ends_with(
             "(to do: look at the extension that works on the named object: it may be down, busy or not installed)"
         ));
         assert_eq!(late("silent", "").object.as_deref(), Some(&worker));

@@ -42,7 +42,7 @@ impl Problem {
 
     /// The text of the fault, with its hint.
     pub(crate) fn message(&self) -> String {
-        self.fault.told()
+        self.fault.text_with_hint()
     }
 
     /// As a condition.

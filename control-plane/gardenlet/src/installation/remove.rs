@@ -54,7 +54,7 @@ pub(crate) async fn reconcile(context: &Context, installation: &ControllerInstal
         Err(fault) => {
             let problem = api_meta::Problem::of(None, &fault, fault.codes.clone());
             let about = About::Failed(Box::new(problem));
-            write(context, installation, reason::DELETION_FAILED, &fault.told(), &about).await?;
+            write(context, installation, reason::DELETION_FAILED, &fault.text_with_hint(), &about).await?;
             return Err(fault);
         }
     }

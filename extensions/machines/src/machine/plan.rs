@@ -251,7 +251,7 @@ pub(crate) fn failing(machine: &Machine, fault: &Fault) -> Option<Verdict> {
         phase,
         operation,
         state: MachineState::Failed,
-        description: format!("Machine {name} cannot be {what}: {}", fault.told()),
+        description: format!("Machine {name} cannot be {what}: {}", fault.text_with_hint()),
         code: Some(code_of(fault)),
         to_do: fault.hint.clone(),
         reason: ERROR_REPORTED,

@@ -233,7 +233,7 @@ async fn a_second_writer_of_the_state_stops_the_operation_without_a_word_in_the_
             .persist(&object, Saved::state(raw(&json!({"mine": 2}))))
             .await
             .unwrap_err();
-        reports.send(fault.told()).unwrap();
+        reports.send(fault.text_with_hint()).unwrap();
         Err(fault)
     });
     script.run(&seed);

@@ -121,7 +121,7 @@ mod tests {
             let (what, after, reason) = ("BackupEntry n/e", Duration::from_secs(9), "bucket b is gone");
             let (what, reason) = (what.to_owned(), reason.to_owned());
             let object = ObjectName::new("BackupEntry", Some("n"), "e");
-            late(Waited::TimedOut { what, after, reason }, object, standing).told()
+            late(Waited::TimedOut { what, after, reason }, object, standing).text_with_hint()
         };
         let text = reported(Some(Fault::dependency("bucket b is gone").hint("recreate it")));
         assert!(text.ends_with("bucket b is gone (to do: recreate it)"), "{text}");
