@@ -20,7 +20,7 @@ pub struct Try {
     pub attempt: u32,
 }
 
-/// The work of a try. Every call of it is all of that work anew.
+/// The work of a try. Every call of it repeats all of that work.
 pub type Work<'a> = Box<dyn Fn() -> BoxFuture<'a, Result<(), Fault>> + Send + Sync + 'a>;
 
 type Around = Arc<dyn for<'a> Fn(Try, Work<'a>) -> BoxFuture<'a, Result<(), Fault>> + Send + Sync>;
@@ -37,14 +37,14 @@ impl TaskLayer {
         Self(Some(Arc::new(around)))
     }
 
-    /// The try as the engine gets it; without a layer it is the work itself, and nobody is `asked` what it is.
+    /// The try as the engine gets it; without a layer it is the work itself, and `describe` is not called.
     pub fn around<'a>(
         &self,
-        asked: impl FnOnce() -> Try,
+        describe: impl FnOnce() -> Try,
         work: impl Fn() -> BoxFuture<'a, Result<(), Fault>> + Send + Sync + 'a,
     ) -> BoxFuture<'a, Result<(), Fault>> {
         match &self.0 {
-            Some(layer) => layer(asked(), Box::new(work)),
+            Some(layer) => layer(describe(), Box::new(work)),
             None => work(),
         }
     }

@@ -11,7 +11,7 @@ use futures::FutureExt;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-/// What a task is told about its run.
+/// What a task knows about its run.
 #[derive(Clone, Debug)]
 pub struct TaskContext {
     /// Which try this is, from 1.
@@ -51,7 +51,7 @@ fn may_pass(settings: TaskSettings, fault: &Fault) -> bool {
 }
 
 /// Tries until success, a fault that will not pass, or the time-out; `None`: interrupted between two tries.
-/// `on_retry(attempts, fault, wait)` is told of each failed try that another is to follow.
+/// `on_retry(attempts, fault, wait)` is called for each failed try that another is to follow.
 pub(crate) async fn attempts<F, Fut>(
     settings: TaskSettings,
     stop: CancellationToken,

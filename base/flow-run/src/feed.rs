@@ -1,5 +1,5 @@
-//! Hands the events of runs to whoever looks on. A run never waits for a listener: what a slow one has not taken in
-//! time is overwritten, and it gets to know how much that was.
+//! Hands the events of runs to listeners. A run never waits for a listener: events that a slow one has not taken in
+//! time are overwritten, and it receives their number.
 
 use std::sync::Arc;
 
@@ -8,34 +8,34 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use crate::Event;
 
-/// How many events may wait for the slowest listener: a run of sixty tasks tells some three hundred.
+/// How many events may wait for the slowest listener: a run of sixty tasks has some three hundred.
 pub const FEED_MAX: usize = 1024;
 
-/// The way to the listeners, if there are any. Clones feed the same listeners.
+/// Sends to the listeners, if there are any. Clones feed the same listeners.
 #[derive(Clone, Debug)]
-pub struct Feed(broadcast::Sender<Arc<Told>>);
+pub struct Feed(broadcast::Sender<Arc<FeedEvent>>);
 
 /// An event with what its run was about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct FeedEvent {
     /// What the run works on, "namespace/name" of an object.
     pub subject: String,
     /// What happened.
     pub event: Event,
 }
 
-/// What a listener hears.
+/// What a listener receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// An event.
-    Told(Arc<Told>),
+    Event(Arc<FeedEvent>),
     /// So many events were overwritten before this listener took them.
     Missed(u64),
 }
 
-/// Someone who looks on.
+/// Receives the events of runs.
 #[derive(Debug)]
-pub struct Listener(broadcast::Receiver<Arc<Told>>);
+pub struct Listener(broadcast::Receiver<Arc<FeedEvent>>);
 
 impl Default for Feed {
     fn default() -> Self {
@@ -50,7 +50,7 @@ impl Feed {
             return;
         }
         // The last listener may have gone this moment.
-        let _ = self.0.send(Arc::new(Told {
+        let _ = self.0.send(Arc::new(FeedEvent {
             subject: subject.to_owned(),
             event: event.clone(),
         }));
@@ -64,19 +64,19 @@ impl Feed {
 }
 
 impl Listener {
-    /// The next event; `None`: nobody can tell any more. Dropping the future loses nothing.
+    /// The next event; `None`: all feeds are gone. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Heard> {
         match self.0.recv().await {
-            Ok(told) => Some(Heard::Told(told)),
+            Ok(event) => Some(Heard::Event(event)),
             Err(RecvError::Lagged(count)) => Some(Heard::Missed(count)),
             Err(RecvError::Closed) => None,
         }
     }
 
-    /// The next event if it has been told already.
+    /// The next event if one is waiting already.
     pub fn next_now(&mut self) -> Option<Heard> {
         match self.0.try_recv() {
-            Ok(told) => Some(Heard::Told(told)),
+            Ok(event) => Some(Heard::Event(event)),
             Err(TryRecvError::Lagged(count)) => Some(Heard::Missed(count)),
             Err(TryRecvError::Empty | TryRecvError::Closed) => None,
         }
@@ -99,11 +99,11 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_listener_holds_nobody_back_and_hears_how_much_it_missed() {
+    fn slow_listener_does_not_block_and_gets_the_number_of_missed_events() {
         let feed = Feed::default();
         feed.tell("a/b", &event(0));
         let (mut slow, mut gone) = (feed.listen(), feed.listen());
-        assert_eq!(slow.next_now(), None, "what was told before is past");
+        assert_eq!(slow.next_now(), None, "it receives no earlier event");
         drop(gone.next_now());
         drop(gone);
         for number in 0..FEED_MAX + 10 {
@@ -111,8 +111,8 @@ mod tests {
         }
         assert_eq!(slow.next_now(), Some(Heard::Missed(10)));
         let mut kept = 0;
-        while let Some(Heard::Told(told)) = slow.next_now() {
-            assert_eq!(told.event, event(kept + 10));
+        while let Some(Heard::Event(next)) = slow.next_now() {
+            assert_eq!(next.event, event(kept + 10));
             kept += 1;
         }
         assert_eq!(kept, FEED_MAX);

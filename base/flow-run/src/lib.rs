@@ -16,7 +16,7 @@ mod waits;
 pub use around::{TaskLayer, Try, Work};
 pub use attempt::{NotFinished, TaskContext};
 pub use event::{Event, FlowEnd, Planned, What};
-pub use feed::{FEED_MAX, Feed, Heard, Listener, Told};
+pub use feed::{FEED_MAX, Feed, FeedEvent, Heard, Listener};
 pub use run::{Options, Outcome, TaskError, run};
 pub use trace::{TaskState, TaskTrace, Trace};
 pub use waits::{current_task, wait_over, waits_for};

@@ -19,7 +19,7 @@ use crate::{Event, FlowEnd, Planned, What};
 pub struct Options {
     /// Times of events.
     pub clock: Clock,
-    /// Ends the run at once: running tasks are told by their token and dropped at their next await.
+    /// Ends the run at once: the token of running tasks is cancelled, and they are dropped at their next await.
     pub cancel: CancellationToken,
     /// Ends the run at a task boundary: nothing new starts, waits and pauses between tries end,
     /// other running tasks finish their try.
@@ -29,7 +29,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Options of a run that nobody stops and that had no failure before.
+    /// Options of a run that is not stopped and had no failure before.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         Self {
@@ -76,8 +76,8 @@ where
     F: Fn(T, TaskContext) -> Fut,
     Fut: Future<Output = Result<(), Fault>>,
 {
-    // Retries and waits are told from inside the tasks' futures; the channel brings them into the one ordered stream.
-    let (inside, mut told_inside) = tokio::sync::mpsc::unbounded_channel();
+    // Retries and waits are reported from inside the tasks' futures; the channel brings them into the one ordered stream.
+    let (inside, mut from_inside) = tokio::sync::mpsc::unbounded_channel();
     let mut state = State::new(flow, options, &mut subscribe);
     let mut running = FuturesUnordered::new();
     let mut end = None;
@@ -85,7 +85,7 @@ where
     loop {
         if end.is_none() {
             for task in state.ready() {
-                state.told(
+                state.report(
                     What::TaskStarted {
                         task: task.name().to_owned(),
                     },
@@ -103,10 +103,10 @@ where
                 end = Some(FlowEnd::Cancelled);
                 break;
             }
-            Some(what) = told_inside.recv() => state.told(what, |_| ()),
+            Some(what) = from_inside.recv() => state.report(what, |_| ()),
             Some((task, result)) = running.next() => {
-                while let Ok(what) = told_inside.try_recv() {
-                    state.told(what, |_| ());
+                while let Ok(what) = from_inside.try_recv() {
+                    state.report(what, |_| ());
                 }
                 state.ended(task, result);
             }
@@ -125,7 +125,7 @@ async fn one<T, F, Fut>(
     options: &Options,
     task: T,
     execute: &F,
-    told: tokio::sync::mpsc::UnboundedSender<What>,
+    events: tokio::sync::mpsc::UnboundedSender<What>,
 ) -> (T, Option<Result<(), Fault>>)
 where
     T: Copy + Ord + Name,
@@ -139,8 +139,8 @@ where
         &options.interrupt,
         |context| execute(task, context),
         |count, fault, wait| {
-            // The receiver lives as long as the run; if it is gone nobody listens any more.
-            let _ = told.send(What::TaskRetried {
+            // The receiver lives as long as the run; if it is gone, the event has no receiver.
+            let _ = events.send(What::TaskRetried {
                 task: task.name().to_owned(),
                 attempts: count,
                 error: fault.chain(),
@@ -148,7 +148,7 @@ where
             });
         },
     );
-    let work = heard(task.name(), told.clone(), work);
+    let work = heard(task.name(), events.clone(), work);
     if !settings.waits {
         return (task, work.await);
     }
@@ -200,7 +200,7 @@ where
             .filter_map(|step| Some((step.task(), step.skipped()?)))
             .collect();
         let plan: Vec<Planned> = self.flow.work().into_iter().map(planned).collect();
-        self.told(
+        self.report(
             What::FlowStarted {
                 tasks: plan.len(),
                 skipped: skipped.len(),
@@ -213,7 +213,7 @@ where
                 task: task.name().to_owned(),
                 reason: reason.to_owned(),
             };
-            self.told(what, |_| ());
+            self.report(what, |_| ());
         }
     }
 
@@ -260,7 +260,7 @@ where
             Some(Ok(())) => {
                 self.done(Node::Task(task));
                 let failed_before = self.options.failed_before.contains(&name);
-                self.told(
+                self.report(
                     What::TaskSucceeded {
                         task: name,
                         failed_before,
@@ -276,13 +276,13 @@ where
                     codes,
                 };
                 self.errors.insert(task, fault);
-                self.told(what, |progress| progress.fail(task));
+                self.report(what, |progress| progress.fail(task));
             }
-            None => self.told(What::TaskStopped { task: name }, |progress| progress.stop(task)),
+            None => self.report(What::TaskStopped { task: name }, |progress| progress.stop(task)),
         }
     }
 
-    fn told(&mut self, what: What, change: impl FnOnce(&mut Progress<T>)) {
+    fn report(&mut self, what: What, change: impl FnOnce(&mut Progress<T>)) {
         change(&mut self.progress);
         let event = Event {
             time: self.options.clock.now(),
@@ -304,7 +304,7 @@ where
             Some(end) => end,
             None => FlowEnd::Failed,
         };
-        self.told(What::FlowFinished { end }, Progress::finish);
+        self.report(What::FlowFinished { end }, Progress::finish);
         let errors = self
             .errors
             .into_iter()

@@ -1,23 +1,23 @@
-//! What a task waits for, said by the task itself from wherever it waits. Outside of a run nobody hears it.
+//! What a task waits for, reported by the task itself from wherever it waits. Outside of a run the report is dropped.
 
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::What;
 
 tokio::task_local! {
-    /// Who speaks: set around each poll of a task, so that helpers below need no handle.
+    /// The task that reports: set around each poll of a task, so that helpers below need no handle.
     static SPEAKER: Speaker;
 }
 
 #[derive(Clone, Debug)]
 struct Speaker {
     task: &'static str,
-    told: UnboundedSender<What>,
+    events: UnboundedSender<What>,
 }
 
-/// Lets what `work` says about its waits be told as events of `task`.
-pub(crate) async fn heard<F: Future>(task: &'static str, told: UnboundedSender<What>, work: F) -> F::Output {
-    SPEAKER.scope(Speaker { task, told }, work).await
+/// Makes the waits that `work` reports events of `task`.
+pub(crate) async fn heard<F: Future>(task: &'static str, events: UnboundedSender<What>, work: F) -> F::Output {
+    SPEAKER.scope(Speaker { task, events }, work).await
 }
 
 /// The running task waits for `object` ("Kind namespace/name"), because of `reason`.
@@ -43,6 +43,6 @@ pub fn current_task() -> Option<&'static str> {
 }
 
 fn say(what: impl FnOnce(String) -> What) {
-    // Outside of a run there is no speaker; at its very end nobody listens any more.
-    let _ = SPEAKER.try_with(|speaker| speaker.told.send(what(speaker.task.to_owned())));
+    // Outside of a run there is no speaker; at its very end there is no receiver.
+    let _ = SPEAKER.try_with(|speaker| speaker.events.send(what(speaker.task.to_owned())));
 }

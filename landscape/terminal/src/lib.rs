@@ -1,5 +1,5 @@
 //! Shows an operation of a Shoot while it runs: on a terminal as a picture of its task graph, elsewhere as plain
-//! lines. It looks on and changes nothing: events come from a bounded feed that waits for nobody, the rest from a
+//! lines. It looks on and changes nothing: events come from a bounded feed that does not wait for its listeners, the rest from a
 //! watch of the Shoot.
 //!
 //! `view` is what is known, `render`, `plain` and `summary` make lines of it, `console` alone writes. `lines` follows a
@@ -74,19 +74,19 @@ impl Show<'_> {
         let mut watching = std::pin::pin!(watching);
         let mut ticks = tokio::time::interval(PICTURE_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut told = true;
+        let mut is_open = true;
         let answer = loop {
             tokio::select! {
                 biased;
                 answer = &mut watching => break answer,
-                heard = listener.next(), if told => match heard {
+                heard = listener.next(), if is_open => match heard {
                     Some(heard) => self.take(&heard),
-                    None => told = false,
+                    None => is_open = false,
                 },
                 _ = ticks.tick() => self.picture(),
             }
         };
-        // What was told before the Shoot said that it has ended.
+        // Events from before the Shoot reported its end.
         while let Some(heard) = listener.next_now() {
             self.take(&heard);
         }
@@ -109,11 +109,11 @@ impl Show<'_> {
     fn take(&self, heard: &Heard) {
         let (view, plain) = &mut *self.state();
         match heard {
-            Heard::Told(told) if told.subject == view.subject => {
-                view.take(&told.event);
-                self.lines(plain.event(view, &told.event));
+            Heard::Event(next) if next.subject == view.subject => {
+                view.take(&next.event);
+                self.lines(plain.event(view, &next.event));
             }
-            Heard::Told(_) => {}
+            Heard::Event(_) => {}
             Heard::Missed(count) => view.miss(*count),
         }
     }

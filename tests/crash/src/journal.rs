@@ -18,8 +18,8 @@ impl Journal {
         tokio::spawn(async move {
             while let Some(heard) = listener.next().await {
                 match heard {
-                    Heard::Told(told) if told.subject == subject => writer.state().0.take(&told.event),
-                    Heard::Told(_) => {}
+                    Heard::Event(next) if next.subject == subject => writer.state().0.take(&next.event),
+                    Heard::Event(_) => {}
                     Heard::Missed(count) => writer.state().1 += count,
                 }
             }

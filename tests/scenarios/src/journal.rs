@@ -38,11 +38,11 @@ impl Journal {
         tokio::spawn(async move {
             while let Some(heard) = listener.next().await {
                 match heard {
-                    Heard::Told(told) if told.subject == subject => {
-                        writer.write(&told.event.flow, &told.event.what);
+                    Heard::Event(next) if next.subject == subject => {
+                        writer.write(&next.event.flow, &next.event.what);
                         writer.changed.notify_waiters();
                     }
-                    Heard::Told(_) => {}
+                    Heard::Event(_) => {}
                     Heard::Missed(count) => panic!("{count} events of {subject} were missed"),
                 }
             }

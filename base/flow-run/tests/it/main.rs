@@ -113,7 +113,7 @@ async fn events_tell_the_whole_story_and_survive_json() {
     });
     let mut options = options();
     options.failed_before.insert("d".to_owned());
-    let mut told = Vec::new();
+    let mut events = Vec::new();
     let outcome = run(
         &flow,
         &options,
@@ -125,7 +125,7 @@ async fn events_tell_the_whole_story_and_survive_json() {
         |event, progress| {
             let text = serde_json::to_string(event).unwrap();
             assert_eq!(&serde_json::from_str::<Event>(&text).unwrap(), event);
-            told.push(format!(
+            events.push(format!(
                 "{} {}% {}",
                 event.time,
                 progress.percent(),
@@ -147,7 +147,7 @@ async fn events_tell_the_whole_story_and_survive_json() {
         r#"2026-01-01T00:00:01Z 66% {"type":"TaskSucceeded","task":"d","failedBefore":true}"#,
         r#"2026-01-01T00:00:01Z 66% {"type":"FlowFinished","end":"failed"}"#,
     ];
-    assert_eq!(told, expected);
+    assert_eq!(events, expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -324,8 +324,8 @@ async fn an_interrupt_ends_the_pause_between_two_tries() {
             Err(transient())
         };
         let begun = Instant::now();
-        let mut told = Vec::new();
-        let running = run(&flow, &options, work, |event, _| told.push(event.what.clone()));
+        let mut events = Vec::new();
+        let running = run(&flow, &options, work, |event, _| events.push(event.what.clone()));
         let interrupting = async {
             sleep(Duration::from_secs(at_secs)).await;
             options.interrupt.cancel();
@@ -334,10 +334,10 @@ async fn an_interrupt_ends_the_pause_between_two_tries() {
         assert_eq!(outcome.end, FlowEnd::Interrupted);
         assert_eq!(begun.elapsed(), Duration::from_secs(work_secs.max(at_secs)));
         assert!(outcome.errors.is_empty());
-        let retried = told.iter().filter(|what| matches!(what, What::TaskRetried { .. }));
-        assert_eq!(retried.count(), 1, "the fault of the try is told: {told:?}");
+        let retried = events.iter().filter(|what| matches!(what, What::TaskRetried { .. }));
+        assert_eq!(retried.count(), 1, "the fault of the try is reported: {events:?}");
         let stopped = What::TaskStopped { task: "a".to_owned() };
-        assert!(told.contains(&stopped), "{told:?}");
+        assert!(events.contains(&stopped), "{events:?}");
     }
 }
 

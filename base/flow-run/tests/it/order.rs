@@ -64,7 +64,7 @@ proptest! {
             log.borrow_mut().push(("start", task.0));
             tokio::time::sleep(Duration::from_secs(case.seconds[task.0])).await;
             if case.failing.contains(&task.0) {
-                return Err(Fault::user("told to fail"));
+                return Err(Fault::user("fails by the case"));
             }
             log.borrow_mut().push(("done", task.0));
             Ok(())

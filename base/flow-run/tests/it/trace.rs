@@ -84,7 +84,7 @@ async fn a_skipped_task_is_not_on_the_path_but_the_order_through_it_is() {
 
 #[tokio::test(start_paused = true)]
 async fn tries_and_waits_are_heard_with_the_task_that_speaks() {
-    waits_for("Nothing", "nobody hears this: no task runs");
+    waits_for("Nothing", "dropped: no task runs");
     let mut flow = Flow::builder("f");
     let backoff = Backoff {
         first: Duration::from_secs(4),
