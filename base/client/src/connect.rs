@@ -18,8 +18,8 @@ use tower::timeout::TimeoutLayer;
 
 /// Turns kubeconfigs into clients. No controller knows which kind it was given: over TLS, or in process.
 pub trait Connector: Send + Sync {
-    /// A client for the current context of `kubeconfig`. Calls nobody yet: an unreachable server shows at the
-    /// first request. Errors are the user's: a kubeconfig that does not say what is needed.
+    /// A client for the current context of `kubeconfig`. Sends no request: an unreachable server shows at the
+    /// first one. Errors are the user's: a kubeconfig that does not say what is needed.
     fn client(&self, kubeconfig: &Kubeconfig) -> Result<kube::Client, Fault>;
 }
 
@@ -80,8 +80,8 @@ impl Connector for Https {
         config.auth_info = target.auth;
         config.connect_timeout = Some(CONNECT_TIMEOUT);
         config.write_timeout = Some(WRITE_TIMEOUT);
-        // kube would ask a busy server up to 15 times, with pauses of many seconds, and say so to nobody: outside of
-        // the time-outs, backoffs and reports of flows, controllers and watches, which all begin again by themselves.
+        // kube would ask a busy server up to 15 times, with pauses of many seconds, and without reporting it: outside of
+        // the time-outs, backoffs and reports of flows, controllers and watches, which all retry by themselves.
         // Clients in process have no such layer either.
         config.default_retry = false;
         if let Ok(agent) = HeaderValue::from_str(&self.user_agent) {

@@ -119,11 +119,11 @@ fn judge(error: &Error) -> (FaultClass, &'static str) {
             404 => (FaultClass::Dependency, "create the missing object, or install its kind"),
             409 => (
                 FaultClass::Transient,
-                "somebody else wrote the object at the same time; it is tried again",
+                "another client wrote the object at the same time; it is tried again",
             ),
             410 => (
                 FaultClass::Transient,
-                "the version asked for is too old; it is read anew",
+                "the requested version is too old; the object is read again",
             ),
             429 => (
                 FaultClass::Transient,

@@ -1,4 +1,4 @@
-//! Finalizers, added and removed one by one so that nobody else's is ever dropped.
+//! Finalizers, added and removed one by one, so that a finalizer of another writer is never dropped.
 
 use std::fmt::Debug;
 

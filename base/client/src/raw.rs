@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 /// Lists and watches what `api` and `config` name, as `kube::runtime::watcher` does: endless, and after an error it
 /// goes on when polled again. An object that cannot be read is an error of the watch; in a list it fails the list,
-/// which begins anew, so that a list never ends without it.
+/// which is then repeated, so that a list never ends without that object.
 pub(crate) fn watch_raw<K>(
     api: Api<K>,
     config: watcher::Config,

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_that_its_caller_leaves_alone_holds_nobody_up() {
+    async fn request_that_is_not_polled_does_not_block_other_requests() {
         let client = in_process(one_by_one(), |_| {});
         let mut left_alone = Box::pin(client.send(request()));
         for _ in 0..3 {

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_connection_goes_to_one_and_to_nobody_when_it_is_gone() {
+    async fn upgraded_connection_is_given_out_once() {
         let (give, upgrade) = Upgrade::offer();
         let (one, _other) = tokio::io::duplex(8);
         assert!(give.send(Box::new(one)).is_ok());

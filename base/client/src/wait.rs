@@ -107,7 +107,7 @@ where
     }
 }
 
-/// Watches the objects that `api` and `config` name until none is left that `counts`, or `timeout` is up. `left` is told their
+/// Watches the objects that `api` and `config` name until none is left that `counts`, or `timeout` is up. `left` is called with their
 /// names ("NAMESPACE/NAME", at most five of them, in order) whenever these change.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
-//! A watch that never gives up: it resumes where its stream ended, begins anew with a list when the server was away or
-//! refuses that, and pauses between failures in a row. It never takes the mere beginning of an attempt for success.
+//! A watch that never gives up: it resumes where its stream ended, lists again when the server was away or refuses to
+//! resume, and pauses between failures in a row. It never takes the mere beginning of an attempt for success.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ impl<K> Watching<K> {
                     self.pause.reset();
                 }
                 self.owed = self.pause.next();
-                if begins_anew(error) {
+                if needs_list(error) {
                     self.events = (self.begin)();
                 }
             }
@@ -83,10 +83,10 @@ impl<K> Watching<K> {
     }
 }
 
-/// Whether to list anew instead of resuming, as kube's watcher would. A server that was away or refused us may come back
+/// Whether to list again instead of resuming, as kube's watcher would. A server that was away or refused us may come back
 /// without its data; its versions then count from the beginning, and soon one that we remember stands for something
 /// else. 429 asks only for patience.
-fn begins_anew(error: &watcher::Error) -> bool {
+fn needs_list(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::WatchStartFailed(Error::Api(status)) | watcher::Error::WatchError(status) => status.code != 429,
         watcher::Error::WatchStartFailed(_) => true,

@@ -114,7 +114,7 @@ where
 
 /// Sends JSON patch operations that hold only if the object is still the version `read`. The version is carried
 /// as a change of `metadata.resourceVersion` to the version read: the API server answers a stale one with 409,
-/// whereas a failed `test` would be a 422 that cannot be told from an invalid object.
+/// whereas a failed `test` would be a 422, the same as for an invalid object.
 pub(crate) async fn send_json_patch<K>(
     api: &Api<K>,
     read: &K,
