@@ -11,7 +11,7 @@ pub struct Backoff {
     pub transient: (Duration, Duration),
     /// Something else must become ready; its watch usually wakes us sooner.
     pub dependency: (Duration, Duration),
-    /// Somebody must grant something; nobody tells us when they have.
+    /// A permission must be granted, and no event reports that it was.
     pub access: (Duration, Duration),
     /// Somebody must change the object, which wakes us at once, or us.
     pub user: (Duration, Duration),

@@ -30,7 +30,7 @@ struct Inner<K> {
     indexes: Mutex<Vec<Weak<Entries<K>>>>,
     subscribers: Subscribers<K>,
     state: Mutex<State>,
-    /// Told when the first list has been read, to all who wait in the order in which they began to.
+    /// Notified when the first list has been read. Waiters are woken in the order in which they began to wait.
     readied: Notify,
 }
 
@@ -115,7 +115,7 @@ where
 
     /// Waits until the first list has been read. Never returns if it cannot be; see [`Cache::error`].
     pub async fn ready(&self) {
-        // Made before looking, it hears what is told in between.
+        // Created before the check, so that a notification in between is not lost.
         let readied = self.0.readied.notified();
         if !self.is_ready() {
             readied.await;
@@ -155,8 +155,8 @@ where
         Index::new(entries)
     }
 
-    /// Waits, by the changes of this mirror and no call of its own, until `judge` is done with the object `key`. It looks
-    /// anew at every change of that object, and of no other.
+    /// Waits, without a request of its own, until `judge` is done with the object `key`. `judge` is called again at every
+    /// change of that object, and of no other.
     pub async fn wait_until<T>(
         &self,
         key: &ObjectKey,
@@ -170,7 +170,7 @@ where
         .await
     }
 
-    /// Waits until `judge` is done with the objects of one namespace; it looks anew at every change of one of them. `what`
+    /// Waits until `judge` is done with the objects of one namespace; it is called again at every change of one of them. `what`
     /// names the wait in errors.
     pub async fn wait_in<T>(
         &self,
@@ -183,7 +183,7 @@ where
             .await
     }
 
-    /// Waits until `judge` is done with the whole mirror; it looks anew at every change. `what` names the wait in
+    /// Waits until `judge` is done with the whole mirror; it is called again at every change. `what` names the wait in
     /// errors.
     pub async fn wait_for<T>(
         &self,
@@ -343,7 +343,7 @@ impl<K: Resource> Inner<K> {
         let lasts = state
             .trouble
             .get_or_insert_with(|| Trouble::new(now))
-            .is_to_be_said(&text, now);
+            .should_log(&text, now);
         state.error = Some(text.clone());
         drop(state);
         if lasts {

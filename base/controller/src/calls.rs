@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use crate::backoff::Backoff;
 use crate::key::ObjectKey;
 use crate::queue::Queue;
-use crate::trouble::Told;
+use crate::trouble::FailureLog;
 
 /// While an object fails, changes of related objects call for it no sooner than this: they may be our own
 /// writes, and must not defeat the backoff.
@@ -84,7 +84,7 @@ impl State {
 #[derive(Debug, Default)]
 pub(crate) struct Failing {
     pub(crate) in_a_row: u32,
-    pub(crate) told: Told,
+    pub(crate) log: FailureLog,
 }
 
 impl Calls {

@@ -1,4 +1,4 @@
-//! What subscribers of a cache have yet to see. Changes of one object fold into one while nobody looks, so a slow
+//! What subscribers of a cache have yet to see. Changes of one object fold into one until they are read, so a slow
 //! subscriber misses no object and no deletion, and what waits for it is bounded by the objects there are.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -15,7 +15,7 @@ use crate::key::ObjectKey;
 pub struct Change<K> {
     /// As it is, or as it last was when it was deleted.
     pub object: Arc<K>,
-    /// As it was when this subscriber was last told of it; none if that never was.
+    /// As it was in the last change that this subscriber received; none if there was none.
     pub old: Option<Arc<K>>,
     /// Whether it is gone.
     pub deleted: bool,
@@ -252,14 +252,14 @@ mod tests {
         let mut changes = subscribers.add(Scope::All);
         let (a1, a2, b1) = (map("a", "x", "1"), map("a", "x", "2"), map("b", "y", "3"));
         let reborn = map("a", "z", "4");
-        for told in [
+        for one in [
             change(&a1, None, false),
             change(&b1, None, false),
             change(&a2, Some(&a1), false),
             change(&a2, Some(&a2), true),
             change(&reborn, None, false),
         ] {
-            subscribers.tell(&told);
+            subscribers.tell(&one);
         }
         let mut all = Vec::new();
         for _ in 0..3 {
@@ -299,8 +299,8 @@ mod tests {
         let mut all = subscribers.add(Scope::All);
         let mut namespace = subscribers.add(Scope::Namespace("n".into()));
         let mut object = subscribers.add(Scope::Object(ObjectKey::namespaced("n", "a")));
-        for told in [within("other", "a"), within("n", "b"), within("n", "a")] {
-            subscribers.tell(&change(&told, None, false));
+        for object in [within("other", "a"), within("n", "b"), within("n", "a")] {
+            subscribers.tell(&change(&object, None, false));
         }
         let seen = |changes: &mut Changes<ConfigMap>| {
             let popped = std::iter::from_fn(|| changes.mailbox.lock().pop());

@@ -1,6 +1,6 @@
 //! One controller: a primary kind, what else concerns its objects, and a function that reconciles one of them.
 //! It never reconciles an object twice at the same time, never lets one object hold back another beyond its
-//! concurrency limit, and logs each fault once: the same one at every retry is told again only after an hour.
+//! concurrency limit, and logs each fault once: the same one at every retry is logged again only after an hour.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -37,9 +37,8 @@ pub enum Next {
 /// Objects reconciled at the same time unless the controller says otherwise: Gardener's usual number of workers
 /// for extension controllers.
 const CONCURRENCY: usize = 5;
-/// How long running reconciles may take to end once the controller is told to stop: what is a matter of calls ends
-/// within it, what waits for others would not end in ten times as much. They are safe to be cut off at any call, so
-/// this is courtesy, not need.
+/// How long running reconciles may take to end once the controller is stopped: requests end within it, a wait for others
+/// would not end in ten times as much. Reconciles may be cancelled at any request, so this is courtesy, not need.
 const STOP_GRACE: Duration = Duration::from_secs(1);
 
 type Predicate<K> = Box<dyn Fn(Option<&K>, &K) -> bool + Send + Sync>;
@@ -423,10 +422,10 @@ where
             FaultClass::Dependency | FaultClass::Access => failing.in_a_row < 2,
             FaultClass::User | FaultClass::Quota | FaultClass::Bug => false,
         };
-        let says = !may_pass && failing.told.is_to_be_told(&chain, now);
-        let times = failing.told.times();
+        let is_logged = !may_pass && failing.log.should_log(&chain, now);
+        let times = failing.log.times();
         match class {
-            _ if !says => {
+            _ if !is_logged => {
                 tracing::debug!(controller, %kind, object = %key, %class, hint, ?retry, times, "{chain}");
             }
             FaultClass::Bug => tracing::error!(controller, %kind, object = %key, %class, hint, ?retry, "{chain}"),

@@ -13,7 +13,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Resource};
 use serde_json::json;
 
-/// An event that comes again within this time is counted up instead of written anew (client-go's window).
+/// An event that comes again within this time is counted up instead of written as a new one (client-go's window).
 const REPEAT_WINDOW: Duration = Duration::from_secs(600);
 /// Events remembered for counting up; beyond it the oldest is forgotten.
 const REMEMBERED_MAX: usize = 1024;
@@ -23,7 +23,7 @@ const REMEMBERED_MAX: usize = 1024;
 pub enum EventType {
     /// As it should be.
     Normal,
-    /// Somebody should look.
+    /// A person should look at it.
     Warning,
 }
 

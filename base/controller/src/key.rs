@@ -1,4 +1,4 @@
-//! How objects of one kind are told apart.
+//! What identifies an object among those of its kind.
 
 use std::fmt;
 

@@ -138,7 +138,7 @@ impl Gate {
     /// Waits, by watching, until the lease is free or has not been renewed for its duration, and takes it. Only
     /// our own clock is used: another machine's may be wrong.
     async fn acquire(&self) -> Lease {
-        let (mut known, mut told): (Option<Lease>, Option<String>) = (None, None);
+        let (mut known, mut logged): (Option<Lease>, Option<String>) = (None, None);
         loop {
             let free = wait_until(&self.api, &self.name, self.terms.lease_duration, |lease| match lease {
                 None => Judgement::Done(None),
@@ -155,7 +155,7 @@ impl Gate {
                 Ok(found) => found,
                 Err(Waited::TimedOut { .. }) => known.take(),
                 Err(Waited::Failed(fault)) => {
-                    self.not_taken(&fault, &mut told).await;
+                    self.not_taken(&fault, &mut logged).await;
                     continue;
                 }
             };
@@ -164,20 +164,20 @@ impl Gate {
                 Err(error) if is_conflict(&error) || is_exists(&error) => {}
                 Err(error) => {
                     let fault = fault_of(error, &format!("take the lease {}", self.name));
-                    self.not_taken(&fault, &mut told).await;
+                    self.not_taken(&fault, &mut logged).await;
                 }
             }
         }
     }
 
-    /// Says so, once for each fault, and waits for the next try.
-    async fn not_taken(&self, fault: &Fault, told: &mut Option<String>) {
+    /// Logs why, once for each fault, and waits for the next try.
+    async fn not_taken(&self, fault: &Fault, logged: &mut Option<String>) {
         let text = fault.chain();
-        if fault.class == FaultClass::Transient || told.as_ref() == Some(&text) {
+        if fault.class == FaultClass::Transient || logged.as_ref() == Some(&text) {
             tracing::debug!(lease = self.name, "{text}");
         } else {
             tracing::warn!(lease = self.name, class = %fault.class, hint = %fault.hint, "{text}");
-            *told = Some(text);
+            *logged = Some(text);
         }
         tokio::time::sleep(self.terms.retry_pause).await;
     }

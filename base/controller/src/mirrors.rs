@@ -101,7 +101,7 @@ where
     }
 
     /// Opens the mirror of `namespace` by what `connect` gives, in place of one that is open; one of the same `version`
-    /// stays. None when nobody wants it any more.
+    /// stays. None when it has no owner any more.
     ///
     /// # Errors
     /// Those of `connect`.
@@ -118,8 +118,8 @@ where
         {
             return Ok(Some(present.clone()));
         }
-        // Looked at under the lock under which mirrors are closed: the owners' mirror forgets an owner first and tells of
-        // it then, so what is opened here is closed by what is told later.
+        // Looked at under the lock under which mirrors are closed: the owners' mirror removes an owner first and then
+        // notifies, so what is opened here is closed by that later notification.
         if !(self.wanted)(namespace) {
             return Ok(None);
         }

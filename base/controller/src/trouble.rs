@@ -11,7 +11,7 @@ const LASTING: Duration = Duration::from_secs(10);
 /// Failures further apart than this have nothing to do with each other: longer than the longest pause of a watch.
 const APART: Duration = Duration::from_secs(30);
 
-/// The same failure is told again after this long: often enough for whoever looks at a day's log, and once per log kept.
+/// The same failure is logged again after this long: often enough for a reader of one day's log, and once per log file kept.
 const AGAIN: Duration = Duration::from_secs(3600);
 
 /// Failures in a row.
@@ -19,7 +19,7 @@ const AGAIN: Duration = Duration::from_secs(3600);
 pub(crate) struct Trouble {
     since: Instant,
     last: Instant,
-    said: Option<String>,
+    logged: Option<String>,
 }
 
 impl Trouble {
@@ -27,43 +27,42 @@ impl Trouble {
         Self {
             since: now,
             last: now,
-            said: None,
+            logged: None,
         }
     }
 
-    /// Takes one more failure in, and says whether it is to be told. What has been told is not told again until it
-    /// changes.
-    pub(crate) fn is_to_be_said(&mut self, text: &str, now: Instant) -> bool {
+    /// Records one more failure, and returns whether to log it. The same text is not logged again until it changes.
+    pub(crate) fn should_log(&mut self, text: &str, now: Instant) -> bool {
         if now - self.last > APART {
             *self = Self::new(now);
         }
         self.last = now;
-        if now - self.since < LASTING || self.said.as_deref() == Some(text) {
+        if now - self.since < LASTING || self.logged.as_deref() == Some(text) {
             return false;
         }
-        self.said = Some(text.to_owned());
+        self.logged = Some(text.to_owned());
         true
     }
 }
 
-/// What has been told of the failures of one object.
+/// What has been logged about the failures of one object.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct FailureLog {
     last: Option<(String, Instant)>,
     times: u32,
 }
 
-impl Told {
-    /// Takes one more failure in, and says whether it is to be told.
-    pub(crate) fn is_to_be_told(&mut self, text: &str, now: Instant) -> bool {
+impl FailureLog {
+    /// Records one more failure, and returns whether to log it.
+    pub(crate) fn should_log(&mut self, text: &str, now: Instant) -> bool {
         self.times = match &self.last {
-            Some((told, _)) if told == text => self.times.saturating_add(1),
+            Some((logged, _)) if logged == text => self.times.saturating_add(1),
             _ => 1,
         };
         let known = self
             .last
             .as_ref()
-            .is_some_and(|(told, at)| told == text && now - *at < AGAIN);
+            .is_some_and(|(logged, at)| logged == text && now - *at < AGAIN);
         if !known {
             self.last = Some((text.to_owned(), now));
         }
@@ -81,31 +80,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_failure_is_told_once_and_again_when_it_changes_or_after_an_hour() {
+    fn repeated_failure_is_logged_once_until_it_changes_or_an_hour_passes() {
         let start = Instant::now();
-        let mut told = Told::default();
-        let mut says = |second, text| {
-            let says = told.is_to_be_told(text, start + Duration::from_secs(second));
-            (says, told.times())
+        let mut log = FailureLog::default();
+        let mut fails = |second, text| {
+            let is_logged = log.should_log(text, start + Duration::from_secs(second));
+            (is_logged, log.times())
         };
-        assert_eq!(says(0, "no"), (true, 1));
-        assert_eq!(says(30, "no"), (false, 2));
-        assert_eq!(says(60, "never"), (true, 1));
-        assert_eq!(says(90, "no"), (true, 1), "it has changed back");
-        assert_eq!(says(3689, "no"), (false, 2));
-        assert_eq!(says(3690, "no"), (true, 3), "an hour");
-        assert_eq!(says(3700, "no"), (false, 4));
+        assert_eq!(fails(0, "no"), (true, 1));
+        assert_eq!(fails(30, "no"), (false, 2));
+        assert_eq!(fails(60, "never"), (true, 1));
+        assert_eq!(fails(90, "no"), (true, 1), "it has changed back");
+        assert_eq!(fails(3689, "no"), (false, 2));
+        assert_eq!(fails(3690, "no"), (true, 3), "an hour");
+        assert_eq!(fails(3700, "no"), (false, 4));
     }
 
     #[test]
-    fn what_lasts_is_said_once_and_what_passes_is_not() {
+    fn lasting_failure_is_logged_once_and_passing_one_is_not() {
         let start = Instant::now();
         let mut trouble = Trouble::new(start);
-        let mut said = |second, text| trouble.is_to_be_said(text, start + Duration::from_secs(second));
-        assert!(!said(0, "cut") && !said(6, "refused"), "it may pass");
-        assert!(said(12, "refused") && !said(25, "refused"));
-        assert!(said(40, "another"), "news of a trouble that lasts");
-        assert!(!said(100, "cut"), "a new one");
-        assert!(said(111, "cut"));
+        let mut logs = |second, text| trouble.should_log(text, start + Duration::from_secs(second));
+        assert!(!logs(0, "cut") && !logs(6, "refused"), "it may pass");
+        assert!(logs(12, "refused") && !logs(25, "refused"));
+        assert!(logs(40, "another"), "news of a trouble that lasts");
+        assert!(!logs(100, "cut"), "a new one");
+        assert!(logs(111, "cut"));
     }
 }

@@ -189,12 +189,12 @@ async fn a_status_that_two_turns_have_not_seen_calls_for_one_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_can_tell_when_the_next_one_would_be() {
+async fn reconcile_can_read_the_delay_of_its_next_retry() {
     let server = start().await;
     create(&server).await;
     let controller = controller(&server);
-    let (retries, told) = (controller.retries(), Arc::new(Mutex::new(Vec::new())));
-    let inner = told.clone();
+    let (retries, delays) = (controller.retries(), Arc::new(Mutex::new(Vec::new())));
+    let inner = delays.clone();
     let turns = fail(&server, controller, move |_| {
         let key = ObjectKey::namespaced("default", "a");
         inner
@@ -204,6 +204,6 @@ async fn a_turn_can_tell_when_the_next_one_would_be() {
         async {}
     });
     seconds(100).await;
-    assert_eq!(*told.lock().unwrap(), [30, 60, 120]);
+    assert_eq!(*delays.lock().unwrap(), [30, 60, 120]);
     assert_eq!(*turns.lock().unwrap(), [0, 30, 90]);
 }

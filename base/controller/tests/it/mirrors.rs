@@ -20,14 +20,14 @@ async fn mirrors(server: &Server) -> (Cache<ConfigMap>, Mirrors<Namespace>, Unbo
     (owners, mirrors, changes)
 }
 
-/// Waits until the mirror of the owners has told everybody that it is as wanted.
+/// Waits until the mirror of the owners is as wanted and has notified its subscribers.
 async fn until(owners: &Cache<ConfigMap>, name: &str, wanted: impl Fn(Option<&ConfigMap>) -> bool) {
     let mut changes = owners.subscribe();
     let key = ObjectKey::namespaced("default", name);
     while !wanted(owners.get(&key).as_deref()) {
         changes.next().await;
     }
-    // Whoever was told with us has had its turn when all is idle.
+    // The subscribers notified with us have had their turn when all is idle.
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
 }
 
@@ -46,13 +46,13 @@ async fn a_mirror_is_open_while_it_has_an_owner_and_tells_of_changes() {
         .create(&Default::default(), &namespace)
         .await
         .unwrap();
-    let told = loop {
-        let told = changes.recv().await.unwrap().name;
-        if told.as_deref() == Some("new") {
-            break told;
+    let name = loop {
+        let name = changes.recv().await.unwrap().name;
+        if name.as_deref() == Some("new") {
+            break name;
         }
     };
-    assert_eq!(told.as_deref(), Some("new"));
+    assert_eq!(name.as_deref(), Some("new"));
     let same = || panic!("one of the same version is there");
     assert!(mirrors.open("a", Some("1"), same).unwrap().is_some());
     let asked = std::cell::Cell::new(0);
@@ -71,7 +71,7 @@ async fn a_mirror_is_open_while_it_has_an_owner_and_tells_of_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_at_work_when_the_last_owner_goes_opens_nothing() {
+async fn mirror_is_not_opened_after_its_last_owner_is_gone() {
     let server = start().await;
     for name in ["deleted", "changed"] {
         server.create(name).await;
@@ -94,7 +94,7 @@ async fn who_is_at_work_when_the_last_owner_goes_opens_nothing() {
     .await;
     for name in ["deleted", "changed", "never"] {
         assert!(mirrors.get(name).is_none(), "{name} is closed");
-        let late = mirrors.open(name, None, || panic!("nobody wants {name}"));
+        let late = mirrors.open(name, None, || panic!("{name} has no owner"));
         assert!(late.unwrap().is_none());
     }
 }
