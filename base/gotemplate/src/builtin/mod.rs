@@ -93,7 +93,7 @@ fn made(scope: &Scope<'_>, print: impl FnOnce(Printer<'_>) -> Result<(), PrintEr
     Ok(Value::string(out))
 }
 
-/// `call`, told before its arguments how its function was written. There are no functions among our values.
+/// `call`; the text of its function comes before its arguments. There are no functions among our values.
 pub(crate) fn call(args: &[Value]) -> Result<Value, Fault> {
     let function = arg(args, 1);
     if function.is_nil() {

@@ -16,7 +16,7 @@ pub trait Lookup: Send {
     /// is empty too. Nothing if it is not there. `place` is where it is asked for.
     ///
     /// # Errors
-    /// What the template's author is told: the kind is unknown, the cluster does not answer.
+    /// A message for the template's author: the kind is unknown, the cluster does not answer.
     fn lookup(
         &mut self,
         place: &Place<'_>,
@@ -78,9 +78,9 @@ pub struct Host {
     pub entropy: Option<Entropy>,
     /// What time it is; without it, the functions that ask for it are errors
     pub clock: Option<Clock>,
-    /// Go's `time.Local`: what `date` tells times in, called by its IANA name; without it, UTC that is called `Local`
+    /// Go's `time.Local`: the zone in which `date` prints times, called by its IANA name; without it, UTC that is called `Local`
     pub zone: Option<TimeZone>,
-    /// What `getHostByName` asks; without it, no name has an address, as with Helm that is not told to ask
+    /// What `getHostByName` asks; without it, no name has an address, as with Helm without `--enable-dns`
     pub names: Option<Box<dyn Names>>,
 }
 

@@ -55,7 +55,7 @@ impl Printer<'_> {
             Value::List(_) | Value::Map(_) | Value::Object(_) if verb == 'w' && !self.is_erroring => {
                 self.bad_verb(Some(value), verb);
             }
-            // An address of Go's heap, which nobody can compare.
+            // An address of Go's heap, which no test can compare.
             Value::List(_) | Value::Map(_) if verb == 'p' => self.text("0xc000000000"),
             Value::List(list) => self.list(list, verb, depth),
             Value::Map(map) => self.map(map, verb, depth),

@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_asked_for_an_address_unless_the_caller_says_whom() {
+    fn address_is_looked_up_only_with_a_resolver_of_the_caller() {
         assert_eq!(rendered("one", None), "<>");
         assert_eq!(rendered("one", Some(Box::new(OneName))), "<10.0.0.1>");
         let error = rendered("two", Some(Box::new(OneName)));

@@ -1,4 +1,4 @@
-//! Regular expressions as `regexp` of Go 1.26 matches them: the expressions are written anew for the crate `regex`
+//! Regular expressions as `regexp` of Go 1.26 matches them: the expressions are translated for the crate `regex`
 //! ([`base_go::regex`]), the walks over a text are Go's. Texts that are no UTF-8 are matched with U+FFFD for each byte at fault, as Go
 //! sees them.
 

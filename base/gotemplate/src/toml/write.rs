@@ -97,7 +97,7 @@ fn entries(value: &Value) -> Vec<(Str, Value)> {
     match value {
         Value::Map(map) => map.entries(),
         Value::Object(object) => {
-            // Go shows nobody what begins with a small letter.
+            // Go exports no field that begins with a small letter.
             let is_exported = |(name, _): &(&str, Value)| name.starts_with(char::is_uppercase);
             let fields = object.fields().into_iter().filter(is_exported);
             fields.map(|(name, value)| (name.into(), value)).collect()

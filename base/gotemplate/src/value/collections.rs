@@ -178,7 +178,7 @@ impl Map {
         if self.0.is_nil {
             return;
         }
-        // What was there is dropped when nobody holds the lock any more.
+        // The value before is dropped after the lock is released.
         let before = self.write().insert(key, value);
         drop(before);
     }
@@ -236,7 +236,7 @@ impl Map {
         Arc::as_ptr(&self.0).addr()
     }
 
-    // Nobody can have left a map half changed: each change is one call of `BTreeMap`.
+    // No panic can have left a map half changed: each change is one call of `BTreeMap`.
     fn read(&self) -> RwLockReadGuard<'_, Entries> {
         self.0.entries.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -259,7 +259,7 @@ fn take_nested(value: &mut Value) -> Option<Value> {
     matches!(value, Value::List(_) | Value::Map(_)).then(|| mem::replace(value, Value::Nil))
 }
 
-/// Drops values one after the other: what nobody else holds is emptied before it goes, so that its own drop finds nothing.
+/// Drops values one after the other: what has no other reference is emptied first, so that its own drop finds nothing.
 fn drop_flat(mut values: Vec<Value>) {
     while let Some(value) = values.pop() {
         match value {

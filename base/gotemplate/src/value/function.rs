@@ -33,7 +33,7 @@ pub(crate) enum Body {
     Or,
     /// `slice`, which sees what its indexes stand behind
     Slice,
-    /// `call`, which is told how its function was written
+    /// `call`, which also gets the text of its function
     Call,
     /// Go would not call it, and says why
     Uncallable(String),

@@ -92,7 +92,7 @@ fn leaf(scope: &Scope<'_>, args: &[Value]) -> Result<Wanted, Fault> {
 
 fn own(scope: &mut Scope<'_>, args: &[Value], given: Option<usize>) -> Answer {
     let key = match given {
-        // What is wrong is told before a key is made for nothing.
+        // Errors are returned before a key is generated for nothing.
         None => {
             leaf(scope, args)?;
             key(scope, args, None)?

@@ -44,7 +44,7 @@ impl TryRng for Random {
 impl TryCryptoRng for Random {}
 
 /// A new key whose modulus has so many bits, an even number of them. Its private exponent is the least there is, as FIPS 186-5
-/// (A.1.1) and Go 1.26 have it. Nobody looks whether that is too short: the chance is one in two to the power of half its bits.
+/// (A.1.1) and Go 1.26 have it. Whether that is too short is not checked: the chance is one in two to the power of half its bits.
 ///
 /// # Errors
 /// They are fewer than [`BITS_MIN`].
@@ -70,7 +70,7 @@ fn are_distinct(first: &BigUint, second: &BigUint) -> bool {
 ///
 /// It is the first after a random number. FIPS 186-5 (A.1.3) and Go draw each number that they test, which takes more tests,
 /// because neighbours are sieved together. So a prime after a long gap comes more often: that takes 0.61 bits from the thousand
-/// that there are to guess (the mean of x log2 x, gaps being distributed as e^-x), and helps nobody who looks for it.
+/// that there are to guess (the mean of x log2 x, gaps being distributed as e^-x), and is of no help to an attacker.
 fn prime(bits: NonZeroU32, random: &mut Random) -> Result<BigUint, crypto_primes::Error> {
     loop {
         let start = random_odd_integer::<BoxedUint, _>(random, bits, SetBits::TwoMsb)?;
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn primes_are_told_from_what_passes_for_them() {
+    fn primes_pass_and_pseudoprimes_fail() {
         let random = &mut random(1);
         let mut is_prime = |number: &BigUint| {
             let bits = u32::try_from(number.bits()).unwrap().next_multiple_of(64);

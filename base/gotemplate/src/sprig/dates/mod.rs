@@ -157,8 +157,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_local_is_told_as_go_tells_it_in_berlin() {
-        // What Go 1.26 says with Berlin's zone: times that are skipped or come twice among them, and names of zones.
+    fn local_times_in_berlin_are_printed_as_by_go() {
+        // What Go 1.26 prints with Berlin's zone: times that are skipped or come twice among them, and names of zones.
         let cases = [
             (
                 r#"{{date "2006-01-02 15:04:05 -0700 MST" 0}}"#,
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_offset_the_last_part_that_is_out_of_range_is_told() {
+    fn error_names_the_last_part_of_an_offset_out_of_range() {
         for (layout, text, part) in [
             ("-0700", "+9999", "minute"),
             ("-0700", "+99x9", "hour"),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_clock_nobody_knows_the_time() {
+    fn functions_that_need_a_clock_fail_without_one() {
         for text in [
             "{{now}}",
             "{{ago 5}}",

@@ -347,7 +347,7 @@ impl<'t> Reader<'t> {
                 }
             }
         }
-        // What is out of range is told before what is no number, and of several the last.
+        // A part out of range is reported before one that is no number, and of several the last.
         let [hours, minutes, seconds] = numbers;
         within(seconds, 0..61, "time zone offset second")?;
         within(minutes, 0..61, "time zone offset minute")?;

@@ -1,4 +1,4 @@
-//! Moments as `time.Time` of Go 1.26 has them: seconds since the year 1, nanoseconds, and the zone they are told in.
+//! Moments as `time.Time` of Go 1.26 has them: seconds since the year 1, nanoseconds, and the zone in which they are printed.
 //! Sums that are too large go round where Go's do.
 
 use super::zone::{Form, Zone};

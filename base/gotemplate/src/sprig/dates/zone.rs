@@ -8,7 +8,7 @@ use jiff::tz::{Dst, TimeZone};
 
 use crate::text::Str;
 
-/// What the zone of the caller is called where nobody has given it a name.
+/// Name of the caller's zone if it has no other.
 const LOCAL: &str = "Local";
 
 /// A zone.

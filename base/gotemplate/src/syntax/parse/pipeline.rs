@@ -189,7 +189,7 @@ impl<'t> Parser<'t> {
         match &mut node.kind {
             NodeKind::Field(fields) | NodeKind::Variable(_, fields) => {
                 node.at = first.at;
-                // Nobody else has them yet.
+                // There is no other reference to them yet.
                 let known = Arc::get_mut(fields).unwrap_or_default().iter_mut().map(mem::take);
                 *fields = known.chain(more).collect();
                 Ok(term)
