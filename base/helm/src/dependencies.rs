@@ -119,7 +119,7 @@ impl Settling {
         Ok(())
     }
 
-    /// Charts that nobody asked for first, then those that are asked for, each under its alias.
+    /// Charts that are no dependency first, then the dependencies, each under its alias.
     fn rename(&mut self, chart: &mut Chart) -> Result<(), DependencyError> {
         let mut wanted = chart.metadata.dependencies.iter_mut().flatten().collect::<Vec<_>>();
         let is_asked_for = |inner: &Chart, dependency: &Dependency| {

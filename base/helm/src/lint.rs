@@ -128,7 +128,7 @@ fn object(file: &str, document: &str, findings: &mut Vec<Finding>) -> Result<Opt
     let (kind, items) = (made.text("/kind"), made.value["items"].as_array());
     if kind.ends_with(LIST) && items.is_some() || kind == LIST && made.text("/apiVersion") == "v1" {
         let message = format!(
-            "a document of kind {kind} holds {}, and Lists are not unpacked: nobody makes them",
+            "a document of kind {kind} holds {}, and Lists are not unpacked: none is created",
             counted(items.map_or(0, Vec::len), "object")
         );
         return Err((message, "write each object as a document of its own"));
@@ -167,7 +167,7 @@ fn object(file: &str, document: &str, findings: &mut Vec<Finding>) -> Result<Opt
     Ok(Some(made))
 }
 
-/// What two renderings of one chart with the same values make differently: it would be applied anew each time, and what
+/// What two renderings of one chart with the same values make differently: it would be applied each time, and what
 /// depends on it restarted. Values are not repeated: many are passwords.
 pub fn unsteady(first: &[Made], again: &[Made]) -> Vec<Finding> {
     const HINT: &str =
@@ -272,11 +272,11 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_told_with_what_it_holds() {
+    fn list_is_an_error_with_the_number_of_its_objects() {
         let list = |kind: &str| format!("apiVersion: v1\nkind: {kind}\nitems:\n- {{kind: A}}\n- {{kind: B}}\n");
         for kind in ["List", "ConfigMapList"] {
             let why =
-                format!("a document of kind {kind} holds 2 objects, and Lists are not unpacked: nobody makes them");
+                format!("a document of kind {kind} holds 2 objects, and Lists are not unpacked: none is created");
             assert_eq!(said(&list(kind)), [(Severity::Error, why)]);
         }
         // Its kind is called so.
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn hooks_are_told_of_and_not_made_whether_or_not_their_event_is_known() {
+    fn hooks_are_findings_and_no_objects_for_any_event() {
         for event in ["pre-install", "nonsense"] {
             let hook = MAP.replace("name: a", &format!("name: a, annotations: {{helm.sh/hook: {event}}}"));
             let rendered = rendered(&[("a.yaml", &hook)]);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_between_two_renderings_is_told_with_its_field_and_without_its_value() {
+    fn unsteady_field_is_named_without_its_value() {
         let made = |text: &str| objects(&rendered(&[("a.yaml", text)])).0;
         let secret = |word: &str| format!("{MAP}data: {{same: x, list: [{{a: 1}}, {{password: {word}}}]}}\n");
         let findings = unsteady(&made(&secret("hunter2")), &made(&secret("other")));

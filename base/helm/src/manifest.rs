@@ -229,7 +229,7 @@ fn add(sorted: &mut Sorted, path: &str, content: &str) -> Result<(), HeadError> 
         return Ok(());
     };
     let events: Option<Vec<HookEvent>> = words(events).map(|event| HookEvent::of(&event)).collect();
-    // An object whose hook nobody knows is nothing at all.
+    // An object with an unknown hook is ignored.
     let Some(events) = events else {
         return Ok(());
     };

@@ -4,7 +4,7 @@
 mod capabilities;
 mod files;
 mod glob;
-mod kept;
+mod cache;
 mod message;
 mod objects;
 mod schema;
@@ -17,7 +17,7 @@ use base_gotemplate::{Context, Error, Functions, Host, LimitError, Limits, Looku
 use jiff::tz::TimeZone;
 
 pub use capabilities::{API_VERSIONS, Capabilities, KubeVersion, KubeVersionError};
-use kept::Kept;
+use cache::Cache;
 use objects::Objects;
 pub use schema::SchemaError;
 use schema::Schemas;
@@ -44,7 +44,7 @@ pub struct Engine {
     clock: Clock,
     /// What `date` tells times in
     zone: TimeZone,
-    compiled: Kept<Compiled>,
+    compiled: Cache<Compiled>,
     schemas: Schemas,
 }
 
@@ -129,7 +129,7 @@ impl Engine {
             entropy: Entropy::os(),
             clock: Clock::real(),
             zone: TimeZone::UTC,
-            compiled: Kept::default(),
+            compiled: Cache::default(),
             schemas: Schemas::default(),
         }
     }

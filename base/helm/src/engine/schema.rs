@@ -12,19 +12,19 @@ use std::sync::Arc;
 use jsonschema::{PatternOptions, Retrieve, Uri, Validator};
 use serde_json::{Map, Value};
 
-use super::kept::Kept;
+use super::cache::Cache;
 use crate::Chart;
 use crate::values::Values;
 
-/// So many faults of a chart's values are told; who has more mends these first.
+/// Maximum number of reported errors in a chart's values; the user corrects these first.
 const FAULTS_MAX: usize = 20;
 /// A fault shows the value at fault, of which this much is enough to find it.
 const FAULT_CHARACTERS_MAX: usize = 400;
 /// Numbers up to here are exact as floats: 2^53.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
-/// Schemas nest in each other at most so deep, far less than what the library can walk; nobody writes them by hand so deep.
+/// Schemas nest in each other at most so deep, far less than what the library can walk; no schema written by hand is so deep.
 const DEPTH_MAX: usize = 64;
-/// What Helm leaves unchecked if nobody has told it what it stands for.
+/// A scheme of references that Helm leaves unchecked without a loader for it.
 const URN: &str = "urn";
 
 /// Values are not as a schema wants them, or the schema is none.
@@ -41,7 +41,7 @@ struct Schema {
 
 /// Schemas that have been read: charts are rendered often, and one may be in another many times.
 #[derive(Debug, Default)]
-pub(super) struct Schemas(Kept<Schema>);
+pub(super) struct Schemas(Cache<Schema>);
 
 impl Schemas {
     /// Holds the values of a chart, and of those in it, against their schemas.

@@ -181,7 +181,7 @@ fn with_schema(schema: &str, of: serde_json::Value) -> Option<String> {
 }
 
 #[test]
-fn what_a_schema_does_not_take_is_told_with_its_place() {
+fn schema_error_names_the_place_in_the_values() {
     let schema = "{\"properties\": {\"image\": {\"required\": [\"tag\"]}}}";
     let said = with_schema(schema, json!({"image": {}})).unwrap_or_default();
     let head = "values don't meet the specifications of the schema(s) in the following chart(s):\na:\n- at '/image': ";

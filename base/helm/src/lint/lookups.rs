@@ -1,5 +1,5 @@
-//! What templates ask a cluster for, where they are rendered without one and find nothing. Told from a rendering, not from
-//! the templates' text: what is not reached is not told.
+//! What templates look up in a cluster, where they are rendered without one and find nothing. Reported from a rendering, not
+//! from the templates' text: a lookup that is not reached is not reported.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,15 +12,15 @@ use super::{Finding, Severity};
 use crate::values::Values;
 use crate::{Chart, Engine, RenderError, Rendered, Setting};
 
-/// So many places are told: more nobody reads.
+/// Maximum number of reported places: a reader needs no more.
 const PLACES_MAX: usize = 1000;
-/// So many things are counted that are asked for where something else was before, at all places together: templates make
+/// Maximum number of counted lookups after the first of a place, at all places together: templates make
 /// their names, and may make as many as they like.
 const OTHERS_MAX: usize = 1000;
-/// So much of a name is told, for the same reason.
+/// Length to which a name is cut, for the same reason.
 const WORD_CHARACTERS_MAX: usize = 80;
 
-/// What is asked for: version, kind, namespace and name, each as much as is told.
+/// What is looked up: version, kind, namespace and name, each cut to that length.
 type Asked<'a> = [Cow<'a, str>; 4];
 
 /// What a rendering asks for.
@@ -32,7 +32,7 @@ struct Seen {
     count: usize,
     /// How many questions are counted that are not the first of their place
     others: usize,
-    /// The template that was executed when there were more places than are told
+    /// The template that was executed when there were more places than are reported
     beyond: Option<String>,
 }
 
@@ -49,7 +49,7 @@ struct Questions {
 }
 
 impl Seen {
-    /// Copies only what is new and told: templates may ask millions of times.
+    /// Copies only what is new and reported: templates may look up millions of times.
     fn add(&mut self, place: &Place<'_>, asked: [&str; 4]) {
         let there = self.places.get_mut(place.text());
         if let Some(questions) = there.and_then(|there| there.get_mut(&place.offset())) {
@@ -88,7 +88,7 @@ impl Questions {
     }
 }
 
-/// A cluster in which nothing is, and which notes what it is asked for.
+/// An empty cluster that records what is looked up.
 #[derive(Clone, Default)]
 struct Nothing(Arc<Mutex<Seen>>);
 
@@ -112,7 +112,7 @@ impl Lookup for Nothing {
     }
 }
 
-/// As much of a word as is told.
+/// A word, cut to the reported length.
 fn cut(word: &str) -> Cow<'_, str> {
     match word.char_indices().nth(WORD_CHARACTERS_MAX) {
         Some((end, _)) => format!("{}...", &word[..end]).into(),
@@ -124,7 +124,7 @@ fn owned(word: &str) -> Cow<'static, str> {
     cut(word).into_owned().into()
 }
 
-/// Renders a chart as [`Engine::render`] does, and tells where its templates look something up: each place once, in the
+/// Renders a chart as [`Engine::render`] does, and reports where its templates look something up: each place once, in the
 /// order of the files, with what is asked for there first.
 ///
 /// # Errors
@@ -145,7 +145,7 @@ pub fn render(
         .map(|questions| questions.finding(namespace))
         .collect();
     findings.extend(beyond.map(|file| {
-        let message = format!("something is looked up at more than {PLACES_MAX} places: only so many are told");
+        let message = format!("something is looked up at more than {PLACES_MAX} places: only that many are reported");
         finding(file, message)
     }));
     findings.sort_by(|one, other| one.file.cmp(&other.file));
@@ -158,7 +158,7 @@ impl Questions {
         let [_, _, of, _] = &self.first;
         let mut words = self.first.each_ref().map(|word| format!("{word:?}"));
         if !of.is_empty() && of == namespace {
-            // The name is one that nobody has written.
+            // The name is a made-up one.
             words[2] = ".Release.Namespace".to_owned();
         }
         let others = match (self.others.len(), self.is_cut) {
@@ -194,7 +194,7 @@ mod tests {
     use crate::render::Release;
     use crate::{Chart, Engine, Setting};
 
-    fn told(templates: &[(&str, &str)], many: usize) -> Vec<(String, String)> {
+    fn findings_of(templates: &[(&str, &str)], many: usize) -> Vec<(String, String)> {
         let described = ("Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n");
         let files = [&described].into_iter().chain(templates).map(|(name, text)| File {
             name: (*name).to_owned(),
@@ -233,7 +233,7 @@ mod tests {
     );
 
     #[test]
-    fn each_place_that_looks_something_up_is_told_once_if_it_is_reached() {
+    fn each_reached_lookup_is_reported_once() {
         let templates = [
             SECRET,
             (
@@ -243,19 +243,19 @@ mod tests {
             MANY,
         ];
         let secret = "`lookup \"v1\" \"Secret\" .Release.Namespace \"a\"` at a/templates/_secret.tpl:2:4 finds nothing";
-        assert_eq!(told(&templates, 0), [finding("a.yaml", secret)]);
+        assert_eq!(findings_of(&templates, 0), [finding("a.yaml", secret)]);
         let one = "`lookup \"v1\" \"Node\" \"\" \"0\"` at a/templates/b.yaml:1:45 finds nothing";
-        assert_eq!(told(&templates, 1), [finding("a.yaml", secret), finding("b.yaml", one)]);
+        assert_eq!(findings_of(&templates, 1), [finding("a.yaml", secret), finding("b.yaml", one)]);
         let many = "`lookup \"v1\" \"Node\" \"\" \"0\"` and 19 more at a/templates/b.yaml:1:45 find nothing";
         assert_eq!(
-            told(&templates, 20),
+            findings_of(&templates, 20),
             [finding("a.yaml", secret), finding("b.yaml", many)]
         );
-        assert_eq!(told(&templates[..1], 1), []);
+        assert_eq!(findings_of(&templates[..1], 1), []);
     }
 
     #[test]
-    fn what_a_text_of_a_template_looks_up_is_told_at_the_place_where_the_text_is_executed() {
+    fn lookup_in_a_text_is_reported_where_the_text_is_executed() {
         let templates = [
             (
                 "templates/c.yaml",
@@ -267,14 +267,14 @@ mod tests {
         let text = "`lookup \"v1\" \"Node\" \"\" \"q\"` at a/templates/c.yaml:2:5 finds nothing";
         let secret = "`lookup \"v1\" \"Secret\" .Release.Namespace \"a\"` at a/templates/_secret.tpl:2:4 finds nothing";
         assert_eq!(
-            told(&templates, 0),
+            findings_of(&templates, 0),
             [finding("c.yaml", text), finding("d.yaml", secret)]
         );
     }
 
     #[test]
-    fn what_is_not_told_is_said_to_be_there() {
-        let said = told(&[MANY], OTHERS_MAX + 2);
+    fn findings_over_the_limit_are_counted() {
+        let said = findings_of(&[MANY], OTHERS_MAX + 2);
         let many = format!(
             "`lookup \"v1\" \"Node\" \"\" \"0\"` and at least {OTHERS_MAX} more at a/templates/b.yaml:1:45 find nothing"
         );
@@ -282,13 +282,13 @@ mod tests {
 
         let places = "{{ lookup `v1` `Node` `` `q` }}".repeat(PLACES_MAX + 1);
         let places = format!("# {places}");
-        let said = told(&[("templates/c.yaml", &places)], 0);
+        let said = findings_of(&[("templates/c.yaml", &places)], 0);
         assert_eq!(said.len(), PLACES_MAX + 1);
-        let beyond = format!("something is looked up at more than {PLACES_MAX} places: only so many are told");
+        let beyond = format!("something is looked up at more than {PLACES_MAX} places: only that many are reported");
         assert_eq!(said.last(), Some(&finding("c.yaml", &beyond)));
 
         let long = "# {{ lookup `v1` `Node` `` (repeat 4000000 `é`) }}";
-        let said = told(&[("templates/c.yaml", long)], 0);
+        let said = findings_of(&[("templates/c.yaml", long)], 0);
         let word = "é".repeat(80);
         let cut = format!("`lookup \"v1\" \"Node\" \"\" \"{word}...\"` at a/templates/c.yaml:1:5 finds nothing");
         assert_eq!(said, [finding("c.yaml", &cut)]);

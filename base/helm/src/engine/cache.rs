@@ -1,24 +1,24 @@
-//! What is dear to make and wanted often: kept, and found again by what it was made of.
+//! A cache of values that are expensive to make and needed often, looked up by what they were made of.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// So many are kept of a kind: a seed has some dozens of charts, each in one or two forms by the conditions of its
+/// Maximum number of cached values of a kind: a seed has some dozens of charts, each in one or two forms by the conditions of its
 /// dependencies.
-const KEPT_MAX: usize = 128;
+const CACHED_MAX: usize = 128;
 
-/// The latest that were used, the latest of all last.
+/// The values used last, the latest of all at the end.
 #[derive(Debug)]
-pub(super) struct Kept<T>(Mutex<VecDeque<Arc<T>>>);
+pub(super) struct Cache<T>(Mutex<VecDeque<Arc<T>>>);
 
-impl<T> Default for Kept<T> {
+impl<T> Default for Cache<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<T> Kept<T> {
-    /// The one that `is_wanted`, made by `make` if it is not kept. Others are not held up while it is made.
+impl<T> Cache<T> {
+    /// The one that `is_wanted`, made by `make` if it is not cached. The lock is not held while it is made.
     pub(super) fn find_or_make<E>(
         &self,
         is_wanted: impl Fn(&T) -> bool,
@@ -29,7 +29,7 @@ impl<T> Kept<T> {
         }
         let fresh = Arc::new(make()?);
         let mut all = self.lock();
-        if all.len() >= KEPT_MAX {
+        if all.len() >= CACHED_MAX {
             all.pop_front();
         }
         all.push_back(Arc::clone(&fresh));
@@ -38,7 +38,7 @@ impl<T> Kept<T> {
 
     fn find(&self, is_wanted: impl Fn(&T) -> bool) -> Option<Arc<T>> {
         let mut all = self.lock();
-        let place = all.iter().rposition(|kept| is_wanted(kept))?;
+        let place = all.iter().rposition(|cached| is_wanted(cached))?;
         let found = all.remove(place)?;
         all.push_back(Arc::clone(&found));
         Some(found)
