@@ -31,7 +31,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Opens a folder, and makes it, readable by nobody else, where there is none. It keeps at most `bytes_max` bytes, and drops what was
+    /// Opens a folder, and creates it, readable by its owner alone, where there is none. It keeps at most `bytes_max` bytes, and drops what was
     /// read or written longest ago.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Cache {
         match read.ok()? {
             Ok(found) => found,
             Err(error) => {
-                tracing::warn!(%digest, %error, "a cached artefact cannot be read, it is fetched anew");
+                tracing::warn!(%digest, %error, "a cached artefact cannot be read, it is fetched again");
                 None
             }
         }

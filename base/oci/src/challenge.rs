@@ -1,4 +1,4 @@
-//! What a registry wants to see before it answers: the header `WWW-Authenticate` (RFC 9110, section 11). It asks nobody.
+//! What a registry wants to see before it answers: the header `WWW-Authenticate` (RFC 9110, section 11). It sends no request.
 
 use http::HeaderMap;
 use http::header::WWW_AUTHENTICATE;

@@ -28,11 +28,11 @@ use crate::transport::{Dial, Network, Transport};
 
 /// How we call ourselves.
 pub(crate) const AGENT: &str = concat!("orangery/", env!("CARGO_PKG_VERSION"));
-/// How long a pull may take with all its tries unless somebody says otherwise: a chart of the largest size over a slow line.
+/// How long a pull may take with all its tries unless the caller sets another: a chart of the largest size over a slow line.
 pub const PULL_TIMEOUT: Duration = Duration::from_secs(300);
-/// How often the registry is asked before a failure that may pass is told: through a restart of some seconds.
+/// How often a request to the registry is tried before a failure that may pass is returned: through a restart of some seconds.
 const TRIES_MAX: u32 = 5;
-/// The same for a mirror, behind which somebody else has it too.
+/// The same for a mirror, after which another mirror or the registry is tried.
 const MIRROR_TRIES_MAX: u32 = 2;
 /// The pause before the second try; each next one is twice as long.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -42,7 +42,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(8);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 /// What `ring` signs with.
 const KEYS_TAKEN: &str = "its private key is none of RSA (2048 to 4096 bits), ECDSA (P-256, P-384) and Ed25519";
-/// Tokens that are kept; so many repositories are pulled from between two restarts, then all are fetched anew.
+/// Tokens that are cached; so many repositories are pulled from between two restarts, then all are fetched again.
 const TOKENS_MAX: usize = 4096;
 
 /// How a client is set up.
@@ -52,7 +52,7 @@ pub struct Settings {
     pub keyring: Keyring,
     /// Authorities that it believes beside those of the machine, in PEM
     pub ca_bundle: Option<String>,
-    /// Runs the programs that keep credentials; nobody does without one
+    /// Runs the programs that keep credentials; without one they are not run
     pub helper: Option<Arc<dyn Helper>>,
     /// What it shows to hosts that want to see a certificate
     pub identity: Option<Identity>,
@@ -306,7 +306,7 @@ impl Client {
     /// come back at once.
     fn pause(&self, tries: u32, kind: &Kind) -> Option<Duration> {
         if let Kind::RateLimited { after: Some(after) } = kind {
-            // To come back sooner than one was told to only makes it worse.
+            // To come back sooner than `Retry-After` only makes it worse.
             return (*after <= RETRY_AFTER_MAX).then_some(*after);
         }
         let whole = PAUSE.saturating_mul(1 << (tries - 1).min(16)).min(PAUSE_MAX);
@@ -359,13 +359,13 @@ impl Identity {
         if text.contains("ENCRYPTED") {
             return Err(wrong("its private key is encrypted; decrypt it first"));
         }
-        // What is wrong in a key is not told: it might show some of it.
+        // What is wrong in a key is not reported: it might show some of it.
         let key = PrivateKeyDer::from_pem_slice(text.as_bytes());
         let key = key.map_err(|_| wrong("there is no private key in PEM"))?;
         let signer = provider.key_provider.load_private_key(key);
         let signer = signer.map_err(|_| wrong(KEYS_TAKEN))?;
         let certified = CertifiedKey::new(certificates, signer);
-        // Certificates of the first version, as openssl makes them unless it is told otherwise, cannot be looked into.
+        // Certificates of the first version, as openssl makes them by default, cannot be parsed.
         match certified.keys_match() {
             Err(rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
                 Err(wrong("the private key is another's"))

@@ -107,7 +107,7 @@ pub enum KeyringError {
 /// What Docker writes. Null is nothing, as Go reads it.
 #[derive(Default, Deserialize)]
 struct Config<'a> {
-    /// Each is read by itself: one that is broken is nobody's concern but of who asks that registry (oras 2.6,
+    /// Each is read by itself: one that is broken matters only to requests to that registry (oras 2.6,
     /// `registry/remote/credentials/internal/config`)
     #[serde(borrow, default, deserialize_with = "or_nothing")]
     auths: BTreeMap<String, &'a RawValue>,
@@ -179,10 +179,10 @@ impl Keyring {
     }
 
     /// Reads what Docker writes: `.dockerconfigjson` of a Secret, `~/.docker/config.json`, Helm's `registry/config.json`.
-    /// `source` is what messages call it. An entry that is broken is told of when its registry wants credentials.
+    /// `source` is what messages call it. A broken entry is an error once its registry wants credentials.
     ///
     /// # Errors
-    /// It is no such configuration; told by its place.
+    /// It is no such configuration; the error names the place.
     pub fn of_docker_config(json: &[u8], source: &str) -> Result<Self, KeyringError> {
         let source_name = source.to_owned();
         if json.len() > CONFIG_BYTES_MAX {
@@ -192,7 +192,7 @@ impl Keyring {
         if json.trim_ascii().is_empty() {
             return Ok(Self::default());
         }
-        // What serde says may repeat a password.
+        // An error of serde may repeat a password.
         let config: Config<'_> = object(json).map_err(|error| KeyringError::Form {
             source_name,
             line: error.line(),
@@ -226,8 +226,8 @@ impl Keyring {
         self
     }
 
-    /// What to show that registry (host, and port if one is named) for that repository, if no program is asked: those that have
-    /// credentials are passed over as long as somebody else has some.
+    /// What to show that registry (host, and port if one is named) for that repository, if no program is run: programs that have
+    /// credentials are passed over as long as another source has some.
     pub(crate) fn find(&self, registry: &str, repository: &str) -> Found {
         let all = || {
             self.sources
@@ -240,8 +240,8 @@ impl Keyring {
         known.or_else(|| all().next()).unwrap_or(Found::NOTHING)
     }
 
-    /// The same, if programs are asked: the first that has something for the registry counts. Those that fail are told of if the
-    /// registry lets nobody in without credentials.
+    /// The same, if programs are run: the first that has something for the registry counts. The error of one that fails is reported
+    /// if the registry refuses requests without credentials.
     pub(crate) async fn find_with(&self, registry: &str, repository: &str, helper: &dyn Helper) -> Found {
         let (mut failed, mut nothing) = (None, None);
         for source in &self.sources {
@@ -251,17 +251,17 @@ impl Keyring {
             let Credential::Helper { name, .. } = &found.credential else {
                 return found;
             };
-            let told = format!("{name}, which {} names", found.source);
+            let described = format!("{name}, which {} names", found.source);
             match helper.get(name, server(registry)).await {
                 Ok(Some(login)) => {
                     return Found {
                         credential: basic(&login.user, login.secret().expose_secret()),
-                        source: told,
+                        source: described,
                     };
                 }
                 Ok(None) => {
                     nothing.get_or_insert(Found {
-                        source: told,
+                        source: described,
                         ..Found::NOTHING
                     });
                 }
@@ -451,7 +451,7 @@ mod tests {
     use crate::helper::{Helper, Login};
     use secrecy::ExposeSecret as _;
 
-    fn told(found: &Found) -> String {
+    fn described(found: &Found) -> String {
         match &found.credential {
             Credential::Anonymous => "anonymous".to_owned(),
             Credential::Basic { user, password } => format!("{user}/{}", password.expose_secret()),
@@ -498,7 +498,7 @@ mod tests {
             ("gcr.example", "x", "docker-credential-gcloud"),
         ] {
             assert_eq!(
-                told(&keyring.find(registry, repository)),
+                described(&keyring.find(registry, repository)),
                 wanted,
                 "{registry}/{repository}"
             );
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_entry_is_nobody_elses_concern_and_null_is_nothing() {
+    fn broken_entry_affects_its_registry_alone_and_null_is_no_entry() {
         let config = br#"{"auths": {
             "a.example": {"auth": "!!!"}, "b.example": {"auth": "bm9ib2R5"}, "c.example": {"password": ["p"]}, "d.example": 1,
             "e.example": null, "f.example": {"auth": null, "username": "f", "password": "p"}, "g.example": {"password": null}
@@ -521,11 +521,11 @@ mod tests {
             ("f.example", "f/p"),
             ("g.example", "anonymous"),
         ] {
-            assert_eq!(told(&keyring.find(registry, "x")), wanted, "{registry}");
+            assert_eq!(described(&keyring.find(registry, "x")), wanted, "{registry}");
         }
         for config in ["", " \n", "null", "{}", r#"{"auths": null}"#] {
             let keyring = Keyring::of_docker_config(config.as_bytes(), "a file").expect(config);
-            assert_eq!(told(&keyring.find("a.example", "x")), "anonymous", "{config}");
+            assert_eq!(described(&keyring.find("a.example", "x")), "anonymous", "{config}");
         }
     }
 
@@ -549,15 +549,15 @@ mod tests {
         );
         let third = Keyring::of_docker_config(br#"{"credsStore":"desktop"}"#, "another").unwrap();
         let keyring = first.and(second.unwrap()).and(third);
-        assert_eq!(told(&keyring.find("r.example", "a")), "flag/p");
+        assert_eq!(described(&keyring.find("r.example", "a")), "flag/p");
         let path = br#"{"auths":{"r.example/a":{"username":"path","password":"p"}}}"#;
         let keyring = keyring.and(Keyring::of_docker_config(path, "with a path").unwrap());
         assert_eq!(
-            told(&keyring.find("r.example", "a")),
+            described(&keyring.find("r.example", "a")),
             "flag/p",
             "what a person says goes first"
         );
-        assert_eq!(told(&keyring.find("else.example", "a")), "docker-credential-desktop");
+        assert_eq!(described(&keyring.find("else.example", "a")), "docker-credential-desktop");
     }
 
     /// One program that has something for every server; the others have nothing.
@@ -599,10 +599,10 @@ mod tests {
             let of = |text: &str| Keyring::of_docker_config(text.replace("AUTHS", AUTHS).as_bytes(), "a file").unwrap();
             let keyring = of(helm).and(of(docker));
             let found = keyring.find_with("r.example", "a", &Having(having)).await;
-            assert_eq!(told(&found), wanted, "{helm} {docker}");
+            assert_eq!(described(&found), wanted, "{helm} {docker}");
         }
         let docker = Keyring::of_docker_config(br#"{"credHelpers":{"docker.io":"k"}}"#, "a file").unwrap();
-        assert_eq!(told(&docker.find_with("docker.io", "a", &Having(k)).await), K);
+        assert_eq!(described(&docker.find_with("docker.io", "a", &Having(k)).await), K);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::reference::{Digest, ReferenceError};
 pub struct Error {
     /// What was asked for
     pub reference: String,
-    /// Who was asked: the registry's host, or a mirror's; empty if nobody was
+    /// The host of the request: the registry's, or a mirror's; empty if there was no request
     pub host: String,
     /// What went wrong
     pub kind: Kind,
@@ -103,7 +103,7 @@ pub enum Kind {
         wanted: &'static str,
     },
     /// It is too big
-    #[error("too large: {what} has {}, and at most {bytes_max} bytes are taken", bytes_told(*.bytes))]
+    #[error("too large: {what} has {}, and at most {bytes_max} bytes are taken", bytes_text(*.bytes))]
     TooLarge {
         /// What is
         what: &'static str,
@@ -120,7 +120,7 @@ pub enum Kind {
         /// What came, up to the first byte too many
         found: u64,
     },
-    /// Nobody answers, or not to the end
+    /// There is no answer, or only part of one
     #[error("unreachable: {0}")]
     Unreachable(String),
     /// The proxy does not lead there
@@ -131,7 +131,7 @@ pub enum Kind {
         /// Its answer
         status: u16,
     },
-    /// Nobody can be asked for a connection
+    /// The proxy is not usable
     #[error(transparent)]
     NoProxy(ProxyError),
     /// The certificate does not do
@@ -149,7 +149,7 @@ pub enum Kind {
     #[error("the host speaks no TLS")]
     NoTls,
     /// Asked too often
-    #[error("the registry limits how often it is asked (HTTP 429){}", after_told(*.after))]
+    #[error("the registry limits how often it is asked (HTTP 429){}", after_text(*.after))]
     RateLimited {
         /// When it wants to be asked again
         after: Option<Duration>,
@@ -158,7 +158,7 @@ pub enum Kind {
     #[error("the registry fails (HTTP {0})")]
     Server(u16),
     /// It refuses for another reason
-    #[error("the registry refuses the request (HTTP {status}{})", code_told(.code))]
+    #[error("the registry refuses the request (HTTP {status}{})", code_text(.code))]
     Refused {
         /// The status
         status: u16,
@@ -169,7 +169,7 @@ pub enum Kind {
     #[error("the answer is not a registry's: {0}")]
     Protocol(String),
     /// No version fits
-    #[error("none of the {versions} versions there is allowed by {constraint:?}{}", highest_told(.highest))]
+    #[error("none of the {versions} versions there is allowed by {constraint:?}{}", highest_text(.highest))]
     NoVersion {
         /// What was asked for
         constraint: String,
@@ -201,7 +201,7 @@ pub enum Kind {
     #[error(transparent)]
     Reference(ReferenceError),
     /// Neither a mirror nor the registry has it: what each of them did, in the order in which they were asked
-    #[error("{}", all_told(.0))]
+    #[error("{}", all_text(.0))]
     All(Vec<(String, Kind)>),
 }
 
@@ -270,7 +270,7 @@ impl Kind {
             Self::NoProxy(_) => "correct the variable, or unset it",
             Self::Untrusted { .. } => "give the certificate of its authority",
             Self::WantsCertificate(_) => "show one that the host's owner has issued",
-            Self::NoTls => "check the port, or ask it over plain HTTP if nobody else is on the way",
+            Self::NoTls => "check the port, or use plain HTTP if the network is trusted",
             Self::RateLimited { .. } => "wait, log in, or use a mirror",
             Self::Server(_) => "try again later, or ask who runs the registry",
             Self::Refused { .. } | Self::Protocol(_) => "check that the host is a registry, and its address",
@@ -306,7 +306,7 @@ impl Classified for Error {
     }
 }
 
-fn bytes_told(bytes: Option<u64>) -> String {
+fn bytes_text(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "more".to_owned(), |bytes| format!("{bytes} bytes"))
 }
 
@@ -317,26 +317,26 @@ fn at_least(found: u64, declared: u64) -> String {
     }
 }
 
-fn after_told(after: Option<Duration>) -> String {
+fn after_text(after: Option<Duration>) -> String {
     after.map_or_else(String::new, |after| {
         format!(", and asks for {} s of patience", after.as_secs())
     })
 }
 
-fn code_told(code: &str) -> String {
+fn code_text(code: &str) -> String {
     match code {
         "" => String::new(),
         code => format!(", {code}"),
     }
 }
 
-fn highest_told(highest: &Option<String>) -> String {
+fn highest_text(highest: &Option<String>) -> String {
     highest
         .as_ref()
         .map_or_else(String::new, |highest| format!("; the highest is {highest}"))
 }
 
-fn all_told(all: &[(String, Kind)]) -> String {
-    let told: Vec<String> = all.iter().map(|(host, kind)| format!("{host}: {kind}")).collect();
-    told.join("; ")
+fn all_text(all: &[(String, Kind)]) -> String {
+    let outcomes: Vec<String> = all.iter().map(|(host, kind)| format!("{host}: {kind}")).collect();
+    outcomes.join("; ")
 }

@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use crate::credentials::{SecretText, object};
 
-/// What a program says that has nothing for a server (`credentials/error.go`).
+/// What a program prints that has nothing for a server (`credentials/error.go`).
 const NOT_FOUND: &str = "credentials not found in native keychain";
-/// So much of what a program says is told.
+/// So much of what a program prints is reported.
 const SAID_CHARACTERS_MAX: usize = 200;
 
 /// A user with a password, or with `<token>` for a name and an identity token.

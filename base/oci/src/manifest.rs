@@ -1,4 +1,4 @@
-//! Manifests: what an artefact is and which of its layers has its content. It asks nobody.
+//! Manifests: what an artefact is and which of its layers has its content. It sends no request.
 
 use serde::Deserialize;
 
@@ -218,18 +218,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_chart_is_told_by_what_it_is() {
-        let told = |outcome: Result<Content, Kind>| outcome.expect_err("it is none").to_string();
-        let image = told(of("application/vnd.oci.image.config.v1+json", &[]));
+    fn artefact_that_is_no_chart_is_refused_with_its_type() {
+        let error = |outcome: Result<Content, Kind>| outcome.expect_err("it is none").to_string();
+        let image = error(of("application/vnd.oci.image.config.v1+json", &[]));
         assert_eq!(image, "wrong media type: this is a container image, not a Helm chart");
-        let other = told(of("application/vnd.wasm\\u001b[31m.config", &[]));
+        let other = error(of("application/vnd.wasm\\u001b[31m.config", &[]));
         assert!(
             other.contains("an artefact of type application/vnd.wasm[31m.config,"),
             "{other}"
         );
-        let bare = told(of(CHART.config, &[descriptor("application/x", 1)]));
+        let bare = error(of(CHART.config, &[descriptor("application/x", 1)]));
         assert!(bare.contains("its layers are [application/x]"), "{bare}");
-        let large = told(of(CHART.config, &[descriptor(CHART.layers[1], 1001)]));
+        let large = error(of(CHART.config, &[descriptor(CHART.layers[1], 1001)]));
         assert_eq!(
             large,
             "too large: a Helm chart has 1001 bytes, and at most 1000 bytes are taken"
@@ -241,10 +241,10 @@ mod tests {
             "\u{1b}",
             r#"{"layers":[{"digest":"x","size":-1}]}"#,
         ] {
-            let none = told(content(json.as_bytes(), &CHART, false));
+            let none = error(content(json.as_bytes(), &CHART, false));
             assert!(none.contains("its manifest is none, at line"), "{json}: {none}");
         }
-        assert!(told(content(b"{}", &CHART, false)).contains("does not say what it is"));
+        assert!(error(content(b"{}", &CHART, false)).contains("does not say what it is"));
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub enum ProxyError {
     Served,
 }
 
-/// Through whom which hosts are reached; nobody unless it is said.
+/// Through which proxy a host is reached; without a setting, directly.
 #[derive(Clone, Debug)]
 pub struct Proxies {
     of_http: Result<Option<Proxy>, ProxyError>,
@@ -215,7 +215,7 @@ impl Proxy {
             .max_buf_size(HEAD_BYTES_MAX)
             .handshake(TokioIo::new(stream));
         let (mut sender, connection) = handshake.await.map_err(lost)?;
-        // It lives as long as the tunnel; whatever befalls it is told to whoever uses that.
+        // It lives as long as the tunnel; its errors reach whatever uses the tunnel.
         tokio::spawn(connection.with_upgrades());
         let target = format!("{host}:{port}");
         let mut request = Request::builder()

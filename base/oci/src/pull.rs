@@ -35,7 +35,7 @@ struct Tags {
 }
 
 impl Client {
-    /// Pulls the content of an artefact. By digest nobody is asked for what is in the cache; by tag, for the manifest alone. A digest
+    /// Pulls the content of an artefact. By digest there is no request for what is in the cache; by tag, one for the manifest alone. A digest
     /// goes before a tag beside it.
     ///
     /// # Errors

@@ -206,7 +206,7 @@ pub fn version_of_tag(tag: &str) -> String {
     tag.replace('_', "+")
 }
 
-/// What content is called by: its SHA-256. Registries know others; nobody here does.
+/// What content is called by: its SHA-256. Registries know others, which are not supported here.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reference_is_told_with_what_is_allowed() {
+    fn invalid_reference_is_refused_with_what_is_allowed() {
         let long = format!("oci://r/{}", "a".repeat(2000));
         for (text, says) in [
             ("oci://host", "names no repository"),

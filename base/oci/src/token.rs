@@ -156,7 +156,7 @@ fn basic(user: &str, password: &SecretString) -> Result<HeaderValue, Kind> {
     )
 }
 
-/// A header that nobody prints.
+/// A header that is never printed.
 fn header(scheme: &str, secret: &str) -> Result<HeaderValue, Kind> {
     let text = format!("{scheme} {secret}");
     let mut value = HeaderValue::from_str(&text)

@@ -212,30 +212,30 @@ fn is_about_certificate(alert: AlertDescription) -> bool {
     )
 }
 
-/// What an error says of its causes, from the outer to the inner, each once.
+/// The messages of an error and its causes, from the outer to the inner, each once.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(one) = next {
-        // What rustls says here is a link to its manual.
+        // The message of rustls is a link to its manual here.
         let is_end = one
             .downcast_ref::<io::Error>()
             .is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof);
-        let said = if is_end {
+        let message = if is_end {
             "the connection has ended".to_owned()
         } else {
             one.to_string()
         };
-        if told.last() != Some(&said) {
-            told.push(said);
+        if messages.last() != Some(&message) {
+            messages.push(message);
         }
         next = one.source();
     }
-    // The library's own first words name no cause.
-    if told.len() > 1 && told[0].starts_with("client error") {
-        told.remove(0);
+    // The outermost message of the library names no cause.
+    if messages.len() > 1 && messages[0].starts_with("client error") {
+        messages.remove(0);
     }
-    told.join(": ")
+    messages.join(": ")
 }
 
 #[derive(Clone)]

@@ -104,18 +104,18 @@ impl Hosts {
         })
     }
 
-    /// What was asked so far.
+    /// All requests so far.
     pub(super) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 
     /// The same in short: host and target.
-    pub(super) fn told(&self) -> Vec<String> {
-        let told = |asked: Asked| format!("{} {}", asked.host.trim_end_matches(".example"), asked.target);
-        self.asked().into_iter().map(told).collect()
+    pub(super) fn requests(&self) -> Vec<String> {
+        let request = |asked: Asked| format!("{} {}", asked.host.trim_end_matches(".example"), asked.target);
+        self.asked().into_iter().map(request).collect()
     }
 
-    /// Forgets what was asked.
+    /// Forgets all requests.
     pub(super) fn forget(&self) {
         self.asked.lock().unwrap().clear();
     }

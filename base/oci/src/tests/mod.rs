@@ -66,7 +66,7 @@ async fn a_store_that_one_is_sent_to_never_sees_credentials() {
         hosts.asked().len(),
         4,
         "shown once more without being asked: {:?}",
-        hosts.told()
+        hosts.requests()
     );
 }
 
@@ -83,12 +83,12 @@ async fn a_token_service_gets_the_credentials_and_the_registry_the_token() {
     );
     let client = hosts.client(|settings| settings.keyring = user("hush"));
     pull(&client).await.unwrap();
-    let told = hosts.told();
+    let requests = hosts.requests();
     assert_eq!(
-        told[1],
+        requests[1],
         "auth /token?service=registry&scope=repository%3Acharts%2Fweb%3Apull"
     );
-    assert_eq!(told.len(), 4, "one token for all: {told:?}");
+    assert_eq!(requests.len(), 4, "one token for all: {requests:?}");
 
     let anonymous = pull(&hosts.client(|_| {})).await.expect_err("no credentials");
     assert_eq!(anonymous.class(), FaultClass::Access);
@@ -108,7 +108,7 @@ async fn a_token_service_gets_the_credentials_and_the_registry_the_token() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_that_has_run_out_is_fetched_anew() {
+async fn expired_token_is_fetched_again() {
     let chart = Chart::new(b"chart");
     let hosts = Hosts::new(
         move |asked, count| match (asked.host.as_str(), asked.authorization.as_deref()) {
@@ -121,11 +121,11 @@ async fn a_token_that_has_run_out_is_fetched_anew() {
     let client = hosts.client(|_| {});
     pull(&client).await.unwrap();
     pull(&client).await.unwrap();
-    assert_eq!(hosts.asked().len(), 8, "{:?}", hosts.told());
+    assert_eq!(hosts.asked().len(), 8, "{:?}", hosts.requests());
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_identity_token_is_changed_into_a_token_and_shown_to_nobody_else() {
+async fn identity_token_is_sent_to_the_token_service_alone() {
     let chart = Chart::new(b"chart");
     let hosts = Hosts::new(
         move |asked, _| match (asked.host.as_str(), asked.authorization.as_deref()) {
@@ -159,7 +159,7 @@ async fn a_token_service_in_the_open_gets_nothing() {
         let client = hosts.client(|settings| settings.keyring = user("hush"));
         let why = pull(&client).await.expect_err(realm);
         assert!(matches!(why.kind, Kind::Protocol(_)), "{realm}: {why}");
-        assert_eq!(hosts.told(), [format!("registry {MANIFEST}")], "{realm}");
+        assert_eq!(hosts.requests(), [format!("registry {MANIFEST}")], "{realm}");
     }
 }
 
@@ -188,7 +188,7 @@ async fn a_registry_in_the_open_is_asked_only_if_that_is_wanted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_speaks_no_tls_is_told_so_at_once() {
+async fn host_without_tls_is_an_error_at_once() {
     let hosts = Hosts::new(|_, _| reply(500, &[], b""));
     let begun = Instant::now();
     let open = reference("oci://open.example/charts/web:1.0.0");
@@ -198,9 +198,9 @@ async fn a_host_that_speaks_no_tls_is_told_so_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn credentials_of_a_helper_are_told_with_its_name() {
+async fn error_names_the_helper_that_is_not_run() {
     let hosts = Hosts::new(|_, _| reply(401, &[("www-authenticate", "Basic")], b""));
-    let why = pull(&hosts.client(left_to_a_helper)).await.expect_err("nobody runs it");
+    let why = pull(&hosts.client(left_to_a_helper)).await.expect_err("it is not run");
     assert_eq!(why.kind, of_helper("is not run"));
 }
 
@@ -285,7 +285,7 @@ async fn a_registry_that_lets_anybody_in_does_so_whatever_the_helper_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_entry_is_told_of_where_it_would_be_needed() {
+async fn broken_entry_is_an_error_only_where_credentials_are_needed() {
     let config = br#"{"auths":{"registry.example":{"auth":"!!!"}}}"#;
     let with_config = |hosts: &Arc<Hosts>| {
         hosts.client(|settings| settings.keyring = Keyring::of_docker_config(config, "a file").unwrap())
@@ -348,11 +348,11 @@ async fn what_may_pass_is_tried_again_for_a_while() {
     assert_eq!(hosts.asked().len(), 5);
     assert!(begun.elapsed() > Duration::from_secs(3) && begun.elapsed() < Duration::from_secs(8));
 
-    let nobody = hosts.client(|_| {});
-    let why = nobody
-        .pull(&reference("oci://nobody.invalid/a:1"), &ARTEFACT)
+    let client = hosts.client(|_| {});
+    let why = client
+        .pull(&reference("oci://absent.invalid/a:1"), &ARTEFACT)
         .await
-        .expect_err("nobody is there");
+        .expect_err("no server is there");
     assert!(
         matches!(&why.kind, Kind::Unreachable(cause) if cause.contains("connection refused")),
         "{why}"
@@ -553,19 +553,19 @@ async fn mirrors_come_first_and_what_they_lack_comes_from_the_registry() {
         format!("other /v2/{blob}"),
         format!("registry /v2/{blob}"),
     ];
-    assert_eq!(hosts.told(), wanted);
+    assert_eq!(hosts.requests(), wanted);
 
     let hosts = Hosts::new(|asked, _| match asked.host.as_str() {
         "mirror.example" => reply(500, &[], b""),
         _ => reply(404, &[], b""),
     });
-    let mirrors = ["nobody.invalid:5000", "mirror.example"].map(|text| Mirror::parse(text).unwrap());
+    let mirrors = ["absent.invalid:5000", "mirror.example"].map(|text| Mirror::parse(text).unwrap());
     let why = pull(&hosts.client(|settings| settings.mirrors = mirrors.to_vec()))
         .await
-        .expect_err("nobody has it");
+        .expect_err("no host has it");
     let said = why.to_string();
     for part in [
-        "nobody.invalid:5000: unreachable",
+        "absent.invalid:5000: unreachable",
         "mirror.example: the registry fails",
         "registry.example: not found",
     ] {
@@ -590,18 +590,18 @@ async fn what_is_kept_is_not_asked_for() {
     let first = client();
     let (one, two) = tokio::join!(pull(&first), pull(&first));
     assert_eq!(one.unwrap(), two.unwrap());
-    let blobs = hosts.told().into_iter().filter(|told| told.contains("/blobs/")).count();
+    let blobs = hosts.requests().into_iter().filter(|request| request.contains("/blobs/")).count();
     assert_eq!(blobs, 1, "two at once fetch it once");
     hosts.forget();
     pull(&client()).await.unwrap();
-    assert_eq!(hosts.told(), [format!("registry {MANIFEST}")]);
+    assert_eq!(hosts.requests(), [format!("registry {MANIFEST}")]);
     hosts.forget();
     let by_digest = reference(&format!("oci://registry.example/charts/web@{digest}"));
     assert_eq!(
         client().pull(&by_digest, &ARTEFACT).await.unwrap().bytes.as_ref(),
         b"chart"
     );
-    assert!(hosts.asked().is_empty(), "{:?}", hosts.told());
+    assert!(hosts.asked().is_empty(), "{:?}", hosts.requests());
     let path = folder.path().join("sha256").join(Digest::of(b"chart").hex());
     std::fs::write(path, "chakt").unwrap();
     assert_eq!(
@@ -639,7 +639,7 @@ async fn versions_are_chosen_from_all_pages_of_tags() {
         hosts.forget();
         let name = reference(&format!("oci://registry.example/charts/{name}"));
         client.pull_chart(&name, version, ARCHIVE_BYTES_MAX).await.unwrap();
-        let asked = hosts.told();
+        let asked = hosts.requests();
         assert!(
             asked.contains(&format!("registry /v2/charts/web/manifests/{wanted}")),
             "{name} {version:?}: {asked:?}"
@@ -709,7 +709,7 @@ async fn a_tag_beside_a_digest_must_mean_the_same_or_nothing() {
     );
     hosts.forget();
     pull("3.0.0").await.unwrap();
-    assert_eq!(hosts.asked().len(), 3, "the tag is asked for once: {:?}", hosts.told());
+    assert_eq!(hosts.asked().len(), 3, "the tag is asked for once: {:?}", hosts.requests());
 }
 
 #[tokio::test(start_paused = true)]

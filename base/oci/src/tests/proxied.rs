@@ -55,13 +55,13 @@ async fn registry_and_token_service_are_asked_through_a_tunnel_that_the_proxy_op
         hosts.forget();
         let pulled = pull(&behind(&hosts, proxy)).await.unwrap();
         assert_eq!(pulled.bytes.as_ref(), b"chart");
-        let told = hosts.told();
+        let requests = hosts.requests();
         assert_eq!(
-            told[..2],
+            requests[..2],
             ["proxy registry.example:443", "registry /v2/charts/web/manifests/1.0.0"],
             "{proxy}"
         );
-        assert!(told.contains(&"proxy auth.example:443".to_owned()), "{told:?}");
+        assert!(requests.contains(&"proxy auth.example:443".to_owned()), "{requests:?}");
     }
     let refused = pull(&behind(&hosts, "proxy.example:3128")).await.unwrap_err();
     assert_eq!((refused.class(), refused.kind), (FaultClass::Access, refusal(407)));
@@ -113,7 +113,7 @@ async fn a_host_that_is_excepted_is_asked_directly() {
     assert!(
         hosts.asked().iter().all(|asked| asked.host == "mirror.example"),
         "{:?}",
-        hosts.told()
+        hosts.requests()
     );
 }
 
@@ -145,10 +145,10 @@ async fn a_proxy_that_fails_is_named_and_asked_again_only_if_that_may_help() {
         assert!(error.to_string().contains(wanted), "{error}");
         assert_eq!(error.class(), FaultClass::Transient, "{error}");
     }
-    let nobody = pull(&behind(&garbage, "nobody:3128")).await.unwrap_err().to_string();
+    let absent = pull(&behind(&garbage, "absent:3128")).await.unwrap_err().to_string();
     assert!(
-        nobody.ends_with("the proxy nobody:3128: connection refused"),
-        "{nobody}"
+        absent.ends_with("the proxy absent:3128: connection refused"),
+        "{absent}"
     );
     let untrusted = garbage.client(|settings| {
         settings.ca_bundle = None;
