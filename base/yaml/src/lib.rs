@@ -1,4 +1,4 @@
-//! Reads YAML that may hold secrets: what is wrong with it is told by place and kind, never by what stands there.
+//! Reads YAML that may hold secrets: an error names place and kind of the problem, never the value there.
 //! In [`go`], reads and writes YAML as Helm does, whose errors quote. It knows no type of its own.
 
 pub mod go;
@@ -142,17 +142,17 @@ mod tests {
     }
 
     #[test]
-    fn the_place_and_the_kind_of_the_problem_are_told() {
-        let told = |text: &str| read::<Form>(text).unwrap_err().to_string();
+    fn error_names_the_place_and_the_kind_of_the_problem() {
+        let error = |text: &str| read::<Form>(text).unwrap_err().to_string();
         assert_eq!(
-            told("number: 1\nmap: [hunter2]\n"),
+            error("number: 1\nmap: [hunter2]\n"),
             "line 2, column 6: expected mapping start"
         );
-        assert_eq!(told("number: 1\nnumber: 2\n"), "line 2, column 1: a key is given twice");
+        assert_eq!(error("number: 1\nnumber: 2\n"), "line 2, column 1: a key is given twice");
         assert!(
-            told("map: {}\nother: [oops\n").starts_with("line "),
+            error("map: {}\nother: [oops\n").starts_with("line "),
             "{}",
-            told("map: {}\nother: [oops\n")
+            error("map: {}\nother: [oops\n")
         );
     }
 

@@ -27,9 +27,9 @@ const ALIAS_RATIO_HIGH: usize = 4_000_000;
 
 /// Why nodes have no value.
 pub(super) enum Fault {
-    /// Told at once, with the prefix `yaml: `.
+    /// Returned at once, with the prefix `yaml: `.
     Yaml(String),
-    /// Told once all is read.
+    /// Returned once all is read.
     Later(String),
 }
 
@@ -154,7 +154,7 @@ impl<'a> Decoder<'a> {
         match first {
             Some(Unfit::Key(kind, key, value)) => {
                 let value = match self.shown(value)? {
-                    // Nobody says that it could be something else.
+                    // In this place Go prints no type.
                     nil if nil == NIL => "<nil>".to_owned(),
                     value => value,
                 };

@@ -95,7 +95,7 @@ pub fn read_as(text: &[u8], shape: Shape) -> Result<Value, GoYamlError> {
         return Ok(Value::Null);
     };
     let document = |makes_all| Decoder::of_shape(&tree, shape, makes_all).document();
-    // A fault may show a value that nobody asks for.
+    // A fault may show a value that is not in the shape.
     document(false).or_else(|_| document(true).map_err(of_fault))
 }
 

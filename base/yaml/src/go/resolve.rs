@@ -59,7 +59,7 @@ pub(super) fn resolve_tagged(tag: &str, text: &str) -> Result<Resolved, String> 
     let name = match tag.strip_prefix(TAG_PREFIX) {
         Some("str") => return Ok(Resolved::Text),
         Some(name @ ("bool" | "int" | "float" | "null" | "timestamp")) => name,
-        // Of a tag that nobody knows the text is taken as it is.
+        // With an unknown tag the text is taken as it is.
         _ => return Ok(Resolved::Text),
     };
     let resolved = match resolve(text, Dialect::V2) {

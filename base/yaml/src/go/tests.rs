@@ -175,7 +175,7 @@ const FIELDS: Shape = Shape::Fields(&[("kind", Shape::Any), ("metadata", Shape::
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 
-    /// Of UTF-8 scalars are lent, of UTF-16 they are copied.
+    /// Scalars of UTF-8 are borrowed, those of UTF-16 are copied.
     #[test]
     fn a_text_says_the_same_in_utf8_and_in_utf16(text in drawn_text()) {
         let mut utf16 = vec![0xFF, 0xFE];

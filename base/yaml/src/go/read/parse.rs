@@ -8,7 +8,7 @@ use super::token::Kind;
 
 /// Prefixes of tags may have so many bytes together, each as often as it is used: every node has its tag written out.
 const PREFIX_BYTES_MAX: usize = 64 << 20;
-/// So many `%TAG` directives may a document have. Go has no limit, and nobody writes one.
+/// So many `%TAG` directives may a document have. Go has no limit, and they are hardly ever used.
 const TAG_DIRECTIVES_MAX: usize = 100;
 
 /// What a document consists of.

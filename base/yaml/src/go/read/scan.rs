@@ -35,7 +35,7 @@ struct SimpleKey {
     /// Nothing else than a key can stand here.
     required: bool,
     /// It is a flow collection in which nothing could be a key, and which has ended: Go forgets to wait for its `:`. So the
-    /// collection is told first, and `{}: x` is one without a key.
+    /// collection is given first, and `{}: x` is one without a key.
     forgotten: bool,
     token: usize,
     mark: Mark,

@@ -22,12 +22,12 @@ pub(super) struct Text<'a> {
     pub(super) mark: Mark,
     /// What is wrong with the first character behind `bytes`, when it is not the end that is there.
     broken: Option<&'static str>,
-    /// Whether somebody looked behind the end.
+    /// Whether a byte behind the end was requested.
     behind: Cell<bool>,
 }
 
-/// Go reads its input in pieces of so many bytes, and tells of a bad character when it has read the piece, not when it
-/// has come to the character: which of two errors is told depends on it.
+/// Go reads its input in pieces of so many bytes, and reports a bad character when it has read the piece, not when it
+/// has come to the character: which of two errors is reported depends on it.
 const PIECE_BYTES: usize = 512;
 
 const INCOMPLETE: &str = "incomplete UTF-8 octet sequence";
@@ -203,18 +203,18 @@ impl<'a> Text<'a> {
     }
 }
 
-/// A scalar without quotes that was lent from the text.
+/// A scalar without quotes that is borrowed from the text.
 pub(super) struct Plain<'a> {
     pub(super) value: &'a [u8],
     /// Whether the next token stands on a line below.
     pub(super) ends_line: bool,
 }
 
-/// How nearly all scalars are written: in ASCII, on one line. They are lent as they stand. Where anything else is met these
-/// say so, and go past nothing.
+/// How nearly all scalars are written: in ASCII, on one line. They are borrowed as they stand. Where anything else is met these
+/// return `None`, and skip nothing.
 impl<'a> Text<'a> {
     /// What is left of the text, if nothing in it had to be decoded and all of it is allowed.
-    fn lent(&self) -> Option<&'a [u8]> {
+    fn borrowed(&self) -> Option<&'a [u8]> {
         match self.bytes {
             Cow::Borrowed(bytes) if self.broken.is_none() => bytes.get(self.at..),
             _ => None,
@@ -224,7 +224,7 @@ impl<'a> Text<'a> {
     /// A scalar without quotes in a block whose lines begin at column `indent`: up to the `:` behind a key, or up to a line
     /// that is indented less.
     pub(super) fn take_plain(&mut self, indent: isize) -> Option<Plain<'a>> {
-        let rest = self.lent()?;
+        let rest = self.borrowed()?;
         let (mut at, mut end) = (0, 0);
         let ends_line = loop {
             match *rest.get(at)? {
@@ -261,7 +261,7 @@ impl<'a> Text<'a> {
 
     /// A scalar in quotes, with nothing in it that stands for something else.
     pub(super) fn take_quoted(&mut self, quote: u8) -> Option<&'a [u8]> {
-        let rest = self.lent()?.get(1..)?;
+        let rest = self.borrowed()?.get(1..)?;
         let stops = |byte: &u8| *byte == quote || *byte == b'\\' || !matches!(byte, b' '..=b'~');
         let end = rest.iter().position(stops)?;
         let is_doubled = quote == b'\'' && rest.get(end + 1) == Some(&quote);

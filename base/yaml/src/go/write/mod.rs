@@ -30,7 +30,7 @@ impl serde::ser::Error for WriteError {
 #[derive(Clone, Copy, Debug)]
 pub struct Text<'a>(pub &'a [u8]);
 
-/// What [`Text`] calls itself; nobody else does.
+/// The name under which [`Text`] is serialised; no other type has it.
 const TEXT_NAME: &str = "$base_yaml::go::Text";
 
 impl Serialize for Text<'_> {
@@ -75,7 +75,7 @@ impl Moment<'_> {
     }
 }
 
-/// What [`Moment`] calls itself; nobody else does.
+/// The name under which [`Moment`] is serialised; no other type has it.
 const MOMENT_NAME: &str = "$base_yaml::go::Moment";
 
 impl Serialize for Moment<'_> {
@@ -187,7 +187,7 @@ impl Writer {
 }
 
 impl Emitter {
-    /// Writes all from byte `start` on anew, in the order of `entries`.
+    /// Rewrites all from byte `start` on, in the order of `entries`.
     fn rearrange(&mut self, start: usize, entries: &[Entry], indent: isize) {
         let mut sorted = String::with_capacity(self.out.len() - start);
         for (at, entry) in entries.iter().enumerate() {

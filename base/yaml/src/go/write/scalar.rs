@@ -121,7 +121,7 @@ fn is_indicator(byte: u8, first: bool, after_blank: bool, before_blank: bool) ->
     }
 }
 
-/// Whether `text` would be read as something else than a text, if nothing but its characters told.
+/// Whether `text`, written without quotes or a tag, would be read as something else than a text.
 pub(super) fn is_taken_for_other(text: &str, dialect: Dialect) -> bool {
     resolve(text, dialect) != Resolved::Text || is_base_60(text) || dialect == Dialect::V3 && old_bool(text).is_some()
 }
