@@ -1,4 +1,4 @@
-//! Regular expressions of Go (`regexp/syntax` of Go 1.26, with its Perl flags) written anew for the crate `regex`, with
+//! Regular expressions of Go (`regexp/syntax` of Go 1.26, with its Perl flags) translated for the crate `regex`, with
 //! Go's errors. Every piece comes out with its flags spelled out, so that nothing depends on what stands around it. Reading
 //! never calls itself.
 

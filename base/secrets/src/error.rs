@@ -35,7 +35,7 @@ pub enum SecretError {
     /// The signature of a signing request is wrong.
     #[error("the signature of the signing request does not match its key")]
     RequestSignature,
-    /// The key of a signing request is of a kind nobody here can verify.
+    /// The key of a signing request is of a kind that cannot be verified here.
     #[error("the signing request uses an unsupported signature algorithm ({oid})")]
     RequestAlgorithm {
         /// Object identifier of the algorithm.
@@ -84,7 +84,7 @@ impl From<SecretError> for Fault {
             ),
             _ => (
                 FaultClass::Dependency,
-                "delete the Secret that holds this material; it is generated anew",
+                "delete the Secret that holds this material; it is generated again",
             ),
         };
         Self::new(class, error).hint(hint)

@@ -43,8 +43,8 @@ impl Metrics {
     }
 
     /// The metric called `orangery_<name>`: the one registered under this name before, so that many parts of a
-    /// process share one family, else `make()`. A name asked for with another type than before gives a metric
-    /// that nobody will see.
+    /// process share one family, else `make()`. A name registered before with another type gives a metric
+    /// that is not exported.
     pub fn register<M: Metric + Clone + 'static>(&self, name: &str, help: &str, make: impl FnOnce() -> M) -> M {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, known)) = inner.families.iter().find(|(known, _)| known == name) {

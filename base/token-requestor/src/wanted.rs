@@ -1,4 +1,4 @@
-//! What a Secret asks for, from its annotations. Pure; nobody reads the annotations after this.
+//! What a Secret asks for, from its annotations. Pure; no code reads the annotations after this.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Classes of characters in Go's regular expressions, written anew for the crate `regex`.
+//! Classes of characters in Go's regular expressions, translated for the crate `regex`.
 
 use std::fmt::Write as _;
 

@@ -24,7 +24,7 @@ pub enum Reason {
     Expiring(Timestamp),
     /// The members of the bundle changed.
     BundleChanged,
-    /// Nobody wants a secret of this name any more.
+    /// A secret of this name is no longer in the wanted list.
     NotWanted,
     /// A newer generation took its place.
     Superseded,

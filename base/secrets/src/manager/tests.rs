@@ -258,7 +258,7 @@ fn a_secret_emptied_by_hand_is_replaced_and_an_unknown_authority_is_an_error() {
     ));
     let orphan = [Wanted::certificate(
         "a",
-        "nobody",
+        "missing",
         CertificateSpec::client("a", &[], DAY),
     )];
     assert!(matches!(
