@@ -87,7 +87,7 @@ pub struct InfrastructureSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "api_meta::schema::bytes")]
     pub ssh_public_key: Option<ByteString>,
-    /// Name of the API server in older documents. It is accepted and not used: the DNSRecord has the name.
+    /// Name of the API server in older documents. It is accepted and not used, since the DNSRecord has the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dns: Option<RawJson>,
 }
