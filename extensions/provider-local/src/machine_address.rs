@@ -30,7 +30,7 @@ pub(crate) fn subnet_of(class: &MachineClass) -> Result<Ipv4Net, Fault> {
             "MachineClass {name}: providerSpec.subnet must be an IPv4 network: {error}"
         ))
         .code(ErrorCode::RetryableConfigurationProblem)
-        .hint("reconcile the Worker: it writes the class anew")
+        .hint("reconcile the Worker: it rewrites the class")
     })?;
     Ok(place.subnet)
 }
@@ -51,7 +51,7 @@ pub(crate) fn free(subnet: Ipv4Net, taken: &BTreeSet<Ipv4Addr>) -> Result<Ipv4Ad
     addresses.find(|address| !taken.contains(address)).ok_or_else(|| {
         Fault::quota(format!("no address in the subnet {subnet} is left for a machine"))
             .code(ErrorCode::InfraResourcesDepleted)
-            .hint("remove machines, or make the Shoot anew with a larger spec.networking.nodes")
+            .hint("remove machines, or recreate the Shoot with a larger spec.networking.nodes")
     })
 }
 

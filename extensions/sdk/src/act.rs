@@ -148,7 +148,7 @@ mod tests {
         let wanted = |size: i32| {
             serde_json::from_value::<Infrastructure>(json!({
                 "metadata": {"name": "b"},
-                "spec": {"type": "told", "region": "r", "providerConfig": {"size": size},
+                "spec": {"type": "example", "region": "r", "providerConfig": {"size": size},
                     "secretRef": {"name": "cloudprovider", "namespace": NAMESPACE}},
             }))
             .unwrap()

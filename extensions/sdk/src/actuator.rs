@@ -91,15 +91,15 @@ mod tests {
             Box::pin(async move {
                 let (object, Self(context)) = (K::default(), self);
                 let actuator: &dyn Actuator<K> = &Plain;
-                let told = |result: Result<(), Fault>| match result {
+                let outcome = |result: Result<(), Fault>| match result {
                     Ok(()) => "forgets".to_owned(),
                     Err(fault) if fault.class == api_meta::FaultClass::Bug => "refuses".to_owned(),
                     Err(fault) => fault.to_string(),
                 };
                 [
-                    told(actuator.restore(&context, &object).await.map(drop)),
-                    told(actuator.migrate(&context, &object).await.map(drop)),
-                    told(actuator.force_delete(&context, &object).await),
+                    outcome(actuator.restore(&context, &object).await.map(drop)),
+                    outcome(actuator.migrate(&context, &object).await.map(drop)),
+                    outcome(actuator.force_delete(&context, &object).await),
                 ]
             })
         }

@@ -130,8 +130,8 @@ impl Context {
         })
     }
 
-    /// What [`Context::again_with`] has left, of type `T`. None for an operation that begins: after a start of the process, for
-    /// another request or generation, after an error that is not transient, and when something has changed for which the object is reconciled anew.
+    /// The value that [`Context::again_with`] carries, of type `T`. None for a new operation: after a start of the process, for
+    /// another request or generation, after an error that is not transient, and after a change that starts a new operation.
     pub fn carried<T: Any + Send + Sync>(&self) -> Option<&T> {
         self.carried.as_ref()?.downcast_ref()
     }

@@ -149,7 +149,7 @@ async fn labels_and_taints_of_a_pool_are_added_to_and_removed_from_existing_node
         .unwrap();
 
     landscape.worker(marked("second", "2m0s")).await;
-    let node = until(&landscape.nodes, &name, "marked anew", |node: &Node| {
+    let node = until(&landscape.nodes, &name, "marked again", |node: &Node| {
         node.labels().contains_key("second")
     })
     .await;
@@ -174,7 +174,7 @@ async fn labels_and_taints_of_a_pool_are_added_to_and_removed_from_existing_node
         .unwrap()
         .items;
     let known: Vec<String> = machines.iter().map(ResourceExt::name_any).collect();
-    assert_eq!(known, std::slice::from_ref(&name), "no machine was made anew");
+    assert_eq!(known, std::slice::from_ref(&name), "no machine was recreated");
     assert_eq!(machines[0].spec.drain_timeout.unwrap().to_string(), "2m0s");
 
     landscape.worker(pool(json!({}))).await;
@@ -204,7 +204,7 @@ async fn a_machine_reports_why_its_node_cannot_have_its_labels() {
                 .contains("cannot be brought into its cluster: patch Node")
         })
     };
-    until(&landscape.api::<Worker>(), "ape", "told", reported).await;
+    until(&landscape.api::<Worker>(), "ape", "reported", reported).await;
     let machines = landscape.api::<Machine>().list(&Default::default()).await.unwrap();
     let last = machines.items[0].status.clone().unwrap().last_operation.unwrap();
     assert_eq!(last.error_code.as_deref(), Some("InvalidArgument"), "{last:?}");

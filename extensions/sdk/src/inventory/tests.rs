@@ -199,7 +199,7 @@ fn a_resource_that_may_be_made_again_keeps_its_place_at_every_end() {
 }
 
 #[test]
-fn what_is_wanted_again_after_half_a_deletion_is_made_anew() {
+fn half_deleted_item_that_is_wanted_again_is_recreated() {
     each_call(|calls| {
         let world = World::new(Duration::ZERO);
         finish(&world, || reconcile(&world));

@@ -37,7 +37,7 @@ async fn an_unfinished_operation_shows_its_reason_and_is_called_again() {
         .reconcile(|context, _| async move { Err(context.again(PAUSE, "the gateway is pending").doing("make it")) })
         .reconcile(|context, _| async move { Err(context.again(PAUSE, "the gateway is pending").doing("make it")) });
     script.run(&seed);
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let api = seed.infrastructures();
     until(&api, "b", "failed", |object| state_of(object) == "Create Error 50").await;
     let waiting = "Create Processing: make it: the gateway is pending";
@@ -77,7 +77,7 @@ async fn a_change_or_a_request_ends_the_pause_and_our_own_writes_do_not() {
     let script = again(again(again(Script::default())));
     script.run(&seed);
     // The annotation and the finalizer are own writes, which call for the object.
-    seed.create("told", json!({"gardener.cloud/operation": "reconcile"}))
+    seed.create("example", json!({"gardener.cloud/operation": "reconcile"}))
         .await;
     let api = seed.infrastructures();
     until(&api, "b", "waiting", |object| shows(object).ends_with("pending")).await;
@@ -118,8 +118,8 @@ async fn a_change_of_what_is_waited_for_resumes_the_operation_with_what_it_has_l
             assert_eq!(context.carried(), Some(&2_u8));
             Ok(Default::default())
         });
-    script.start(seed.extension(), Registration::of_type("Told").resumed_by(&maps));
-    seed.create("told", json!({})).await;
+    script.start(seed.extension(), Registration::of_type("Example").resumed_by(&maps));
+    seed.create("example", json!({})).await;
     let api = seed.infrastructures();
     until(&api, "b", "waiting", |object| shows(object).ends_with("machines join")).await;
     let touch = async |value: &str, calls: usize| {
@@ -158,7 +158,7 @@ async fn what_an_operation_has_left_is_not_there_for_another_request() {
             Ok(Default::default())
         });
     script.run(&seed);
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let api = seed.infrastructures();
     until(&api, "b", "waiting", |object| shows(object).ends_with("pending")).await;
     seed.annotate("gardener.cloud/operation", Some("reconcile")).await;
@@ -186,7 +186,7 @@ async fn a_transient_fault_leaves_what_the_call_before_has_left_and_another_faul
             Ok(Default::default())
         });
     script.run(&seed);
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     until(&seed.infrastructures(), "b", "created", |object| {
         state_of(object) == "Create Succeeded 100"
     })
@@ -201,7 +201,7 @@ async fn an_unfinished_deletion_is_called_again_and_holds_the_object() {
     let script =
         Script::default().delete(|context, _| async move { Err(context.again(Duration::ZERO, "machines are going")) });
     script.run(&seed);
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let api = seed.infrastructures();
     until(&api, "b", "created", |object| {
         state_of(object) == "Create Succeeded 100"

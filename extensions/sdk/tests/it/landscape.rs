@@ -27,13 +27,13 @@ type Answer = Box<dyn FnMut(&Infrastructure) -> Result<(), Fault> + Send>;
 
 /// An actuator that answers what the test wants and records its calls.
 #[derive(Clone)]
-pub(crate) struct Told {
+pub(crate) struct Answering {
     answer: Arc<Mutex<Answer>>,
     received: Arc<Mutex<Vec<String>>>,
     patient: bool,
 }
 
-impl Told {
+impl Answering {
     pub(crate) fn new(answer: impl FnMut(&Infrastructure) -> Result<(), Fault> + Send + 'static) -> Self {
         Self {
             answer: Arc::new(Mutex::new(Box::new(answer))),
@@ -62,7 +62,7 @@ impl Told {
 }
 
 #[async_trait]
-impl Actuator<Infrastructure> for Told {
+impl Actuator<Infrastructure> for Answering {
     async fn reconcile(&self, context: &Context, object: &Infrastructure) -> Result<Outcome<Infrastructure>, Fault> {
         self.note("reconcile", object)?;
         if self.patient && object.metadata.generation == Some(1) {
@@ -143,13 +143,13 @@ impl Seed {
         let sink = move |call| calls.lock().unwrap().push(call);
         let client = record(self.embedded.admin(), "extension", clock.clone(), sink);
         let client = inject_faults(client, decide);
-        Extension::builder("told", client, clock, self.embedded.entropy.clone(), self.stop.clone())
+        Extension::builder("example", client, clock, self.embedded.entropy.clone(), self.stop.clone())
     }
 
-    /// Starts an extension of type `Told` with this actuator.
-    pub(crate) fn start(&self, reported: &Told) -> JoinHandle<()> {
+    /// Starts an extension of type `Example` with this actuator.
+    pub(crate) fn start(&self, reported: &Answering) -> JoinHandle<()> {
         let extension = self.extension();
-        let registration = Registration::of_type("Told");
+        let registration = Registration::of_type("Example");
         tokio::spawn(
             extension
                 .actuator::<Infrastructure>(registration, Arc::new(reported.clone()))

@@ -8,16 +8,16 @@ use serde_json::json;
 use tests_kit::{until, until_gone};
 use tokio_util::sync::CancellationToken;
 
-use crate::landscape::{PROVIDER_STATUS, Seed, Told, state_of};
+use crate::landscape::{PROVIDER_STATUS, Seed, Answering, state_of};
 
 const OPERATION: &str = "gardener.cloud/operation";
 
 #[tokio::test(start_paused = true)]
 async fn an_object_is_created_reconciled_and_deleted() {
-    let (seed, reported) = (Seed::new().await, Told::new(|_| Ok(())));
+    let (seed, reported) = (Seed::new().await, Answering::new(|_| Ok(())));
     seed.cluster(Succeeded, json!({})).await;
     seed.start(&reported);
-    seed.create("told", json!({OPERATION: "reconcile"})).await;
+    seed.create("example", json!({OPERATION: "reconcile"})).await;
     let api = seed.infrastructures();
     let object = until(&api, "b", "created", |object| {
         state_of(object) == "Create Succeeded 100"
@@ -47,10 +47,10 @@ async fn an_object_is_created_reconciled_and_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_survives_a_crash_right_after_its_annotation_is_removed() {
-    let (mut seed, first, second) = (Seed::new().await, Told::new(|_| Ok(())), Told::new(|_| Ok(())));
+    let (mut seed, first, second) = (Seed::new().await, Answering::new(|_| Ok(())), Answering::new(|_| Ok(())));
     seed.cluster(Succeeded, json!({})).await;
     let running = seed.start(&first);
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let api = seed.infrastructures();
     let object = until(&api, "b", "created", |object| {
         state_of(object) == "Create Succeeded 100"
@@ -79,7 +79,7 @@ async fn a_request_survives_a_crash_right_after_its_annotation_is_removed() {
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_reported_with_its_code_and_forgotten_after_success() {
     let mut failures = 2;
-    let reported = Told::new(move |_| {
+    let reported = Answering::new(move |_| {
         failures -= 1;
         if failures < 0 {
             Ok(())
@@ -90,7 +90,7 @@ async fn a_failure_is_reported_with_its_code_and_forgotten_after_success() {
     let seed = Seed::new().await;
     seed.cluster(Succeeded, json!({})).await;
     seed.start(&reported);
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let api = seed.infrastructures();
     let object = until(&api, "b", "failed", |object| state_of(object) == "Create Error 50").await;
     let error = object.status.unwrap().last_error.unwrap();
@@ -107,10 +107,10 @@ async fn a_failure_is_reported_with_its_code_and_forgotten_after_success() {
 #[tokio::test(start_paused = true)]
 async fn a_change_ends_a_wait_that_it_makes_pointless() {
     let seed = Seed::new().await;
-    let reported = Told::new(|_| Ok(())).patient();
+    let reported = Answering::new(|_| Ok(())).patient();
     seed.cluster(Succeeded, json!({})).await;
     seed.start(&reported);
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let api = seed.infrastructures();
     until(&api, "b", "begun", |object| state_of(object) == "Create Processing 1").await;
     let patch = json!({"spec": {"providerConfig": {"a": 1}}});
@@ -127,10 +127,10 @@ async fn a_change_ends_a_wait_that_it_makes_pointless() {
 
 #[tokio::test(start_paused = true)]
 async fn a_forced_deletion_and_an_unknown_operation_are_distinguished() {
-    let (seed, reported) = (Seed::new().await, Told::new(|_| Ok(())));
+    let (seed, reported) = (Seed::new().await, Answering::new(|_| Ok(())));
     seed.cluster(Succeeded, json!({})).await;
     seed.start(&reported);
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let api = seed.infrastructures();
     until(&api, "b", "created", |object| {
         state_of(object) == "Create Succeeded 100"

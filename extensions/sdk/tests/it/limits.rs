@@ -27,9 +27,9 @@ async fn an_operation_is_cut_off_at_the_time_limit_of_its_registration() {
     let seed = Seed::new().await;
     seed.cluster(Succeeded, json!({})).await;
     let script = Script::default().reconcile(|_, _| std::future::pending());
-    let registration = Registration::of_type("told").timeout(Duration::from_secs(90));
+    let registration = Registration::of_type("example").timeout(Duration::from_secs(90));
     script.start(seed.extension(), registration);
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let began = Instant::now();
     let text = last_error(&seed).await.description;
     assert!(
@@ -60,9 +60,9 @@ async fn codes_of_the_table_reach_status_and_event_but_not_what_the_seed_refuses
         .reconcile(|_, _| async { Err(Fault::bug("forbidden").code(ErrorCode::InfraDependencies)) });
     // The table counts wherever it is set.
     let extension = seed.extension();
-    let extension = extension.actuator(Registration::of_type("told"), std::sync::Arc::new(script.clone()));
+    let extension = extension.actuator(Registration::of_type("example"), std::sync::Arc::new(script.clone()));
     tokio::spawn(extension.codes(table.unwrap()).run());
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
 
     let codes = |error: LastError| (error.description, error.codes);
     let (text, of_kubernetes) = codes(last_error(&seed).await);
@@ -130,8 +130,8 @@ async fn missing_and_unusable_credentials_are_reported_and_usable_ones_read_once
         .reconcile(reads_twice)
         .reconcile(reads_twice)
         .reconcile(reads_twice);
-    script.start(seed.extension(), Registration::of_type("told").watches_secret_ref());
-    seed.create("told", json!({})).await;
+    script.start(seed.extension(), Registration::of_type("example").watches_secret_ref());
+    seed.create("example", json!({})).await;
     let LastError { description, codes, .. } = last_error(&seed).await;
     let missing = "the credentials are missing: there is no Secret shoot--a--b/cloudprovider (to do: ";
     assert!(

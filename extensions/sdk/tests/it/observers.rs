@@ -10,7 +10,7 @@ use extensions_sdk::{Context, Observer, Registration};
 use serde_json::json;
 use tests_kit::until;
 
-use crate::landscape::{Seed, Told, state_of};
+use crate::landscape::{Seed, Answering, state_of};
 
 struct Looks;
 
@@ -30,16 +30,16 @@ impl Observer<Infrastructure> for Looks {
 
 #[tokio::test(start_paused = true)]
 async fn a_condition_of_a_secondary_stays_beside_the_primarys_status() {
-    let (seed, reported) = (Seed::new().await, Told::new(|_| Ok(())));
+    let (seed, reported) = (Seed::new().await, Answering::new(|_| Ok(())));
     seed.cluster(Succeeded, json!({})).await;
     let extension = seed.extension();
     tokio::spawn(
         extension
-            .secondary::<Infrastructure>(Registration::of_type("told"), Arc::new(Looks))
+            .secondary::<Infrastructure>(Registration::of_type("example"), Arc::new(Looks))
             .run(),
     );
     seed.start(&reported);
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let object = until(&seed.infrastructures(), "b", "created and looked at", |object| {
         let conditions = object
             .status

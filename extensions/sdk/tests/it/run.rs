@@ -21,7 +21,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::landscape::{NAMESPACE, Seed, Told, state_of};
+use crate::landscape::{NAMESPACE, Seed, Answering, state_of};
 
 const ABOUT: About = About::new("provider-x", "v1");
 const LEASE: &str = "provider-x-leader-election";
@@ -36,11 +36,11 @@ struct Replica {
 }
 
 impl Replica {
-    /// Starts one with an actuator of type `Told`.
-    fn start(seed: &Seed, reported: &Told) -> Self {
+    /// Starts one with an actuator of type `Example`.
+    fn start(seed: &Seed, reported: &Answering) -> Self {
         let reported = reported.clone();
         Self::start_with(seed, move |setup| {
-            let registration = Registration::of_type("Told");
+            let registration = Registration::of_type("Example");
             Ok(setup
                 .extension()
                 .actuator::<Infrastructure>(registration, Arc::new(reported)))
@@ -107,7 +107,7 @@ fn leases(seed: &Seed) -> Api<Lease> {
 async fn one_replica_works_and_another_takes_over() {
     let seed = Seed::new().await;
     seed.cluster(Succeeded, json!({})).await;
-    let (first, second) = (Told::new(|_| Ok(())), Told::new(|_| Ok(())));
+    let (first, second) = (Answering::new(|_| Ok(())), Answering::new(|_| Ok(())));
     let one = Replica::start(&seed, &first);
     one.until("/metrics", "orangery_leading 1").await;
     one.until("/readyz", "HTTP/1.1 200").await;
@@ -115,7 +115,7 @@ async fn one_replica_works_and_another_takes_over() {
     two.until("/readyz", "HTTP/1.1 200").await;
     assert!(two.get("/metrics").await.contains("orangery_leading 0"));
 
-    seed.create("told", json!({"gardener.cloud/operation": "reconcile"}))
+    seed.create("example", json!({"gardener.cloud/operation": "reconcile"}))
         .await;
     let api = seed.infrastructures();
     until(&api, "b", "created", |object| {
@@ -140,7 +140,7 @@ async fn one_replica_works_and_another_takes_over() {
 #[tokio::test]
 async fn a_lost_lease_ends_the_program() {
     let seed = Seed::new().await;
-    let one = Replica::start(&seed, &Told::new(|_| Ok(())));
+    let one = Replica::start(&seed, &Answering::new(|_| Ok(())));
     one.until("/metrics", "orangery_leading 1").await;
     let theft = Patch::Merge(json!({"spec": {"holderIdentity": "thief"}}));
     leases(&seed)

@@ -64,7 +64,7 @@ impl Script {
 
     /// Runs it in an extension of `seed`, for its type.
     pub(crate) fn run(&self, seed: &Seed) -> JoinHandle<()> {
-        self.start(seed.extension(), Registration::of_type("Told"))
+        self.start(seed.extension(), Registration::of_type("Example"))
     }
 
     fn note(&self, what: &str) {

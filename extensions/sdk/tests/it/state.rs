@@ -26,7 +26,7 @@ fn is_done(object: &Infrastructure) -> bool {
     state_of(object).ends_with("Succeeded 100")
 }
 
-/// A success that is told from others by a condition.
+/// A success that a condition distinguishes from others.
 fn numbered(context: &Context, number: u32) -> Outcome<Infrastructure> {
     let now = context.clock.now();
     let condition = Condition::new("Number", ConditionStatus::True, "Done", &number.to_string(), now);
@@ -82,7 +82,7 @@ async fn a_field_left_out_is_kept_and_goes_only_when_it_is_cleared() {
             })
         });
     script.run(&seed);
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let api = seed.infrastructures();
     let mut seen = Vec::new();
     for number in 1..=3 {
@@ -118,7 +118,7 @@ async fn what_was_persisted_survives_a_failure_and_is_read_by_the_next_call() {
             Ok(Outcome::default())
         });
     script.run(&seed);
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let api = seed.infrastructures();
     let object = until(&api, "b", "failed", |object| state_of(object) == "Create Error 50").await;
     assert_eq!(state(&object), json!({"step": 2}));
@@ -141,7 +141,7 @@ async fn what_was_persisted_survives_a_process_that_ends_at_an_await() {
         std::future::pending().await
     });
     let running = first.run(&seed);
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let api = seed.infrastructures();
     until(&api, "b", "announced", |object| !state(object).is_null()).await;
     seed.stop.cancel();
@@ -188,7 +188,7 @@ async fn a_persist_cut_off_at_any_await_does_not_stop_the_next_one() {
         Ok(Outcome::default())
     });
     script.run(&seed);
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let object = until(&seed.infrastructures(), "b", "created", is_done).await;
     assert_eq!(state(&object), json!({"whole": CUTS - 1}));
     assert_eq!(script.calls(), 1, "no persist has failed");
@@ -213,7 +213,7 @@ async fn several_that_persist_at_once_and_other_writers_do_not_stop_each_other()
         Ok(Outcome::default())
     });
     script.run(&seed);
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let object = until(&seed.infrastructures(), "b", "created", is_done).await;
     assert_eq!(state(&object)["n"], json!(3));
     assert_eq!(script.calls(), 1);
@@ -237,7 +237,7 @@ async fn a_second_writer_of_the_state_stops_the_operation_without_a_word_in_the_
         Err(fault)
     });
     script.run(&seed);
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let object = until(&seed.infrastructures(), "b", "created", is_done).await;
     let text = reported.await.unwrap();
     assert!(
@@ -266,7 +266,7 @@ async fn an_outcome_does_not_overwrite_the_state_of_another_process() {
             Ok(Outcome::default())
         });
     script.run(&seed);
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let object = until(&seed.infrastructures(), "b", "created", is_done).await;
     assert_eq!(state(&object), json!({"others": 1}));
 }
@@ -285,7 +285,7 @@ async fn an_overtaken_deletion_does_not_release_the_object() {
             Ok(())
         });
     script.run(&seed);
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let api = seed.infrastructures();
     until(&api, "b", "created", is_done).await;
     api.delete("b", &DeleteParams::default()).await.unwrap();
@@ -308,7 +308,7 @@ async fn a_task_that_outlives_its_operation_writes_nothing() {
         Ok(Outcome::default())
     });
     script.run(&seed);
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let text = reported.await.unwrap();
     assert!(text.ends_with("has ended"), "{text}");
     let object = seed.infrastructures().get("b").await.unwrap();

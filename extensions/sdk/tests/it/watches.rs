@@ -44,7 +44,7 @@ async fn write_secret(seed: &Seed, password: &str, label: &str) {
 }
 
 fn by_secret() -> Registration<Infrastructure> {
-    Registration::of_type("told").watches_secret_ref()
+    Registration::of_type("example").watches_secret_ref()
 }
 
 /// Calls that come in a while.
@@ -60,7 +60,7 @@ async fn other_credentials_reconcile_a_settled_object_and_other_labels_do_not() 
     write_secret(&seed, "a", "1").await;
     let script = Script::default();
     let running = script.start(seed.extension(), by_secret());
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let api = seed.infrastructures();
     let recorded = |object: &Infrastructure| object.annotations().contains_key(CHECKSUM);
     let object = until(&api, "b", "created", recorded).await;
@@ -98,7 +98,7 @@ async fn credentials_that_appear_end_the_back_off_of_what_lacks_them() {
     let fails = || Script::default().reconcile(|_, _| async { Err(Fault::user("no credentials")) });
     let script = fails();
     script.start(seed.extension(), by_secret());
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let api = seed.infrastructures();
     until(&api, "b", "failed", |object| state_of(object) == "Create Error 50").await;
     write_secret(&seed, "a", "1").await;
@@ -114,7 +114,7 @@ async fn other_credentials_leave_alone_what_waits_was_migrated_or_is_of_a_failed
     write_secret(&seed, "a", "1").await;
     let script = Script::default();
     script.start(seed.extension(), by_secret());
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let api = seed.infrastructures();
     until(&api, "b", "created", |object| {
         state_of(object) == "Create Succeeded 100"
@@ -150,7 +150,7 @@ async fn other_credentials_retry_a_failing_deletion_and_nothing_else() {
     write_secret(&seed, "a", "1").await;
     let script = Script::default().delete(|_, _| async { Err(Fault::user("the password is wrong")) });
     script.start(seed.extension(), by_secret());
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     let api = seed.infrastructures();
     until(&api, "b", "created", |object| {
         state_of(object) == "Create Succeeded 100"
@@ -169,7 +169,7 @@ fn by_maps() -> Registration<Infrastructure> {
         "about-b" => vec![ObjectKey::namespaced(NAMESPACE, "b")],
         _ => vec![ObjectKey::namespaced(NAMESPACE, "no-such-object")],
     };
-    Registration::of_type("told").watches(watcher::Config::default(), map)
+    Registration::of_type("example").watches(watcher::Config::default(), map)
 }
 
 async fn create_map(seed: &Seed, name: &str) {
@@ -194,7 +194,7 @@ async fn a_watched_change_survives_a_turn_that_does_not_come_to_its_operation() 
     });
     let script = Script::default();
     script.start(extension, by_maps());
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     until(&seed.infrastructures(), "b", "created", |object| {
         state_of(object) == "Create Succeeded 100"
     })
@@ -214,7 +214,7 @@ async fn a_start_reconciles_what_is_watched_once() {
     seed.cluster(Succeeded, json!({})).await;
     let script = Script::default();
     let running = script.start(seed.extension(), by_maps());
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     create_map(&seed, "about-b").await;
     assert_eq!(calls_after_a_while(&script).await, 2);
     seed.stop.cancel();
@@ -244,7 +244,7 @@ async fn an_observer_looks_again_when_it_asks_for_it_and_when_what_it_watches_ch
     let looks = Arc::new(AtomicUsize::new(0));
     let extension = seed.extension().secondary(by_maps(), Arc::new(Counts(looks.clone())));
     tokio::spawn(extension.run());
-    seed.create("told", json!({})).await;
+    seed.create("example", json!({})).await;
     tokio::time::sleep(A_WHILE).await;
     assert_eq!(looks.load(Ordering::Relaxed), 2);
     create_map(&seed, "about-b").await;

@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(life.after(31 * DAY), [Begin]);
         assert_eq!(life.after(25 * DAY), [Publish]);
         life.published = false;
-        // Nobody can have an authority that is still valid but the next one.
+        // The next authority is the only one that is still valid.
         assert_eq!(life.after(6 * DAY), [TakeOver, DropOld]);
         assert_eq!(life.after(100 * DAY), [Begin]);
     }

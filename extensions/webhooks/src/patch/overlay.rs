@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Fields by which items of lists are told apart, in the order in which they are looked for.
+/// Fields that identify items of lists, in the order in which they are looked for.
 const IDENTITIES: [&str; 5] = ["name", "path", "mountPath", "key", "type"];
 
 /// `raw` with the changes from `before` to `after`, which are two typed views of it as JSON. `None` is absence.

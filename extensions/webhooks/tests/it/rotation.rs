@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::world::{CONFIGURATION, PATIENCE, SECRET, World, bundle_of, marks};
 
-/// Clients that connect anew for each request.
+/// Clients that open a connection for each request.
 const CLIENTS: usize = 8;
 /// Requests of all clients between two steps of the rotation.
 const REQUESTS: usize = 600;
