@@ -45,7 +45,7 @@ impl Lint {
     /// The findings in the order of the files, each with a hint, and a line that counts them.
     #[must_use]
     pub fn text(&self) -> String {
-        told(&self.findings, &self.sum)
+        text_of(&self.findings, &self.sum)
     }
 
     /// The same without the line that counts them: empty where nothing is wrong.
@@ -84,7 +84,7 @@ impl Lint {
             _ => Err(Fault::user(format!(
                 "{path}: a ControllerDeployment with this chart could not be installed"
             ))
-            .hint("mend what is told as an error")),
+            .hint("correct what is reported as an error")),
         }
     }
 }
@@ -178,8 +178,8 @@ struct Sum {
     warnings: usize,
 }
 
-fn told(findings: &[Finding], sum: &Sum) -> String {
-    let mut told = String::new();
+fn text_of(findings: &[Finding], sum: &Sum) -> String {
+    let mut text = String::new();
     for finding in findings {
         let severity = match finding.severity {
             Severity::Error => "error",
@@ -191,7 +191,7 @@ fn told(findings: &[Finding], sum: &Sum) -> String {
         } = finding;
         // Writing to a String does not fail.
         let _ = writeln!(
-            told,
+            text,
             "{severity}: {file}: {}{message}\n  hint: {hint}",
             object.unwrap_or_default()
         );
@@ -199,19 +199,19 @@ fn told(findings: &[Finding], sum: &Sum) -> String {
     let unknown = sum.unknown.iter().cloned().collect::<Vec<_>>().join(", ");
     if !unknown.is_empty() {
         let _ = writeln!(
-            told,
+            text,
             "note: nothing here knows these kinds, so their fields were not looked at: {unknown}"
         );
     }
     let _ = writeln!(
-        told,
+        text,
         "{}: {}, {}, {}",
         sum.chart,
         counted(sum.objects, "object"),
         counted(sum.errors, "error"),
         counted(sum.warnings, "warning")
     );
-    told
+    text
 }
 
 /// Adds what an empty Kubernetes says; gives the kinds that it does not know.

@@ -55,11 +55,11 @@ pub(super) async fn pull(name: &str, setting: &Setting) -> Result<Vec<u8>, Fault
     let pulled = client
         .pull_chart(&reference, pull.version.as_deref(), CHART_BYTES_MAX)
         .await;
-    Ok(pulled.map_err(told)?.bytes.to_vec())
+    Ok(pulled.map_err(fault_of)?.bytes.to_vec())
 }
 
-/// The same with the flags that help.
-fn told(error: Error) -> Fault {
+/// The error as a fault whose hint names the flags that help.
+fn fault_of(error: Error) -> Fault {
     let hint = match error.kind.decisive() {
         Kind::Helper { .. } => {
             "try the helper by itself, as in `echo HOST | docker-credential-NAME get`, or give --username and --password-stdin"

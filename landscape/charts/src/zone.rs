@@ -58,20 +58,20 @@ mod tests {
 
     use super::named;
 
-    fn told(tz: &str) -> Option<String> {
+    fn name_of(tz: &str) -> Option<String> {
         let zone = named(Some(OsStr::new(tz)))?;
         Some(zone.iana_name().unwrap_or_default().to_owned())
     }
 
     #[test]
     fn a_zone_is_a_name_as_it_stands_or_a_path() {
-        // What Go 1.26 says with each in TZ.
+        // Go 1.26's answer with each in TZ.
         for (tz, name) in [
             ("Europe/Berlin", "Europe/Berlin"),
             (":Europe/Berlin", "Europe/Berlin"),
             ("EST5EDT", "EST5EDT"),
         ] {
-            assert_eq!(told(tz).as_deref(), Some(name), "{tz}");
+            assert_eq!(name_of(tz).as_deref(), Some(name), "{tz}");
         }
         for tz in [
             "",
@@ -84,7 +84,7 @@ mod tests {
             "/none",
             "/dev/zero",
         ] {
-            assert_eq!(told(tz), None, "{tz}");
+            assert_eq!(name_of(tz), None, "{tz}");
         }
     }
 
@@ -104,8 +104,8 @@ mod tests {
         ]
         .concat();
         std::fs::write(&path, &table).unwrap();
-        assert_eq!(told(&path).as_deref(), Some(path.as_str()));
+        assert_eq!(name_of(&path).as_deref(), Some(path.as_str()));
         std::fs::write(&path, &table[..20]).unwrap();
-        assert_eq!(told(&path), None);
+        assert_eq!(name_of(&path), None);
     }
 }

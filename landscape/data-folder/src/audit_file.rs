@@ -24,7 +24,7 @@ const FLUSH_PATIENCE: Duration = Duration::from_secs(5);
 /// What flags say of an audit log, named as kube-apiserver names them.
 #[derive(Clone, Debug)]
 pub struct AuditSettings {
-    /// What is told of which requests. (`--audit-policy-file`)
+    /// Which requests are recorded, and how much of each. (`--audit-policy-file`)
     pub policy: PathBuf,
     /// `--audit-log-path`
     pub log: PathBuf,
@@ -36,9 +36,9 @@ pub struct AuditSettings {
 
 /// An audit log and its policy.
 pub struct Audit {
-    /// What is told of which requests.
+    /// Which requests are recorded, and how much of each.
     pub policy: AuditPolicy,
-    /// Where it is told.
+    /// Where they are recorded.
     pub file: AuditFile,
 }
 
@@ -119,7 +119,7 @@ impl AuditFile {
         Ok(Self { orders, shared })
     }
 
-    /// Waits until all that was told is written, but not for ever.
+    /// Waits until all events so far are written, but not for ever.
     pub fn flush(&self) {
         let (done, wait) = sync_channel(1);
         if self.orders.send(Order::Flush(done)).is_ok() && wait.recv_timeout(FLUSH_PATIENCE).is_err() {
@@ -144,7 +144,7 @@ impl AuditSink for AuditFile {
     }
 }
 
-/// Writes until nobody has the log any more. An event that cannot be written is lost; the next one is tried all the same.
+/// Writes until the last handle to the log is dropped. An event that cannot be written is lost; the next one is tried all the same.
 fn run(mut log: Log, orders: &Receiver<Order>, shared: &Shared) {
     let mut has_failed = false;
     let mut judge = |outcome: io::Result<()>| {
@@ -269,7 +269,7 @@ fn folder_of(path: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
-/// Opens a file for lines to come. Who wrote what is nobody else's business: the file is its owner's alone.
+/// Opens a file for lines to come. Only its owner may read it: it records who wrote what.
 fn append(path: &Path) -> io::Result<(BufWriter<File>, u64)> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_is_written_in_order_and_kept_over_a_restart() {
+    fn events_are_written_in_order_and_kept_over_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let wide = Options {
             file_bytes_max: 1 << 20,

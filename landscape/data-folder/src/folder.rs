@@ -70,11 +70,11 @@ pub fn make(what: &str, folder: &Path) -> Result<(), Fault> {
     made.map_err(|error| unusable(&format!("create {what}"), folder, &error))
 }
 
-/// Keeps others from a data folder while the answer lives: a second process would write its kubeconfigs over ours.
-/// `command`: what the next one is told about us.
+/// Locks a data folder as long as the returned file is open: a second process would write its kubeconfigs over ours.
+/// `command`: how the error of that process describes this one.
 ///
 /// # Errors
-/// Somebody has it, or it cannot be locked.
+/// Another process has it, or it cannot be locked.
 pub fn take(folder: &Path, command: &str) -> Result<File, Fault> {
     let path = folder.join("lock");
     let wrong = |error: io::Error| unusable("lock", &path, &error);

@@ -79,7 +79,7 @@ mod tests {
         let write = |name: &str, text: &str| std::fs::write(path(name), text).unwrap();
         write("a", "1");
         write("b", "1");
-        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let (send, mut sent) = tokio::sync::mpsc::unbounded_channel();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let follows = tokio::spawn(follow(
             [("--a", path("a")), ("--b", path("b"))],
@@ -89,15 +89,15 @@ mod tests {
                 move |[a, b]: [String; 2]| {
                     let is_pair = a == b;
                     seen.lock().unwrap().push((a, b));
-                    tell.send(is_pair).unwrap();
+                    send.send(is_pair).unwrap();
                     async move { is_pair.then_some(()).ok_or_else(|| Fault::user("no pair")) }
                 }
             },
         ));
         write("a", "2");
-        assert_eq!(told.recv().await, Some(false));
+        assert_eq!(sent.recv().await, Some(false));
         write("b", "2");
-        while told.recv().await == Some(false) {}
+        while sent.recv().await == Some(false) {}
         follows.abort();
         let seen = seen.lock().unwrap();
         assert_eq!(seen.last(), Some(&("2".to_owned(), "2".to_owned())));

@@ -218,7 +218,7 @@ impl Flags {
         Fault::user(format!("{}: --{name} {what}", self.program.name()))
     }
 
-    /// Those that were given and that nobody here knows.
+    /// Those that were given and are not known here.
     fn idle(&self) -> impl Iterator<Item = &String> {
         let (flags, idle) = self.program.flags();
         self.values
@@ -324,7 +324,7 @@ async fn bind(flags: &Flags, address: SocketAddr) -> Result<TcpListener, Fault> 
     })
 }
 
-/// Says that it is healthy: nobody here asks an etcd for anything else.
+/// Serves health alone: here no client asks an etcd for anything else.
 async fn etcd(flags: &Flags, stop: impl Future<Output = ()>) -> Result<(), Fault> {
     let url = flags.list("listen-client-urls").first().copied().unwrap_or(ETCD_URL);
     let address = url
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_read_as_go_reads_them_and_unknown_ones_are_told() {
+    fn flags_are_read_as_by_go_and_unknown_ones_reported() {
         let flags = flags(&[
             "--secure-port=1",
             "--bind-address",

@@ -32,7 +32,7 @@ pub(crate) const PROGRAM: Program = Program {
 };
 /// etcd's client port.
 const CLIENT_PORT: u16 = 2379;
-/// Where in its data directory etcd keeps what it is told.
+/// Where in its data directory etcd keeps its data.
 const MEMBER: &str = "member";
 
 /// Runs until stopped; the data stays in the volume.

@@ -67,7 +67,7 @@ impl EtcdClient {
         self.connection.open.subscribe()
     }
 
-    /// Dials until a connection is open, for whoever must know that it is although nobody calls.
+    /// Dials until a connection is open, for a caller that must know this without a request.
     pub(crate) async fn reopen(&self) {
         while !*self.connection.open.borrow() {
             match self.network.dial_when_ready(&self.address, REOPEN_WITHIN).await {

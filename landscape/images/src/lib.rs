@@ -54,13 +54,13 @@ pub struct Host {
     /// Where the kubelets of machines are reached by API servers that are programs. Without, they are not served: API servers of
     /// this process need none.
     pub machines: Option<Machines>,
-    /// Told of every API server that an image starts; for who must see its audit record.
+    /// Called with every API server that an image starts; for a caller that needs its audit record.
     pub api_server_started: Option<ApiServerStarted>,
     /// How many audit records those API servers keep.
     pub audit_records: usize,
 }
 
-/// Told of an API server that has been started.
+/// Called with an API server that has been started.
 pub type ApiServerStarted = Arc<dyn Fn(&ApiServer) + Send + Sync>;
 
 impl Host {

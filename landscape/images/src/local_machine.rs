@@ -263,11 +263,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_broken_configuration_is_told_without_its_content() {
-        let told = registered_with("registerWithTaints: []\nstaticToken: hunter2\nother: [oops\n").unwrap_err();
-        let told = told.chain();
-        assert!(told.starts_with(&format!("file {KUBELET_CONFIG}: line ")), "{told}");
-        assert!(!told.contains("hunter2") && told.lines().count() == 1, "{told}");
+    fn error_of_a_broken_configuration_does_not_quote_it() {
+        let fault = registered_with("registerWithTaints: []\nstaticToken: hunter2\nother: [oops\n").unwrap_err();
+        let text = fault.chain();
+        assert!(text.starts_with(&format!("file {KUBELET_CONFIG}: line ")), "{text}");
+        assert!(!text.contains("hunter2") && text.lines().count() == 1, "{text}");
     }
 
     #[test]

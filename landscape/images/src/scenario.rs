@@ -85,7 +85,7 @@ async fn events_are_lost_with_the_volume_of_their_etcd_and_nothing_else_is() {
         (set?.status.as_ref()?.ready_replicas == Some(1)).then_some(())
     })
     .await;
-    // A connection that nobody uses breaks unseen: the first request may still meet the old one.
+    // An idle connection breaks unnoticed: the first request may still use the old one.
     events.get_opt("lost").await.ok();
     landscape.available("kube-apiserver", 1).await;
     maps.get("kept").await.unwrap();
@@ -113,7 +113,7 @@ async fn a_control_plane_is_unready_without_one_of_its_etcds_and_recovers_with_i
     events.create(&PostParams::default(), &event("kept")).await.unwrap();
     for (etcd, maps_fail, events_fail) in [("etcd-main", true, false), ("etcd-events", false, true)] {
         landscape.scale::<StatefulSet>(etcd, 0).await;
-        // A connection that nobody uses breaks unseen.
+        // An idle connection breaks unnoticed.
         until(&landscape.api(), &format!("{etcd}-0"), |pod: Option<&Pod>| {
             pod.is_none().then_some(())
         })
@@ -124,7 +124,7 @@ async fn a_control_plane_is_unready_without_one_of_its_etcds_and_recovers_with_i
             (deployment?.status.as_ref()?.ready_replicas.unwrap_or(0) == 0).then_some(())
         })
         .await;
-        // Nobody asks for anything meanwhile.
+        // There is no request meanwhile.
         landscape.scale::<StatefulSet>(etcd, 1).await;
         landscape.available("kube-apiserver", 1).await;
         maps.get("kept").await.unwrap();

@@ -20,8 +20,8 @@ use kube::config::Kubeconfig;
 use landscape_data_folder::kept::{Kept, Keys};
 
 /// How long the certificates of the landscape's own parts are valid, and those in its kubeconfigs. The authorities that
-/// sign them outlive the process; these do not: every start issues them anew, which is what mends those that a clock
-/// has overtaken.
+/// sign them outlive the process; these do not: every start issues new ones, which also replaces those that have
+/// expired.
 const VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
 /// In-cluster names of every API server, so that pods may call it by its Service.
 const SERVICE_NAMES: [&str; 4] = [

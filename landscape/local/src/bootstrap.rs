@@ -320,7 +320,7 @@ mod tests {
             ".a.b.c",
             ".a.list[k=\"x\"].v",
             ".a.list[k=\"y\"].v",
-            ".nobody.knows",
+            ".not.there",
             ".e",
         ] {
             leave_out(&mut object, field);

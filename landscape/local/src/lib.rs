@@ -224,7 +224,7 @@ impl Landscape {
     }
 
     /// Stops all parts, then the API servers, and waits for them, but no longer than `patience`. Nothing is lost with a
-    /// part that does not end: what it was told to keep is kept.
+    /// part that does not end: its writes are stored.
     pub async fn stop(self, patience: Duration) {
         let ending = async {
             self.parts.end().await;
@@ -248,7 +248,7 @@ impl Landscape {
 /// Opens the TLS port where one is asked for, and says where clients find it.
 async fn listen(front: &Front, port: Port, parts: &Parts) -> Result<String, Fault> {
     let port = match port {
-        // Kubeconfigs need an address; in process nobody connects to it.
+        // Kubeconfigs need an address; in process no client connects to it.
         Port::InProcess => return Ok("https://127.0.0.1:443".to_owned()),
         Port::Loopback(port) => port,
     };

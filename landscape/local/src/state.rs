@@ -69,7 +69,7 @@ impl State {
     }
 
     /// What is kept in a folder; nothing yet where there is no folder or an empty one. It may have fewer seeds than the
-    /// settings: the others begin anew.
+    /// settings: the others begin empty.
     ///
     /// # Errors
     /// The folder cannot be read or written, is of another format, is damaged, or holds a seed that the settings leave
@@ -132,7 +132,7 @@ impl State {
     }
 }
 
-/// The names of the seeds in a state's folder, in order. A folder that cannot be read is told of by who opens it.
+/// The names of the seeds in a state's folder, in order. An unreadable folder is reported when it is opened.
 fn seed_names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten();
     let mut names: Vec<String> = entries

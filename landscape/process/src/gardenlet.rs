@@ -124,7 +124,7 @@ impl Gardenlet {
                 ended = &mut working => return ended,
                 () = stored.renew(&held) => {}
             }
-            tracing::info!("beginning anew with the new credential");
+            tracing::info!("starting again with the new credential");
             until.cancel();
             // What it has started ends with it, or is left behind.
             if let Ok(ended) = tokio::time::timeout(STOP_PATIENCE, working).await {

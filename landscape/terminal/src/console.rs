@@ -1,4 +1,4 @@
-//! Where a command speaks: lines that stay, and below them, on a terminal, a picture that is drawn anew in place.
+//! Where a command prints: lines that stay, and below them, on a terminal, a picture that is redrawn in place.
 //! It changes no mode of the terminal (no raw mode, no other screen, no hidden cursor): however the process ends,
 //! there is nothing to restore, and the next prompt stands below the last picture.
 

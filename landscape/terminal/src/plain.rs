@@ -13,12 +13,12 @@ use super::view::View;
 /// A task is late when it has taken so long; how often a line may tell of it again.
 const LATE: Duration = Duration::from_secs(10);
 
-/// What has been said, so that nothing is said twice.
+/// What has been printed, so that nothing is printed twice.
 #[derive(Debug, Default)]
 pub struct Plain {
     stage: String,
     state: String,
-    /// Per task: when a line told of it, and what.
+    /// Per task: when its last line was printed, and the line.
     said: BTreeMap<String, (Timestamp, String)>,
 }
 

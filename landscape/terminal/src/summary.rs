@@ -11,7 +11,7 @@ use super::render::Canvas;
 use super::text::{broken, seconds, tame};
 use super::view::View;
 
-/// Tasks of the critical path that took less than this part of the run are told together.
+/// Tasks of the critical path that took less than this part of the run share a line.
 const SHORT_PART: u32 = 50;
 
 /// The last lines. `now` is the time of the end. Names are cut where the canvas is narrow, errors are broken.
@@ -72,7 +72,7 @@ fn critical_path(view: &View, now: Timestamp) -> Vec<Line> {
             seconds(run)
         ),
     )];
-    let told = |time: Duration, name: &str| {
+    let line = |time: Duration, name: &str| {
         Line::default()
             .with(Paint::Strong, format!("  {:>7}", seconds(time)))
             .with(Paint::Normal, format!("  {name}"))
@@ -80,29 +80,29 @@ fn critical_path(view: &View, now: Timestamp) -> Vec<Line> {
     lines.extend(
         path.iter()
             .filter(is_long)
-            .map(|task| told(task.duration(now), &tame(&task.name))),
+            .map(|task| line(task.duration(now), &tame(&task.name))),
     );
     let short: Vec<_> = path.iter().filter(|task| !is_long(task)).collect();
     if !short.is_empty() {
         let time = short.iter().map(|task| task.duration(now)).sum();
-        lines.push(told(time, &format!("{} shorter ones together", short.len())));
+        lines.push(line(time, &format!("{} shorter ones together", short.len())));
     }
     lines
 }
 
-/// Each failure with task, object and reason. The Shoot's own words come first: they say what to do as well.
+/// Each failure with task, object and reason. The Shoot's own errors come first: they contain a hint as well.
 fn failures(view: &View, now: Timestamp, canvas: Canvas) -> Vec<Line> {
     let mut lines = Vec::new();
-    let mut told = Vec::new();
+    let mut printed = Vec::new();
     for trouble in &view.standing.troubles {
         let name = trouble.task.as_deref().unwrap_or("The operation");
         let task = view.trace.tasks().iter().find(|task| task.name == name);
-        told.push(name);
+        printed.push(name);
         lines.extend(failure(canvas, name, task, &trouble.text, now));
     }
     let tasks = view.trace.tasks().iter();
     for task in tasks.filter(|task| task.is_open() || task.state == TaskState::Failed) {
-        if told.contains(&task.name.as_str()) {
+        if printed.contains(&task.name.as_str()) {
             continue;
         }
         let waits: Vec<String> = task

@@ -15,7 +15,7 @@ pub struct Trouble {
     pub text: String,
 }
 
-/// How the Shoot says it stands.
+/// What the status of the Shoot reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     /// Why there is no operation yet; empty when there is one.
@@ -43,9 +43,9 @@ pub struct View {
     pub since: Timestamp,
     /// The newest run of its flow.
     pub trace: Trace,
-    /// How the Shoot says it stands.
+    /// What the status of the Shoot reports.
     pub standing: Standing,
-    /// Events that were told faster than they were taken.
+    /// Events that came faster than they were read.
     pub missed: u64,
 }
 

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_told_and_left_alone() {
+    fn foreign_or_damaged_folder_is_refused_and_left_alone() {
         for (file, text, said) in [
             (
                 "format",

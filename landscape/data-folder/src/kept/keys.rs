@@ -68,7 +68,7 @@ impl Keys {
         })
     }
 
-    /// Refuses a time at which they are not valid: nobody would believe anybody.
+    /// Refuses a time at which they are not valid: no connection would be trusted.
     ///
     /// # Errors
     /// The clock is wrong, or the keys are too old.
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_read_as_they_were_written_by_nobody_but_their_owner() {
+    fn keys_are_read_as_written_and_only_by_their_owner() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys");
         assert!(Keys::read(&path).unwrap().is_none());
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_keys_are_told_without_what_is_in_them() {
+    fn error_of_broken_keys_does_not_quote_them() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys");
         Keys::generate("garden", &Clock::real(), &Entropy::seeded(1))

@@ -60,7 +60,7 @@ impl Landscape {
         let front = Front::new(clock.clone());
         let server = ApiServer::builder("outer")
             .store(MemoryStore::new())
-            // Nobody publishes an authority that a pod could mount.
+            // No controller publishes an authority that a pod could mount.
             .pods_as_accounts(false)
             .clock(clock.clone())
             .entropy(entropy.clone())
@@ -295,7 +295,7 @@ impl Landscape {
             .unwrap();
     }
 
-    /// A machine's pod, born with a bootstrap token that `token` may have been told about or not.
+    /// A machine's pod, created with a bootstrap token that may have been registered with `token` or not.
     pub(super) async fn machine(&self, name: &str, token: &str) {
         let config = format!(
             "apiServer:\n  server: https://{SERVER}\n  caBundle: {}\nsecretName: gardener-node-agent-pool\n",

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 /// More than a kubelet's default, and more than a node's usual range has addresses for.
 const PODS: usize = 260;
 
-/// Pods of an image that nobody knows: they are placed and get addresses all the same.
+/// Pods of an unknown image: they are placed and get addresses all the same.
 async fn create_pods(seed: &Client) {
     let sets: Api<ReplicaSet> = Api::namespaced(seed.clone(), "default");
     let set = json!({

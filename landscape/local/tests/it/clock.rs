@@ -160,7 +160,7 @@ async fn a_landscape_starts_again_on_another_day_and_in_another_year() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_for_which_no_key_is_valid_is_told_when_a_landscape_starts() {
+async fn start_fails_with_a_clock_at_which_no_key_is_valid() {
     let first = settings(Clock::simulated(epoch()), 1);
     let state = State::memory(&first).unwrap();
     for offset in [-10 * YEAR, 11 * YEAR] {

@@ -332,7 +332,7 @@ fn a_shoot_comes_up_and_goes_however_often_the_power_is_cut() {
         confirm(world).await;
         world.shoots().delete(NAME, &Default::default()).await.unwrap();
     });
-    // Of a deletion that takes no time nobody sees how far it is; what goes on the way is seen.
+    // The progress of a deletion that takes no time cannot be observed, but the objects that go on the way can.
     kept.run(async |world| {
         let workers: Api<Worker> = Api::namespaced(world.seed.clone(), TECHNICAL_ID);
         gone(&workers, NAME).await;

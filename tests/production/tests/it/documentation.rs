@@ -212,7 +212,7 @@ fn seed(world: &mut World) {
     renew(world);
     let logged = gardenlet.running.logged();
     assert!(!logged.contains("has no effect"), "{logged}");
-    assert!(logged.contains("beginning anew with the new credential"), "{logged}");
+    assert!(logged.contains("starting again with the new credential"), "{logged}");
     refuse_token(world);
     assert!(gardenlet.running.stop().success());
 }
