@@ -3,7 +3,7 @@
 use std::panic::{PanicHookInfo, set_hook, take_hook};
 use std::sync::Once;
 
-/// Sources of others: what panics there and is caught costs nobody anything.
+/// Sources of other projects: a panic there that is caught is no finding.
 const OTHERS: &str = "/registry/";
 
 /// Runs an input through the property of `target`.
@@ -11,7 +11,7 @@ pub fn run(target: &str, input: &[u8]) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // libFuzzer's own hook ends the process at every panic. The interpreter of expressions panics now and then, the
-        // product catches that, and a panic that nobody catches ends the process all the same.
+        // product catches that, and an uncaught panic ends the process all the same.
         drop(take_hook());
         let standard = take_hook();
         set_hook(Box::new(move |panic: &PanicHookInfo<'_>| {

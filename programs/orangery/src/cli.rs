@@ -286,7 +286,7 @@ pub struct ProviderLocal {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Exit codes: 0 what is asked about is healthy or being worked on; 1 it does not exist, or the garden cannot be asked; \
-2 the command line is wrong; 3 something blocks it, or nobody can tell.")]
+2 the command line is wrong; 3 something blocks it, or its state is unknown.")]
 pub struct Why {
     /// The Shoot, as NAMESPACE/NAME; or the word controllerinstallation, with a NAME behind it
     #[arg(value_name = "NAMESPACE/NAME", value_parser = subject)]

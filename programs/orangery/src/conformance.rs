@@ -119,11 +119,11 @@ mod tests {
     fn a_file_that_cannot_be_used_is_named_with_the_cause() {
         for (text, cause) in [("spec: [", "expected mapping start"), ("specs: {}", "line 1, column 1")] {
             let fault = Fragments::parse(text).map_err(|fault| in_file(fault, Path::new("moon.yaml")));
-            let told = crate::describe(&fault.unwrap_err());
-            assert!(told.starts_with("error: moon.yaml: ") && told.contains(cause), "{told}");
+            let text = crate::describe(&fault.unwrap_err());
+            assert!(text.starts_with("error: moon.yaml: ") && text.contains(cause), "{text}");
             assert!(
-                told.contains("\nhint: the file has the fields spec, changedSpec"),
-                "{told}"
+                text.contains("\nhint: the file has the fields spec, changedSpec"),
+                "{text}"
             );
         }
     }

@@ -194,8 +194,8 @@ mod tests {
     async fn one_signal_is_not_counted_twice_however_late_it_is_polled() {
         let asked = Instant::now();
         tokio::time::advance(SAME_WISH * 3).await;
-        let mut nobody = Signals([None, None]);
-        let again = tokio::time::timeout(Duration::from_secs(3600), nobody.again(asked)).await;
-        assert!(again.is_err(), "nobody asked again");
+        let mut silent = Signals([None, None]);
+        let again = tokio::time::timeout(Duration::from_secs(3600), silent.again(asked)).await;
+        assert!(again.is_err(), "there was no second signal");
     }
 }

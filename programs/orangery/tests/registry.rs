@@ -291,8 +291,8 @@ fn credentials_of_a_helper_are_requested_as_helm_does() {
 
     for (config_text, why) in [
         (
-            r#"{"credsStore":"nobody"}"#.to_owned(),
-            "docker-credential-nobody, which is not in PATH",
+            r#"{"credsStore":"absent"}"#.to_owned(),
+            "docker-credential-absent, which is not in PATH",
         ),
         (
             format!(r#"{{"credHelpers":{{"{host}":"../bin/keeper"}}}}"#),

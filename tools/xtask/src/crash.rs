@@ -19,16 +19,16 @@ pub(crate) struct Crash {
     /// Harm every task of a Shoot's flows instead, in one process and virtual time: it fails, runs twice, hangs, panics
     #[arg(long, group = "simulated")]
     tasks: bool,
-    /// Kill processes that write to a file store instead, 1,000 times unless told otherwise
+    /// Kill processes that write to a file store instead, 1,000 times unless --runs is given
     #[arg(long, conflicts_with = "simulated")]
     store: bool,
     /// Seed of everything that is random
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many times the real binary is killed: 100 times unless told otherwise
+    /// How many times the real binary is killed: 100 times if left out
     #[arg(long, conflicts_with = "simulated")]
     runs: Option<u32>,
-    /// Only calls whose description contains this text: what a failure says
+    /// Only calls whose description contains this text, as a failure prints it
     #[arg(long, requires = "every_call")]
     call: Option<String>,
     /// Only harm whose description contains this text: what a failure says

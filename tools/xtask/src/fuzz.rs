@@ -64,7 +64,7 @@ pub(crate) fn run(fuzz: &Fuzz) -> Outcome {
         Some(target) => std::slice::from_ref(target),
         None => Target::value_variants(),
     };
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     let mut broken = Vec::new();
     for target in targets {
         let name = target.to_possible_value();
@@ -73,9 +73,9 @@ pub(crate) fn run(fuzz: &Fuzz) -> Outcome {
         if !seen.whole {
             broken.push(name.to_owned());
         }
-        told.push(format!("{name}: {}", seen.text()));
+        lines.push(format!("{name}: {}", seen.text()));
     }
-    println!("\n{}", told.join("\n"));
+    println!("\n{}", lines.join("\n"));
     match broken.as_slice() {
         [] => Ok(()),
         broken => Err(format!(

@@ -1,4 +1,4 @@
-//! Writes the committed generated files anew. Each is made and guarded by a test of the crate it belongs to;
+//! Rewrites the committed generated files. Each is made and guarded by a test of the crate it belongs to;
 //! with `UPDATE_GOLDENS=1` that test writes instead of comparing, so there is one piece of code for both.
 
 use crate::Outcome;

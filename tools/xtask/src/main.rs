@@ -56,8 +56,8 @@ enum Command {
     },
     /// Run tests that need real parts and stand apart from `ci`
     Test(suite::Test),
-    /// Sequences of requests drawn from a seed, sent to real Kubernetes and to the embedded API server; what differs is made
-    /// small and told by its kind
+    /// Sequences of requests drawn from a seed, sent to real Kubernetes and to the embedded API server; what differs is
+    /// reduced and reported by its kind
     Conformance(suite::Drawn),
     /// Measure: `bench first-light` starts the product cold and times the first Shoot, `bench shoots` times many at once,
     /// `bench lives` one that comes and goes, `bench api` the API server beside the real one, `bench garden` the garden's API

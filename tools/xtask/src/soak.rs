@@ -23,7 +23,7 @@ pub(crate) struct Soak {
     /// Folder for samples, report and plot; new or empty. In the system's temporary folder if left out
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// Only draw the plot of the samples in this folder anew
+    /// Only redraw the plot of the samples in this folder
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["shoots", "minutes", "seed", "in_flight", "out"])]
     draw: Option<PathBuf>,
 }

@@ -83,7 +83,7 @@ impl From<&ResourceManager> for Kubeconfigs {
 Example:
   orangery node --kubeconfig node.kubeconfig --name node-a --port 7443
     A node of a seed that is a Kubernetes elsewhere: pods of control planes run in this process, and the API servers of
-    Shoots among them listen at https://127.0.0.1:7443, told apart by their server names.")]
+    Shoots among them listen at https://127.0.0.1:7443, distinguished by their server names.")]
 pub struct Node {
     /// Kubeconfig of the node in its cluster: user system:node:NAME, group system:nodes
     #[arg(long, value_name = "FILE", env = "KUBECONFIG")]

@@ -12,7 +12,7 @@ pub struct AuditLog {
     /// File for the audit log, a line of JSON per event; needs --audit-policy-file
     #[arg(long, value_name = "FILE", requires = "audit_policy_file")]
     pub audit_log_path: Option<PathBuf>,
-    /// What is told of which requests: a Policy of audit.k8s.io/v1
+    /// Which requests are recorded, and how much of each: a Policy of audit.k8s.io/v1
     #[arg(long, value_name = "FILE", requires = "audit_log_path")]
     pub audit_policy_file: Option<PathBuf>,
     /// Size at which the audit log is set aside and a new one begun, in megabytes

@@ -43,7 +43,7 @@ async fn objects_kubeconfig_and_tokens_survive_a_kill() {
     assert_ne!(
         std::fs::read(&path).unwrap(),
         before,
-        "every start issues certificates anew"
+        "every start issues new certificates"
     );
     // The old one's, and on the same port.
     assert_eq!(maps.get("m").await.unwrap().metadata.uid, made.metadata.uid);

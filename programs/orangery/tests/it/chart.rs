@@ -295,8 +295,8 @@ fn errors_are_printed_with_one_hint() {
             "{words:?}: {said}"
         );
         assert!(said.starts_with("error: ") && said.contains(error), "{words:?}: {said}");
-        let told = said.lines().last().unwrap_or_default();
-        assert!(told.starts_with("hint: ") && told.contains(hint), "{words:?}: {said}");
+        let last = said.lines().last().unwrap_or_default();
+        assert!(last.starts_with("hint: ") && last.contains(hint), "{words:?}: {said}");
     }
 }
 
@@ -320,7 +320,7 @@ fn a_configuration_of_docker_that_is_none_is_named_once() {
 #[test]
 fn the_local_zone_is_the_one_of_tz_and_is_called_so() {
     let folder = chart_of(&[("templates/a.yaml", "a: {{ now.Location }} {{ date \"15:04\" 0 }}\n")]);
-    for (tz, told) in [
+    for (tz, time) in [
         ("Europe/Berlin", "Europe/Berlin 01:00"),
         ("europe/berlin", "UTC 00:00"),
         ("CET-1CEST", "UTC 00:00"),
@@ -329,7 +329,7 @@ fn the_local_zone_is_the_one_of_tz_and_is_called_so() {
         orangery.args(["chart", "render", "x"]).env("TZ", tz);
         let output = fed(orangery.current_dir(folder.path()), "").unwrap();
         let printed = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(printed.lines().last(), Some(format!("a: {told}").as_str()), "{tz}");
+        assert_eq!(printed.lines().last(), Some(format!("a: {time}").as_str()), "{tz}");
     }
 }
 

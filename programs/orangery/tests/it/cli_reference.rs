@@ -1,5 +1,5 @@
-//! `docs/reference/cli.md` is written from the definition of the command line. `cargo xtask generate` writes it anew;
-//! otherwise this test holds it to the code.
+//! `docs/reference/cli.md` is written from the definition of the command line. `cargo xtask generate` rewrites it;
+//! otherwise this test compares it with the code.
 
 use std::fmt::Write;
 
@@ -47,7 +47,7 @@ fn exit_codes() -> String {
          | 0 | The command did what was asked, or was ended by Ctrl-C or SIGTERM |\n\
          | 1 | The command failed; the last lines say why (`error:`) and one thing to do (`hint:`). `orangery conformance`: rules are broken |\n\
          | {wrong} | The command line is wrong; nothing was done. `orangery conformance`: also when nothing could be validated |\n\
-         | {EXIT_BLOCKED} | `orangery why`: something blocks the Shoot, or nobody can tell |\n\
+         | {EXIT_BLOCKED} | `orangery why`: something blocks the Shoot, or its state is unknown |\n\
          | 130 | Asked to end a second time by Ctrl-C or SIGTERM, the command ended at once |\n\n"
     )
 }

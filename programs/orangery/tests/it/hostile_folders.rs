@@ -34,8 +34,8 @@ const LITTLE_FILE_KB: u32 = 8192;
 const GIVES_UP: Duration = Duration::from_secs(5);
 /// Bytes of a Secret's value.
 const LOAD: usize = 64 * 1024;
-/// A user without rights: `nobody`.
-const NOBODY: u32 = 65534;
+/// A user without rights, by the number that Linux reserves for that.
+const UNPRIVILEGED: u32 = 65534;
 
 fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
@@ -230,7 +230,7 @@ fn refusal(folder: &Path, words: &[&str]) -> String {
         .env_remove("RUST_LOG")
         .current_dir("/");
     if is_root() {
-        command.uid(NOBODY).gid(NOBODY);
+        command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
     }
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -244,7 +244,7 @@ fn a_folder_of_another_user_is_refused_with_both_users() {
     // A user without rights has none in the root folder.
     let foreign = if is_root() { folder.path() } else { Path::new("/") };
     let own = if is_root() {
-        NOBODY
+        UNPRIVILEGED
     } else {
         fs::metadata("/proc/self").unwrap().uid()
     };
@@ -270,7 +270,7 @@ fn a_folder_of_another_user_is_refused_with_both_users() {
                 refusal(folder.path(), &words),
                 format!(
                     "error: cannot read the kubeconfig {path}: Permission denied (os error 13); \
-                     {path} belongs to user 0, and this process is of user {NOBODY}\n\
+                     {path} belongs to user 0, and this process is of user {UNPRIVILEGED}\n\
                      hint: run this as that user\n",
                     path = path.display()
                 )

@@ -316,7 +316,7 @@ fn volumes_are_not_left_to_an_empty_store_which_would_drop_them() {
             folder.path(),
             &[&*state.join(part).to_string_lossy(), "it is missing", "--data-dir"],
         );
-        assert!(!state.join(part).exists(), "{part} was made anew");
+        assert!(!state.join(part).exists(), "{part} was recreated");
         std::fs::rename(folder.path().join("aside"), state.join(part)).unwrap();
     }
 }

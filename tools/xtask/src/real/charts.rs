@@ -78,7 +78,7 @@ const MODULES: [(&str, &str); 15] = [
     ),
 ];
 
-/// Downloads what is missing, and writes the list anew.
+/// Downloads what is missing, and rewrites the list.
 pub(super) fn prepare() -> Outcome {
     let target = folder(FOLDER)?;
     let mut list = String::new();

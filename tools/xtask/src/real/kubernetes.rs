@@ -162,7 +162,7 @@ pub(super) fn build(program: &Program, folder: &Path) -> Outcome {
     Ok(())
 }
 
-/// The machine's Go, told what is to be built and where; proxies and caches are the machine's own.
+/// The machine's Go, with the environment for what is to be built and where; proxies and caches are the machine's own.
 pub(super) fn go_in(pins: &Pins) -> Command {
     let mut command = Command::new("go");
     command

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_import_each_other_and_nobody_else_does() {
+    fn only_tests_import_tests() {
         assert!(refuse("tests-soak", "tests-crash", Normal).is_none());
         assert!(refuse("programs-orangery", "tests-crash", Development).is_some());
         assert!(refuse("tests-soak", "tools-xtask", Normal).is_some());
