@@ -16,7 +16,7 @@ const (
 	heartbeatEvery = 30 * time.Second
 )
 
-// heartbeat renews the Lease by which gardenlet knows that somebody reconciles. Only the leader does.
+// heartbeat renews the Lease by which gardenlet knows that the extension is alive. Only the leader does.
 type heartbeat struct {
 	client.Client
 	namespace string

@@ -302,7 +302,7 @@ class OperatingSystemConfigs(Kind):
 
 
 def beat(client, namespace):
-    """Renews the Lease by which gardenlet knows that somebody reconciles."""
+    """Renews the Lease by which gardenlet knows that the extension is alive."""
     path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/gardener-extension-heartbeat"
     while True:
         spec = {"holderIdentity": NAME, "leaseDurationSeconds": HEARTBEAT_SECONDS, "renewTime": now("microseconds")}

@@ -52,7 +52,7 @@ impl Https {
     }
 
     /// Also takes kubeconfigs with `tokenFile`, which it reads again and again: for those that the process was started
-    /// with, and never for what somebody has written into a Secret.
+    /// with, and never for one from a Secret.
     #[must_use]
     pub fn with_token_files(self) -> Self {
         Self {

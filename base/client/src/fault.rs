@@ -12,7 +12,7 @@ pub fn is_missing(error: &Error) -> bool {
     matches!(error, Error::Api(status) if status.code == 404)
 }
 
-/// Whether somebody else wrote the object since it was read.
+/// Whether another writer changed the object since it was read.
 pub fn is_conflict(error: &Error) -> bool {
     matches!(error, Error::Api(status) if status.code == 409 && status.reason != "AlreadyExists")
 }

@@ -1,5 +1,5 @@
-//! Layers that a connector puts around every client it makes, for whoever counts calls or breaks them. None unless
-//! somebody asks for one; they see a client and the kubeconfig it is made from, and nothing else.
+//! Layers that a connector puts around every client it makes, to count calls or to break them. There is none by
+//! default; they see a client and the kubeconfig it is made from, and nothing else.
 
 use std::fmt;
 use std::sync::Arc;

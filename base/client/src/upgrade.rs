@@ -72,7 +72,7 @@ impl Upgrade {
         self
     }
 
-    /// The connection. `None`: it is gone, or somebody else has it.
+    /// The connection. `None`: it is gone, or another caller has it.
     pub async fn accepted(&self) -> Option<Connection> {
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         let connection = given.await.ok()?;

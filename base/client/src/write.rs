@@ -69,7 +69,7 @@ where
 }
 
 /// Writes how the status of `after`, and the annotations that belong to it, differ from those of `before` (the object as it
-/// was read), and nothing when they do not. Fails with a transient fault when somebody else has written the object since.
+/// was read), and nothing when they do not. Fails with a transient fault when another writer has changed the object since.
 pub async fn patch_status_if_changed<K>(api: &Api<K>, before: &K, after: &K) -> Result<Option<K>, Fault>
 where
     K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + Debug,

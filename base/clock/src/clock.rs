@@ -22,7 +22,7 @@ enum Kind {
     },
 }
 
-/// Sets a simulated clock, as somebody sets a machine's.
+/// Sets a simulated clock, as an administrator sets a machine's.
 #[derive(Clone, Debug)]
 pub struct Hand(Arc<AtomicI64>);
 

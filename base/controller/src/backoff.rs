@@ -13,7 +13,7 @@ pub struct Backoff {
     pub dependency: (Duration, Duration),
     /// A permission must be granted, and no event reports that it was.
     pub access: (Duration, Duration),
-    /// Somebody must change the object, which wakes us at once, or us.
+    /// The user must change the object, which wakes us at once, or we must change.
     pub user: (Duration, Duration),
 }
 

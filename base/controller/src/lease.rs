@@ -246,7 +246,7 @@ impl Gate {
                     pause = self.terms.renew_period();
                     continue;
                 }
-                // Somebody wrote it: if it is still ours (a label was added), go on with what is there.
+                // Another client wrote it: if it is still ours (a label was added), go on with what is there.
                 Ok(Err(error)) if is_conflict(&error) => match self.api.get_opt(&self.name).await {
                     Ok(Some(fresh)) if self.may_take(&fresh) => *lease = fresh,
                     Ok(other) => return self.taken(other.as_ref()),

@@ -175,7 +175,7 @@ where
         let namespace = namespace.clone();
         changes.send(MirrorChange { namespace, name }).is_ok()
     };
-    // The first list may lack what somebody waits for: they look again once it is there.
+    // Callers may wait for objects of the first list: they look again once it is there.
     objects.ready().await;
     let mut heard = said(None);
     while heard {

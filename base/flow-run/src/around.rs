@@ -1,5 +1,5 @@
-//! A layer around the tasks of flows, for whoever makes them fail, hang or run twice. There is none unless somebody asks
-//! for one; it sees one try of one task and that task's work, and nothing else. No configuration file knows of it.
+//! A layer around the tasks of flows, with which tests make them fail, hang or run twice. There is none by
+//! default; it sees one try of one task and that task's work, and nothing else. No configuration file knows of it.
 
 use std::fmt;
 use std::sync::Arc;

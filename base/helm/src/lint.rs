@@ -1,5 +1,5 @@
-//! What a chart renders, looked at by somebody who has to apply it again and again without a person beside it: objects that
-//! are none, that never come to be, or that are others each time. Pure; it asks no cluster.
+//! Checks what a chart renders before a controller applies it again and again: objects that are none, that are never
+//! created, or that differ each time. Pure; it sends no request to a cluster.
 
 mod lookups;
 

@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use crate::reference::Digest;
 
-/// How much is kept unless somebody says otherwise: some thousand charts, and no burden for a laptop or a seed's volume.
+/// Default size of the cache: some thousand charts, and no burden for a laptop or a seed's volume.
 pub const CACHE_BYTES_MAX: u64 = 1 << 30;
 /// What has been coming in for longer is of a process that was killed: no pull takes so long.
 const INCOMING_AGE_MAX: Duration = Duration::from_secs(3600);
@@ -81,7 +81,7 @@ impl Cache {
         let mut bytes = Vec::new();
         if metadata.is_file() {
             let file = match File::open(&path) {
-                // Somebody else made room.
+                // Another process made room.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 file => file?,
             };
@@ -156,7 +156,7 @@ fn entries(folder: &Path) -> io::Result<Vec<(PathBuf, u64, SystemTime)>> {
         match entry.metadata() {
             Ok(metadata) if metadata.is_file() => all.push((entry.path(), metadata.len(), metadata.modified()?)),
             Ok(_) => {}
-            // Somebody else made room.
+            // Another process made room.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }

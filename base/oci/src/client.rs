@@ -381,8 +381,8 @@ fn tls(settings: &Settings) -> Result<ClientConfig, SettingsError> {
         .with_safe_default_protocol_versions()
         .map_err(|error| SettingsError::Tls(error.to_string()))?;
     let config = if settings.insecure_skip_tls_verify {
-        let anybody = Arc::new(Unverified(Arc::clone(&provider)));
-        config.dangerous().with_custom_certificate_verifier(anybody)
+        let unverified = Arc::new(Unverified(Arc::clone(&provider)));
+        config.dangerous().with_custom_certificate_verifier(unverified)
     } else {
         let mut roots = machine_roots().clone();
         if let Some(bundle) = &settings.ca_bundle {

@@ -29,7 +29,7 @@ pub struct Keyring {
     sources: Vec<Source>,
 }
 
-/// A configuration, or a user that somebody has named.
+/// A configuration, or a user that the caller has named.
 #[derive(Clone, Debug, Default)]
 struct Source {
     /// What messages call it

@@ -1,5 +1,5 @@
-//! What can go wrong between us and a registry, said so that somebody can act. No message has a secret in it, and none repeats
-//! what a registry says in its own words.
+//! What can go wrong between us and a registry, with a thing to do. No message has a secret in it, and none repeats
+//! the message of a registry.
 
 use std::fmt;
 use std::time::Duration;

@@ -42,7 +42,7 @@ pub(crate) struct Want {
     pub(crate) digest: Option<Digest>,
     /// How many bytes it must have
     pub(crate) bytes: Option<u64>,
-    /// Whether somebody watches it come
+    /// Whether its progress is watched
     pub(crate) is_watched: bool,
     /// Whether it is asked for again after a failure that may pass
     pub(crate) is_patient: bool,

@@ -57,7 +57,7 @@ impl Default for Proxies {
     }
 }
 
-/// Somebody who connects us to others.
+/// A proxy that connects us to hosts.
 #[derive(Clone)]
 pub(crate) struct Proxy {
     /// Scheme, host and port

@@ -1,4 +1,4 @@
-//! What an artefact is called in a registry, and what its bytes are called. Nothing here asks anybody.
+//! What an artefact is called in a registry, and what its bytes are called. It sends no request.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ pub enum ReferenceError {
     /// It is longer than any reference
     #[error("a reference has at most {REFERENCE_BYTES_MAX} characters, this one {0}")]
     Long(usize),
-    /// Somebody has put a user, and perhaps a password, into it; the text is not repeated
+    /// It contains a user, and perhaps a password; the text is not repeated
     #[error("a user stands before the registry; credentials are given apart, not in a reference")]
     Credentials,
     /// No slash

@@ -13,7 +13,7 @@ pub enum Credential {
     Certificate(Box<Issued>),
     /// With a bearer token.
     Token(SecretText),
-    /// With a bearer token in a file that somebody else renews.
+    /// With a bearer token in a file that another process renews.
     TokenFile(String),
     /// Not at all: `system:anonymous`.
     Anonymous,

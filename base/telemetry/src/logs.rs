@@ -26,7 +26,7 @@ pub enum LogError {
         /// Why not.
         source: tracing_subscriber::filter::ParseError,
     },
-    /// Somebody else has set up logs in this process.
+    /// Logs of this process are set up already.
     #[error("logs are set up already")]
     Twice(#[source] TryInitError),
 }

@@ -1,4 +1,4 @@
-//! Whom a client of TLS believes to be the server: the authorities of the machine, those of a bundle, or anybody. It opens no
+//! Which servers a client of TLS trusts: those of the machine's authorities, those of a bundle, or any server. It opens no
 //! connection.
 
 mod authorities;

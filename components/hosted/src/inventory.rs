@@ -49,8 +49,8 @@ pub fn obsolete(present: Option<&Annotations>, wanted: &[HostedObject]) -> Vec<R
         .collect()
 }
 
-/// Whether an object with these labels was made for the component. What an annotation lists and has not these labels is
-/// somebody else's, whatever the annotation says: those who may change the workload, as webhooks of extensions may, could
+/// Whether an object with these labels was made for the component. What an annotation lists and has not these labels belongs
+/// to another owner, whatever the annotation says: those who may change the workload, as webhooks of extensions may, could
 /// otherwise have any object of the namespace deleted.
 #[must_use]
 pub fn bears_labels_of(component: &dyn Component, labels: Option<&BTreeMap<String, String>>) -> bool {

@@ -69,7 +69,7 @@ impl Deployments {
         }
         let (new, old): (Vec<MachineSet>, Vec<MachineSet>) = all.into_iter().partition(|set| set.name_any() == name);
         let Some(new) = new.into_iter().next() else {
-            return Err(Fault::dependency(format!("MachineSet {name} belongs to somebody else")));
+            return Err(Fault::dependency(format!("MachineSet {name} has another owner")));
         };
         if deployment.spec.paused != Some(true) {
             self.scale(&sets, &deployment, &new, &old).await?;

@@ -14,12 +14,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// How long one may take: it may ask somebody to unlock something.
+/// How long one may take: it may ask the user to unlock something.
 const HELPER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Most bytes of its answer; the longest tokens of clouds have some thousand.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 
-/// Bits of a file's mode that let somebody run it.
+/// Bits of a file's mode that allow to execute it.
 const EXECUTABLE: u32 = 0o111;
 
 /// Runs them.
@@ -46,7 +46,7 @@ impl base_oci::Helper for Programs {
     }
 }
 
-/// The program of that name in a folder that PATH names as a whole: what lies in the current folder came with somebody's chart.
+/// The program of that name in a folder that PATH names as a whole: what lies in the current folder may have come with a chart.
 fn in_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     let folders = env::split_paths(&path).filter(|folder| folder.is_absolute());

@@ -1,4 +1,4 @@
-//! A chart of this machine or of a registry before anybody installs it: rendered as `helm template` does (Helm 4.1,
+//! A chart of this machine or of a registry before it is installed: rendered as `helm template` does (Helm 4.1,
 //! `pkg/cmd/template.go`), checked as an extension of a ControllerDeployment, and registered as one. It asks no cluster.
 
 mod helper;

@@ -204,7 +204,7 @@ pub fn garden_failed(fault: Fault, data_dir: &Path) -> Fault {
     ))
 }
 
-/// Whether the garden has refused because the Shoot's API server cannot be reached by anybody yet.
+/// Whether the garden has refused because the Shoot's API server has no address yet.
 fn lacks_address(error: &kube::Error) -> bool {
     let kube::Error::Api(status) = error else {
         return false;

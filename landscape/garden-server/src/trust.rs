@@ -115,7 +115,7 @@ fn open_to_all(clients: &str, front_proxies: &FrontProxies) -> Option<String> {
         && front_proxies.allowed_names.is_empty();
     is_open.then(|| {
         "clients and front proxies have the same authority and no names are demanded of front proxies: every client with a \
-         certificate may act as anybody; set --requestheader-allowed-names"
+         certificate may act as any user; set --requestheader-allowed-names"
             .to_owned()
     })
 }

@@ -133,7 +133,7 @@ async fn apply(client: &Client, object: Value) -> Result<(), Fault> {
     }
 }
 
-/// Applies what its users may change: of a field that somebody else has set, theirs stays.
+/// Applies what its users may change: a field that another manager has set keeps its value.
 async fn offer(client: &Client, mut object: Value) -> Result<(), Fault> {
     let (api, name) = place(client, &object)?;
     let ours = PatchParams::apply(MANAGER);

@@ -52,7 +52,7 @@ pub(super) async fn start_api(
     .await
 }
 
-/// What carries the state of Shoots goes when its gardenlet confirms it, not by a slip of somebody's hand.
+/// What carries the state of Shoots goes when its gardenlet confirms it, and not when a user deletes it by mistake.
 fn protection() -> Protection {
     let protected = ExtensionKind::ALL
         .iter()

@@ -145,7 +145,7 @@ fn seed_names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A seed that is left out would leave its Shoots without anybody who serves them, and its Seed without a gardenlet.
+/// A seed that is left out would leave its Shoots without API servers, and its Seed without a gardenlet.
 fn refuse_left_out(folder: &Path, settings: &Settings) -> Result<(), Fault> {
     let held = seed_names(folder);
     let is_wanted = |name: &String| settings.seeds.iter().any(|seed| seed.name == *name);

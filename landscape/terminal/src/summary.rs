@@ -31,7 +31,7 @@ fn headline(view: &View, now: Timestamp) -> Line {
     let standing = &view.standing;
     let total = Duration::try_from(now.duration_since(view.since)).unwrap_or_default();
     let done = view.trace.count(|task| task.state == TaskState::Succeeded);
-    // Whose operation had ended before anybody looked tells of no tasks.
+    // There are no tasks if the operation had ended before the observation began.
     let tasks = match (view.trace.tasks().len(), view.trace.skipped.len()) {
         (0, _) => String::new(),
         (all, 0) => format!(", {done} of {all} tasks done"),

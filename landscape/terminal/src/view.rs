@@ -39,7 +39,7 @@ pub struct Standing {
 pub struct View {
     /// Whose operation: `garden-local/local`.
     pub subject: String,
-    /// When somebody began to look.
+    /// When the observation began.
     pub since: Timestamp,
     /// The newest run of its flow.
     pub trace: Trace,

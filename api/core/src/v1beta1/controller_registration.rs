@@ -28,7 +28,7 @@ pub struct ControllerRegistrationSpec {
     #[serde(default, deserialize_with = "or_empty", skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["kind", "type"]))]
     pub resources: Vec<ControllerResource>,
-    /// How it is installed; nothing if somebody else does.
+    /// How it is installed; nothing if it is installed by other means.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deployment: Option<ControllerRegistrationDeployment>,
 }

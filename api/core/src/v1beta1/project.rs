@@ -93,7 +93,7 @@ string_enum! {
     }
 }
 
-/// Somebody with roles in the project.
+/// A user, group or service account with roles in the project.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(!default)]

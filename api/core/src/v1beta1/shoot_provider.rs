@@ -212,7 +212,7 @@ string_enum! {
         AutoRollingUpdate = "AutoRollingUpdate",
         /// In place, by themselves.
         AutoInPlaceUpdate = "AutoInPlaceUpdate",
-        /// In place, when somebody selects them.
+        /// In place, when a user selects them.
         ManualInPlaceUpdate = "ManualInPlaceUpdate",
     }
 }

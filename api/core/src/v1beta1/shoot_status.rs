@@ -70,7 +70,7 @@ pub struct ShootStatus {
     /// Updates of nodes in place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_place_updates: Option<InPlaceUpdatesStatus>,
-    /// Roll-outs of pools that somebody asked for.
+    /// Roll-outs of pools that a user has requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manual_worker_pool_rollout: Option<ManualWorkerPoolRollout>,
     /// Progress of a move without downtime.
@@ -160,12 +160,12 @@ pub struct PendingWorkerUpdates {
     /// Pools that update their nodes by themselves.
     #[serde(default, deserialize_with = "or_empty", skip_serializing_if = "Vec::is_empty")]
     pub auto_in_place_update: Vec<String>,
-    /// Pools whose nodes somebody selects for update.
+    /// Pools whose nodes a user selects for update.
     #[serde(default, deserialize_with = "or_empty", skip_serializing_if = "Vec::is_empty")]
     pub manual_in_place_update: Vec<String>,
 }
 
-/// Roll-outs of pools that somebody asked for.
+/// Roll-outs of pools that a user has requested.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(!default)]

@@ -74,7 +74,7 @@ async fn who_labels_what_it_fails_on_or_writes_its_status_waits_for_the_back_off
     let turns = fail(&server, controller(&server), move |turn| {
         let api = api.clone();
         async move {
-            // Without a back-off there is no end to it: time stands still while somebody is at work.
+            // Without a back-off there is no end to it: time stands still while a task is running.
             if turn < 20 {
                 patch(&api, json!({"metadata": {"labels": {"turn": turn.to_string()}}})).await;
                 let status = json!({"status": {"replicas": turn}});
@@ -132,7 +132,7 @@ async fn another_wish_ends_the_back_off_and_another_label_does_not() {
     assert_eq!(seen(), 5);
     patch(&api, json!({"metadata": {"finalizers": ["example.org/held"]}})).await;
     seconds(1).await;
-    assert_eq!(seen(), 6, "somebody has let go of it");
+    assert_eq!(seen(), 6, "another finalizer is gone");
 }
 
 #[tokio::test(start_paused = true)]

@@ -272,7 +272,7 @@ async fn a_mirror_that_worked_and_is_cut_off_asks_again_at_once() {
     assert_eq!(asked, 2);
 }
 
-/// ConfigMaps as somebody reads them who expects more than there is.
+/// ConfigMaps as read by a client that expects more than there is.
 #[derive(Clone, Debug, serde::Deserialize)]
 struct Demanding {
     metadata: ObjectMeta,

@@ -66,7 +66,7 @@ impl List {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Where it is in memory, by which it is known as long as somebody holds it.
+    /// Its address in memory, which identifies it as long as there is a reference to it.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
@@ -231,7 +231,7 @@ impl Map {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Where it is in memory, by which it is known as long as somebody holds it.
+    /// Its address in memory, which identifies it as long as there is a reference to it.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }

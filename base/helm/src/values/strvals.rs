@@ -328,7 +328,7 @@ fn typed(text: String) -> Value {
     if word.eq_ignore_ascii_case("null") {
         return Value::Null;
     }
-    // What begins with 0 may be a number to somebody: a mobile's, a commit's.
+    // What begins with 0 may be no number: a phone number, a commit.
     match text.parse::<i64>() {
         Ok(number) if text == "0" || !text.starts_with('0') => number.into(),
         _ => text.into(),

@@ -1,6 +1,6 @@
 //! What is read of a document, as the types say it that Go reads it into.
 
-/// What somebody wants of a value. What they do not want is checked as all is, and left out.
+/// What a caller wants of a value. The rest is checked all the same, and left out.
 #[derive(Clone, Copy, Debug)]
 pub enum Shape {
     /// All of it

@@ -287,7 +287,7 @@ fn last_words_match_their_goldens() {
         text(&summary(&already, at(20), PAPER)),
         "garden-local/local: Create Succeeded in 0.02 s\n"
     );
-    // Somebody ran out of patience: what is still open is named with what it waits for.
+    // The time-out has passed: what is still open is named with what it waits for.
     golden("not-ended", &text(&summary(&half_way(), at(300_000), PAPER)));
 }
 

@@ -88,7 +88,7 @@ fn has_private_exponent(prime: &BigUint) -> bool {
     prime % EXPONENT != BigUint::from(1_u32)
 }
 
-/// Whether it passes the test of Miller and Rabin (FIPS 186-5, B.3.1) often enough. Numbers that somebody chose to deceive it
+/// Whether it passes the test of Miller and Rabin (FIPS 186-5, B.3.1) often enough. Numbers that an attacker chose
 /// need more.
 fn is_probably_prime(candidate: &BoxedUint, random: &mut Random) -> bool {
     let options = FipsOptions::with_mr_iterations(rounds(candidate.bits()));
