@@ -12,6 +12,7 @@ mod crash;
 mod fuzz;
 mod generate;
 mod landscape;
+mod lexer;
 mod licences;
 mod modules;
 mod process;

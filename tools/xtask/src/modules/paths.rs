@@ -1,7 +1,8 @@
 //! Paths of a Rust file that lead to other modules of its crate, with the lines they stand in. Reads tokens, not meaning:
-//! what stands in comments and texts is no path.
+//! what stands in comments and literals is no path.
 
 use super::test_items;
+use crate::lexer::{Lexeme, lexemes};
 
 /// A token, as far as paths need it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,86 +110,17 @@ fn ends_item(token: &Token) -> bool {
     matches!(token, Token::Sign(',' | '}'))
 }
 
-/// All tokens with their lines, without comments and texts.
+/// All tokens with their lines, without comments and literals.
 pub(super) fn tokens(text: &str) -> Vec<(usize, Token)> {
-    let mut found = Vec::new();
-    let (mut line, mut rest) = (1, text);
-    while let Some(first) = rest.chars().next() {
-        let length = if let Some(length) = passed_over(rest) {
-            length
-        } else if first.is_alphabetic() || first == '_' {
-            let length = rest
-                .find(|letter: char| !letter.is_alphanumeric() && letter != '_')
-                .unwrap_or(rest.len());
-            found.push((line, Token::Word(rest[..length].to_owned())));
-            length
-        } else if rest.starts_with("::") {
-            found.push((line, Token::Separator));
-            2
-        } else {
-            if !first.is_whitespace() {
-                found.push((line, Token::Sign(first)));
-            }
-            first.len_utf8()
-        };
-        line += rest[..length].matches('\n').count();
-        rest = &rest[length..];
-    }
-    found
-}
-
-/// The length of a comment, a text or a character, if one begins here.
-fn passed_over(rest: &str) -> Option<usize> {
-    if rest.starts_with("//") {
-        return Some(rest.find('\n').unwrap_or(rest.len()));
-    }
-    if rest.starts_with("/*") {
-        return Some(rest.find("*/").map_or(rest.len(), |end| end + 2));
-    }
-    if let Some(raw) = raw_text(rest) {
-        return Some(raw);
-    }
-    let prefix = usize::from(rest.starts_with("b\"") || rest.starts_with("c\""));
-    if rest[prefix..].starts_with('"') {
-        return Some(prefix + quoted(&rest[prefix..]));
-    }
-    character(rest)
-}
-
-/// `r"..."`, `r#"..."#`, `br"..."`.
-fn raw_text(rest: &str) -> Option<usize> {
-    let behind = rest.strip_prefix('b').unwrap_or(rest).strip_prefix('r')?;
-    let marks = behind.len() - behind.trim_start_matches('#').len();
-    let begin = rest.len() - behind.len() + marks + 1;
-    behind.trim_start_matches('#').strip_prefix('"')?;
-    let end = format!("\"{}", "#".repeat(marks));
-    Some(rest[begin..].find(&end).map_or(rest.len(), |at| begin + at + end.len()))
-}
-
-/// The length of a text that begins with its quotation mark.
-fn quoted(rest: &str) -> usize {
-    let mut escaped = false;
-    for (at, letter) in rest.char_indices().skip(1) {
-        match letter {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            '"' => return at + 1,
-            _ => {}
-        }
-    }
-    rest.len()
-}
-
-/// `'a'` and `'\n'`, but no lifetime.
-fn character(rest: &str) -> Option<usize> {
-    let inner = rest.strip_prefix('\'')?;
-    let letter = inner.chars().next()?;
-    if letter == '\\' {
-        let behind = 3 + inner[1..].chars().next()?.len_utf8() - 1;
-        return rest[behind..].find('\'').map(|end| behind + end + 1);
-    }
-    let end = 1 + letter.len_utf8();
-    rest[end..].starts_with('\'').then_some(end + 1)
+    lexemes(text)
+        .into_iter()
+        .filter_map(|(line, lexeme)| match lexeme {
+            Lexeme::Comment(_) | Lexeme::Literal => None,
+            Lexeme::Word(word) => Some((line, Token::Word(word.to_owned()))),
+            Lexeme::Sign("::") => Some((line, Token::Separator)),
+            Lexeme::Sign(sign) => Some((line, Token::Sign(sign.chars().next()?))),
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,11 @@
 //! Words that have no place in a folder: provider names outside extensions, Shoot and Seed in the machinery below them,
-//! file names that say nothing, and marks of unfinished work.
+//! file names that say nothing, and marks of unfinished work. And words that have no place in any comment or name, because the
+//! field has others that a reader searches for.
+
+use std::collections::BTreeSet;
 
 use super::{Finding, Source};
+use crate::lexer::{Lexeme, lexemes};
 
 /// A word that may not stand in code below some folders, with the reason.
 struct Ban {
@@ -36,6 +40,15 @@ const BANS: [Ban; 3] = [
         words: &["todo!", "unimplemented!"],
         reason: "unfinished work is an issue or a FIXME with its reason",
     },
+];
+
+/// Words that no comment and no name may have, each with what to write instead. Literals may: they may quote other programs.
+const PRIVATE_WORDS: [(&str, &str); 5] = [
+    ("told", "`reported`, `logged`, `returned`, `printed` or `notified`; `distinguished` for things"),
+    ("nobody", "`no client`, `no caller` or `no other writer`"),
+    ("anew", "`again`, `recreated`, `rebuilt` or `restarted`"),
+    ("lent", "`borrowed`"),
+    ("dear", "`expensive`"),
 ];
 
 /// File names that say nothing about what is inside.
@@ -74,6 +87,7 @@ fn check_source(source: &Source) -> Vec<Finding> {
             format!("`{name}` says nothing: name the file after its job"),
         ));
     }
+    findings.extend(private_words(source));
     // The bans below name what they ban, and random numbers start from seeds of their own.
     if source.path.starts_with("tools/") || source.path.starts_with("base/clock/") {
         return findings;
@@ -100,6 +114,30 @@ fn check_source(source: &Source) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// One finding for each private word of each line.
+fn private_words(source: &Source) -> Vec<Finding> {
+    let mut found = BTreeSet::new();
+    for (line, lexeme) in lexemes(&source.text) {
+        let (Lexeme::Comment(text) | Lexeme::Word(text)) = lexeme else {
+            continue;
+        };
+        for (below, text) in text.lines().enumerate() {
+            let words = words(text);
+            let private = PRIVATE_WORDS.iter().filter(|(word, _)| words.iter().any(|found| found == word));
+            found.extend(private.map(|row| (line + below, row)));
+        }
+    }
+    found
+        .into_iter()
+        .map(|(line, (word, instead))| {
+            Finding::new(
+                format!("{}:{line}", source.path),
+                format!("`{word}` is banned in comments and names: write {instead}"),
+            )
+        })
+        .collect()
 }
 
 /// Whether a line of code has the word as a word of its own, whatever its case, in snake or camel spelling.
@@ -133,7 +171,7 @@ fn words(code: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Source, check_source, names};
+    use super::{Source, check_source, names, private_words};
 
     #[test]
     fn a_word_is_found_in_every_spelling_but_not_inside_another() {
@@ -153,5 +191,81 @@ mod tests {
         };
         assert_eq!(check_source(&source("control-plane/gardenlet/src/lib.rs")).len(), 1);
         assert_eq!(check_source(&source("extensions/provider-aws/src/lib.rs")).len(), 0);
+    }
+
+    /// The lines of `text` with their private words.
+    fn private(text: &str) -> Vec<String> {
+        let (path, text) = ("a.rs".to_owned(), text.to_owned());
+        private_words(&Source { path, text })
+            .into_iter()
+            .map(|finding| {
+                let word = finding.text.split('`').nth(1).unwrap_or_default();
+                format!("{} {word}", finding.place)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn private_words_are_found_in_every_kind_of_comment() {
+        let text = r#"//! Nobody.
+/// a
+/// It is told, and told again.
+fn f() {} // lent
+/* one
+   /* DEAR */
+   `made_anew` */
+"#;
+        assert_eq!(
+            private(text),
+            ["a.rs:1 nobody", "a.rs:3 told", "a.rs:4 lent", "a.rs:6 dear", "a.rs:7 anew"]
+        );
+    }
+
+    #[test]
+    fn private_words_are_found_as_segments_of_names() {
+        let text = r"fn is_told() {}
+struct ToldTwice;
+const NOBODY: u8 = 1;
+let begins_anew_2 = x.lent;
+fn f<'dear>() {}
+";
+        assert_eq!(
+            private(text),
+            ["a.rs:1 told", "a.rs:2 told", "a.rs:3 nobody", "a.rs:4 anew", "a.rs:4 lent", "a.rs:5 dear"]
+        );
+    }
+
+    #[test]
+    fn longer_words_with_a_private_word_inside_pass() {
+        let text = r"// Silent talent; a soldier with a golden calendar; endearing; toldo.
+struct Unlent;
+fn silent_calendar() {}
+let gold = Soldier::Equivalent;
+";
+        assert_eq!(private(text), [""; 0]);
+    }
+
+    #[test]
+    fn literals_may_have_private_words() {
+        let text = r###"let a = "told \" nobody // anew"; let b = r#"lent " // dear"#; let c = b"told"; let d = '"'; // "fine"
+let e = br"// nobody"; let f = "/* told"; let g = "told
+// nobody
+";
+"###;
+        assert_eq!(private(text), [""; 0]);
+        assert_eq!(private("let a = '\"'; // told\nlet b = '\"';\n"), ["a.rs:1 told"]);
+    }
+
+    #[test]
+    fn finding_of_a_private_word_names_what_to_write_and_holds_in_every_folder() {
+        let findings = check_source(&Source {
+            path: "tools/xtask/src/a.rs".to_owned(),
+            text: "//! It was lent.\n".to_owned(),
+        });
+        let [finding] = &findings[..] else {
+            panic!("{} findings", findings.len());
+        };
+        assert_eq!(finding.place, "tools/xtask/src/a.rs:1");
+        assert_eq!(finding.text, "`lent` is banned in comments and names: write `borrowed`");
     }
 }
