@@ -1,5 +1,5 @@
 //! The garden's kinds: `core.gardener.cloud` (v1beta1, v1), `security`, `operations`, `seedmanagement`, `authentication`.
-//! It only describes what can be asked for: no defaults, no validation, no I/O.
+//! It only describes what can be requested: no defaults, no validation, no I/O.
 
 pub mod authentication;
 pub mod operations;

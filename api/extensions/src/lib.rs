@@ -1,4 +1,4 @@
-//! `extensions.gardener.cloud/v1alpha1`: the kinds through which the control plane asks extensions for work, and Cluster.
+//! `extensions.gardener.cloud/v1alpha1`: the kinds through which the control plane requests work of extensions, and Cluster.
 //! It only describes: no client, no behaviour. `providerConfig`, `providerStatus` and `state` stay raw.
 //!
 //! `table` has a row for each kind: code for all kinds derives from it.

@@ -88,7 +88,7 @@ pub enum SeedMismatch {
     },
     /// The pod network that it would give has no room for the Shoot's nodes.
     PodNetworkTooSmall {
-        /// What validation says of it.
+        /// The error of its validation.
         error: String,
     },
     /// A network of its own overlaps with one of the Shoot.

@@ -1,6 +1,6 @@
 //! From a kubeconfig to a client. It reads no environment variable, no proxy setting and no file of its own
-//! accord: a kubeconfig says all there is to say ([`inline_files`] makes one that names files say it). It runs no
-//! command and asks nothing twice.
+//! accord: a kubeconfig has all of it ([`inline_files`] puts files that one names into it). It runs no
+//! command and repeats no request.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tower::timeout::TimeoutLayer;
 /// Turns kubeconfigs into clients. No controller knows which kind it was given: over TLS, or in process.
 pub trait Connector: Send + Sync {
     /// A client for the current context of `kubeconfig`. Sends no request: an unreachable server shows at the
-    /// first one. Errors are the user's: a kubeconfig that does not say what is needed.
+    /// first one. Errors are the user's: a kubeconfig that lacks what is needed.
     fn client(&self, kubeconfig: &Kubeconfig) -> Result<kube::Client, Fault>;
 }
 
@@ -80,7 +80,7 @@ impl Connector for Https {
         config.auth_info = target.auth;
         config.connect_timeout = Some(CONNECT_TIMEOUT);
         config.write_timeout = Some(WRITE_TIMEOUT);
-        // kube would ask a busy server up to 15 times, with pauses of many seconds, and without reporting it: outside of
+        // kube would retry a request to a busy server up to 15 times, with pauses of many seconds, and without reporting it: outside of
         // the time-outs, backoffs and reports of flows, controllers and watches, which all retry by themselves.
         // Clients in process have no such layer either.
         config.default_retry = false;
@@ -394,7 +394,7 @@ mod tests {
 
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        // Busy at first, then not: who asks again gets an answer.
+        // Busy at first, then not: a repeated request gets an answer.
         let server = tokio::spawn(async move {
             for status in ["503 Service Unavailable", "200 OK"] {
                 let (mut stream, _) = listener.accept().await.unwrap();

@@ -32,7 +32,7 @@ fn says_namespace_goes(status: &Status) -> bool {
     status.code == 403 && causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
 }
 
-/// What we were doing when the API call failed, and what the API said. The answer's text is in the message, so
+/// What we were doing when the API call failed, and the API's answer. The answer's text is in the message, so
 /// it is not also a source.
 #[derive(Debug, thiserror::Error)]
 #[error("{doing}: {said}")]
@@ -53,7 +53,7 @@ const NO_STATUS: &str = "Failed to parse error data";
 
 /// The fault of a failed call while `doing` something, such as `"create secret ca"`, with the webhook that stands behind it.
 pub fn fault_of(error: Error, doing: &str) -> Fault {
-    let (class, hint) = judge(&error);
+    let (class, hint) = class_and_hint(&error);
     let answered = matches!(&error, Error::Api(_));
     let webhook = match &error {
         Error::Api(status) => WebhookFailure::in_message(&status.message),
@@ -93,7 +93,7 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     error.to_string()
 }
 
-fn judge(error: &Error) -> (FaultClass, &'static str) {
+fn class_and_hint(error: &Error) -> (FaultClass, &'static str) {
     match error {
         Error::Api(status) if status.reason == NO_STATUS => (
             FaultClass::Dependency,

@@ -52,7 +52,7 @@ impl fmt::Display for Verb {
 /// One request, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// What is asked.
+    /// The request.
     pub verb: Verb,
     /// The path without the query.
     pub path: String,
@@ -130,7 +130,7 @@ pub enum Outcome {
 pub struct CallRecord {
     /// The name given to [`record`], or the request's user agent when that is empty.
     pub who: String,
-    /// What was asked.
+    /// The request.
     pub call: Call,
     /// When it was sent.
     pub at: Timestamp,
@@ -180,7 +180,7 @@ pub enum Injected {
     Pass,
     /// It goes through after this long.
     Delay(Duration),
-    /// The server is never asked; this status is the answer.
+    /// The request is not sent to the server; this status is the answer.
     Answer(u16),
     /// The connection breaks before the server sees the request: it had no effect.
     DropBefore,
@@ -193,7 +193,7 @@ pub enum Injected {
 #[error("connection reset by an injected fault")]
 struct Reset;
 
-/// A client that asks `decide` before every call what is to become of it.
+/// A client that calls `decide` before every request.
 pub fn inject_faults(client: kube::Client, decide: impl Fn(&Call) -> Injected + Send + Sync + 'static) -> kube::Client {
     let decide = Arc::new(decide);
     let namespace = client.default_namespace().to_owned();

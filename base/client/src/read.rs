@@ -12,7 +12,7 @@ use crate::fault::fault_of;
 /// Objects per LIST request: the chunk size kubectl uses.
 const PAGE_SIZE: u32 = 500;
 
-/// Looks at one object. The reason of an `Unknown` names the object and what the API said.
+/// Looks at one object. The reason of an `Unknown` names the object and the error of the API.
 pub async fn observe<K>(api: &Api<K>, name: &str) -> Seen<K>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
@@ -24,7 +24,7 @@ where
     }
 }
 
-/// Reads one object; `None` only when the API says that it is not there.
+/// Reads one object; `None` only when the API answers that it is not there.
 pub async fn get<K>(api: &Api<K>, name: &str) -> Result<Option<K>, Fault>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,

@@ -19,7 +19,7 @@ use crate::service::{HttpService, ResponseBody, full_body};
 /// around them. A listener in front of [`review_server`] must take it.
 pub const REVIEW_BYTES_MAX: usize = 8 << 20;
 
-/// Answers a review; the text of an error says why it is none.
+/// Answers a review; the text of an error is why it is none.
 pub type Reviewer = Arc<dyn Fn(Value) -> Pin<Box<dyn Future<Output = Result<Value, String>> + Send>> + Send + Sync>;
 
 /// The reviewer that a function is.

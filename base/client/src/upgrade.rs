@@ -43,7 +43,7 @@ impl fmt::Debug for Dialer {
 }
 
 /// What a server gets with a request that may become something else than HTTP: the connection, once 101 has been answered.
-/// Clones are the same; the first that asks gets it.
+/// Clones are the same; the first call gets it.
 #[derive(Clone)]
 pub struct Upgrade {
     given: Arc<Mutex<Option<oneshot::Receiver<Connection>>>>,

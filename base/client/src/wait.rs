@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use crate::fault::{fault_of, is_missing};
 use crate::watch::watch;
 
-/// What an onlooker thinks of an object.
+/// What a check of an object comes to.
 #[derive(Debug)]
 pub enum Judgement<T> {
     /// The wait is over, with this.
@@ -39,7 +39,7 @@ pub enum Waited {
         /// The last reason why it was not done.
         reason: String,
     },
-    /// The judge, or the API (access refused), ended it.
+    /// The check, or the API (access refused), ended it.
     #[error("{0}")]
     Failed(Fault),
 }
@@ -54,13 +54,13 @@ impl From<Waited> for Fault {
     }
 }
 
-/// Watches the object `name` until `judge` is done with it, or `timeout` is up. `judge` sees every state the
+/// Watches the object `name` until `check` is done with it, or `timeout` is up. `check` sees every state the
 /// watch shows, and `None` when the object is not there.
 pub async fn wait_until<K, T>(
     api: &Api<K>,
     name: &str,
     timeout: Duration,
-    mut judge: impl FnMut(Option<&K>) -> Judgement<T>,
+    mut check: impl FnMut(Option<&K>) -> Judgement<T>,
 ) -> Result<T, Waited>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -72,7 +72,7 @@ where
         let mut events = std::pin::pin!(watch(api.clone(), config));
         let mut listed: Option<K> = None;
         while let Some(event) = events.next().await {
-            let judgement = match event {
+            let state = match event {
                 Ok(Event::Init) => {
                     listed = None;
                     continue;
@@ -81,15 +81,15 @@ where
                     listed = Some(object);
                     continue;
                 }
-                Ok(Event::InitDone) => judge(listed.take().as_ref()),
-                Ok(Event::Apply(object)) => judge(Some(&object)),
-                Ok(Event::Delete(_)) => judge(None),
+                Ok(Event::InitDone) => check(listed.take().as_ref()),
+                Ok(Event::Apply(object)) => check(Some(&object)),
+                Ok(Event::Delete(_)) => check(None),
                 Err(error) => match watch_fault(error, &what) {
                     fault if matches!(fault.class, FaultClass::Access | FaultClass::Bug) => Judgement::Failed(fault),
                     fault => Judgement::NotYet(fault.to_string()),
                 },
             };
-            match judgement {
+            match state {
                 Judgement::Done(value) => return Ok(value),
                 Judgement::Failed(fault) => return Err(fault),
                 Judgement::NotYet(why) => reason = why,

@@ -155,43 +155,43 @@ where
         Index::new(entries)
     }
 
-    /// Waits, without a request of its own, until `judge` is done with the object `key`. `judge` is called again at every
+    /// Waits, without a request of its own, until `check` is done with the object `key`. `check` is called again at every
     /// change of that object, and of no other.
     pub async fn wait_until<T>(
         &self,
         key: &ObjectKey,
         timeout: Duration,
-        mut judge: impl FnMut(Option<&K>) -> Judgement<T>,
+        mut check: impl FnMut(Option<&K>) -> Judgement<T>,
     ) -> Result<T, Waited> {
         let what = format!("{} {key}", K::kind(&()));
         self.wait(&what, timeout, Scope::Object(key.clone()), |cache| {
-            judge(cache.get(key).as_deref())
+            check(cache.get(key).as_deref())
         })
         .await
     }
 
-    /// Waits until `judge` is done with the objects of one namespace; it is called again at every change of one of them. `what`
+    /// Waits until `check` is done with the objects of one namespace; it is called again at every change of one of them. `what`
     /// names the wait in errors.
     pub async fn wait_in<T>(
         &self,
         namespace: &str,
         what: &str,
         timeout: Duration,
-        judge: impl FnMut(&Self) -> Judgement<T>,
+        check: impl FnMut(&Self) -> Judgement<T>,
     ) -> Result<T, Waited> {
-        self.wait(what, timeout, Scope::Namespace(namespace.to_owned()), judge)
+        self.wait(what, timeout, Scope::Namespace(namespace.to_owned()), check)
             .await
     }
 
-    /// Waits until `judge` is done with the whole mirror; it is called again at every change. `what` names the wait in
+    /// Waits until `check` is done with the whole mirror; it is called again at every change. `what` names the wait in
     /// errors.
     pub async fn wait_for<T>(
         &self,
         what: &str,
         timeout: Duration,
-        judge: impl FnMut(&Self) -> Judgement<T>,
+        check: impl FnMut(&Self) -> Judgement<T>,
     ) -> Result<T, Waited> {
-        self.wait(what, timeout, Scope::All, judge).await
+        self.wait(what, timeout, Scope::All, check).await
     }
 
     async fn wait<T>(
@@ -199,14 +199,14 @@ where
         what: &str,
         timeout: Duration,
         scope: Scope,
-        mut judge: impl FnMut(&Self) -> Judgement<T>,
+        mut check: impl FnMut(&Self) -> Judgement<T>,
     ) -> Result<T, Waited> {
         let mut reason = "the API has not answered yet".to_owned();
         let waiting = async {
             let mut changes = self.0.subscribers.add(scope);
             self.ready().await;
             loop {
-                match judge(self) {
+                match check(self) {
                     Judgement::Done(value) => return Ok(value),
                     Judgement::Failed(fault) => return Err(fault),
                     Judgement::NotYet(why) => reason = why,

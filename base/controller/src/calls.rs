@@ -1,4 +1,4 @@
-//! Who calls for an object, and when it has its turn then: at once, or as its failures say.
+//! Who calls for an object, and when it has its turn then: at once, or after the back-off of its failures.
 //!
 //! In controller-runtime (v0.22 pkg/controller/priorityqueue and client-go's workqueue) every event of an object that
 //! fails has it reconciled at once: one that comes during the turn right after it, one that comes later in front of its

@@ -34,7 +34,7 @@ pub enum Next {
     After(Duration),
 }
 
-/// Objects reconciled at the same time unless the controller says otherwise: Gardener's usual number of workers
+/// Objects reconciled at the same time by default: Gardener's usual number of workers
 /// for extension controllers.
 const CONCURRENCY: usize = 5;
 /// How long running reconciles may take to end once the controller is stopped: requests end within it, a wait for others
@@ -66,7 +66,7 @@ where
 {
     /// A controller of the objects in `primary`, named in logs and metrics as `name`. It reconciles every object
     /// once at the start and then whenever [`changed_by_others`] says so. One that fails waits for the end of its
-    /// back-off, and has a turn at once when its generation, its deletion or the operation asked of it says that
+    /// back-off, and has a turn at once when its generation, its deletion or the operation requested of it shows that
     /// something else is wanted; see also [`Controller::news`].
     pub fn new(name: impl Into<String>, primary: Cache<K>) -> Self {
         Self {

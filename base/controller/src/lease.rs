@@ -302,7 +302,7 @@ pub async fn heartbeat(
     heartbeat_while(api, name, identity, period, clock, stop, || true).await;
 }
 
-/// As [`heartbeat`]; a beat is left out while `can_work` does not hold. It is asked before each.
+/// As [`heartbeat`]; a beat is left out while `can_work` does not hold. It is called before each.
 pub async fn heartbeat_while(
     api: Api<Lease>,
     name: &str,

@@ -16,7 +16,7 @@ pub(crate) struct Queue {
     running: BTreeMap<ObjectKey, Asked>,
 }
 
-/// What has been asked for while a key was at work.
+/// What has been requested while a key was at work.
 #[derive(Debug, Default)]
 struct Asked {
     any: bool,

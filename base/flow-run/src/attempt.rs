@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 pub struct TaskContext {
     /// Which try this is, from 1.
     pub attempt: u32,
-    /// When the task's time is up, for waits that want to say themselves what they waited for.
+    /// When the task's time is up, for waits that report themselves what they waited for.
     pub deadline: Option<Instant>,
     /// Cancelled when the whole run is: work that must end in order can watch it; the rest is simply dropped.
     pub stop: CancellationToken,

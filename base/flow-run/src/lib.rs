@@ -1,6 +1,6 @@
 //! Runs a [`base_flow::Flow`]: everything whose dependencies are done runs at once, a failed task stops only what
-//! depends on it, faults that may pass are tried again, panics become faults. It says what happens as a stream of
-//! events and what came of it as an [`Outcome`]. It knows nothing of the tasks' meaning and writes nothing anywhere.
+//! depends on it, faults that may pass are tried again, panics become faults. It reports what happens as a stream of
+//! events and the result as an [`Outcome`]. It knows nothing of the tasks' meaning and writes nothing anywhere.
 //!
 //! Engine semantics follow gardener/gardener v1.150 `pkg/utils/flow/flow.go`, with one addition: an interrupt, which
 //! ends a run at a task boundary because a newer wish has made it pointless.

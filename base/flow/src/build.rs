@@ -332,7 +332,7 @@ impl<T: Copy + Ord + Name> FlowBuilder<T> {
     }
 }
 
-/// What can be said about a group.
+/// Settings of a group.
 #[derive(Debug)]
 pub struct GroupBuilder<'a, T> {
     group: &'a mut Group<T>,
@@ -346,7 +346,7 @@ impl<T> GroupBuilder<'_, T> {
     }
 }
 
-/// What can be said about a task.
+/// Settings of a task.
 #[derive(Debug)]
 pub struct StepBuilder<'a, T> {
     step: &'a mut Step<T>,

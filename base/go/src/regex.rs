@@ -29,7 +29,7 @@ pub struct Pattern {
 /// Why there is none.
 #[derive(Debug)]
 pub enum ReadError {
-    /// What Go says
+    /// Go's error
     Said(String),
     /// It is longer or nests deeper than what is read
     Limit,

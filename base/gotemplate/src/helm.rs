@@ -21,7 +21,7 @@ use crate::value::{IntKind, List, Map, Type, Value};
 pub const AUTHOR_START: &str = "HELM_ERR_START";
 /// As [`AUTHOR_START`], behind them.
 pub const AUTHOR_END: &str = "HELM_ERR_END";
-/// How often a template may be included inside itself, says Helm.
+/// How often a template may be included inside itself, as in Helm.
 const INCLUDES_MAX: usize = 1000;
 const INCLUDE: &str = "include";
 /// Reading a byte of YAML costs so many steps: `[{},{},` makes much of little.

@@ -91,7 +91,7 @@ impl Set {
         Machine::new(&context.limits, context.host).run(self, program, data, steps)
     }
 
-    /// The template of that name, or what Go says if there is none.
+    /// The template of that name, or Go's error if there is none.
     fn program(&self, name: &[u8]) -> Result<Arc<Program>, String> {
         self.get(name).cloned().ok_or_else(|| {
             format!(

@@ -86,7 +86,7 @@ impl Cache {
                 file => file?,
             };
             file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
-            // Bigger than is wanted is not damaged: its declared size says so before it is asked for.
+            // Bigger than is wanted is not damaged: its declared size is known before the request.
             if bytes.len() as u64 > bytes_max {
                 return Ok(None);
             }

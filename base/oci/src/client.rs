@@ -1,4 +1,4 @@
-//! The client: how it is set up, which hosts it asks in which order, and how often.
+//! The client: how it is set up, to which hosts it sends requests in which order, and how often.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -38,7 +38,7 @@ const MIRROR_TRIES_MAX: u32 = 2;
 const PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause of these.
 const PAUSE_MAX: Duration = Duration::from_secs(8);
-/// The longest that a registry's wish to be asked later is waited for.
+/// The longest `Retry-After` of a registry that is waited for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 /// What `ring` signs with.
 const KEYS_TAKEN: &str = "its private key is none of RSA (2048 to 4096 bits), ECDSA (P-256, P-384) and Ed25519";
@@ -58,11 +58,11 @@ pub struct Settings {
     pub identity: Option<Identity>,
     /// Whether it believes any certificate
     pub insecure_skip_tls_verify: bool,
-    /// Whether registries are asked in the open; mirrors say it themselves
+    /// Whether requests to registries go over plain HTTP; for mirrors their address decides
     pub plain_http: bool,
     /// Through whom hosts are reached
     pub proxies: Proxies,
-    /// Who is asked before the registry
+    /// Hosts that are tried before the registry
     pub mirrors: Vec<Mirror>,
     /// What is kept on disk
     pub cache: Option<Cache>,
@@ -124,12 +124,12 @@ pub enum SettingsError {
     Tls(String),
 }
 
-/// Who is asked before the registry: a host of the same content, perhaps below a path.
+/// A host that is tried before the registry: it has the same content, perhaps below a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirror(Endpoint);
 
 impl Mirror {
-    /// Reads `[http://|https://]HOST[:PORT][/PATH]`; in the open only if it says so.
+    /// Reads `[http://|https://]HOST[:PORT][/PATH]`; over plain HTTP only with that scheme.
     ///
     /// # Errors
     /// It is no such text; it is repeated in the error.
@@ -151,7 +151,7 @@ impl Mirror {
     }
 }
 
-/// Whom to ask.
+/// The host of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     pub(crate) url: Url,

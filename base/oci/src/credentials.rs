@@ -23,7 +23,7 @@ const DOCKER_SERVER: &str = "https://index.docker.io/v1/";
 /// The user that Docker writes beside an identity token.
 const TOKEN_USER: &str = "<token>";
 
-/// Credentials for registries, from the configurations that go first to those that are asked where these have nothing.
+/// Credentials for registries, from the configurations that go first to those that are used where these have nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Keyring {
     sources: Vec<Source>,
@@ -219,7 +219,7 @@ impl Keyring {
         })
     }
 
-    /// Adds what another keyring has, behind what is here: it is asked only where nothing here fits.
+    /// Adds what another keyring has, behind what is here: it is used only where nothing here fits.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.sources.extend(other.sources);

@@ -151,7 +151,7 @@ pub enum Kind {
     /// Asked too often
     #[error("the registry limits how often it is asked (HTTP 429){}", after_text(*.after))]
     RateLimited {
-        /// When it wants to be asked again
+        /// When it accepts requests again
         after: Option<Duration>,
     },
     /// It fails
@@ -162,7 +162,7 @@ pub enum Kind {
     Refused {
         /// The status
         status: u16,
-        /// The code of the registry's error, if it says one
+        /// The code of the registry's error, if it has one
         code: String,
     },
     /// It does not speak as registries do
@@ -200,7 +200,7 @@ pub enum Kind {
     /// No name of anything
     #[error(transparent)]
     Reference(ReferenceError),
-    /// Neither a mirror nor the registry has it: what each of them did, in the order in which they were asked
+    /// Neither a mirror nor the registry has it: what each of them did, in the order in which they were tried
     #[error("{}", all_text(.0))]
     All(Vec<(String, Kind)>),
 }

@@ -1,5 +1,5 @@
 //! One question to one registry or mirror, to its end: credentials where they are wanted, redirects, and what comes back held
-//! against what was asked for. It never tries twice what has failed.
+//! against the request. It never tries twice what has failed.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub(crate) struct Want {
     pub(crate) bytes: Option<u64>,
     /// Whether its progress is watched
     pub(crate) is_watched: bool,
-    /// Whether it is asked for again after a failure that may pass
+    /// Whether it is requested again after a failure that may pass
     pub(crate) is_patient: bool,
 }
 
@@ -139,7 +139,7 @@ impl Client {
         )))
     }
 
-    /// Reads what was asked for.
+    /// Reads the requested content.
     async fn take(&self, response: Response<Incoming>, want: &Want, until: Instant) -> Result<Answer, Kind> {
         let (head, body) = response.into_parts();
         let bytes_max = want.bytes.unwrap_or(want.bytes_max).min(want.bytes_max);

@@ -36,7 +36,7 @@ impl Login {
     /// It has failed, or has written something else.
     pub fn read(has_succeeded: bool, written: &[u8]) -> Result<Option<Self>, String> {
         if has_succeeded {
-            // What serde says may repeat the secret.
+            // An error of serde may repeat the secret.
             let login: Self = object(written).map_err(|_| "does not answer with user and secret in JSON".to_owned())?;
             let is_empty = login.user.is_empty() && !login.secret.is_there();
             return Ok((!is_empty).then_some(login));

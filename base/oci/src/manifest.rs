@@ -5,7 +5,7 @@ use serde::Deserialize;
 use crate::error::Kind;
 use crate::reference::Digest;
 
-/// The media types that are asked for (OCI image specification 1.1, and Docker's of before).
+/// The media types that are requested (OCI image specification 1.1, and Docker's of before).
 pub(crate) const MANIFEST_TYPES: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
     application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
 /// Most bytes of a manifest; registries take no larger ones (OCI distribution specification 1.1, "Pushing manifests").

@@ -65,7 +65,7 @@ pub(crate) struct Proxy {
     pub(crate) authorisation: Option<HeaderValue>,
 }
 
-/// Which hosts are asked without a proxy.
+/// Which hosts are reached without a proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Direct {
     All,

@@ -1,4 +1,4 @@
-//! From a reference to an artefact's content: the manifest, then the layer that it names; what is on disk is not asked for.
+//! From a reference to an artefact's content: the manifest, then the layer that it names; what is on disk is not requested.
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -14,7 +14,7 @@ use crate::reference::{Digest, Reference, is_tag};
 
 /// What a registry calls the digest of a manifest.
 const CONTENT_DIGEST: &str = "docker-content-digest";
-/// Tags that are asked for at a time.
+/// Tags that are requested at a time.
 const PAGE: usize = 1000;
 /// Most pages of tags: a repository with more versions than a hundred thousand is not looked through.
 const PAGES_MAX: usize = 100;
@@ -83,7 +83,7 @@ impl Client {
         Ok(Pulled { digest, bytes })
     }
 
-    /// The digest that a tag means now; whoever does not answer at once is not asked again.
+    /// The digest that a tag means now; a host that does not answer at once is not tried again.
     pub(crate) async fn resolve(&self, reference: &Reference, tag: &str, until: Instant) -> Result<Digest, Error> {
         let (digest, _) = self.tagged(reference, tag, false, until).await?;
         Ok(digest)

@@ -1,5 +1,5 @@
 //! What a registry is shown: user and password, or a token of its token service (distribution's `docs/spec/auth/token`). Credentials
-//! go to the registry they are for and to the token service it names, in the open only where the registry is asked in the open.
+//! go to the registry they are for and to the token service it names, over plain HTTP only where the registry is used so.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -92,7 +92,7 @@ impl Authority<'_> {
             BodyError::TooLarge => none(),
             BodyError::Broken(kind) => kind,
         })?;
-        // What serde says may repeat a token.
+        // An error of serde may repeat a token.
         let answer: Answer = serde_json::from_slice(&body).map_err(|_| none())?;
         let token = answer.token.or(answer.access_token).ok_or_else(none)?;
         header("Bearer", token.0.expose_secret())

@@ -313,7 +313,7 @@ fn place(uri: &Uri) -> (&str, u16) {
 /// A connection as the client library wants it.
 struct Established {
     stream: TokioIo<Box<dyn Stream>>,
-    /// Whether a proxy reads what is asked, which then has the whole address in it
+    /// Whether a proxy reads the request, which then has the whole address in it
     is_proxied: bool,
 }
 

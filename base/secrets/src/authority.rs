@@ -33,7 +33,7 @@ pub enum Usage {
     ServerAndClient,
 }
 
-/// What a certificate is to say.
+/// The content of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateSpec {
     /// Common name: the user of a client certificate.

@@ -66,7 +66,7 @@ pub enum SecretError {
     /// A kubeconfig could not be written as YAML.
     #[error("could not write the kubeconfig as YAML: {reason}")]
     Yaml {
-        /// What the serialiser said.
+        /// The error of the serialiser.
         reason: String,
     },
 }

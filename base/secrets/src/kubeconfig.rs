@@ -19,7 +19,7 @@ pub enum Credential {
     Anonymous,
 }
 
-/// What a kubeconfig says.
+/// The content of a kubeconfig.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KubeconfigSpec {
     /// Name of its one cluster, user and context.

@@ -1,4 +1,4 @@
-//! What a process says about itself: logs to stderr, metrics as OpenMetrics text. Nothing here is global but the
+//! What a process reports about itself: logs to stderr, metrics as OpenMetrics text. Nothing here is global but the
 //! log subscriber, which the `tracing` crate wants so: [`Metrics`] is a value that is handed on.
 //! It never logs secrets, because it is never given any.
 

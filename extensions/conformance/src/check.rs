@@ -1,4 +1,4 @@
-//! What rules say of an episode: plain functions over the versions of an object. Each gives the rule and, if it is broken,
+//! Rules applied to an episode: plain functions over the versions of an object. Each gives the rule and, if it is broken,
 //! what was seen.
 
 mod errors;

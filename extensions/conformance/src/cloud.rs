@@ -1,4 +1,4 @@
-//! What the author's command says the cloud holds, and how two moments differ. It knows no cloud.
+//! What the cloud holds according to the author's command, and how two moments differ. It knows no cloud.
 
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::report::{Evidence, Outcome, RuleResult};
 use crate::rule::Rule;
 
-/// Findings that are shown of one rule: the first ones say it.
+/// Findings that are shown of one rule: the first ones are enough.
 const EVIDENCE_MAX: usize = 3;
 
 /// What is known of a rule.
@@ -55,8 +55,8 @@ impl Ledger {
             .get_or_insert_with(|| reason.into());
     }
 
-    /// One or the other: `broken` says what was seen.
-    pub(crate) fn judged(&mut self, rule: Rule, step: &str, object: &str, outcome: Result<(), String>) {
+    /// Records whether a rule holds; the error of `outcome` is what was seen instead.
+    pub(crate) fn checked(&mut self, rule: Rule, step: &str, object: &str, outcome: Result<(), String>) {
         match outcome {
             Ok(()) => self.held(rule),
             Err(seen) => self.broken(rule, Evidence::new(step, object, seen)),

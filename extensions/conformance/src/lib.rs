@@ -25,5 +25,5 @@ mod version;
 pub use options::{HEARTBEAT_AGE_MAX, Hook, Options, PATIENCE, SETTLE, timeout_of};
 pub use report::{Evidence, Outcome, Report, RuleResult, Verdict};
 pub use rule::Rule;
-pub use run::judge;
+pub use run::validate;
 pub use subject::{BadSpec, ClusterFragments, Fragments, Subject, credentials};

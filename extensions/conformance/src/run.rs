@@ -21,7 +21,7 @@ use crate::template::ShootState;
 /// returns, also when it is ended early by [`Options::stop`]; a future that is dropped removes nothing.
 ///
 /// The extension runs already, and no other extension works on objects of this kind and type.
-pub async fn judge(client: Client, subject: Subject, options: Options) -> Report {
+pub async fn validate(client: Client, subject: Subject, options: Options) -> Report {
     let stop = options.stop.clone();
     let mut stage = Stage::new(client, subject, options);
     let ended = {

@@ -139,9 +139,9 @@ impl Stage {
         step.clone_into(&mut self.step);
     }
 
-    /// A rule was looked at in the present step.
-    pub(crate) fn judged(&mut self, rule: Rule, title: &str, outcome: Result<(), String>) {
-        self.ledger.judged(rule, &self.step, title, outcome);
+    /// Records whether a rule holds in the present step.
+    pub(crate) fn checked(&mut self, rule: Rule, title: &str, outcome: Result<(), String>) {
+        self.ledger.checked(rule, &self.step, title, outcome);
     }
 
     /// Kind, namespace and name, for evidence.
@@ -353,10 +353,10 @@ impl Stage {
         }
         let episode = self.episode(actor, request, expected)?;
         for (rule, outcome) in check::episode(&episode) {
-            self.judged(rule, &actor.title, outcome);
+            self.checked(rule, &actor.title, outcome);
         }
         let outcome = self.outcome(&episode, ended, asked);
-        self.judged(answered, &actor.title, outcome.clone());
+        self.checked(answered, &actor.title, outcome.clone());
         match (outcome, ended) {
             // It was answered, though the annotation stayed.
             (Err(_), Some(End::Succeeded)) if asked != Asked::Refusal => Ok(episode),

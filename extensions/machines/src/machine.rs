@@ -25,7 +25,7 @@ use crate::machines::Shared;
 use crate::names::{FINALIZER, FORCE_DELETION_LABEL, NODE_LABEL};
 use crate::target::Target;
 use drain::Drained;
-use plan::{Verdict, View, failing, judge};
+use plan::{Verdict, View, failing, evaluate};
 
 pub(crate) use drain::Drains;
 
@@ -93,7 +93,7 @@ impl Machines {
             self.mark_node(target, node, &machine).await?;
         }
         let now = self.shared.clock.now();
-        let Some(verdict) = judge(&View {
+        let Some(verdict) = evaluate(&View {
             machine: &machine,
             driver: &driver,
             node: &node,

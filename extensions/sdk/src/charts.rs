@@ -1,5 +1,5 @@
 //! Charts that are part of an extension's program, rendered to objects for [`crate::managed`]. Hooks are refused, because no
-//! component runs them. It installs nothing and asks no cluster.
+//! component runs them. It installs nothing and sends no request to a cluster.
 //!
 //! ```no_run
 //! # use api_meta::Fault;

@@ -96,7 +96,7 @@ pub struct Image {
     pub name: String,
     /// The whole reference.
     pub reference: String,
-    /// Its version: what the vector says, else the tag.
+    /// Its version: that of the vector, else the tag.
     pub version: Option<String>,
 }
 

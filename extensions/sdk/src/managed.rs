@@ -200,14 +200,14 @@ impl ManagedObjects {
 /// # Errors
 /// A dependency fault with what gardener-resource-manager reports; what the API server returns.
 pub async fn wait_healthy(client: &Client, namespace: &str, name: &str, timeout: Duration) -> Result<(), Fault> {
-    let judge = |resource: Option<&ManagedResource>| match resource {
+    let check = |resource: Option<&ManagedResource>| match resource {
         None => Judgement::NotYet("it does not exist".to_owned()),
         Some(resource) => match not_healthy(resource) {
             None => Judgement::Done(resource.clone()),
             Some(why) => Judgement::NotYet(why),
         },
     };
-    let healthy = wait_until(&resources(client, namespace), name, timeout, judge).await?;
+    let healthy = wait_until(&resources(client, namespace), name, timeout, check).await?;
     delete_superseded(client, namespace, &healthy).await
 }
 
@@ -224,11 +224,11 @@ pub async fn delete(client: &Client, namespace: &str, name: &str) -> Result<(), 
 /// # Errors
 /// A dependency fault with what gardener-resource-manager reports; what the API server returns.
 pub async fn wait_deleted(client: &Client, namespace: &str, name: &str, timeout: Duration) -> Result<(), Fault> {
-    let judge = |resource: Option<&ManagedResource>| match resource {
+    let check = |resource: Option<&ManagedResource>| match resource {
         None => Judgement::Done(()),
         Some(resource) => Judgement::NotYet(not_deleted(resource)),
     };
-    wait_until(&resources(client, namespace), name, timeout, judge).await?;
+    wait_until(&resources(client, namespace), name, timeout, check).await?;
     let api = secrets(client, namespace);
     for secret in secrets_of(client, namespace, name).await? {
         delete_object(&api, &secret.name_any()).await?;

@@ -27,7 +27,7 @@ pub(crate) struct Rest {
     pub(crate) interrupted: bool,
 }
 
-/// What an object asks for: another of it ends a pause.
+/// What an object requests: another request ends a pause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Wanted {
     uid: Option<String>,
@@ -77,7 +77,7 @@ impl Rest {
         }
     }
 
-    /// Whether `object` still asks for the operation that pauses, and for nothing else. A request to reconcile is always a new
+    /// Whether `object` still requests the operation that pauses, and for nothing else. A request to reconcile is always a new
     /// one: the one that began the operation is off the object.
     pub(crate) fn is_of<K: ExtensionObject>(&self, object: &K) -> bool {
         self.wanted == Wanted::of(object) && annotation_of(object) != Some(operation::RECONCILE)

@@ -1,4 +1,4 @@
-//! From a review to an answer: who decides about an object, within which time, and what an answer says when that fails.
+//! From a review to an answer: who decides about an object, within which time, and the answer when that fails.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -160,10 +160,10 @@ mod tests {
         }
     }
 
-    struct Judge;
+    struct WarnOrRefuse;
 
     #[async_trait]
-    impl Validator<ConfigMap> for Judge {
+    impl Validator<ConfigMap> for WarnOrRefuse {
         async fn validate(&self, _: &Request, new: &ConfigMap, _: Option<&ConfigMap>) -> Result<Vec<String>, Refusal> {
             match new.immutable {
                 Some(true) => Ok(vec!["it cannot be changed later".to_owned()]),
@@ -238,7 +238,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_validator_warns_or_refuses() {
-        let webhook = Webhook::new("judge", Target::Seed).validates(Judge);
+        let webhook = Webhook::new("warn-or-refuse", Target::Seed).validates(WarnOrRefuse);
         let mut object = map(json!({}));
         let refused = answered(&webhook, "CREATE", object.clone(), Value::Null).await;
         assert_eq!(

@@ -1,5 +1,5 @@
 //! A chart of this machine or of a registry before it is installed: rendered as `helm template` does (Helm 4.1,
-//! `pkg/cmd/template.go`), checked as an extension of a ControllerDeployment, and registered as one. It asks no cluster.
+//! `pkg/cmd/template.go`), checked as an extension of a ControllerDeployment, and registered as one. It sends no request to a cluster.
 
 mod helper;
 mod lint;
@@ -113,7 +113,7 @@ pub async fn render(render: &Render<'_>) -> Result<Rendered, Fault> {
         .render(&engine, release)
 }
 
-/// A chart that stands by itself, and what the user says of it.
+/// A chart that stands by itself, and the user's settings for it.
 struct Asked<'a> {
     path: &'a str,
     chart: Chart,

@@ -214,7 +214,7 @@ fn text_of(findings: &[Finding], sum: &Sum) -> String {
     text
 }
 
-/// Adds what an empty Kubernetes says; gives the kinds that it does not know.
+/// Adds the errors of an empty Kubernetes; gives the kinds that it does not know.
 async fn ask_kubernetes(
     made: &[Made],
     namespace: &str,

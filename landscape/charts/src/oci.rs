@@ -26,7 +26,7 @@ const PEM_BYTES_MAX: u64 = 1 << 20;
 /// The archive of the chart that `name` and the flags mean.
 ///
 /// # Errors
-/// Flags or files that do not do; what the registry has to say.
+/// Invalid flags or files; the registry's error.
 pub(super) async fn pull(name: &str, setting: &Setting) -> Result<Vec<u8>, Fault> {
     let pull = &setting.pull;
     let reference = Reference::parse(name)
@@ -83,7 +83,7 @@ fn fault_of(error: Error) -> Fault {
     Fault::new(error.class(), error).hint(hint)
 }
 
-/// What flags say, then what Helm has stored, then Docker.
+/// What flags give, then what Helm has stored, then Docker.
 fn keyring(reference: &Reference, setting: &Setting) -> Result<Keyring, Fault> {
     let Pull {
         username,

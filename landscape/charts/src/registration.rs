@@ -1,5 +1,5 @@
 //! The ControllerDeployment and the ControllerRegistration that install a chart as an extension. What the garden would
-//! refuse is refused here; no cluster is asked.
+//! refuse is refused here; no request is sent to a cluster.
 
 use std::path::Path;
 

@@ -21,7 +21,7 @@ const WAITING_BYTES_MAX: usize = 64 << 20;
 /// How long the end of the process waits for what is still to be written.
 const FLUSH_PATIENCE: Duration = Duration::from_secs(5);
 
-/// What flags say of an audit log, named as kube-apiserver names them.
+/// The flags of an audit log, named as kube-apiserver names them.
 #[derive(Clone, Debug)]
 pub struct AuditSettings {
     /// Which requests are recorded, and how much of each. (`--audit-policy-file`)
@@ -147,7 +147,7 @@ impl AuditSink for AuditFile {
 /// Writes until the last handle to the log is dropped. An event that cannot be written is lost; the next one is tried all the same.
 fn run(mut log: Log, orders: &Receiver<Order>, shared: &Shared) {
     let mut has_failed = false;
-    let mut judge = |outcome: io::Result<()>| {
+    let mut note = |outcome: io::Result<()>| {
         if let Err(error) = &outcome {
             shared.lost.fetch_add(1, Ordering::Relaxed);
             if !has_failed {
@@ -161,18 +161,18 @@ fn run(mut log: Log, orders: &Receiver<Order>, shared: &Shared) {
         while let Some(order) = next {
             match order {
                 Order::Write(event) => {
-                    judge(log.write(&event));
+                    note(log.write(&event));
                     shared.waiting_bytes.fetch_sub(event.len(), Ordering::Relaxed);
                 }
                 Order::Flush(done) => {
-                    judge(log.file.flush());
-                    // Who asked may have lost patience.
+                    note(log.file.flush());
+                    // The caller may have stopped waiting.
                     let _ = done.send(());
                 }
             }
             next = orders.try_recv().ok();
         }
-        judge(log.file.flush());
+        note(log.file.flush());
     }
 }
 

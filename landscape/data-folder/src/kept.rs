@@ -100,7 +100,7 @@ fn damaged(path: &Path, found: &str, expected: &str) -> Fault {
         .hint("restore the whole data folder from a copy, or name another one with --data-dir")
 }
 
-/// A store that cannot be opened. What to do is said of the whole state: one store alone is worth nothing.
+/// A store that cannot be opened. The hint is about the whole state: one store alone is worth nothing.
 fn refused(error: FileError) -> Fault {
     match error {
         FileError::Damaged { path, found, expected } => damaged(&path, &found, &expected),
@@ -114,7 +114,7 @@ fn refused(error: FileError) -> Fault {
             found,
             expected,
         } => format::other(&path, what, &found.to_string(), &expected.to_string()),
-        // These say what to do themselves.
+        // These have a hint of their own.
         other => Fault::user(other.to_string()),
     }
 }

@@ -54,7 +54,7 @@ impl Owner {
     /// Refuses a data folder that holds the state of another.
     ///
     /// # Errors
-    /// It does; the error says whose.
+    /// It does; the error names its owner.
     pub fn refuse_others(self, data_dir: &Path) -> Result<(), Fault> {
         let others = Owner::ALL.into_iter().filter(|other| *other != self);
         let held = others

@@ -1,4 +1,4 @@
-//! What the flags of the command say, as plain values named as the flags are.
+//! The values of the command's flags, as plain values named as the flags are.
 
 use std::net::IpAddr;
 use std::path::PathBuf;

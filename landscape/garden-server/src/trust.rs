@@ -33,7 +33,7 @@ struct Known {
 }
 
 impl Trust {
-    /// What files say.
+    /// The content of files.
     ///
     /// # Errors
     /// A file that cannot be read.

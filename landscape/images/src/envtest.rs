@@ -65,7 +65,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// What this process was started as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// `etcd`: says that it is healthy and holds nothing.
+    /// `etcd`: reports that it is healthy and holds nothing.
     Etcd,
     /// `kube-apiserver`.
     KubeApiserver,
@@ -82,7 +82,7 @@ impl Program {
         }
     }
 
-    /// Runs until `stop` is done. `say` takes what `--help` or `--version` asks for.
+    /// Runs until `stop` is done. `say` prints what `--help` or `--version` asks for.
     ///
     /// # Errors
     /// A flag or a file that cannot be used, a port that is taken.
@@ -287,7 +287,7 @@ fn authorities(flags: &Flags) -> Result<Authorities, Fault> {
     let signer = flags.file("service-account-signing-key-file")?;
     let signer = signer.map(|pem| {
         PrivateKey::from_pem(&pem).unwrap_or_else(|_| {
-            // RSA, as envtest made them before 2021: whoever verifies tokens asks the server, not the file.
+            // RSA, as envtest made them before 2021: clients verify tokens with the server, not with the file.
             tracing::warn!(
                 "--service-account-signing-key-file holds no ECDSA P-256 key: tokens are signed with another"
             );

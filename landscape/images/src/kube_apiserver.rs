@@ -160,7 +160,7 @@ impl Drop for Power {
     }
 }
 
-/// What the flags and files say, read once.
+/// The content of flags and files, read once.
 struct Settings {
     authorities: Authorities,
     certificate: String,

@@ -41,7 +41,7 @@ pub(super) struct ApiSettings<'a> {
     pub(super) services: Option<IpNet>,
     /// What is only deleted once it is confirmed.
     pub(super) protection: Option<Protection>,
-    /// Who is asked before the access rules.
+    /// What decides before the access rules.
     pub(super) gatekeeper: Option<Arc<dyn Gatekeeper>>,
     pub(super) front: &'a Front,
     pub(super) clock: &'a Clock,

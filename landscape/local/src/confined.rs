@@ -1,4 +1,4 @@
-//! The gatekeeper of a garden's API server: what belongs to which seed, asked before the access rules and about every write.
+//! The gatekeeper of a garden's API server: what belongs to which seed, evaluated before the access rules and for every write.
 //! It decides nothing itself: control-plane/confinement does.
 
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use cluster_apiserver::{Attempt, Attributes, Gatekeeper, Objection, Opinion, ResourceTarget, Selectors, Target, User};
 use control_plane_confinement::{BEHIND_MAX, Decision, Identity, Keeper, Refusal, Request, Who, Write, identify};
 
-/// User of the part that reads which object belongs to which seed; `manifests/garden.yaml` says what it may.
+/// User of the part that reads which object belongs to which seed; `manifests/garden.yaml` has its rights.
 pub const ADMISSION_CONTROLLER: &str = "gardener.cloud:system:admission-controller";
 /// How long the first list of everything is waited for; gardenlets that start with the garden come before it.
 const FIRST_LIST_MAX: Duration = Duration::from_secs(30);

@@ -16,7 +16,7 @@ use super::confined::{ADMISSION_CONTROLLER, confinement};
 use super::state::{self, State};
 use super::{Parts, Settings};
 
-/// User of the garden's controllers; `manifests/garden.yaml` says what it may.
+/// User of the garden's controllers; `manifests/garden.yaml` has its rights.
 pub const CONTROLLER_MANAGER: &str = "gardener.cloud:system:controller-manager";
 /// User of the scheduler, likewise.
 pub const SCHEDULER: &str = "gardener.cloud:system:scheduler";

@@ -193,7 +193,7 @@ impl Landscape {
     /// reported so before a restart are back. Gives the extensions of users that do not work.
     ///
     /// # Errors
-    /// `patience` is up; the error says what was missing.
+    /// `patience` is up; the error names what was missing.
     pub async fn ready(&self, patience: Duration) -> Result<Vec<NotHealthy>, Fault> {
         let connector = self.connector();
         let garden = connector.client(&self.garden_kubeconfig()?)?;
@@ -245,7 +245,7 @@ impl Landscape {
     }
 }
 
-/// Opens the TLS port where one is asked for, and says where clients find it.
+/// Opens the TLS port where one is requested, and returns where clients find it.
 async fn listen(front: &Front, port: Port, parts: &Parts) -> Result<String, Fault> {
     let port = match port {
         // Kubeconfigs need an address; in process no client connects to it.

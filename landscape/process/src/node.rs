@@ -53,7 +53,7 @@ pub struct NodeSettings {
     pub data_dir: PathBuf,
 }
 
-/// Runs a node until `stop` is done; `say` receives where it listens.
+/// Runs a node until `stop` is done; `say` is called with where it listens.
 ///
 /// # Errors
 /// A kubeconfig that cannot be used, a port that is taken, a folder that another process uses, a registration that the

@@ -45,7 +45,7 @@ pub(crate) async fn sign(
     let made = made.map_err(|error| fault_of(error, &format!("request a certificate for {user}")))?;
     let name = made.name_any();
     tracing::info!("waiting for CertificateSigningRequest {name}, for {user}");
-    let pem = wait_until(&requests, &name, PATIENCE, |request| judge(&name, request)).await?;
+    let pem = wait_until(&requests, &name, PATIENCE, |request| evaluate(&name, request)).await?;
     Issued::from_pem(&pem, key.to_pem().expose()).map_err(|error| {
         Fault::dependency(format!(
             "the certificate of CertificateSigningRequest {name} cannot be used: {error}"
@@ -55,7 +55,7 @@ pub(crate) async fn sign(
 }
 
 /// The certificate, as PEM, once it is there.
-fn judge(name: &str, request: Option<&CertificateSigningRequest>) -> Judgement<String> {
+fn evaluate(name: &str, request: Option<&CertificateSigningRequest>) -> Judgement<String> {
     let Some(request) = request else {
         return Judgement::Failed(
             Fault::dependency(format!(
@@ -90,26 +90,26 @@ mod tests {
 
     use super::*;
 
-    fn judged(status: Value) -> Judgement<String> {
+    fn evaluated(status: Value) -> Judgement<String> {
         let request = json!({"metadata": {"name": "r"}, "spec": {"request": "", "signerName": GARDENLET_SIGNER}, "status": status});
         let request: CertificateSigningRequest = serde_json::from_value(request).unwrap();
-        judge("r", Some(&request))
+        evaluate("r", Some(&request))
     }
 
     #[test]
     fn request_is_waited_for_until_it_is_signed_or_refused() {
         let condition = |type_: &str| json!({"conditions": [{"type": type_, "status": "True", "message": "why"}]});
-        assert!(matches!(judged(json!({})), Judgement::NotYet(why) if why.contains("not approved")));
-        assert!(matches!(judged(condition("Approved")), Judgement::NotYet(why) if why.contains("not signed")));
+        assert!(matches!(evaluated(json!({})), Judgement::NotYet(why) if why.contains("not approved")));
+        assert!(matches!(evaluated(condition("Approved")), Judgement::NotYet(why) if why.contains("not signed")));
         for (type_, word) in [("Denied", "denied: why"), ("Failed", "failed: why")] {
-            let Judgement::Failed(fault) = judged(condition(type_)) else {
+            let Judgement::Failed(fault) = evaluated(condition(type_)) else {
                 panic!("{type_}");
             };
             assert!(fault.to_string().ends_with(word), "{fault}");
         }
         let mut signed = condition("Approved");
         signed["certificate"] = json!("cGVt");
-        assert!(matches!(judged(signed), Judgement::Done(pem) if pem == "pem"));
-        assert!(matches!(judge("r", None), Judgement::Failed(_)));
+        assert!(matches!(evaluated(signed), Judgement::Done(pem) if pem == "pem"));
+        assert!(matches!(evaluate("r", None), Judgement::Failed(_)));
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::paint::Line;
 use super::render::{Canvas, Letters};
 
-/// What a terminal is taken for that does not say its size.
+/// The size that is assumed for a terminal that does not report its own.
 const SIZE_UNKNOWN: (usize, usize) = (80, 24);
 
 /// Lines of the screen that a picture leaves alone.
@@ -41,7 +41,7 @@ struct Drawn {
     logs_here: bool,
 }
 
-/// What the environment says of the terminal.
+/// What the environment reports of the terminal.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
     /// Whether standard output is a terminal.
@@ -129,7 +129,7 @@ impl Console {
         }
     }
 
-    /// The room for a picture. Some lines stay free: for the cursor, and for what was said before.
+    /// The room for a picture. Some lines stay free: for the cursor, and for what was printed before.
     #[must_use]
     pub fn canvas(&self) -> Canvas {
         let (width, height) = self.lock().room();
@@ -179,7 +179,7 @@ impl Console {
         self.lock().lines.clear();
     }
 
-    /// Takes the picture away before a panic says its words, and then says them as before.
+    /// Clears the picture before a panic prints its message, and then prints it as before.
     pub fn give_way_to_panics(&self) {
         let console = self.clone();
         let before = std::panic::take_hook();
@@ -206,7 +206,7 @@ impl Console {
 impl Drawn {
     fn room(&self) -> (usize, usize) {
         let (width, height) = (self.size)().unwrap_or(SIZE_UNKNOWN);
-        // A terminal that says 0 does not know.
+        // A terminal that reports 0 does not know.
         let or = |size: usize, unknown: usize| if size == 0 { unknown } else { size };
         (or(width, SIZE_UNKNOWN.0), or(height, SIZE_UNKNOWN.1))
     }

@@ -82,7 +82,7 @@ impl Plain {
         lines
     }
 
-    /// The lines for what the Shoot says of itself.
+    /// The lines for the Shoot's own status.
     pub fn standing(&mut self, view: &View, now: Timestamp) -> Vec<String> {
         let standing = &view.standing;
         let mut lines = Vec::new();

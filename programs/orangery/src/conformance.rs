@@ -10,7 +10,7 @@ use std::time::Duration;
 use api_meta::Fault;
 use base_client::{Connector, Https};
 use base_clock::{Clock, Entropy};
-use extensions_conformance::{Fragments, Hook, Options, Report, Subject, credentials, judge};
+use extensions_conformance::{Fragments, Hook, Options, Report, Subject, credentials, validate};
 use landscape_data_folder::kubeconfig::read_with_files;
 
 use crate::cli::{self, ReportForm};
@@ -35,13 +35,13 @@ pub(crate) async fn run(
         }
     };
     let stopping = options.stop.clone();
-    let judging = judge(client, subject, options);
-    tokio::pin!(judging, stop);
+    let validating = validate(client, subject, options);
+    tokio::pin!(validating, stop);
     let report = tokio::select! {
-        report = &mut judging => report,
+        report = &mut validating => report,
         () = &mut stop => {
             stopping.cancel();
-            judging.await
+            validating.await
         }
     };
     if let Some(path) = &arguments.junit {

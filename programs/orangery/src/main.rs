@@ -39,8 +39,8 @@ use container_logs::Both;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Warnings alone: what a person waits for is printed; RUST_LOG shows more. What the client library says of failed
-/// calls, and its TLS of certificates, the part that called says too.
+/// Warnings alone: what a person waits for is printed; RUST_LOG shows more. What the client library logs about failed
+/// calls, and its TLS about certificates, the calling part logs too.
 const LOGS: &str = "warn,kube_runtime::watcher=off,kube_client::client::builder=off,rustls_platform_verifier=off";
 
 fn main() -> ExitCode {
@@ -64,7 +64,7 @@ async fn run() -> ExitCode {
         return ended(outcome.map(|()| ExitCode::SUCCESS));
     }
     let command = cli::parse(&words).unwrap_or_else(|error| error.exit()).command;
-    // The processes of the production form log as their configuration says.
+    // The processes of the production form log as configured.
     if let Some(process) = processes::of(&command) {
         return ended(process.run(interrupted()).await);
     }
@@ -108,7 +108,7 @@ async fn dispatch(command: Command, console: &Console) -> Result<ExitCode, Fault
             let settings = NodeSettings::from(*arguments);
             landscape_process::run_node(&settings, interrupted(), |text| console.say(text)).await
         }
-        // They log as their configurations say, and were run before.
+        // They log as configured, and were run before.
         Command::AdmissionController(_)
         | Command::ControllerManager(_)
         | Command::Scheduler(_)

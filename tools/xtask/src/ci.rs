@@ -66,7 +66,7 @@ fn run_checks() -> Outcome {
     )
 }
 
-/// Adds up what the test runners say in their closing lines.
+/// Adds up the figures in the closing lines of test runners.
 #[derive(Default)]
 pub(crate) struct Tally {
     passed: u64,

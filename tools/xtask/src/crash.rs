@@ -31,7 +31,7 @@ pub(crate) struct Crash {
     /// Only calls whose description contains this text, as a failure prints it
     #[arg(long, requires = "every_call")]
     call: Option<String>,
-    /// Only harm whose description contains this text: what a failure says
+    /// Only harm whose description contains this text, as a failure prints it
     #[arg(long, requires = "tasks")]
     life: Option<String>,
     /// Only so many calls or harmed tasks, spread over all

@@ -155,7 +155,7 @@ fn fuzz_one(cargo_fuzz: &Path, name: &str, minutes: u32) -> Outcome<Seen> {
     }
 }
 
-/// A fuzzer, to which folders or one input, `--` and [`bounds`] are still to be said.
+/// A fuzzer, to which folders or one input, `--` and [`bounds`] are still to be given.
 fn fuzzer(cargo_fuzz: &Path, root: &Path, name: &str) -> Command {
     let target_folder = env::var_os(TARGET_FOLDER)
         .map(PathBuf::from)
@@ -180,7 +180,7 @@ fn bounds(name: &str) -> [String; 4] {
     ]
 }
 
-/// What a fuzzer said of itself last.
+/// What a fuzzer printed last.
 #[derive(Default)]
 struct Seen {
     whole: bool,

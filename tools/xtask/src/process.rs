@@ -1,4 +1,4 @@
-//! Runs other programs: says what runs, and turns a failure into a sentence.
+//! Runs other programs: prints what runs, and turns a failure into a sentence.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -66,7 +66,7 @@ pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Says how long a program ran, if that was long enough to ask where the time of a whole run goes.
+/// Prints how long a program ran, if that was long enough to ask where the time of a whole run goes.
 fn print_time(command: &Command, began: Instant) {
     const WORTH_A_LINE: Duration = Duration::from_secs(5);
     let took = began.elapsed();

@@ -142,14 +142,14 @@ async fn wait_for_one_object_does_not_look_at_changes_of_others() {
     let looks = Arc::new(AtomicUsize::new(0));
     let (counter, waiting, awaited) = (looks.clone(), cache.clone(), key("awaited"));
     let wait = tokio::spawn(async move {
-        let judge = |map: Option<&ConfigMap>| {
+        let check = |map: Option<&ConfigMap>| {
             counter.fetch_add(1, Ordering::SeqCst);
             match map {
                 Some(_) => Judgement::Done(()),
                 None => Judgement::NotYet("it has not been seen".to_owned()),
             }
         };
-        waiting.wait_until(&awaited, Duration::from_secs(60), judge).await
+        waiting.wait_until(&awaited, Duration::from_secs(60), check).await
     });
     let mut changes = cache.subscribe();
     for number in 0..20 {
@@ -165,12 +165,12 @@ async fn wait_for_one_object_does_not_look_at_changes_of_others() {
 async fn wait_in_a_namespace_ends_with_a_change_in_it() {
     let server = start().await;
     let cache = server.cache();
-    let judge = |cache: &Cache<ConfigMap>| match cache.list_in("default").len() {
+    let check = |cache: &Cache<ConfigMap>| match cache.list_in("default").len() {
         2 => Judgement::Done(()),
         there => Judgement::NotYet(format!("{there} of 2")),
     };
     let (waited, ()) = tokio::join!(
-        cache.wait_in("default", "two maps", Duration::from_secs(60), judge),
+        cache.wait_in("default", "two maps", Duration::from_secs(60), check),
         async {
             server.create("a").await;
             server.create("b").await;

@@ -63,7 +63,7 @@ fn item_at(item: &Value, index: &Value) -> Result<Value, Fault> {
     }
 }
 
-/// What Go's reflection says in its panic.
+/// The message of a panic of Go's reflection.
 fn out_of_range(what: &str) -> Fault {
     Fault::Said(format!("reflect: {what} index out of range"))
 }

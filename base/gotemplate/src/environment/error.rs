@@ -82,7 +82,7 @@ pub enum PrintError {
 /// Why a function has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// What Go's function would say
+    /// The error of Go's function
     Said(String),
     /// A limit was met
     Limit(LimitError),

@@ -1,4 +1,4 @@
-//! What functions ask of whoever executes templates: a cluster, randomness, the
+//! What functions need from the caller that executes templates: a cluster, randomness, the
 //! time, names of machines. Nothing here has any of them by itself.
 
 use std::fmt;
@@ -10,10 +10,10 @@ use serde_json::Value as Json;
 use crate::syntax::{NodeId, Tree};
 use crate::text::Str;
 
-/// What `lookup` asks: the objects of a cluster.
+/// What `lookup` reads: the objects of a cluster.
 pub trait Lookup: Send {
     /// The object of that name, or the list of all of that kind if the name is empty: of one namespace, or of all if that
-    /// is empty too. Nothing if it is not there. `place` is where it is asked for.
+    /// is empty too. Nothing if it is not there. `place` is where it is called.
     ///
     /// # Errors
     /// A message for the template's author: the kind is unknown, the cluster does not answer.
@@ -62,7 +62,7 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// What `getHostByName` asks: the addresses of machines.
+/// What `getHostByName` resolves with: the addresses of machines.
 pub trait Names: Send {
     /// An address of that name, nothing if it has none.
     fn address(&mut self, name: &str) -> Option<String>;
@@ -80,7 +80,7 @@ pub struct Host {
     pub clock: Option<Clock>,
     /// Go's `time.Local`: the zone in which `date` prints times, called by its IANA name; without it, UTC that is called `Local`
     pub zone: Option<TimeZone>,
-    /// What `getHostByName` asks; without it, no name has an address, as with Helm without `--enable-dns`
+    /// What `getHostByName` resolves with; without it, no name has an address, as with Helm without `--enable-dns`
     pub names: Option<Box<dyn Names>>,
 }
 

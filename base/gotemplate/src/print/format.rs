@@ -5,7 +5,7 @@ use crate::environment::error::PrintError;
 use crate::text::decode_rune;
 use crate::value::Value;
 
-/// Widths and precisions beyond this are none, says Go.
+/// Widths and precisions beyond this are invalid, as in Go.
 const NUMBER_MAX: i64 = 1_000_000;
 
 /// Where we are in a format and its arguments.

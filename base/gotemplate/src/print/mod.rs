@@ -143,7 +143,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// What `fmt.Sprint` says of one value.
+/// What `fmt.Sprint` prints for one value.
 ///
 /// # Errors
 /// The value is nested too deep or its text is longer than the limit.

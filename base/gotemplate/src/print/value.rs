@@ -73,7 +73,7 @@ impl Printer<'_> {
         }
     }
 
-    /// What Go says of a verb that has no form for a value.
+    /// What Go prints for a verb that has no form for a value.
     pub(super) fn bad_verb(&mut self, value: Option<&Value>, verb: char) {
         self.is_erroring = true;
         self.text("%!");

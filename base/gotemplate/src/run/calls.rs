@@ -172,7 +172,7 @@ fn size(value: &Value) -> usize {
     }
 }
 
-/// What is said of a function that failed.
+/// The error of a function that failed.
 pub(super) fn called(function: &Function, fault: Fault, at: At) -> Failure {
     match fault {
         Fault::Said(why) => Failure::Said(format!("{CALLING}{}: {why}", function.name()), at),

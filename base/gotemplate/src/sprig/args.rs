@@ -10,7 +10,7 @@ use crate::value::{List, Map, Type, UintKind, Value, is_pointer};
 
 pub(super) type Answer = Result<Value, Fault>;
 
-/// What Go says when it is asked for the type of nothing.
+/// Go's error for the type of nothing.
 pub(super) const NIL_POINTER: &str = "runtime error: invalid memory address or nil pointer dereference";
 
 /// `map[string]interface {}`
@@ -51,12 +51,12 @@ pub(super) fn map(args: &[Value], place: usize) -> Map {
 pub(super) fn string_of(value: &Value, scope: &Scope<'_>) -> Result<Str, Fault> {
     Ok(match value {
         Value::Str(text) | Value::Bytes(text) => text.clone(),
-        // Where `fmt` says `<nil>` and templates `<no value>`.
+        // Where `fmt` prints `<nil>` and templates `<no value>`.
         value => printed(value, scope)?.into(),
     })
 }
 
-/// What `fmt.Sprint` says, which costs steps.
+/// What `fmt.Sprint` prints, which takes steps.
 pub(super) fn printed(value: &Value, scope: &Scope<'_>) -> Result<Vec<u8>, Fault> {
     let text = sprint(std::slice::from_ref(value), scope.limits.string_bytes_max)?;
     scope.spend_bytes(text.len())?;

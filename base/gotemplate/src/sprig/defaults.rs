@@ -51,7 +51,7 @@ pub(super) fn functions() -> Vec<Function> {
     ]
 }
 
-/// What `%T` says.
+/// What `%T` prints.
 fn type_of(value: &Value) -> String {
     match value {
         Value::Absent | Value::Nil => "<nil>".to_owned(),

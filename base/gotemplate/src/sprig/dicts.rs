@@ -118,7 +118,7 @@ fn as_map(value: &Value) -> Result<Map, Fault> {
     }
 }
 
-/// What Go says of a value that is not of the type that it is taken for.
+/// Go's error for a value of another type than expected.
 fn conversion(value: &Value, wanted: &str) -> Fault {
     let found = if value.is_nil() {
         "nil".into()

@@ -28,7 +28,7 @@ pub(super) fn functions() -> Vec<Function> {
 pub(crate) struct Read {
     /// The value, with nothing in place of what does not fit
     pub(crate) value: Value,
-    /// What Go says of the first number that does not fit
+    /// Go's error for the first number that does not fit
     pub(crate) unfit: Option<String>,
 }
 

@@ -11,10 +11,10 @@ pub(super) fn functions() -> Vec<Function> {
         let name = String::from_utf8_lossy(text(args, 0)).into_owned();
         let host = scope.host.downcast_mut::<Host>();
         let Some(names) = host.and_then(|host| host.names.as_mut()) else {
-            // As Helm says without `--enable-dns`.
+            // As Helm answers without `--enable-dns`.
             return Ok(Value::string(""));
         };
-        // What Go says when it is to choose one of none.
+        // Go's error when it is to choose one of none.
         let address = names
             .address(&name)
             .ok_or_else(|| Fault::from("invalid argument to Intn"))?;

@@ -111,7 +111,7 @@ fn float_to_int(number: f64) -> i64 {
     }
 }
 
-/// `8.00` is 8, says cast.
+/// `8.00` is 8, as in the Go library cast.
 fn without_zero_decimals(text: &[u8]) -> &[u8] {
     match text.iter().rposition(|byte| *byte != b'0') {
         Some(point) if text.get(point) == Some(&b'.') && point + 1 < text.len() => {

@@ -17,7 +17,7 @@ pub(super) fn functions() -> Vec<Function> {
     const INT: Type = Type::INT;
     let of = |name: &str, alphabet: Vec<u8>| {
         Function::new(name, [INT], move |scope, args| {
-            // What is no length makes no text, says Sprig.
+            // An invalid length makes no text, as in Sprig.
             let length = usize::try_from(int(args, 0)).unwrap_or(0);
             check_length(length, scope)?;
             // Each is drawn by itself.

@@ -121,7 +121,7 @@ impl SemVer {
 
     /// Methods that compare with another one, which the pointer has.
     fn comparing(&self, name: &str) -> Option<Function> {
-        let judge: fn(Ordering) -> Value = match name {
+        let outcome: fn(Ordering) -> Value = match name {
             "Compare" => |order| Value::int(order as i64),
             "LessThan" => |order| Value::Bool(order.is_lt()),
             "LessThanEqual" => |order| Value::Bool(order.is_le()),
@@ -138,7 +138,7 @@ impl SemVer {
                 _ => None,
             };
             let other = other.ok_or(super::args::NIL_POINTER)?;
-            Ok(judge(own.cmp(&other)))
+            Ok(outcome(own.cmp(&other)))
         }))
     }
 }

@@ -84,7 +84,7 @@ impl<'t> Lexer<'t> {
         item
     }
 
-    /// What a token that is an error says.
+    /// The message of a token that is an error.
     pub(super) fn failure(&self) -> &str {
         self.failure.as_deref().unwrap_or_default()
     }

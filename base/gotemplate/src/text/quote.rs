@@ -6,7 +6,7 @@ use base_go::push_quoted;
 
 use crate::text::{RUNE_ERROR, decode_rune, push_rune, runes};
 
-/// What Go says of a literal that is none.
+/// Go's error for an invalid literal.
 pub(crate) const SYNTAX: &str = "invalid syntax";
 
 /// A string in double quotes.
@@ -57,7 +57,7 @@ pub(crate) fn can_backquote(text: &[u8]) -> bool {
     })
 }
 
-/// What a literal in double quotes or backquotes says.
+/// The value of a literal in double quotes or backquotes.
 pub(crate) fn unquote(literal: &[u8]) -> Option<Vec<u8>> {
     let (mark, rest) = literal.split_first()?;
     let (last, inner) = rest.split_last()?;

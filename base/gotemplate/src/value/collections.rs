@@ -91,7 +91,7 @@ pub struct Map(Arc<MapBody>, Option<&'static Named>);
 /// A type of the caller's that is a map: its name, and its methods.
 #[derive(Debug)]
 pub struct Named {
-    /// As errors and `%T` say it
+    /// As errors and `%T` print it
     pub name: &'static str,
     /// The method of a name, bound to a map
     pub method: fn(&Map, &str) -> Option<Arc<Function>>,

@@ -35,7 +35,7 @@ pub(crate) enum Body {
     Slice,
     /// `call`, which also gets the text of its function
     Call,
-    /// Go would not call it, and says why
+    /// Go would not call it; this is its error
     Uncallable(String),
 }
 
@@ -58,7 +58,7 @@ pub struct Scope<'a> {
 
 /// The templates in the middle of their work.
 pub(crate) trait Executed {
-    /// How many of that name a function of that name has asked for.
+    /// How many of that name a function of that name has requested.
     fn count(&self, function: &str, template: &[u8]) -> usize;
     /// How many templates there are.
     fn depth(&self) -> usize;
@@ -67,7 +67,7 @@ pub(crate) trait Executed {
 }
 
 impl<'a> Scope<'a> {
-    /// How many templates of that name, which a function of that name has asked for, are in the middle of their work.
+    /// How many templates of that name, which a function of that name has requested, are being executed.
     ///
     /// # Errors
     /// To look is more work than is left.
@@ -85,7 +85,7 @@ impl<'a> Scope<'a> {
         Ok(self.executed.place(self.node))
     }
 
-    /// Counts work as so many steps of the execution: to be asked before it is done. The arguments' texts and the value are
+    /// Counts work as so many steps of the execution: to be called before it is done. The arguments' texts and the value are
     /// counted without it.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl<'a> Scope<'a> {
         self.spend(bytes / BYTES_PER_STEP)
     }
 
-    /// Refuses a string that would be longer than the limit: to be asked before it is made.
+    /// Refuses a string that would be longer than the limit: to be called before it is made.
     ///
     /// # Errors
     /// It would be longer.
@@ -213,7 +213,7 @@ impl Function {
         self.params.get(at).or(self.rest.as_ref()).unwrap_or(&Type::Any)
     }
 
-    /// What Go says of a number of arguments, the last of which may come from a pipe.
+    /// Go's error for a number of arguments, the last of which may come from a pipe.
     pub(crate) fn check_count(&self, written: usize, is_piped: bool) -> Result<(), String> {
         let given = written + usize::from(is_piped);
         let wanted = self.params.len();

@@ -54,7 +54,7 @@ impl Placed {
 }
 
 impl Scope<'_> {
-    /// Refuses a value that would be longer than the limit as YAML: to be asked before it is written. Each item is a step.
+    /// Refuses a value that would be longer than the limit as YAML: to be called before it is written. Each item is a step.
     ///
     /// # Errors
     /// It would be longer, or to look is more work than is left.

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::Value;
 use super::function::Function;
 
-/// A value of a type that the caller makes. What is not said otherwise has no fields and no methods, is true, and prints
+/// A value of a type that the caller makes. By default it has no fields and no methods, is true, and prints
 /// as a struct without fields.
 pub trait Object: Any + Send + Sync + fmt::Debug {
-    /// The name of the type, as errors and `%T` say it.
+    /// The name of the type, as errors and `%T` print it.
     fn type_name(&self) -> &'static str;
 
     /// The method of that name, bound to this value.
@@ -30,12 +30,12 @@ pub trait Object: Any + Send + Sync + fmt::Debug {
         Vec::new()
     }
 
-    /// What the type's `String` or `Error` method says, if it has one.
+    /// What the type's `String` or `Error` method returns, if it has one.
     fn text(&self) -> Option<String> {
         None
     }
 
-    /// What the type's `MarshalText` says, if it has one: what JSON and YAML have in place of the value.
+    /// What the type's `MarshalText` returns, if it has one: what JSON and YAML have in place of the value.
     fn marshalled(&self) -> Option<String> {
         None
     }
@@ -51,7 +51,7 @@ pub trait Object: Any + Send + Sync + fmt::Debug {
         None
     }
 
-    /// What `%#v` says, if the type has a `GoString` method.
+    /// What `%#v` prints, if the type has a `GoString` method.
     fn in_go(&self) -> Option<String> {
         None
     }

@@ -1,13 +1,13 @@
-//! What a cluster can do, as far as templates ask: `.Capabilities`. `pkg/chart/common/capabilities.go` of Helm 4.1.
+//! What a cluster can do, as far as templates read it: `.Capabilities`. `pkg/chart/common/capabilities.go` of Helm 4.1.
 
 use std::sync::Arc;
 
 use base_gotemplate::{Fault, Function, List, Object, Type, Value};
 use base_yaml::go;
 
-/// The version of Kubernetes that Helm 4.1.4 assumes where it asks no cluster.
+/// The version of Kubernetes that Helm 4.1.4 assumes without a cluster.
 const KUBE_VERSION: &str = "v1.35.0";
-/// What Helm 4.1.4 says of itself.
+/// The version that Helm 4.1.4 reports.
 const HELM_VERSION: &str = "v4.1";
 const KUBE_CLIENT_VERSION: &str = "v1.35";
 /// A version is at most so long, which is far more than any has.
@@ -36,7 +36,7 @@ pub const API_VERSIONS: [&str; 57] = [
     "apiextensions.k8s.io/v1",
 ];
 
-/// What is said to be no version of Kubernetes.
+/// A text that is no version of Kubernetes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid kube version '{version}': {why}")]
 pub struct KubeVersionError {
@@ -47,7 +47,7 @@ pub struct KubeVersionError {
 /// A version of Kubernetes: `.Capabilities.KubeVersion`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KubeVersion {
-    /// As the cluster says it, with a `v`: `v1.33.4-gke.1245000`
+    /// As the cluster reports it, with a `v`: `v1.33.4-gke.1245000`
     version: String,
     /// Its numbers alone, which charts ask for: `v1.33.4`
     numbers: String,
@@ -56,7 +56,7 @@ pub struct KubeVersion {
 }
 
 impl KubeVersion {
-    /// From what a cluster or a person says: at least two numbers, whatever comes behind them. `ParseKubeVersion` of Helm.
+    /// From what a cluster reports or a person gives: at least two numbers, whatever comes behind them. `ParseKubeVersion` of Helm.
     ///
     /// # Errors
     /// There are no two numbers.
@@ -112,7 +112,7 @@ impl KubeVersion {
         })
     }
 
-    /// As the cluster says it.
+    /// As the cluster reports it.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -192,7 +192,7 @@ pub struct Capabilities {
 }
 
 impl Default for Capabilities {
-    /// What Helm 4.1.4 assumes where it asks no cluster.
+    /// What Helm 4.1.4 assumes without a cluster.
     fn default() -> Self {
         Self {
             kube_version: KubeVersion::read(KUBE_VERSION).expect("the constant is a version"),

@@ -26,7 +26,7 @@ pub(super) fn of_executing(file: &str, error: &ExecError) -> String {
     }
     let mut traced: Vec<Traced<'_>> = Vec::new();
     for one in error.chain() {
-        // An error that is not a template's leaves the whole as Go says it.
+        // An error that is not a template's leaves the whole as Go prints it.
         let Some(found) = Traced::read(one) else {
             return said;
         };

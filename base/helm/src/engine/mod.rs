@@ -1,5 +1,5 @@
 //! Renders charts: their templates compiled once and run often, with what Helm 4.1 shows them, and with Helm's words where
-//! they fail. It asks no cluster and no registry.
+//! they fail. It sends no request to a cluster or a registry.
 
 mod capabilities;
 mod files;
@@ -153,7 +153,7 @@ impl Engine {
         Self { zone, ..self }
     }
 
-    /// Renders `chart` for what the user says: `helm template`.
+    /// Renders `chart` with the user's values: `helm template`.
     ///
     /// # Errors
     /// What [`RenderError`] lists.

@@ -23,10 +23,10 @@ const WORD_CHARACTERS_MAX: usize = 80;
 /// What is looked up: version, kind, namespace and name, each cut to that length.
 type Asked<'a> = [Cow<'a, str>; 4];
 
-/// What a rendering asks for.
+/// What a rendering looks up.
 #[derive(Default)]
 struct Seen {
-    /// By the text and the byte in it where it is asked
+    /// By the text and the byte in it where `lookup` is called
     places: BTreeMap<String, BTreeMap<usize, Questions>>,
     /// How many they are
     count: usize,
@@ -36,7 +36,7 @@ struct Seen {
     beyond: Option<String>,
 }
 
-/// What is asked for at one place.
+/// What is looked up at one place.
 struct Questions {
     /// The template that was executed
     file: String,
@@ -80,7 +80,7 @@ impl Seen {
 }
 
 impl Questions {
-    /// Whether it is known that this is asked.
+    /// Whether this lookup is recorded already.
     fn has(&self, asked: &Asked<'_>) -> bool {
         // A set of what lives longer is one of what lives as long as this.
         let others: &BTreeSet<Asked<'_>> = &self.others;
@@ -125,7 +125,7 @@ fn owned(word: &str) -> Cow<'static, str> {
 }
 
 /// Renders a chart as [`Engine::render`] does, and reports where its templates look something up: each place once, in the
-/// order of the files, with what is asked for there first.
+/// order of the files, with what is looked up there first.
 ///
 /// # Errors
 /// As [`Engine::render`].

@@ -37,7 +37,7 @@ pub(crate) enum Null {
     Stays,
 }
 
-/// The values that the templates of `chart` and of the charts in it see when the user says `values`.
+/// The values that the templates of `chart` and of the charts in it see when the user gives `values`.
 ///
 /// # Errors
 /// Values of a chart in it that are no map, and globals that are too large for so many charts.
@@ -90,7 +90,7 @@ fn as_bool(value: &Value) -> String {
     }
 }
 
-/// The chart's own defaults where nothing is said.
+/// The chart's own defaults where nothing is given.
 fn add_defaults(chart: &Chart, values: &mut Values, null: Null) {
     for (key, default) in &*chart.values {
         match values.get_mut(key) {

@@ -61,7 +61,7 @@ pub enum ValuesError {
     },
 }
 
-/// What a user says about values, in the order in which it was said.
+/// What a user gives as values, in the order in which it was given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// `--values`: names of files

@@ -41,10 +41,10 @@ fn fault<T>(problem: String) -> Parsed<T> {
     Err(Stop::Fault(problem))
 }
 
-/// Sets in `values` what `argument` says.
+/// Sets in `values` what `argument` assigns.
 ///
 /// # Errors
-/// What Helm says.
+/// Helm's error.
 pub(super) fn parse_into(argument: &str, mode: Mode<'_>, values: &mut Map<String, Value>) -> Result<(), String> {
     let mut parser = Parser {
         rest: argument,
@@ -335,7 +335,7 @@ fn typed(text: String) -> Value {
     }
 }
 
-/// What Go says of a value that is not of the type that it was taken for.
+/// Go's error for a value of another type than expected.
 fn wrong_type(value: &Value, wanted: &str) -> String {
     let found = match value {
         Value::Null => "nil",

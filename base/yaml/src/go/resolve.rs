@@ -51,7 +51,7 @@ fn short_tag(tag: &str) -> String {
 /// A scalar with a tag, or without one (empty) when it was not quoted.
 ///
 /// # Errors
-/// The text is not what its tag says, in Go's words.
+/// The text does not match its tag; Go's error.
 pub(super) fn resolve_tagged(tag: &str, text: &str) -> Result<Resolved, String> {
     if tag.is_empty() {
         return Ok(resolve(text, Dialect::V2));

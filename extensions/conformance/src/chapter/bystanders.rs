@@ -77,7 +77,7 @@ impl Bystanders {
                 )),
                 Some(None) => Err("it was deleted".to_owned()),
             };
-            stage.judged(*rule, &actor.title, outcome);
+            stage.checked(*rule, &actor.title, outcome);
         }
     }
 }

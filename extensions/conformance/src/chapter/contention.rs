@@ -15,7 +15,7 @@ use crate::stage::{Actor, Expected, Stage, Stop};
 /// Runs the part.
 ///
 /// # Errors
-/// As [`Stop`] says.
+/// See [`Stop`].
 pub(crate) async fn run(stage: &mut Stage, actor: &Actor) -> Result<(), Stop> {
     stage.step("reconcile while another writer writes the object");
     let (pause, clock) = (stage.options.write_pause, stage.options.clock.clone());
@@ -30,7 +30,7 @@ pub(crate) async fn run(stage: &mut Stage, actor: &Actor) -> Result<(), Stop> {
         }
     };
     let episode = stage.episode(actor, request, expected)?;
-    stage.judged(Rule::ConcurrentWritesKept, &actor.title, check::contended(&episode));
+    stage.checked(Rule::ConcurrentWritesKept, &actor.title, check::contended(&episode));
     answered.map(drop)
 }
 

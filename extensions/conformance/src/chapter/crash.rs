@@ -20,7 +20,7 @@ const RULES: [Rule; 3] = [
 /// Runs the chapter.
 ///
 /// # Errors
-/// As [`Stop`] says.
+/// See [`Stop`].
 pub(crate) async fn run(stage: &mut Stage, known: &Known) -> Result<(), Stop> {
     let Some(kill) = stage.options.kill.clone() else {
         let reason = "no command was given that ends the extension's process (--kill)";
@@ -44,7 +44,7 @@ pub(crate) async fn run(stage: &mut Stage, known: &Known) -> Result<(), Stop> {
                 full.compare(&now).err().unwrap_or_default()
             )),
         };
-        stage.judged(Rule::CrashDoublesNothing, &actor.title, outcome);
+        stage.checked(Rule::CrashDoublesNothing, &actor.title, outcome);
     }
     stage.step("end the process while it deletes");
     let request = stage.ask_deletion(&actor).await?;
@@ -54,7 +54,7 @@ pub(crate) async fn run(stage: &mut Stage, known: &Known) -> Result<(), Stop> {
         .disturbed();
     stage.answered(&actor, request, expected).await?;
     if let (Some(empty), Some(now)) = (&known.empty, stage.inventory().await?) {
-        stage.judged(Rule::DeletionCleansUp, &actor.title, empty.compare(&now));
+        stage.checked(Rule::DeletionCleansUp, &actor.title, empty.compare(&now));
     }
     stage.release(&actor).await
 }

@@ -15,7 +15,7 @@ use crate::version::Version;
 /// Deletes an object that holds the kit's finalizer.
 ///
 /// # Errors
-/// As [`Stop`] says.
+/// See [`Stop`].
 pub(crate) async fn run(stage: &mut Stage, actor: &Actor, known: &Known) -> Result<(), Stop> {
     stage.step("delete");
     let request = stage.ask_deletion(actor).await?;
@@ -24,14 +24,14 @@ pub(crate) async fn run(stage: &mut Stage, actor: &Actor, known: &Known) -> Resu
     stage.step("request the deletion again");
     let request = stage.ask_deletion(actor).await?;
     let versions = stage.look(actor, request.at).await;
-    stage.judged(Rule::SecondDeletionHarmless, &actor.title, unaffected(&versions));
+    stage.checked(Rule::SecondDeletionHarmless, &actor.title, unaffected(&versions));
     stage.release(actor).await
 }
 
 /// Whether the cloud is as it was before the first object.
 async fn cleaned(stage: &mut Stage, actor: &Actor, known: &Known) -> Result<(), Stop> {
     if let (Some(empty), Some(now)) = (&known.empty, stage.inventory().await?) {
-        stage.judged(Rule::DeletionCleansUp, &actor.title, empty.compare(&now));
+        stage.checked(Rule::DeletionCleansUp, &actor.title, empty.compare(&now));
     }
     Ok(())
 }
@@ -46,13 +46,13 @@ fn unaffected(versions: &[Version]) -> Result<(), String> {
 /// Deletes an object that the extension never worked on.
 ///
 /// # Errors
-/// As [`Stop`] says.
+/// See [`Stop`].
 pub(crate) async fn of_unreconciled(stage: &mut Stage) -> Result<(), Stop> {
     stage.step("create with wait-for-state");
     let (actor, request) = stage.make(operation::WAIT_FOR_STATE, true).await?;
     let versions = stage.look(&actor, request.at).await;
     let ignored = unaffected(&versions);
-    stage.judged(Rule::WaitForStateIgnored, &actor.title, ignored.clone());
+    stage.checked(Rule::WaitForStateIgnored, &actor.title, ignored.clone());
     if ignored.is_err() {
         let reason = "the extension works on an object that waits for its state";
         stage.ledger.skipped(Rule::UnreconciledObjectDeletable, reason);
@@ -63,7 +63,7 @@ pub(crate) async fn of_unreconciled(stage: &mut Stage) -> Result<(), Stop> {
     let without = json!({"metadata": {"annotations": {annotations::OPERATION: null}}});
     actor.objects.merge(&actor.name, without).await?;
     let versions = stage.look(&actor, request.at).await;
-    stage.judged(Rule::UnreconciledObjectDeletable, &actor.title, unaffected(&versions));
+    stage.checked(Rule::UnreconciledObjectDeletable, &actor.title, unaffected(&versions));
     match stage.release(&actor).await {
         Err(Stop::Unanswered(why)) => {
             stage.found(Rule::UnreconciledObjectDeletable, &actor.title, why.clone());
@@ -77,7 +77,7 @@ pub(crate) async fn of_unreconciled(stage: &mut Stage) -> Result<(), Stop> {
 /// over and deleted afterwards.
 ///
 /// # Errors
-/// As [`Stop`] says.
+/// See [`Stop`].
 pub(crate) async fn forced(stage: &mut Stage, restored: Option<Actor>, known: &Known) -> Result<(), Stop> {
     if let Some(reason) = without_shoot(stage) {
         stage.ledger.skipped(Rule::ForceDeletionEnds, reason);
@@ -123,7 +123,7 @@ pub(crate) async fn forced(stage: &mut Stage, restored: Option<Actor>, known: &K
 /// Deletes an object, without looking twice.
 ///
 /// # Errors
-/// As [`Stop`] says.
+/// See [`Stop`].
 pub(crate) async fn plain(stage: &mut Stage, actor: &Actor, known: &Known) -> Result<(), Stop> {
     stage.step("delete");
     let request = stage.ask_deletion(actor).await?;

@@ -29,7 +29,7 @@ const RULES: [Rule; 7] = [
 /// Runs the part.
 ///
 /// # Errors
-/// As [`Stop`] says.
+/// See [`Stop`].
 pub(crate) async fn run(stage: &mut Stage, actor: &Actor) -> Result<(), Stop> {
     let given = stage.subject.fragments.bad_spec.clone();
     let Some(fragment) = given.fragment() else {
@@ -57,7 +57,7 @@ pub(crate) async fn run(stage: &mut Stage, actor: &Actor) -> Result<(), Stop> {
     }
     match stage.answered(actor, request, expected).await {
         Ok(episode) => {
-            stage.judged(Rule::BadConfigCode, &actor.title, code(&episode));
+            stage.checked(Rule::BadConfigCode, &actor.title, code(&episode));
             pauses(stage, actor).await;
         }
         Err(Stop::Unanswered(_)) => {
@@ -118,7 +118,7 @@ async fn pauses(stage: &mut Stage, actor: &Actor) {
             versions.last().map(|version| version.state()).unwrap_or_default()
         )),
     };
-    stage.judged(Rule::RetriesWithPauses, &actor.title, outcome);
+    stage.checked(Rule::RetriesWithPauses, &actor.title, outcome);
 }
 
 /// Writes the right spec and nothing else: an extension tries again what failed.

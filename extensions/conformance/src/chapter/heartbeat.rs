@@ -45,7 +45,7 @@ pub(crate) async fn run(stage: &mut Stage) -> Result<(), Stop> {
             Some(Some(at)) => format!("it was renewed last at {at}, {} s ago", clock.since(at).as_secs()),
         }),
     };
-    stage.judged(Rule::HeartbeatRenewed, &title, outcome);
+    stage.checked(Rule::HeartbeatRenewed, &title, outcome);
     Ok(())
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Known {
 /// Runs the chapter.
 ///
 /// # Errors
-/// As [`Stop`] says.
+/// See [`Stop`].
 pub(crate) async fn run(stage: &mut Stage, known: &mut Known) -> Result<(), Stop> {
     stage.step("create");
     known.empty = stage.inventory().await?;
@@ -67,9 +67,9 @@ async fn again(stage: &mut Stage, actor: &Actor, made: &Episode, known: &Known) 
     let request = stage.ask(actor, operation::RECONCILE, None).await?;
     let episode = stage.answered(actor, request, Expected::of(Asked::Reconcile)).await?;
     let outcome = same_status(made, &episode);
-    stage.judged(Rule::ReconcileIsIdempotent, &actor.title, outcome);
+    stage.checked(Rule::ReconcileIsIdempotent, &actor.title, outcome);
     if let (Some(full), Some(now)) = (&known.full, stage.inventory().await?) {
-        stage.judged(Rule::ReconcileIsIdempotent, &actor.title, full.compare(&now));
+        stage.checked(Rule::ReconcileIsIdempotent, &actor.title, full.compare(&now));
     }
     Ok(())
 }
@@ -102,7 +102,7 @@ async fn quiet(stage: &mut Stage, actor: &Actor) {
             stage.options.patience.as_secs()
         )),
     };
-    stage.judged(Rule::QuietWhenSettled, &actor.title, outcome);
+    stage.checked(Rule::QuietWhenSettled, &actor.title, outcome);
 }
 
 /// Another spec that the author says is accepted.
@@ -134,7 +134,7 @@ async fn failed_shoot(stage: &mut Stage, actor: &Actor) -> Result<(), Stop> {
     let request = stage.ask(actor, operation::RECONCILE, None).await?;
     let versions = stage.look(actor, request.at).await;
     if let Some((before, after)) = versions.split_first() {
-        stage.judged(
+        stage.checked(
             Rule::FailedShootUntouched,
             &actor.title,
             check::untouched(before, after),

@@ -40,7 +40,7 @@ fn is_migrated(kind: ExtensionKind) -> bool {
 /// Runs the chapter; gives the object as it was restored.
 ///
 /// # Errors
-/// As [`Stop`] says.
+/// See [`Stop`].
 pub(crate) async fn run(stage: &mut Stage, _known: &Known) -> Result<Option<Actor>, Stop> {
     if !is_migrated(stage.subject.kind) {
         let reason = "gardenlet does not migrate objects of this kind";
@@ -55,7 +55,7 @@ pub(crate) async fn run(stage: &mut Stage, _known: &Known) -> Result<Option<Acto
     stage.orphan = Some(migrated.newest().status.clone());
     leave(stage, &actor, &migrated).await?;
     if let (Some(before), Some(now)) = (&before, stage.inventory().await?) {
-        stage.judged(Rule::MigrateLeavesCloud, &actor.title, before.compare(&now));
+        stage.checked(Rule::MigrateLeavesCloud, &actor.title, before.compare(&now));
     }
     let status = migrated.newest().status.clone();
     let state = status.state.clone();
@@ -63,7 +63,7 @@ pub(crate) async fn run(stage: &mut Stage, _known: &Known) -> Result<Option<Acto
     drop(actor);
     let restored = restored(stage, status, move |episode| keeps(state.as_ref(), episode)).await?;
     if let (Some(before), Some(now)) = (&before, stage.inventory().await?) {
-        stage.judged(Rule::RestoreTakesOver, &title, before.compare(&now));
+        stage.checked(Rule::RestoreTakesOver, &title, before.compare(&now));
     }
     Ok(Some(restored))
 }
@@ -81,7 +81,7 @@ async fn migrate(stage: &mut Stage, actor: &Actor, made: &Episode) -> Result<Epi
             newest.state()
         )),
     };
-    stage.judged(Rule::FinalizerGoneAfterMigration, &actor.title, finalizers);
+    stage.checked(Rule::FinalizerGoneAfterMigration, &actor.title, finalizers);
     match (&made.newest().status.state, &newest.status.state) {
         (None, None) => {
             for rule in [Rule::MigrateLeavesState, Rule::RestoreKeepsState] {
@@ -92,7 +92,7 @@ async fn migrate(stage: &mut Stage, actor: &Actor, made: &Episode) -> Result<Epi
             let seen = format!("{} there is no state, and it was {state}", newest.place());
             stage.found(Rule::MigrateLeavesState, &actor.title, seen);
         }
-        (_, Some(_)) => stage.judged(Rule::MigrateLeavesState, &actor.title, Ok(())),
+        (_, Some(_)) => stage.checked(Rule::MigrateLeavesState, &actor.title, Ok(())),
     }
     Ok(episode)
 }
@@ -110,7 +110,7 @@ async fn leave(stage: &mut Stage, actor: &Actor, migrated: &Episode) -> Result<(
     stage.present(actor, held)?;
     let request = stage.ask_deletion(actor).await?;
     let versions = stage.look(actor, request.at).await;
-    stage.judged(
+    stage.checked(
         Rule::MigratedObjectIgnored,
         &actor.title,
         stays_migrated(migrated.newest(), &versions),
@@ -146,7 +146,7 @@ fn stays_migrated(migrated: &Version, versions: &[Version]) -> Result<(), String
 /// Creates the object with the state that it left and requests its restoration, as gardenlet does on the other seed.
 ///
 /// # Errors
-/// As [`Stop`] says.
+/// See [`Stop`].
 pub(crate) async fn restored(
     stage: &mut Stage,
     status: DefaultStatus,
@@ -156,7 +156,7 @@ pub(crate) async fn restored(
     let (actor, request) = stage.make(operation::WAIT_FOR_STATE, false).await?;
     let versions = stage.look(&actor, request.at).await;
     if let Some((before, after)) = versions.split_first() {
-        stage.judged(Rule::WaitForStateIgnored, &actor.title, check::untouched(before, after));
+        stage.checked(Rule::WaitForStateIgnored, &actor.title, check::untouched(before, after));
     }
     let has_state = status.state.is_some();
     stage.give_state(&actor, &status).await?;
@@ -165,7 +165,7 @@ pub(crate) async fn restored(
     let episode = stage.answered(&actor, request, Expected::of(Asked::Restore)).await?;
     stage.orphan = None;
     if has_state {
-        stage.judged(Rule::RestoreKeepsState, &actor.title, state(&episode));
+        stage.checked(Rule::RestoreKeepsState, &actor.title, state(&episode));
     }
     Ok(actor)
 }

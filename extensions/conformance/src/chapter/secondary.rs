@@ -79,7 +79,7 @@ impl Secondary {
                     .unwrap_or_default()
             ))
         });
-        stage.judged(Rule::SecondaryWritesConditionsOnly, &actor.title, outcome);
+        stage.checked(Rule::SecondaryWritesConditionsOnly, &actor.title, outcome);
     }
 }
 

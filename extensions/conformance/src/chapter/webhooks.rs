@@ -64,8 +64,8 @@ pub(crate) async fn run(stage: &mut Stage) -> Result<(), Stop> {
         for sample in &samples {
             let title = format!("{} {namespace}/{UNKNOWN}", sample.kind);
             match sample.refused(stage, namespace, &webhooks).await {
-                Answer::Allowed => stage.judged(rule, &title, Ok(())),
-                Answer::Refused(why) => stage.judged(rule, &title, Err(why)),
+                Answer::Allowed => stage.checked(rule, &title, Ok(())),
+                Answer::Refused(why) => stage.checked(rule, &title, Err(why)),
                 Answer::Other(why) => stage.ledger.skipped(rule, format!("{title} cannot be created: {why}")),
             }
         }

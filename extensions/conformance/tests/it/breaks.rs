@@ -19,7 +19,7 @@ fn is_first(report: &Report, rule: Rule) {
 
 async fn broken<K: ExtensionObject>(rule: Rule) {
     let seed = Seed::new().await;
-    let report = seed.judge::<K>(Some(rule)).await;
+    let report = seed.validate::<K>(Some(rule)).await;
     is_first(&report, rule);
     assert_eq!(seed.left::<K>().await, Vec::<String>::new(), "{rule}");
 }
@@ -91,7 +91,7 @@ breaks! {
 async fn a_webhook_that_does_not_answer_is_found() {
     let seed = Seed::new().await;
     Hook::dead().register(&seed.client, Hook::in_own_namespaces()).await;
-    let report = seed.judge::<Extension>(None).await;
+    let report = seed.validate::<Extension>(None).await;
     is_first(&report, Rule::WebhooksAnswer);
     assert!(
         report.passed().any(|rule| rule == Rule::WebhooksSpareOtherProviders),
@@ -104,7 +104,7 @@ async fn a_webhook_that_does_not_answer_is_found() {
 async fn a_webhook_that_refuses_objects_of_other_providers_is_found() {
     let seed = Seed::new().await;
     Hook::dead().register(&seed.client, Hook::in_other_namespaces()).await;
-    let report = seed.judge::<Extension>(None).await;
+    let report = seed.validate::<Extension>(None).await;
     is_first(&report, Rule::WebhooksSpareOtherProviders);
     assert_eq!(report.findings().count(), 1, "{}", report.text());
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api_extensions::{Extension, ExtensionKind, Infrastructure};
-use extensions_conformance::{BadSpec, Fragments, Options, Report, Rule, Subject, Verdict, judge};
+use extensions_conformance::{BadSpec, Fragments, Options, Report, Rule, Subject, Verdict, validate};
 use kube::Api;
 use tests_kit::until;
 
@@ -22,7 +22,7 @@ fn skipped(report: &Report) -> Vec<Rule> {
 #[tokio::test(start_paused = true)]
 async fn a_correct_infrastructure_passes_every_rule() {
     let seed = Seed::new().await;
-    let report = seed.judge::<Infrastructure>(None).await;
+    let report = seed.validate::<Infrastructure>(None).await;
     assert_eq!(report.verdict, Verdict::Passed, "{}", report.text());
     assert_eq!(skipped(&report), WEBHOOKS, "{}", report.text());
     assert_eq!(report.left_behind, Vec::<String>::new());
@@ -33,7 +33,7 @@ async fn a_correct_infrastructure_passes_every_rule() {
 #[tokio::test(start_paused = true)]
 async fn a_correct_extension_passes_every_rule() {
     let seed = Seed::new().await;
-    let report = seed.judge::<Extension>(None).await;
+    let report = seed.validate::<Extension>(None).await;
     assert_eq!(report.verdict, Verdict::Passed, "{}", report.text());
     assert_eq!(skipped(&report), WEBHOOKS, "{}", report.text());
     assert_eq!(seed.left::<Extension>().await, Vec::<String>::new());
@@ -53,7 +53,7 @@ async fn webhooks_that_allow_what_they_do_not_know_pass() {
         namespace: None,
         ..seed.options::<Extension>()
     };
-    let report = judge(seed.client.clone(), Seed::subject::<Extension>(), options).await;
+    let report = validate(seed.client.clone(), Seed::subject::<Extension>(), options).await;
     assert_eq!(report.verdict, Verdict::Passed, "{}", report.text());
     for rule in WEBHOOKS {
         assert!(report.passed().any(|passed| passed == rule), "{}", report.text());
@@ -72,7 +72,7 @@ async fn rules_that_need_what_was_not_given_are_skipped_with_the_reason() {
     };
     let mut subject = Subject::new(ExtensionKind::Extension, TYPE);
     subject.fragments.bad_spec = BadSpec::None;
-    let report = judge(seed.client.clone(), subject, options).await;
+    let report = validate(seed.client.clone(), subject, options).await;
     assert_eq!(report.verdict, Verdict::Passed, "{}", report.text());
     let reason = |rule: Rule| {
         report
@@ -95,7 +95,7 @@ async fn rules_that_need_what_was_not_given_are_skipped_with_the_reason() {
 #[tokio::test(start_paused = true)]
 async fn without_an_extension_nothing_passes_and_the_run_ends_at_the_first_request() {
     let seed = Seed::new().await;
-    let report = judge(
+    let report = validate(
         seed.client.clone(),
         Seed::subject::<Extension>(),
         seed.options::<Extension>(),
@@ -117,7 +117,7 @@ async fn a_run_without_the_kinds_is_undecided_and_says_what_to_do() {
     let seed = Seed::new().await;
     let kind = ExtensionKind::Worker;
     let options = Options::new(kind, seed.embedded.clock.clone(), seed.embedded.entropy.clone());
-    let report = judge(seed.client.clone(), Subject::new(kind, TYPE), options).await;
+    let report = validate(seed.client.clone(), Subject::new(kind, TYPE), options).await;
     assert_eq!(
         (report.verdict, report.exit_code()),
         (Verdict::Undecided, 2),
@@ -151,7 +151,7 @@ async fn fragments_that_do_not_fit_end_the_run_with_their_place_in_the_file() {
             fragments: Fragments::parse(fragments).unwrap(),
             ..Subject::new(ExtensionKind::Infrastructure, TYPE)
         };
-        let report = judge(seed.client.clone(), subject, seed.options::<Infrastructure>()).await;
+        let report = validate(seed.client.clone(), subject, seed.options::<Infrastructure>()).await;
         let why = report.ended_early.clone().unwrap_or_default();
         assert!(why.starts_with(expected), "{fragments}: {}", report.text());
         assert_eq!(report.exit_code(), 2, "{fragments}");
@@ -181,7 +181,7 @@ async fn interrupted(step: &'static str) {
         }),
         ..options
     };
-    let report = judge(seed.client.clone(), Seed::subject::<Infrastructure>(), options).await;
+    let report = validate(seed.client.clone(), Seed::subject::<Infrastructure>(), options).await;
     assert_eq!(report.verdict, Verdict::Undecided, "{step}: {}", report.text());
     assert!(steps.lock().unwrap().contains(&step.to_owned()), "{step}");
     assert_eq!(seed.left::<Infrastructure>().await, Vec::<String>::new(), "{step}");
@@ -209,7 +209,7 @@ async fn an_interrupted_run_removes_what_it_made_wherever_it_is() {
 async fn an_object_that_is_never_released_loses_its_finalizers_and_is_reported() {
     let seed = Seed::new().await;
     let report = seed
-        .judge::<Infrastructure>(Some(Rule::FinalizerGoneAfterDeletion))
+        .validate::<Infrastructure>(Some(Rule::FinalizerGoneAfterDeletion))
         .await;
     assert_eq!(seed.left::<Infrastructure>().await, Vec::<String>::new());
     assert!(
@@ -227,7 +227,7 @@ async fn an_object_that_is_never_released_loses_its_finalizers_and_is_reported()
 #[tokio::test(start_paused = true)]
 async fn the_clusters_shoot_is_seen_by_the_extension() {
     let seed = Seed::new().await;
-    let run = judge(
+    let run = validate(
         seed.client.clone(),
         Seed::subject::<Extension>(),
         seed.options::<Extension>(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api_extensions::{Cluster, ExtensionKind, ExtensionObject, Network};
 use api_meta::names::HEARTBEAT_LEASE;
-use extensions_conformance::{Fragments, Hook, Options, Report, Rule, Subject, judge};
+use extensions_conformance::{Fragments, Hook, Options, Report, Rule, Subject, validate};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -121,13 +121,13 @@ impl Seed {
     }
 
     /// Runs the kit against an extension that breaks this rule.
-    pub(crate) async fn judge<K: ExtensionObject>(&self, breaks: Option<Rule>) -> Report {
+    pub(crate) async fn validate<K: ExtensionObject>(&self, breaks: Option<Rule>) -> Report {
         let kill = self.start::<K>(breaks);
         let options = Options {
             kill: Some(kill),
             ..self.options::<K>()
         };
-        judge(self.client.clone(), Self::subject::<K>(), options).await
+        validate(self.client.clone(), Self::subject::<K>(), options).await
     }
 
     /// What a run has left, in any namespace.

@@ -74,7 +74,7 @@ fn has_joined(phase: Option<&MachinePhase>) -> bool {
 }
 
 /// Evaluates a machine. `None`: too little can be seen for a new status.
-pub(crate) fn judge(view: &View<'_>) -> Option<Verdict> {
+pub(crate) fn evaluate(view: &View<'_>) -> Option<Verdict> {
     let (phase, since) = phase_of(view.machine);
     if phase == Some(&MachinePhase::Failed) {
         return None;
@@ -491,7 +491,7 @@ mod tests {
         now: i64,
         expected: Option<(MachinePhase, Option<u64>)>,
     ) {
-        let verdict = judge(&View {
+        let verdict = evaluate(&View {
             machine,
             driver: &driver,
             node: &node,

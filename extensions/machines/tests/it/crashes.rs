@@ -14,7 +14,7 @@ use crate::witness::Witness;
 use crate::world::World;
 use crate::yard::{Faults, PROVIDER};
 
-/// Every how many calls a process ends, unless it is said otherwise.
+/// Every how many calls a process ends by default.
 const STEP: &str = "WORKER_CRASH_STEP";
 
 fn step(or: usize) -> usize {

@@ -160,13 +160,13 @@ impl World {
         self.all::<Worker>().patch(NAME, &params, &patch).await.unwrap();
     }
 
-    /// Waits until the Worker is as `judge` wants it.
-    async fn worker(&self, judge: impl Fn(Option<&Worker>) -> Option<bool>) -> Option<Worker> {
-        let judge = |worker: Option<&Worker>| match judge(worker) {
+    /// Waits until the Worker is as `check` wants it.
+    async fn worker(&self, check: impl Fn(Option<&Worker>) -> Option<bool>) -> Option<Worker> {
+        let check = |worker: Option<&Worker>| match check(worker) {
             Some(true) => Judgement::Done(worker.cloned()),
             _ => Judgement::NotYet(String::new()),
         };
-        match wait_until(&self.all::<Worker>(), NAME, PATIENCE, judge).await {
+        match wait_until(&self.all::<Worker>(), NAME, PATIENCE, check).await {
             Ok(worker) => worker,
             Err(waited) => panic!("{waited}: {:#?}", self.all::<Worker>().get_opt(NAME).await),
         }

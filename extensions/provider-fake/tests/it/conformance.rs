@@ -10,7 +10,7 @@ use api_meta::labels::RESOURCES_MANAGED_BY;
 use api_meta::{Condition, ConditionStatus, Fault};
 use async_trait::async_trait;
 use base_client::list;
-use extensions_conformance::{Fragments, Hook, Options, Rule, Subject, Verdict, judge};
+use extensions_conformance::{Fragments, Hook, Options, Rule, Subject, Verdict, validate};
 use extensions_provider_fake::cloud::{CloudConnector, Kind, Settings};
 use extensions_provider_fake::{ABOUT, DEFAULT_TYPE, extend};
 use extensions_sdk::{Context, Extension, Observer, Registration};
@@ -106,7 +106,7 @@ async fn passes(world: World, kind: ExtensionKind, fragments: &str, inventory: H
         namespace: Some(NAMESPACE.to_owned()),
         ..Options::new(kind, world.embedded.clock.clone(), world.embedded.entropy.clone())
     };
-    let report = judge(world.client.clone(), subject, options).await;
+    let report = validate(world.client.clone(), subject, options).await;
     assert_eq!(report.verdict, Verdict::Passed, "{}", report.text());
     assert_eq!(report.skipped().collect::<Vec<_>>(), skipped, "{}", report.text());
     assert_eq!(report.left_behind, Vec::<String>::new());

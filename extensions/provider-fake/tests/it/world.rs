@@ -388,21 +388,21 @@ pub(crate) fn config(zones: &[(&str, &str)], node_port_sources: &[&str]) -> Valu
 
 /// Waits until the last request is answered with this state, as gardenlet does.
 pub(crate) async fn answered<K: ExtensionObject>(api: &Api<K>, state: LastOperationState) -> K {
-    let judge = |object: Option<&K>| match object {
+    let check = |object: Option<&K>| match object {
         Some(object) if is_answered(object, &state) => Judgement::Done(object.clone()),
         Some(object) => Judgement::NotYet(format!("{:?}", object.progress())),
         None => Judgement::NotYet("it does not exist".to_owned()),
     };
-    wait_until(api, NAME, PATIENCE, judge).await.unwrap()
+    wait_until(api, NAME, PATIENCE, check).await.unwrap()
 }
 
 /// Waits until there is no such object.
 pub(crate) async fn gone<K: ExtensionObject>(api: &Api<K>) {
-    let judge = |object: Option<&K>| match object {
+    let check = |object: Option<&K>| match object {
         None => Judgement::Done(()),
         Some(object) => Judgement::NotYet(format!("{:?}", object.progress())),
     };
-    wait_until(api, NAME, PATIENCE, judge).await.unwrap()
+    wait_until(api, NAME, PATIENCE, check).await.unwrap()
 }
 
 fn is_answered<K: ExtensionObject>(object: &K, state: &LastOperationState) -> bool {

@@ -22,7 +22,7 @@ const GAIN_MIN: Duration = Duration::from_secs(3600);
 /// Steps that one look takes at most: to make the next authority, to let it take over, to drop the old one, to issue.
 const STEPS_MAX: usize = 6;
 
-/// What the certificate is to say.
+/// The content of the certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// Of the certificate, and with a time behind it of authorities.

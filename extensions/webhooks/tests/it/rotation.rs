@@ -152,7 +152,7 @@ async fn writer(world: Arc<World>, number: usize, stop: CancellationToken) {
 /// Rotates authority and certificate, with requests between two steps: none of the clients and none of the writers fails.
 pub(crate) async fn rotate(world: World) {
     let world = Arc::new(world);
-    // All that is made on the way is valid by the machine's clock, by which clients judge.
+    // All that is made on the way is valid by the machine's clock, which clients compare with.
     let (clock, hand) = Clock::settable(Clock::real().now());
     hand.jump(SignedDuration::from_hours(-27 * 24));
     let replica = world.start("a", clock, vec![marks(Target::Seed)]).await;

@@ -8,7 +8,7 @@ use base_go::{push_quoted, quoted};
 use super::table::{Flag, Table};
 use super::value;
 
-/// What a command line says.
+/// The content of a command line.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
     /// By name; of lists and maps all values, joined by commas, else the last one.

@@ -1,5 +1,5 @@
 //! The etcds behind a kube-apiserver: that of `--etcd-servers`, and those that `--etcd-servers-overrides` gives to single
-//! resources. It dials them and says whether all are connected; what lies where decides the server.
+//! resources. It dials them and reports whether all are connected; what lies where decides the server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

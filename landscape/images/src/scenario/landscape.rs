@@ -361,9 +361,9 @@ pub(super) async fn until<K, T>(api: &Api<K>, name: &str, seen: impl Fn(Option<&
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
-    let judge = |object: Option<&K>| match seen(object) {
+    let check = |object: Option<&K>| match seen(object) {
         Some(result) => Judgement::Done(result),
         None => Judgement::NotYet("it is not as it should be".to_owned()),
     };
-    wait_until(api, name, PATIENCE, judge).await.unwrap()
+    wait_until(api, name, PATIENCE, check).await.unwrap()
 }

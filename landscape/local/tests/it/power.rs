@@ -102,11 +102,11 @@ where
     api.patch(name, &PatchParams::default(), &patch).await.unwrap();
 }
 
-async fn wait<K, T>(api: &Api<K>, name: &str, mut judge: impl FnMut(Option<&K>) -> Option<T>) -> T
+async fn wait<K, T>(api: &Api<K>, name: &str, mut check: impl FnMut(Option<&K>) -> Option<T>) -> T
 where
     K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
-    let found = wait_until(api, name, PATIENCE, |object| match judge(object) {
+    let found = wait_until(api, name, PATIENCE, |object| match check(object) {
         Some(found) => Judgement::Done(found),
         None => Judgement::NotYet(format!("{:#}", serde_json::to_value(object).unwrap()["status"])),
     });

@@ -163,7 +163,7 @@ impl RequestHeaderFlags {
 }
 
 impl GardenApiserver {
-    /// The settings that the flags say.
+    /// The settings of the flags.
     ///
     /// # Errors
     /// A plug-in that is both switched on and off.

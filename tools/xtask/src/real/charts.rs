@@ -14,7 +14,7 @@ use crate::process::output;
 const FOLDER: &str = "real/charts";
 const LIST: &str = "folders";
 
-/// Modules with their versions and what Go's checksum database says of them.
+/// Modules with their versions and their sums in Go's checksum database.
 const MODULES: [(&str, &str); 15] = [
     (
         "github.com/bitnami-labs/sealed-secrets@v0.40.0",

@@ -26,7 +26,7 @@ pub(super) struct Pins {
     pub(super) go_mod: &'static str,
     pub(super) go_sum: &'static str,
     pub(super) module: &'static str,
-    /// Where the linker writes the version: a Kubernetes that does not know its own says v0.0.0, and clients act on it.
+    /// Where the linker writes the version: a Kubernetes that does not know its own reports v0.0.0, and clients act on it.
     pub(super) stamped: &'static [&'static str],
 }
 

@@ -1,5 +1,5 @@
-//! Libraries without doc tests say `doctest = false`: rustdoc reads each library that does not, which takes seconds for nothing.
-//! Judged by the code blocks of doc comments alone.
+//! Libraries without doc tests set `doctest = false`: rustdoc reads each library that does not, which takes seconds for nothing.
+//! Only the code blocks of doc comments are read.
 
 use std::path::Path;
 

@@ -28,10 +28,10 @@ pub(super) fn check(root: &Path, sources: &[Source], update: bool) -> Outcome<Ve
         let text: String = kept.iter().map(|(place, size)| format!("{size} {place}\n")).collect();
         std::fs::write(root.join(RATCHET), text).map_err(|error| format!("cannot write {RATCHET}: {error}"))?;
     }
-    Ok(judge(&sizes, &allowed))
+    Ok(compare(&sizes, &allowed))
 }
 
-fn judge(sizes: &BTreeMap<String, usize>, allowed: &BTreeMap<String, usize>) -> Vec<Finding> {
+fn compare(sizes: &BTreeMap<String, usize>, allowed: &BTreeMap<String, usize>) -> Vec<Finding> {
     let grown = sizes.iter().filter_map(|(place, size)| {
         let limit = if place.contains("::") {
             FUNCTION_LINES_MAX
@@ -123,7 +123,7 @@ fn function_name(line: &str) -> Option<String> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{functions, judge};
+    use super::{functions, compare};
 
     #[test]
     fn a_function_is_measured_to_its_closing_brace() {
@@ -141,9 +141,9 @@ mod tests {
     #[test]
     fn what_is_listed_may_shrink_but_not_grow() {
         let sizes = |size| BTreeMap::from([("a.rs".to_owned(), size)]);
-        assert_eq!(judge(&sizes(600), &sizes(600)).len(), 0);
-        assert_eq!(judge(&sizes(601), &sizes(600)).len(), 1);
-        assert_eq!(judge(&sizes(590), &sizes(600)).len(), 1);
-        assert_eq!(judge(&sizes(501), &BTreeMap::new()).len(), 1);
+        assert_eq!(compare(&sizes(600), &sizes(600)).len(), 0);
+        assert_eq!(compare(&sizes(601), &sizes(600)).len(), 1);
+        assert_eq!(compare(&sizes(590), &sizes(600)).len(), 1);
+        assert_eq!(compare(&sizes(501), &BTreeMap::new()).len(), 1);
     }
 }

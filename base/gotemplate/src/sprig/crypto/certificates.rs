@@ -84,7 +84,7 @@ impl From<Certificate> for Value {
     }
 }
 
-/// What a certificate is to say.
+/// The content of a certificate.
 pub(super) struct Wanted {
     name: Str,
     ips: Vec<IpAddr>,
@@ -322,7 +322,7 @@ fn while_creating(fault: Fault) -> Fault {
 /// A certificate for a key, signed by another or by itself.
 ///
 /// # Errors
-/// What Go says, or a limit.
+/// Go's error, or a limit.
 pub(super) fn make(
     wanted: &Wanted,
     key: &Key,

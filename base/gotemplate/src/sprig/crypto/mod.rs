@@ -85,7 +85,7 @@ fn authority(scope: &mut Scope<'_>, args: &[Value], given: Option<usize>) -> Ans
     Ok(make(&wanted, &key, None, scope)?.into())
 }
 
-/// What a certificate for a server or client is to say.
+/// The content of a certificate for a server or client.
 fn leaf(scope: &Scope<'_>, args: &[Value]) -> Result<Wanted, Fault> {
     Wanted::leaf(text(args, 0), at(args, 1), at(args, 2), int(args, 3), scope)
 }

@@ -17,7 +17,7 @@ const UNITS: [(&str, u64); 8] = [
     ("m", MINUTE),
     ("h", HOUR),
 ];
-/// What Go says of most texts that are none.
+/// Go's error for most invalid texts.
 const INVALID: &str = "invalid duration";
 /// One nanosecond more than the longest, which only a negative one can have.
 const MAGNITUDE_MAX: u64 = 1 << 63;

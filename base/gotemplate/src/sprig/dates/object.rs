@@ -105,7 +105,7 @@ fn in_go(time: &Time) -> String {
     )
 }
 
-/// What a method without arguments says.
+/// What a method without arguments returns.
 fn part(time: &Time, name: &str) -> Option<Value> {
     let civil = time.civil();
     let int64 = |number| Value::Int(IntKind::Int64, number);

@@ -9,7 +9,7 @@ const FRACTION_MAX: usize = 10;
 /// What Go takes for no offset at all, which a second west of Greenwich is not either.
 const NO_OFFSET: i64 = -1;
 
-/// Why a part of a text is not what the layout says.
+/// Why a part of a text does not match the layout.
 enum Problem {
     /// It is something else
     Bad,
@@ -37,7 +37,7 @@ struct Reader<'t> {
     zone_name: &'t [u8],
 }
 
-/// The moment that a text says.
+/// The moment that a text stands for.
 ///
 /// # Errors
 /// The text is not as the layout has it.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api_meta::Fault;
-use extensions_conformance::{Hook, Options as Kit, Report, Rule, Subject, Verdict, judge};
+use extensions_conformance::{Hook, Options as Kit, Report, Rule, Subject, Verdict, validate};
 use extensions_provider_local::{Options, run};
 use hickory_server::proto::op::{Message, MessageType, OpCode, Query};
 use hickory_server::proto::rr::{Name, RecordType};
@@ -111,14 +111,14 @@ impl Place {
 
     /// Runs the extension and the kit, and no rule is broken. `skipped`: all rules that are, with their reasons.
     pub(super) async fn passes(&self, subject: Subject, inventory: Option<Hook>, skipped: &[(Rule, &str)]) {
-        let report = self.judge(subject, inventory).await;
+        let report = self.validate(subject, inventory).await;
         assert_eq!(report.verdict, Verdict::Passed, "{}", report.text());
         let found: BTreeMap<Rule, &str> = report.skipped().collect();
         assert_eq!(found, skipped.iter().copied().collect(), "{}", report.text());
     }
 
     /// Runs the extension and the kit.
-    pub(super) async fn judge(&self, subject: Subject, inventory: Option<Hook>) -> Report {
+    pub(super) async fn validate(&self, subject: Subject, inventory: Option<Hook>) -> Report {
         let start = Start {
             seed: self.landscape.seed.clone(),
             shoot: self.shoot.clone(),
@@ -145,7 +145,7 @@ impl Place {
             namespace: Some(NAMESPACE.to_owned()),
             ..Kit::new(subject.kind, clock, entropy)
         };
-        let report = judge(self.client.clone(), subject, options).await;
+        let report = validate(self.client.clone(), subject, options).await;
         assert_eq!(report.left_behind, Vec::<String>::new());
         assert!(
             has_held.load(Ordering::Relaxed),
