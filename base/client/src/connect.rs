@@ -80,8 +80,8 @@ impl Connector for Https {
         config.auth_info = target.auth;
         config.connect_timeout = Some(CONNECT_TIMEOUT);
         config.write_timeout = Some(WRITE_TIMEOUT);
-        // kube would retry a request to a busy server up to 15 times, with pauses of many seconds, and without reporting it: outside of
-        // the time-outs, backoffs and reports of flows, controllers and watches, which all retry by themselves.
+        // kube would retry a request to a busy server up to 15 times, with pauses of many seconds and without a report.
+        // That is outside of the time-outs, backoffs and reports of flows, controllers and watches, which all retry.
         // Clients in process have no such layer either.
         config.default_retry = false;
         if let Ok(agent) = HeaderValue::from_str(&self.user_agent) {

@@ -52,7 +52,7 @@ impl fmt::Display for Verb {
 /// One request, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// The request.
+    /// What is done.
     pub verb: Verb,
     /// The path without the query.
     pub path: String,

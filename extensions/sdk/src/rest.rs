@@ -77,7 +77,7 @@ impl Rest {
         }
     }
 
-    /// Whether `object` still requests the operation that pauses, and for nothing else. A request to reconcile is always a new
+    /// Whether `object` still requests the operation that pauses, and nothing else. A request to reconcile is always a new
     /// one: the one that began the operation is off the object.
     pub(crate) fn is_of<K: ExtensionObject>(&self, object: &K) -> bool {
         self.wanted == Wanted::of(object) && annotation_of(object) != Some(operation::RECONCILE)

@@ -1,4 +1,4 @@
-//! Hostile archives and folders. Helm's answers to charts are compared with Helm in `tests/helm`.
+//! Hostile archives and folders. Comparisons with Helm are in `tests/helm`.
 
 use std::io::Write as _;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! Hostile arguments and files. Helm's answers to values are compared with Helm in `tests/helm`.
+//! Hostile arguments and files. Comparisons with Helm are in `tests/helm`.
 
 use super::*;
 

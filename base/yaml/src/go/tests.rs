@@ -1,4 +1,4 @@
-//! Limits that only ours has. Go's answers are compared with Go in `tests/helm`.
+//! Limits that only ours has. Comparisons with Go are in `tests/helm`.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
