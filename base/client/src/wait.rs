@@ -107,8 +107,8 @@ where
     }
 }
 
-/// Watches the objects that `api` and `config` name until none is left that `counts`, or `timeout` is up. `left` is called with their
-/// names ("NAMESPACE/NAME", at most five of them, in order) whenever these change.
+/// Watches the objects that `api` and `config` name until none is left that `counts`, or `timeout` is up. `left` is called
+/// with their names ("NAMESPACE/NAME", at most five of them, in order) whenever these change.
 ///
 /// # Errors
 /// [`Waited::TimedOut`] with the names; [`Waited::Failed`] when the API refuses the watch.

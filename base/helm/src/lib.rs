@@ -1,4 +1,5 @@
-//! Helm's charts: their files, their values, what they render and in which order. It sends no request to a registry and knows no cluster.
+//! Helm's charts: their files, their values, what they render and in which order. It sends no request to a registry and
+//! knows no cluster.
 
 pub mod chart;
 mod dependencies;

@@ -1,5 +1,6 @@
 //! A chart of this machine or of a registry before it is installed: rendered as `helm template` does (Helm 4.1,
-//! `pkg/cmd/template.go`), checked as an extension of a ControllerDeployment, and registered as one. It sends no request to a cluster.
+//! `pkg/cmd/template.go`), checked as an extension of a ControllerDeployment, and registered as one. It sends no request
+//! to a cluster.
 
 mod helper;
 mod lint;

@@ -144,7 +144,8 @@ impl AuditSink for AuditFile {
     }
 }
 
-/// Writes until the last handle to the log is dropped. An event that cannot be written is lost; the next one is tried all the same.
+/// Writes until the last handle to the log is dropped. An event that cannot be written is lost; the next one is tried all
+/// the same.
 fn run(mut log: Log, orders: &Receiver<Order>, shared: &Shared) {
     let mut has_failed = false;
     let mut note = |outcome: io::Result<()>| {

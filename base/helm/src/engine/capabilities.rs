@@ -56,7 +56,8 @@ pub struct KubeVersion {
 }
 
 impl KubeVersion {
-    /// From what a cluster reports or a person gives: at least two numbers, whatever comes behind them. `ParseKubeVersion` of Helm.
+    /// From what a cluster reports or a person gives: at least two numbers, whatever comes behind them.
+    /// `ParseKubeVersion` of Helm.
     ///
     /// # Errors
     /// There are no two numbers.
