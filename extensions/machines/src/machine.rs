@@ -25,7 +25,7 @@ use crate::machines::Shared;
 use crate::names::{FINALIZER, FORCE_DELETION_LABEL, NODE_LABEL};
 use crate::target::Target;
 use drain::Drained;
-use plan::{Verdict, View, failing, evaluate};
+use plan::{Verdict, View, evaluate, failing};
 
 pub(crate) use drain::Drains;
 

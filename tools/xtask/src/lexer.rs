@@ -145,7 +145,8 @@ mod tests {
 
     #[test]
     fn literals_hold_no_comment_and_no_word() {
-        let text = r####"("//", "\"//", r"//", r#"" //"#, b"//", br"//", c"//", cr#"//"#, '"', '\'', '/', '\u{2f}', b'"')"####;
+        let text =
+            r####"("//", "\"//", r"//", r#"" //"#, b"//", br"//", c"//", cr#"//"#, '"', '\'', '/', '\u{2f}', b'"')"####;
         assert!(comments(text).is_empty());
         let words: Vec<Lexeme<'_>> = lexemes(text)
             .into_iter()
@@ -157,10 +158,7 @@ mod tests {
 
     #[test]
     fn lifetimes_and_raw_names_are_words() {
-        let words: Vec<Lexeme<'_>> = lexemes("&'life r#type")
-            .into_iter()
-            .map(|(_, lexeme)| lexeme)
-            .collect();
+        let words: Vec<Lexeme<'_>> = lexemes("&'life r#type").into_iter().map(|(_, lexeme)| lexeme).collect();
         let expected = [
             Lexeme::Sign("&"),
             Lexeme::Sign("'"),

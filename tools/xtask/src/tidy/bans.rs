@@ -44,7 +44,10 @@ const BANS: [Ban; 3] = [
 
 /// Words that no comment and no name may have, each with what to write instead. Literals may: they may quote other programs.
 const PRIVATE_WORDS: [(&str, &str); 5] = [
-    ("told", "`reported`, `logged`, `returned`, `printed` or `notified`; `distinguished` for things"),
+    (
+        "told",
+        "`reported`, `logged`, `returned`, `printed` or `notified`; `distinguished` for things",
+    ),
     ("nobody", "`no client`, `no caller` or `no other writer`"),
     ("anew", "`again`, `recreated`, `rebuilt` or `restarted`"),
     ("lent", "`borrowed`"),
@@ -125,7 +128,9 @@ fn private_words(source: &Source) -> Vec<Finding> {
         };
         for (below, text) in text.lines().enumerate() {
             let words = words(text);
-            let private = PRIVATE_WORDS.iter().filter(|(word, _)| words.iter().any(|found| found == word));
+            let private = PRIVATE_WORDS
+                .iter()
+                .filter(|(word, _)| words.iter().any(|found| found == word));
             found.extend(private.map(|row| (line + below, row)));
         }
     }
