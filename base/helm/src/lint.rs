@@ -275,8 +275,7 @@ mod tests {
     fn list_is_an_error_with_the_number_of_its_objects() {
         let list = |kind: &str| format!("apiVersion: v1\nkind: {kind}\nitems:\n- {{kind: A}}\n- {{kind: B}}\n");
         for kind in ["List", "ConfigMapList"] {
-            let why =
-                format!("a document of kind {kind} holds 2 objects, and Lists are not unpacked: none is created");
+            let why = format!("a document of kind {kind} holds 2 objects, and Lists are not unpacked: none is created");
             assert_eq!(said(&list(kind)), [(Severity::Error, why)]);
         }
         // Its kind is called so.

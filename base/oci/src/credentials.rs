@@ -557,7 +557,10 @@ mod tests {
             "flag/p",
             "what a person says goes first"
         );
-        assert_eq!(described(&keyring.find("else.example", "a")), "docker-credential-desktop");
+        assert_eq!(
+            described(&keyring.find("else.example", "a")),
+            "docker-credential-desktop"
+        );
     }
 
     /// One program that has something for every server; the others have nothing.

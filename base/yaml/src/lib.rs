@@ -148,7 +148,10 @@ mod tests {
             error("number: 1\nmap: [hunter2]\n"),
             "line 2, column 6: expected mapping start"
         );
-        assert_eq!(error("number: 1\nnumber: 2\n"), "line 2, column 1: a key is given twice");
+        assert_eq!(
+            error("number: 1\nnumber: 2\n"),
+            "line 2, column 1: a key is given twice"
+        );
         assert!(
             error("map: {}\nother: [oops\n").starts_with("line "),
             "{}",

@@ -154,12 +154,17 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_field_of_the_file_and_other_faults_stay() {
-        let refused = Field::BadSpec.refused(Fault::user("spec.type is immutable")).text_with_hint();
+        let refused = Field::BadSpec
+            .refused(Fault::user("spec.type is immutable"))
+            .text_with_hint();
         assert!(
             refused.starts_with("write badSpec of --config: spec.type") && refused.contains("or null"),
             "{refused}"
         );
         let lost = Field::Spec.refused(Fault::dependency("no connection").hint("wait"));
-        assert_eq!(lost.text_with_hint(), Fault::dependency("no connection").hint("wait").text_with_hint());
+        assert_eq!(
+            lost.text_with_hint(),
+            Fault::dependency("no connection").hint("wait").text_with_hint()
+        );
     }
 }

@@ -312,7 +312,10 @@ mod tests {
             let fault = credentials_of::<Two>(&secret(data)).unwrap_err();
             assert_eq!(fault.codes, [ErrorCode::ConfigurationProblem]);
             assert_eq!(fault.class, api_meta::FaultClass::User);
-            assert!(!format!("{} {fault:?}", fault.text_with_hint()).contains(VALUE), "{fault:?}");
+            assert!(
+                !format!("{} {fault:?}", fault.text_with_hint()).contains(VALUE),
+                "{fault:?}"
+            );
             fault.text_with_hint()
         };
         let both = text(&[("port", VALUE)]);

@@ -55,7 +55,8 @@ impl Refusal {
         let causes = self.0.problems.iter().map(
             |problem| json!({"reason": "FieldValueInvalid", "message": problem.to_string(), "field": problem.field}),
         );
-        Admission::refused(code, reason, format!("{about}: {}", self.0.fault.text_with_hint())).with_causes(causes.collect())
+        Admission::refused(code, reason, format!("{about}: {}", self.0.fault.text_with_hint()))
+            .with_causes(causes.collect())
     }
 }
 

@@ -316,13 +316,7 @@ mod tests {
     #[test]
     fn a_field_is_left_out_by_the_path_that_a_conflict_names() {
         let mut object = json!({"a": {"b": {"c": 1, "d": 2}, "list": [{"k": 1}]}, "e": 3});
-        for field in [
-            ".a.b.c",
-            ".a.list[k=\"x\"].v",
-            ".a.list[k=\"y\"].v",
-            ".not.there",
-            ".e",
-        ] {
+        for field in [".a.b.c", ".a.list[k=\"x\"].v", ".a.list[k=\"y\"].v", ".not.there", ".e"] {
             leave_out(&mut object, field);
         }
         assert_eq!(object, json!({"a": {"b": {"d": 2}}}));

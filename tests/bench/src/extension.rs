@@ -139,7 +139,9 @@ async fn measure(arguments: &Arguments, subject: &Subject, program: &Path) -> Re
     .await?;
     let kubeconfig = server.file("admin.kubeconfig");
     let read = Kubeconfig::read_from(&kubeconfig).map_err(|error| format!("cannot read the kubeconfig: {error}"))?;
-    let client = Https::new("bench").client(&read).map_err(|fault| fault.text_with_hint())?;
+    let client = Https::new("bench")
+        .client(&read)
+        .map_err(|fault| fault.text_with_hint())?;
     create_objects(&client, subject, arguments.count).await?;
 
     let before = version(&client).await?;

@@ -1,10 +1,10 @@
 //! Renders charts: their templates compiled once and run often, with what Helm 4.1 shows them, and with Helm's words where
 //! they fail. It sends no request to a cluster or a registry.
 
+mod cache;
 mod capabilities;
 mod files;
 mod glob;
-mod cache;
 mod message;
 mod objects;
 mod schema;
@@ -16,8 +16,8 @@ use base_clock::{Clock, Entropy};
 use base_gotemplate::{Context, Error, Functions, Host, LimitError, Limits, Lookup, MissingKey, Set, without_no_value};
 use jiff::tz::TimeZone;
 
-pub use capabilities::{API_VERSIONS, Capabilities, KubeVersion, KubeVersionError};
 use cache::Cache;
+pub use capabilities::{API_VERSIONS, Capabilities, KubeVersion, KubeVersionError};
 use objects::Objects;
 pub use schema::SchemaError;
 use schema::Schemas;

@@ -245,7 +245,10 @@ mod tests {
         let secret = "`lookup \"v1\" \"Secret\" .Release.Namespace \"a\"` at a/templates/_secret.tpl:2:4 finds nothing";
         assert_eq!(findings_of(&templates, 0), [finding("a.yaml", secret)]);
         let one = "`lookup \"v1\" \"Node\" \"\" \"0\"` at a/templates/b.yaml:1:45 finds nothing";
-        assert_eq!(findings_of(&templates, 1), [finding("a.yaml", secret), finding("b.yaml", one)]);
+        assert_eq!(
+            findings_of(&templates, 1),
+            [finding("a.yaml", secret), finding("b.yaml", one)]
+        );
         let many = "`lookup \"v1\" \"Node\" \"\" \"0\"` and 19 more at a/templates/b.yaml:1:45 find nothing";
         assert_eq!(
             findings_of(&templates, 20),

@@ -590,7 +590,11 @@ async fn what_is_kept_is_not_asked_for() {
     let first = client();
     let (one, two) = tokio::join!(pull(&first), pull(&first));
     assert_eq!(one.unwrap(), two.unwrap());
-    let blobs = hosts.requests().into_iter().filter(|request| request.contains("/blobs/")).count();
+    let blobs = hosts
+        .requests()
+        .into_iter()
+        .filter(|request| request.contains("/blobs/"))
+        .count();
     assert_eq!(blobs, 1, "two at once fetch it once");
     hosts.forget();
     pull(&client()).await.unwrap();
@@ -709,7 +713,12 @@ async fn a_tag_beside_a_digest_must_mean_the_same_or_nothing() {
     );
     hosts.forget();
     pull("3.0.0").await.unwrap();
-    assert_eq!(hosts.asked().len(), 3, "the tag is asked for once: {:?}", hosts.requests());
+    assert_eq!(
+        hosts.asked().len(),
+        3,
+        "the tag is asked for once: {:?}",
+        hosts.requests()
+    );
 }
 
 #[tokio::test(start_paused = true)]

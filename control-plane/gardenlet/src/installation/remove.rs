@@ -54,7 +54,14 @@ pub(crate) async fn reconcile(context: &Context, installation: &ControllerInstal
         Err(fault) => {
             let problem = api_meta::Problem::of(None, &fault, fault.codes.clone());
             let about = About::Failed(Box::new(problem));
-            write(context, installation, reason::DELETION_FAILED, &fault.text_with_hint(), &about).await?;
+            write(
+                context,
+                installation,
+                reason::DELETION_FAILED,
+                &fault.text_with_hint(),
+                &about,
+            )
+            .await?;
             return Err(fault);
         }
     }

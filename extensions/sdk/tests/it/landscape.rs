@@ -143,7 +143,13 @@ impl Seed {
         let sink = move |call| calls.lock().unwrap().push(call);
         let client = record(self.embedded.admin(), "extension", clock.clone(), sink);
         let client = inject_faults(client, decide);
-        Extension::builder("example", client, clock, self.embedded.entropy.clone(), self.stop.clone())
+        Extension::builder(
+            "example",
+            client,
+            clock,
+            self.embedded.entropy.clone(),
+            self.stop.clone(),
+        )
     }
 
     /// Starts an extension of type `Example` with this actuator.

@@ -8,7 +8,7 @@ use serde_json::json;
 use tests_kit::{until, until_gone};
 use tokio_util::sync::CancellationToken;
 
-use crate::landscape::{PROVIDER_STATUS, Seed, Answering, state_of};
+use crate::landscape::{Answering, PROVIDER_STATUS, Seed, state_of};
 
 const OPERATION: &str = "gardener.cloud/operation";
 
@@ -47,7 +47,11 @@ async fn an_object_is_created_reconciled_and_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_survives_a_crash_right_after_its_annotation_is_removed() {
-    let (mut seed, first, second) = (Seed::new().await, Answering::new(|_| Ok(())), Answering::new(|_| Ok(())));
+    let (mut seed, first, second) = (
+        Seed::new().await,
+        Answering::new(|_| Ok(())),
+        Answering::new(|_| Ok(())),
+    );
     seed.cluster(Succeeded, json!({})).await;
     let running = seed.start(&first);
     seed.create("example", json!({})).await;

@@ -10,7 +10,7 @@ use extensions_sdk::{Context, Observer, Registration};
 use serde_json::json;
 use tests_kit::until;
 
-use crate::landscape::{Seed, Answering, state_of};
+use crate::landscape::{Answering, Seed, state_of};
 
 struct Looks;
 

@@ -6,7 +6,7 @@ use api_meta::LastOperationState::{Failed, Succeeded};
 use serde_json::json;
 use tests_kit::until;
 
-use crate::landscape::{Seed, Answering, state_of};
+use crate::landscape::{Answering, Seed, state_of};
 
 /// Long enough for anything that would happen by itself.
 const A_WHILE: Duration = Duration::from_secs(60);

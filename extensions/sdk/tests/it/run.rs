@@ -21,7 +21,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::landscape::{NAMESPACE, Seed, Answering, state_of};
+use crate::landscape::{Answering, NAMESPACE, Seed, state_of};
 
 const ABOUT: About = About::new("provider-x", "v1");
 const LEASE: &str = "provider-x-leader-election";

@@ -222,7 +222,13 @@ fn f() {} // lent
 "#;
         assert_eq!(
             private(text),
-            ["a.rs:1 nobody", "a.rs:3 told", "a.rs:4 lent", "a.rs:6 dear", "a.rs:7 anew"]
+            [
+                "a.rs:1 nobody",
+                "a.rs:3 told",
+                "a.rs:4 lent",
+                "a.rs:6 dear",
+                "a.rs:7 anew"
+            ]
         );
     }
 
@@ -236,7 +242,14 @@ fn f<'dear>() {}
 ";
         assert_eq!(
             private(text),
-            ["a.rs:1 told", "a.rs:2 told", "a.rs:3 nobody", "a.rs:4 anew", "a.rs:4 lent", "a.rs:5 dear"]
+            [
+                "a.rs:1 told",
+                "a.rs:2 told",
+                "a.rs:3 nobody",
+                "a.rs:4 anew",
+                "a.rs:4 lent",
+                "a.rs:5 dear"
+            ]
         );
     }
 

@@ -123,7 +123,7 @@ fn function_name(line: &str) -> Option<String> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{functions, compare};
+    use super::{compare, functions};
 
     #[test]
     fn a_function_is_measured_to_its_closing_brace() {
