@@ -170,12 +170,10 @@ fn of_silence(
     }
     let waited = asked(object).map(|at| Duration::try_from(facts.now.duration_since(at)).unwrap_or_default());
     if !dead && (processing || waited.is_some_and(|waited| waited < WORTH_A_WORD)) {
-        let description = last.filter(|_| processing).map(|last| last.description.clone());
+        let text = last.filter(|_| processing).map(|last| last.description.clone());
         return Blocker {
             cause: Cause::AtWork,
-            says: description
-                .filter(|text| !text.is_empty())
-                .unwrap_or_else(|| why.to_owned()),
+            says: text.filter(|text| !text.is_empty()).unwrap_or_else(|| why.to_owned()),
             class: None,
             to_do: "nothing: it is at work".to_owned(),
             ..blocker
