@@ -49,7 +49,8 @@ pub use cluster_access::{
     Attempt, Attributes, ForeignTokenSpec, Gatekeeper, IssuedToken, KEYS_PATH, Objection, Opinion, PeerCertificates,
     ResourceTarget, Selectors, Target, User,
 };
-/// Field trees and field errors: what [`Kind`] is asked for.
+/// Field errors and field trees, which [`Kind`] returns.
+pub use cluster_fields as fields;
 pub use cluster_schema as schema;
 pub use connections::addresses::PodPort;
 pub use connections::kubelets::KubeletClient;

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use api_meta::Fault;
 use base_client::fault_of;
 use cluster_bare::Cluster;
-use cluster_schema::names;
+use cluster_fields::names;
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

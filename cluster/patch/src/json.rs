@@ -1,7 +1,7 @@
 //! JSON patch (RFC 6902) and JSON merge patch (RFC 7386), with limits that keep a small patch from making a large
 //! object.
 
-use cluster_schema::json_type;
+use base_yaml::go::json_kind;
 use serde_json::{Map, Value};
 
 use crate::element::same;
@@ -20,7 +20,7 @@ pub const DEPTH_MAX: usize = 127;
 /// index may count from the end, null is as good as missing.
 pub fn json_patch(object: &Value, patch: &Value) -> Result<Value, PatchError> {
     let mismatch = |found: &Value, wanted: &str| {
-        let found = json_type(found);
+        let found = json_kind(found);
         PatchError::Malformed(format!(
             "json: cannot unmarshal {found} into Go value of type jsonpatch.{wanted}"
         ))

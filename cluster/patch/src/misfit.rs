@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use cluster_schema::{Kind, ListType, Scalar, Schema, go_type};
+use base_yaml::go::go_type;
+use cluster_schema::{Kind, ListType, Scalar, Schema};
 use serde_json::Value;
 
 use crate::element::Element;

@@ -1,11 +1,10 @@
 //! Reading what a schema document says beside types: bounds on values, and how lists are merged. Shared by the
 //! readers of CRDs and of Rust types; errors are the caller's to report or to drop.
 
+use cluster_fields::{FieldError, FieldPath, Patterns};
 use serde_json::{Map, Value};
 
-use crate::limits::Patterns;
 use crate::tree::{Bounds, ListType, Schema};
-use crate::{FieldError, FieldPath};
 
 /// The list type, with its keys checked against the items.
 pub(crate) fn list_type(

@@ -1,11 +1,11 @@
 //! The default values of a CustomResourceDefinition's schema, which are values of it themselves
 //! (apiextensions-apiserver v0.35 `pkg/apiserver/schema/defaulting/validation.go`). It fills in none.
 
+use cluster_fields::{ERRORS_MAX, FieldError, FieldPath, ROOT_SHOWN};
 use serde_json::Value;
 
-use crate::error::ROOT_SHOWN;
+use crate::DEFAULTS_BYTES_MAX;
 use crate::tree::{Kind, Schema};
-use crate::{DEFAULTS_BYTES_MAX, ERRORS_MAX, FieldError, FieldPath};
 
 /// What the default values of one schema may become, filled in one by one, in bytes: several times what an object may be
 /// given, for those of deeper levels count once for each level above.
@@ -31,13 +31,13 @@ fn check(schema: &Schema, path: &FieldPath<'_>, left: &mut usize, errors: &mut V
             return;
         }
         schema.drop_nulls(&mut filled);
-        for error in schema.validate(&filled, None) {
-            let below = if error.path == ROOT_SHOWN {
+        for mut error in schema.validate(&filled, None) {
+            error.path = if error.path == ROOT_SHOWN {
                 at.to_string()
             } else {
                 format!("{at}.{}", error.path)
             };
-            errors.push(FieldError { path: below, ..error });
+            errors.push(error);
         }
     }
     match schema.kind() {

@@ -5,12 +5,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use cluster_cel::{CompileMode, CostTotal, NewRules, Rule, RulesPlace};
+use cluster_fields::{ERRORS_MAX, FieldError, FieldPath, Patterns};
 use serde_json::{Map, Value};
 
 use crate::bounds::{elements_max, list_type, read_bounds};
-use crate::limits::{DEPTH_MAX, NODES_MAX, Patterns};
+use crate::limits::{DEPTH_MAX, NODES_MAX};
 use crate::tree::{Bounds, Kind, List, ListType, MapType, Node, Object, Scalar, Schema};
-use crate::{ERRORS_MAX, FieldError, FieldPath, cel, document, format};
+use crate::{document, known_formats};
 
 /// What must not stand below anyOf, allOf, oneOf, not.
 const FORBIDDEN: [(&str, &str); 11] = [
@@ -55,7 +57,7 @@ pub(crate) struct Reader {
     /// The schema was taken before as it is.
     pub(crate) unchanged: bool,
     /// What all rules cost.
-    pub(crate) total: cel::Total,
+    pub(crate) total: CostTotal,
     nodes: usize,
     patterns: Patterns,
 }
@@ -328,24 +330,24 @@ impl Reader {
         Kind::List(List { items, list_type })
     }
 
-    fn compile_rules(&mut self, json: &Map<String, Value>, path: &FieldPath<'_>, root: bool) -> Vec<Arc<cel::Rule>> {
+    fn compile_rules(&mut self, json: &Map<String, Value>, path: &FieldPath<'_>, root: bool) -> Vec<Arc<Rule>> {
         if !self.serving && self.rules.len() >= ERRORS_MAX {
             return Vec::new();
         }
-        let asked = match self.serving {
-            true => Err(&mut self.total.work),
-            false => Ok(cel::Asked {
+        let mode = match self.serving {
+            true => CompileMode::Stored(&mut self.total.work),
+            false => CompileMode::New(NewRules {
                 root,
                 times: self.times,
                 unchanged: self.unchanged,
                 total: &mut self.total,
             }),
         };
-        let place = cel::Place {
+        let place = RulesPlace {
             uncorrelated: self.uncorrelated.as_deref(),
-            asked,
+            mode,
         };
-        let rules = cel::compile(json, path, place, &mut self.rules);
+        let rules = cluster_cel::compile(json, path, place, &mut self.rules);
         rules.into_iter().map(Arc::new).collect()
     }
 
@@ -357,7 +359,7 @@ impl Reader {
         int_or_string: bool,
     ) -> Option<Box<Bounds>> {
         let mut bounds = read_bounds(json, path, &mut self.patterns, &mut self.structure);
-        bounds.format = bounds.format.filter(|format| format::is_known(format));
+        bounds.format = bounds.format.filter(|format| known_formats::is_known(format));
         for (name, skip) in [("anyOf", int_or_string), ("allOf", false), ("oneOf", false)] {
             let at = path.field(name);
             let Some(branches) = json.get(name).and_then(Value::as_array) else {

@@ -3,9 +3,8 @@
 
 use std::collections::HashSet;
 
+use cluster_fields::{ERRORS_MAX, FieldError, FieldPath};
 use serde_json::{Map, Value};
-
-use crate::{ERRORS_MAX, FieldError, FieldPath};
 
 /// Of the keys of a list so many are shown in an error; honest ones are two or three.
 const KEYS_SHOWN_MAX: usize = 32;

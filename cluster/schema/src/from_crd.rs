@@ -1,18 +1,18 @@
 //! Field trees from the schema of a CustomResourceDefinition: of one that is written, with all that Kubernetes asks of it,
 //! and of one that was taken before and is served.
 
+use cluster_cel::Work;
+use cluster_fields::{ERRORS_MAX, FieldError, FieldPath};
 use serde_json::Value;
 
-use crate::cel::Work;
 use crate::crd_defaults::check_defaults;
 use crate::crd_reader::{Level, Reader};
 use crate::limits::SCHEMA_BYTES_MAX;
 use crate::tree::Schema;
-use crate::{ERRORS_MAX, FieldError, FieldPath};
 
 /// A schema that cannot be served, with everything that is wrong with it.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("{}", crate::aggregate(.errors))]
+#[error("{}", cluster_fields::aggregate(.errors))]
 pub struct SchemaError {
     /// What is wrong, each at its path inside the schema document.
     pub errors: Vec<FieldError>,
@@ -39,7 +39,7 @@ impl Schema {
             // Rules are judged wherever a node and all below it are right otherwise.
             if errors.len() == before {
                 errors.append(&mut reader.rules);
-                reader.total.judge(&path, &mut errors);
+                reader.total.validate(&path, &mut errors);
             }
         }
         if errors.is_empty() {

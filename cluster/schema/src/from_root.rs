@@ -6,13 +6,14 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::OnceLock;
 
+use cluster_fields::{FieldError, FieldPath, Patterns};
 use serde_json::{Map, Value};
 
 use crate::bounds::{list_type, read_bounds};
 use crate::from_crd::SchemaError;
-use crate::limits::{DEPTH_MAX, NODES_MAX, Patterns};
+use crate::go;
+use crate::limits::{DEPTH_MAX, NODES_MAX};
 use crate::tree::{Bounds, Kind, List, MapType, Node, Object, Patch, Scalar, Schema};
-use crate::{FieldError, FieldPath, go};
 
 impl Schema {
     /// The tree of a Rust type, with `apiVersion`, `kind` and `metadata` as every object has them.

@@ -2,11 +2,11 @@
 //! (sigs.k8s.io/json `internal/golang/encoding/json/decode.go`), and that of objects that were merged by a strategic patch
 //! (apimachinery v0.35 `pkg/runtime/converter.go`). It never changes the value.
 
+use base_yaml::go::json_kind;
 use serde_json::{Map, Value};
 
 use crate::go::{GoField, GoStruct};
 use crate::go_text;
-use crate::json_type;
 use crate::tree::{Kind, Scalar, Schema};
 
 /// Types that read themselves are asked for these when they are given something else.
@@ -98,7 +98,7 @@ impl Reader {
                     self.value(&list.items, item_type(wanted), item, at)?;
                 }
             }
-            (Kind::Object(_) | Kind::List(_), other) => self.note(|| at.cannot(json_type(other), wanted)),
+            (Kind::Object(_) | Kind::List(_), other) => self.note(|| at.cannot(json_kind(other), wanted)),
             (Kind::Scalar(scalar), value) => self.scalar(*scalar, wanted, value, at)?,
         }
         Ok(())
@@ -138,7 +138,7 @@ impl Reader {
                 if let Some(odd) = odd {
                     let found = match odd {
                         Value::Number(number) => format!("number {number}"),
-                        other => json_type(other).to_owned(),
+                        other => json_kind(other).to_owned(),
                     };
                     self.note(|| at.cannot(&found, "uint8"));
                 }
@@ -151,7 +151,7 @@ impl Reader {
                     });
                 }
             }
-            (_, other) => self.note(|| at.cannot(json_type(other), wanted)),
+            (_, other) => self.note(|| at.cannot(json_kind(other), wanted)),
         }
         Ok(())
     }
@@ -167,7 +167,7 @@ enum Fault {
 fn own_fault(scalar: Scalar, value: &Value) -> Option<Fault> {
     match (scalar, value) {
         (Scalar::Time | Scalar::MicroTime, Value::String(text)) => go_text::fault(scalar, text).map(Fault::Words),
-        (Scalar::Time | Scalar::MicroTime, other) => Some(Fault::Type(json_type(other).to_owned(), READ_AS_TEXT)),
+        (Scalar::Time | Scalar::MicroTime, other) => Some(Fault::Type(json_kind(other).to_owned(), READ_AS_TEXT)),
         (Scalar::Quantity, Value::String(text)) => go_text::fault(scalar, text).map(Fault::Words),
         (Scalar::Quantity, other) => go_text::fault(scalar, &other.to_string()).map(Fault::Words),
         (Scalar::IntOrString, Value::Number(number)) => {
@@ -175,7 +175,7 @@ fn own_fault(scalar: Scalar, value: &Value) -> Option<Fault> {
             (!fits).then(|| Fault::Type(format!("number {number}"), READ_AS_NUMBER))
         }
         (Scalar::IntOrString, Value::String(_)) => None,
-        (Scalar::IntOrString, other) => Some(Fault::Type(json_type(other).to_owned(), READ_AS_NUMBER)),
+        (Scalar::IntOrString, other) => Some(Fault::Type(json_kind(other).to_owned(), READ_AS_NUMBER)),
         _ => None,
     }
 }

@@ -4,9 +4,9 @@
 
 use std::borrow::Cow;
 
+use cluster_fields::quantity;
 use jiff::Timestamp;
 
-use crate::builtin::quantity;
 use crate::tree::Scalar;
 
 /// How Go writes the form of `metav1.Time`; a fraction of a second is read as well and forgotten.

@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
+use base_yaml::go::json_kind;
+use cluster_fields::{FieldError, FieldPath, names};
 use serde_json::{Map, Value};
 
-use crate::json_type;
 use crate::tree::{Kind, ListType, Schema};
-use crate::{FieldError, FieldPath, names};
 
 /// Errors of the objects that are embedded in `value`.
 pub(crate) fn judge_embedded(schema: &Schema, value: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
@@ -226,7 +226,7 @@ fn unreadable(metadata: &Value) -> Option<String> {
         Value::Null => return None,
         Value::Object(fields) => fields,
         other => {
-            let found = json_type(other);
+            let found = json_kind(other);
             return Some(format!(
                 "json: cannot unmarshal {found} into Go value of type v1.ObjectMeta"
             ));
@@ -244,7 +244,7 @@ fn unreadable(metadata: &Value) -> Option<String> {
             (GoType::TextByText, Value::Object(map)) => (map.values().find(odd_text)?, "string"),
             (GoType::TextByText, value) => (value, "map[string]string"),
         };
-        let found = json_type(odd);
+        let found = json_kind(odd);
         Some(format!(
             "json: cannot unmarshal {found} into Go struct field ObjectMeta.{name} of type {wanted}"
         ))

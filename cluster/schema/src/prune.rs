@@ -1,10 +1,11 @@
 //! Dropping fields that a schema does not know (apiextensions-apiserver v0.35 `pkg/apiserver/schema/pruning`).
 //! It never changes the value of a field that stays.
 
+use cluster_fields::{ERRORS_MAX, FieldPath};
 use serde_json::Value;
 
 use crate::tree::{Kind, Scalar, Schema};
-use crate::{ERRORS_MAX, FieldPath, go, go_text};
+use crate::{go, go_text};
 
 impl Schema {
     /// Drop unknown fields. Returns their paths for strict field validation (`unknown field "spec.foo"`): those of the

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use cluster_cel::Rule;
+use cluster_fields::Pattern;
 use serde_json::Value;
 
-use crate::cel::Rule;
 use crate::go::{self, GoStruct};
-use crate::limits::Pattern;
 
 /// A field tree, or any subtree of one.
 #[derive(Clone, Debug)]

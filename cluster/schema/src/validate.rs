@@ -3,24 +3,15 @@
 
 use std::collections::HashSet;
 
+use cluster_fields::{ERRORS_MAX, FieldError, FieldErrorKind, FieldPath, ROOT_SHOWN, Verdict, formats};
 use serde_json::Value;
 
 use crate::correlation::OldItems;
-use crate::error::ROOT_SHOWN;
 use crate::tree::{Bounds, Kind, List, ListType, Node, Scalar, Schema};
-use crate::{ERRORS_MAX, FieldError, FieldErrorKind, FieldPath, format, go_text, parts};
+use crate::{go_text, parts, rules};
 
 /// The format of numbers with 32 bits.
 const INT32: &str = "int32";
-
-/// What came of judging a value.
-#[derive(Debug, Default)]
-pub struct Verdict {
-    /// What is wrong; at most [`ERRORS_MAX`].
-    pub errors: Vec<FieldError>,
-    /// What was wrong before and has not changed: rules that fail as they did.
-    pub warnings: Vec<String>,
-}
 
 /// What is said beside errors that leave the rules unasked.
 const UNASKED: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
@@ -75,7 +66,7 @@ impl Schema {
                     .errors
                     .push(FieldError::invalid(FieldPath::Root, Value::Null, UNASKED));
             } else {
-                crate::cel::evaluate(self, value, old, &mut verdict);
+                rules::evaluate(self, value, old, &mut verdict);
             }
         }
         verdict.errors.truncate(ERRORS_MAX);
@@ -274,7 +265,7 @@ impl Walk {
         if let Some(format) = bounds
             .format
             .as_ref()
-            .filter(|format| !number_format && !format::matches(format, text))
+            .filter(|format| !number_format && !formats::matches(format, text))
         {
             let detail = format!("{} in body must be of type {format}: {text:?}", path.in_words());
             let error = match self.custom {

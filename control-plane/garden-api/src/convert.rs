@@ -3,7 +3,7 @@
 
 use api_meta::Fault;
 use cluster_apiserver::Status;
-use cluster_apiserver::schema::{FieldError, FieldErrorKind};
+use cluster_apiserver::fields::{FieldError, FieldErrorKind};
 use http::StatusCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

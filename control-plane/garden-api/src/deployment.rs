@@ -3,8 +3,9 @@
 
 use api_core::{v1, v1beta1};
 use api_meta::annotations::{MIGRATION_DEPLOYMENT_PROVIDER_CONFIG, MIGRATION_DEPLOYMENT_TYPE};
+use cluster_apiserver::fields::FieldError;
 use cluster_apiserver::kind::{Call, Column, spec_differs};
-use cluster_apiserver::schema::{FieldError, Schema};
+use cluster_apiserver::schema::Schema;
 use cluster_apiserver::{Kind, ResourceInfo, Status};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

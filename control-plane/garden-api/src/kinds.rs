@@ -65,7 +65,7 @@ fn seed(on: &AdmissionPlugins) -> Arc<dyn Kind> {
             validate_update: api_rules::validate_seed_update,
             ..Rules::default()
         };
-        kind.strategy.refuse_name = cluster_apiserver::schema::names::dns_label;
+        kind.strategy.refuse_name = cluster_apiserver::fields::names::dns_label;
         kind.strategy.prepare = prepare::seed;
         kind.strategy.changes_generation = prepare::changes_generation_of_seed;
         kind.print = columns::seeds();
@@ -88,7 +88,7 @@ fn project(on: &AdmissionPlugins) -> Arc<dyn Kind> {
             ..Rules::default()
         };
         kind.strategy = Strategy {
-            refuse_name: cluster_apiserver::schema::names::dns_label,
+            refuse_name: cluster_apiserver::fields::names::dns_label,
             ..Strategy::default()
         };
         kind.fields = fields(&["spec.namespace"]);
@@ -368,7 +368,7 @@ fn seed_management(on: &AdmissionPlugins) -> [Arc<dyn Kind>; 3] {
 
 fn of_gardenlets() -> Strategy {
     Strategy {
-        refuse_name: cluster_apiserver::schema::names::dns_label,
+        refuse_name: cluster_apiserver::fields::names::dns_label,
         prepare: prepare::gardenlet,
         changes_generation: prepare::changes_generation_of_gardenlet,
         updates_unconditionally: false,
@@ -407,7 +407,7 @@ fn others(on: &AdmissionPlugins) -> [Arc<dyn Kind>; 3] {
             validate_status_at: api_rules::validate_bastion_status,
             ..Rules::default()
         };
-        kind.strategy.refuse_name = cluster_apiserver::schema::names::dns_label;
+        kind.strategy.refuse_name = cluster_apiserver::fields::names::dns_label;
         kind.strategy.prepare = prepare::bastion;
         kind.strategy.changes_generation = prepare::changes_generation_of_bastion;
         kind.fields = fields(&["spec.seedName", "spec.shootRef.name"]);

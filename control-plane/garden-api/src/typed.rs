@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use cluster_apiserver::fields::FieldError;
 use cluster_apiserver::kind::{Call, Column, Guard, Operation, Review, SelectableField};
-use cluster_apiserver::schema::{FieldError, Schema};
+use cluster_apiserver::schema::Schema;
 use cluster_apiserver::{Kind, ResourceInfo, Status};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -61,7 +62,7 @@ impl Default for Strategy {
     fn default() -> Self {
         Self {
             changes_generation: |_, object, old| cluster_apiserver::kind::spec_differs(object, old),
-            refuse_name: cluster_apiserver::schema::names::dns_subdomain,
+            refuse_name: cluster_apiserver::fields::names::dns_subdomain,
             finalizers: &[],
             prepare: |_, _, _| {},
             has_generation: true,

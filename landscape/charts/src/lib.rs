@@ -18,7 +18,7 @@ use base_helm::engine::{Capabilities, KubeVersion};
 use base_helm::render::Release;
 use base_helm::values::{FILE_BYTES_MAX, Options, Values};
 use base_helm::{Chart, Engine, RenderError, Rendered};
-use cluster_schema::names;
+use cluster_fields::names;
 
 use secrecy::SecretString;
 

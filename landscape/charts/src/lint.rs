@@ -13,7 +13,7 @@ use base_helm::Engine;
 use base_helm::lint::{self, Finding, Made, Severity, counted};
 use base_helm::render::Release;
 use cluster_dry_run::{Remark, Said, dry_run};
-use cluster_schema::names;
+use cluster_fields::names;
 use control_plane_gardenlet::kinds_of_seed;
 use jiff::Timestamp;
 use serde_json::{Value, json};

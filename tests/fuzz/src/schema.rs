@@ -1,8 +1,9 @@
 //! Schemas of custom resources, objects held against them, and expressions: sections are the `openAPIV3Schema`, an object,
 //! the object before it, an expression, the name of a built-in kind.
 
-use cluster_schema::cel::{Expression, Names, POLICY_COST_MAX, Work};
-use cluster_schema::{DEFAULTS_BYTES_MAX, ERRORS_MAX, Schema, builtin};
+use cluster_cel::{Expression, Names, POLICY_COST_MAX, Work};
+use cluster_fields::ERRORS_MAX;
+use cluster_schema::{DEFAULTS_BYTES_MAX, Schema, builtin};
 use serde_json::Value;
 
 use crate::forms::form;
@@ -107,7 +108,7 @@ fn built_in(kind: &str, object: &Value, old: Option<&Value>) {
     });
     for old in [None, old.filter(|old| old.is_object()), Some(&normal)] {
         let errors = builtin::validate(group, version, kind, &normal, old);
-        let _ = cluster_schema::aggregate(&errors);
+        let _ = cluster_fields::aggregate(&errors);
         let _ = form.schema.validate(&normal, old);
     }
     let _ = builtin::warnings(group, kind, &normal, None);

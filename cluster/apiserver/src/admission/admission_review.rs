@@ -216,7 +216,7 @@ fn patch_of(patch: &str, form: &str) -> Result<Option<Value>, Failed> {
         .map_err(|error| undecodable(error.to_string()))?;
     let patch = try_decode(&bytes, Encoding::Json).map_err(undecodable)?.value;
     let Value::Array(operations) = &patch else {
-        let kind = cluster_schema::json_type(&patch);
+        let kind = base_yaml::go::json_kind(&patch);
         return Err(undecodable(format!(
             "json: cannot unmarshal {kind} into Go value of type jsonpatch.Patch"
         )));

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cluster_access::{Attributes, Decision, ResourceTarget};
-use cluster_schema::cel::{Authorize, Check};
+use cluster_cel::{Authorize, Check};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -346,7 +346,7 @@ fn attributes_of(check: &Check, user: &Arc<cluster_access::User>) -> Attributes 
 }
 
 /// The names by which expressions ask who may do what.
-pub(crate) fn authorize(attributes: &AdmissionAttributes<'_>, names: &mut cluster_schema::cel::Names) {
+pub(crate) fn authorize(attributes: &AdmissionAttributes<'_>, names: &mut cluster_cel::Names) {
     let context = attributes.context;
     let rules: Arc<dyn Authorize> = match context.server.access.is_delegated() {
         true => attributes.answers.clone(),

@@ -1,7 +1,7 @@
 //! Expressions of webhooks and policies, run over a request. They can read it and ask what its user may do; they change nothing.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions)
 
-use cluster_schema::cel::{Answer, Expression, Names, NoAnswer, Scope};
+use cluster_cel::{Answer, Expression, Names, NoAnswer, Scope};
 use serde_json::Value;
 
 use crate::admission::attributes::AdmissionAttributes;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cluster_schema::cel::{Answer, CONDITIONS_COST_MAX, Names, POLICY_COST_MAX, Scope};
+use cluster_cel::{Answer, CONDITIONS_COST_MAX, Names, POLICY_COST_MAX, Scope};
 use cluster_store::{Entry, Key, Page, Range, StoreError};
 use http::StatusCode;
 use serde_json::{Value, json};

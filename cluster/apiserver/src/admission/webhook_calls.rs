@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use cluster_schema::cel::CONDITIONS_COST_MAX;
+use cluster_cel::CONDITIONS_COST_MAX;
 use serde_json::Value;
 
 use crate::admission::admission_review::{self, Allowed};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use cluster_schema::cel::Work;
+use cluster_cel::Work;
 use cluster_store::Entry;
 use serde_json::Value;
 

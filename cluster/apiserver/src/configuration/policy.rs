@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cluster_schema::cel::{Expression, Work};
+use cluster_cel::{Expression, Work};
 use serde_json::Value;
 
 use crate::configuration::matching::Matching;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster_schema::cel::{Expression, Work};
+use cluster_cel::{Expression, Work};
 use serde_json::Value;
 
 use crate::configuration::matching::Matching;

@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
+use cluster_fields::FieldError;
 use cluster_patch::{UpdateOptions, track_update};
-use cluster_schema::{FieldError, Schema};
+use cluster_schema::Schema;
 use cluster_store::{Key, Object, Page, Range, StoreError};
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use cluster_schema::{FieldError, Schema, builtin};
+use cluster_fields::FieldError;
+use cluster_schema::{Schema, builtin};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
@@ -376,7 +377,7 @@ impl Kind for BuiltinKind {
         match &*self.info.kind {
             // What they are about may be called as it likes (kubernetes/kubernetes v1.35 pkg/apis/core/validation/events.go,
             // pkg/apis/certificates/validation/validation.go).
-            "Event" | "CertificateSigningRequest" => cluster_schema::names::path_segment(name),
+            "Event" | "CertificateSigningRequest" => cluster_fields::names::path_segment(name),
             kind => builtin::refuse_name(&self.info.group, kind, name),
         }
     }

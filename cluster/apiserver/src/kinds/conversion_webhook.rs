@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base_yaml::go::go_type;
 use bytes::Bytes;
-use cluster_schema::{FieldError, FieldPath, aggregate, go_type, names};
+use cluster_fields::{FieldError, FieldPath, aggregate, names};
 use serde_json::{Map, Value, json};
 
 use crate::connections::network::Network;

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use base_yaml::go::go_type;
+use cluster_fields::FieldError;
 use cluster_patch::go_text;
-use cluster_schema::{FieldError, Schema, go_type};
+use cluster_schema::Schema;
 use cluster_table::CustomColumn as Column;
 use serde_json::Value;
 

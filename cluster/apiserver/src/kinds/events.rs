@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use cluster_schema::{FieldError, Schema, builtin};
+use cluster_fields::FieldError;
+use cluster_schema::{Schema, builtin};
 use serde_json::{Map, Value};
 
 use crate::kinds::kind::{Call, Kind, SelectableField};

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use cluster_access::User;
-use cluster_schema::{FieldError, Schema};
+use cluster_fields::FieldError;
+use cluster_schema::Schema;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -199,7 +200,7 @@ pub trait Kind: Send + Sync + 'static {
 
     /// Why `name` cannot be an object's name; `None` when it can. The default: a DNS subdomain.
     fn refuse_name(&self, name: &str) -> Option<String> {
-        cluster_schema::names::dns_subdomain(name)
+        cluster_fields::names::dns_subdomain(name)
     }
 
     /// Whether objects carry `metadata.generation`.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use cluster_schema::{FieldError, FieldPath, names};
+use cluster_fields::{FieldError, FieldPath, names};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 

@@ -4,7 +4,7 @@
 use base_secrets::SigningRequest;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use cluster_schema::FieldError;
+use cluster_fields::FieldError;
 use serde_json::{Value, json};
 
 use crate::kinds::kind::Call;

@@ -1,10 +1,10 @@
 //! What a client sent, made fit for the kind: the right group, version and kind; unknown fields dropped and
 //! reported as `fieldValidation` asks; defaults filled in. It stores nothing.
 
+use base_yaml::go::json_kind;
+use cluster_fields::{FieldError, FieldErrorKind};
 use cluster_patch::go_text;
-use cluster_schema::{
-    DEFAULTS_BYTES_MAX, FieldError, FieldErrorKind, TooManyDefaults, json_type, taken_apart, without_points,
-};
+use cluster_schema::{DEFAULTS_BYTES_MAX, TooManyDefaults, taken_apart, without_points};
 use serde_json::Value;
 
 use crate::kinds::metadata;
@@ -272,7 +272,7 @@ fn no_object(context: &Context, value: &Value, source: Source<'_>) -> Status {
         r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
     let why = format!(
         "json: cannot unmarshal {} into Go value of type {fields}",
-        json_type(value)
+        json_kind(value)
     );
     let why = undecodable(Encoding::Json, &why);
     match source {

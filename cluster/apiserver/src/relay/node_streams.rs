@@ -5,7 +5,7 @@
 
 use base_client::{HttpService, ResponseBody, answer_apart, stream_body};
 use bytes::Bytes;
-use cluster_schema::FieldError;
+use cluster_fields::FieldError;
 use futures::StreamExt;
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use cluster_schema::FieldError;
+use cluster_fields::FieldError;
 use ipnet::IpNet;
 use serde_json::{Value, json};
 

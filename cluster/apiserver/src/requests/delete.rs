@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use cluster_schema::FieldError;
+use cluster_fields::FieldError;
 use cluster_store::{Entry, Object, StoreError};
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};

@@ -1,9 +1,11 @@
 //! PATCH: four ways, chosen by content type, over one loop of read, change, write.
 
+use base_yaml::go::json_kind;
+use cluster_fields::FieldError;
 use cluster_patch::{
     ApplyOptions, PatchError, json_patch, merge_patch, server_side_apply_in, strategic_merge, strategic_shown,
 };
-use cluster_schema::{FieldError, Schema, json_type};
+use cluster_schema::Schema;
 use cluster_store::Entry;
 use http::StatusCode;
 use kube::client::Body;
@@ -110,7 +112,7 @@ fn decode_patch(context: &Context, form: Form, bytes: &[u8]) -> Result<(Value, V
         _ if decoded.value.is_object() || decoded.value.is_null() => None,
         _ => Some(format!(
             "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-            json_type(&decoded.value)
+            json_kind(&decoded.value)
         )),
     };
     if let Some(why) =
@@ -139,7 +141,7 @@ fn decode_patch(context: &Context, form: Form, bytes: &[u8]) -> Result<(Value, V
 /// What is no list of operations, as Go's decoder says it.
 fn wrong_operations(patch: &Value) -> Option<String> {
     let into =
-        |value: &Value, wanted: &str| Some(format!("json: cannot unmarshal {} into Go {wanted}", json_type(value)));
+        |value: &Value, wanted: &str| Some(format!("json: cannot unmarshal {} into Go {wanted}", json_kind(value)));
     let operations = match patch {
         Value::Null => return None,
         Value::Array(operations) => operations,

@@ -32,7 +32,7 @@ pub(crate) async fn bind(context: &Context, body: Body) -> Result<Answer, Status
         .and_then(Value::as_str)
         .unwrap_or("Node");
     if node.is_empty() || !matches!(kind, "" | "Node") {
-        let error = cluster_schema::FieldError::required("target.name", "");
+        let error = cluster_fields::FieldError::required("target.name", "");
         return Err(Status::invalid("", "Binding", context.name(), &[error]));
     }
     let name = context.name();

@@ -53,12 +53,12 @@ impl Review {
                     let text = |field: &str| path.get(field).and_then(Value::as_str).unwrap_or_default();
                     let shown = json!({"Path": text("path"), "Verb": text("verb")});
                     let why = "disallowed on this kind of request";
-                    let error = cluster_schema::FieldError::invalid("spec.nonResourceAttributes", shown, why);
+                    let error = cluster_fields::FieldError::invalid("spec.nonResourceAttributes", shown, why);
                     return Err(Status::invalid(AUTHORIZATION, "", "", &[error]));
                 }
                 let inside = spec.pointer("/resourceAttributes/namespace").and_then(Value::as_str);
                 if self == Self::LocalAccess && inside != target.namespace.as_deref() {
-                    let error = cluster_schema::FieldError::invalid(
+                    let error = cluster_fields::FieldError::invalid(
                         "spec.resourceAttributes.namespace",
                         inside.unwrap_or_default(),
                         "must match metadata.namespace",
@@ -178,7 +178,7 @@ fn subject(spec: &Value) -> Result<User, Status> {
     };
     if user.name.is_empty() && user.groups.is_empty() {
         let error =
-            cluster_schema::FieldError::invalid("spec.user", "", "at least one of user or group must be specified");
+            cluster_fields::FieldError::invalid("spec.user", "", "at least one of user or group must be specified");
         return Err(Status::invalid(AUTHORIZATION, "", "", &[error]));
     }
     Ok(user)
@@ -204,12 +204,12 @@ async fn access(server: &ServerState, user: &Arc<User>, spec: &Value) -> Result<
         (Some(_), Some(path)) => {
             let shown = json!({"Path": text(path, "path"), "Verb": text(path, "verb")});
             let why = "cannot be specified in combination with resourceAttributes";
-            let error = cluster_schema::FieldError::invalid("spec.nonResourceAttributes", shown, why);
+            let error = cluster_fields::FieldError::invalid("spec.nonResourceAttributes", shown, why);
             return Err(Status::invalid(AUTHORIZATION, "", "", &[error]));
         }
         (None, None) => {
             let why = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            let error = cluster_schema::FieldError::invalid("spec.resourceAttributes", Value::Null, why);
+            let error = cluster_fields::FieldError::invalid("spec.resourceAttributes", Value::Null, why);
             return Err(Status::invalid(AUTHORIZATION, "", "", &[error]));
         }
     };

@@ -1,8 +1,9 @@
 //! The `scale` subresource: reads and writes of an object through its view as an `autoscaling/v1` Scale.
 //! (kubernetes/kubernetes v1.35 pkg/registry/apps/deployment/storage, apiextensions-apiserver pkg/registry/customresource)
 
+use cluster_fields::FieldError;
 use cluster_patch::{ApplyOptions, json_patch, merge_patch, server_side_apply};
-use cluster_schema::{FieldError, Schema, taken_apart};
+use cluster_schema::{Schema, taken_apart};
 use cluster_store::Entry;
 use http::StatusCode;
 use kube::client::Body;

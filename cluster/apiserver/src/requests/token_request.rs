@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use cluster_access::{BoundObject, TOKEN_VALIDITY_MAX, TOKEN_VALIDITY_MIN, TokenSpec};
+use cluster_fields::FieldError;
 use cluster_patch::{UpdateOptions, track_update};
-use cluster_schema::{FieldError, Schema, builtin};
+use cluster_schema::{Schema, builtin};
 use cluster_store::Key;
 use http::StatusCode;
 use kube::client::Body;

@@ -1,7 +1,7 @@
 //! Validation of an object that is about to be stored: by its schema, then by its kind. Custom resources are validated in the
 //! version of the request, of a write of their status only that part. It stores nothing.
 
-use cluster_schema::{ERRORS_MAX, FieldError, Verdict};
+use cluster_fields::{ERRORS_MAX, FieldError, Verdict};
 use serde_json::Value;
 
 use crate::kinds::kind::Call;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cluster_access::{Attributes, User};
-use cluster_schema::FieldError;
+use cluster_fields::FieldError;
 use cluster_store::{Entry, Key, Range, Store, StoreError};
 use http::HeaderMap;
 use jiff::Timestamp;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use cluster_schema::{FieldError, names};
+use cluster_fields::{FieldError, names};
 
 use crate::wire::selector::LabelRequirement;
 
@@ -221,7 +221,7 @@ fn check_values(operator: &str, key: &str, values: &[String]) -> Result<(), Stri
     errors.extend(faults.take(VALUES_TOLD_MAX));
     match errors.is_empty() {
         true => Ok(()),
-        false => Err(cluster_schema::aggregate(&errors)),
+        false => Err(cluster_fields::aggregate(&errors)),
     }
 }
 

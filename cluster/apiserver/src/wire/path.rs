@@ -2,7 +2,7 @@
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/request/requestinfo.go)
 
 use cluster_access::ResourceTarget;
-use cluster_schema::names::dns_label;
+use cluster_fields::names::dns_label;
 use http::{Method, StatusCode};
 
 use crate::wire::percent::{PathError, decode_percent};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cluster_schema::{FieldError, FieldErrorKind};
+use cluster_fields::{FieldError, FieldErrorKind};
 
 use crate::wire::percent::{decode_percent, encode_percent, is_unreserved};
 use crate::wire::selector::{FieldSelector, LabelSelector};

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use bytes::Bytes;
-use cluster_schema::{FieldError, aggregate};
+use cluster_fields::{FieldError, aggregate};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 

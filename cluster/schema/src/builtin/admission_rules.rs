@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use cluster_cel::{Composed, Expression, Work};
+use cluster_fields::{FieldError, FieldPath, names};
 use serde_json::Value;
 
 use super::{elements, text};
-use crate::cel::{Composed, Expression, Work};
-use crate::{FieldError, FieldPath, names};
 
 /// What expressions of webhooks may use, and those of policies.
 pub(super) const NAMES: [&str; 5] = ["object", "oldObject", "request", "namespaceObject", "authorizer"];

@@ -1,9 +1,9 @@
 //! What an APIService must say (kube-aggregator v0.35 `pkg/apis/apiregistration/validation`).
 
+use cluster_fields::{FieldError, FieldPath, names};
 use serde_json::Value;
 
 use super::text;
-use crate::{FieldError, FieldPath, names};
 
 /// Above it nothing is sorted.
 const GROUP_PRIORITY_MAX: i64 = 20_000;

@@ -1,12 +1,12 @@
 //! Defaults and rules of HorizontalPodAutoscalers (Kubernetes v1.35 `pkg/apis/autoscaling/v2/defaults.go`,
 //! `pkg/apis/autoscaling/validation/validation.go`).
 
+use cluster_fields::quantity::Quantity;
+use cluster_fields::{FieldError, FieldPath, names};
 use serde_json::{Value, json};
 
 use super::pod_rules::container_resource;
-use super::quantity::Quantity;
 use super::{child, elements, set_default, set_default_of_pointer, text};
-use crate::{FieldError, FieldPath, names};
 
 /// What a metric may be of, with the field for it, in the order in which upstream looks at them.
 const SOURCES: [(&str, &str); 5] = [

@@ -1,10 +1,10 @@
 //! Rules of CertificateSigningRequests (Kubernetes v1.35 `pkg/apis/certificates/validation/validation.go`).
 //! The request's PEM is not parsed here; the API server does that.
 
+use cluster_fields::{FieldError, FieldPath};
 use serde_json::Value;
 
 use super::{elements, text};
-use crate::{FieldError, FieldPath};
 
 const USAGES: [&str; 23] = [
     "any",

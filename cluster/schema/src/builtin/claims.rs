@@ -1,11 +1,12 @@
 //! Rules of PersistentVolumeClaims (Kubernetes v1.35 `pkg/apis/core/validation/validation.go`, `pkg/api/persistentvolumeclaim`).
 
+use cluster_fields::quantity::Quantity;
+use cluster_fields::{FieldError, FieldPath, names};
 use serde_json::Value;
 
-use super::quantity::Quantity;
 use super::rules::label_selector;
 use super::{copy_field, elements, text};
-use crate::{FieldError, FieldPath, go_internal, names};
+use crate::go_internal;
 
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];

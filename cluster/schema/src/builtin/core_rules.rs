@@ -3,12 +3,14 @@
 
 use std::collections::HashSet;
 
+use base_yaml::go::json_kind;
 use base64::Engine as _;
+use cluster_fields::{FieldError, FieldErrorKind, FieldPath, names};
 use serde_json::{Map, Value};
 
 use super::rules::{immutable, kube_finalizers};
 use super::{claims, elements, pod_rules, service, text};
-use crate::{FieldError, FieldErrorKind, FieldPath, go_internal, json_problem, json_type, names};
+use crate::{go_internal, json_problem};
 
 /// Most bytes in a Secret or ConfigMap (`core.MaxSecretSize`).
 const CONFIG_BYTES_MAX: usize = 1024 * 1024;
@@ -176,7 +178,7 @@ fn docker_config(data: &Value, key: &str, path: &FieldPath<'_>, errors: &mut Vec
         Value::Null | Value::Object(_) => None,
         other => Some(format!(
             "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-            json_type(&other)
+            json_kind(&other)
         )),
     });
     if let Some(why) = why {

@@ -5,14 +5,15 @@
 
 use std::collections::HashSet;
 
+use cluster_cel::Work;
+use cluster_fields::{FieldError, FieldPath, names};
 use serde_json::{Map, Value};
 
 use super::admission_rules::client_config;
 use super::definition_history::{approval, stored_versions, unchanged};
 use super::rules::{one_of, require};
 use super::{elements, text};
-use crate::cel::Work;
-use crate::{FieldError, FieldPath, Schema, document, go_internal, names};
+use crate::{Schema, document, go_internal};
 
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 8] = [

@@ -1,10 +1,10 @@
 //! What a CustomResourceDefinition must say beside what it said before, and who may say it (apiextensions-apiserver v0.35
 //! `pkg/apis/apiextensions/validation/validation.go`).
 
+use cluster_fields::{FieldError, FieldPath};
 use serde_json::Value;
 
 use super::{elements, text};
-use crate::{FieldError, FieldPath};
 
 /// The annotation by which those who own Kubernetes' groups allow a definition in them.
 const APPROVED: &str = "api-approved.kubernetes.io";

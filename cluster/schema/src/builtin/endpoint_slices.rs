@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
 
+use cluster_fields::{FieldError, FieldPath, names};
 use serde_json::Value;
 
 use super::{elements, text};
-use crate::{FieldError, FieldPath, names};
 
 const ENDPOINTS_MAX: u64 = 1000;
 const ADDRESSES_MAX: u64 = 100;

@@ -3,11 +3,11 @@
 
 use std::collections::HashSet;
 
+use cluster_fields::{FieldError, FieldPath};
 use serde_json::Value;
 
 use super::pod_rules::{container, volumes};
 use super::{elements, text};
-use crate::{FieldError, FieldPath};
 
 const LIST: &str = "ephemeralContainers";
 const WORDS: &str = "cannot be set for an Ephemeral Container";

@@ -18,7 +18,6 @@ mod network_policies;
 mod pod_defaults;
 mod pod_rules;
 mod policy_rules;
-pub(crate) mod quantity;
 mod rules;
 mod service;
 mod workload_rules;

@@ -4,10 +4,10 @@
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
 
+use cluster_fields::{FieldError, FieldPath, names};
 use serde_json::Value;
 
 use super::{elements, rules, text};
-use crate::{FieldError, FieldPath, names};
 
 const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
 const POLICY_TYPES: [&str; 2] = ["Ingress", "Egress"];

@@ -1,9 +1,9 @@
 //! Defaults of pods and pod templates (Kubernetes v1.35 `pkg/apis/core/v1/defaults.go`).
 //! Nothing here reads other objects: what admission adds to pods is the API server's business.
 
+use cluster_fields::quantity::Quantity;
 use serde_json::{Value, json};
 
-use super::quantity::Quantity;
 use super::{child, elements, elements_mut, image, is_unset, set_default, set_default_number, text};
 
 /// `0644`: the mode of files in secret, config map, downward API and projected volumes.

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
+use cluster_fields::quantity::Quantity;
+use cluster_fields::{FieldError, FieldPath, names};
 use serde_json::Value;
 
-use super::quantity::Quantity;
 use super::rules::{one_of, port_number, require};
 use super::{copy_field, elements, elements_mut, text};
-use crate::{FieldError, FieldPath, go_internal, names};
+use crate::go_internal;
 
 /// When a pod's containers are started again.
 pub(super) const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];

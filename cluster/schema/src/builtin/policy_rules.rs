@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use cluster_cel::{Composed, Work};
+use cluster_fields::{FieldError, FieldPath, names};
 use serde_json::{Value, json};
 
 use super::admission_rules::{NAMES, choice, compile, label_selector, match_conditions, rule_with_operations, texts};
 use super::{elements, text};
-use crate::cel::{Composed, Work};
-use crate::{FieldError, FieldPath, names};
 
 /// What expressions of policies with parameters may use.
 const NAMES_WITH_PARAMS: [&str; 6] = [

@@ -1,13 +1,14 @@
 //! Rules of built-in kinds beyond their fields' types (Kubernetes v1.35 `pkg/apis/*/validation`), for objects that are
 //! already defaulted. A first set: what people and controllers run into. It never reads other objects.
 
+use cluster_fields::{FieldError, FieldPath, names};
 use serde_json::Value;
 
 use super::{
     admission_rules, api_services, autoscalers, certificates, claims, core_rules, definition, elements,
     endpoint_slices, network_policies, pod_rules, policy_rules, service, text, workload_rules,
 };
-use crate::{FieldError, FieldPath, go_internal, names};
+use crate::go_internal;
 
 const ADMISSION_GROUP: &str = "admissionregistration.k8s.io";
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";

@@ -3,10 +3,10 @@
 
 use std::collections::HashSet;
 
+use cluster_fields::{FieldError, FieldPath, names};
 use serde_json::{Value, json};
 
 use super::{elements, elements_mut, set_default, text};
-use crate::{FieldError, FieldPath, names};
 
 const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 

@@ -1,10 +1,11 @@
 //! Rules of the controllers of pods (Kubernetes v1.35 `pkg/apis/apps/validation`, `pkg/apis/batch/validation`).
 
+use cluster_fields::{FieldError, FieldPath};
 use serde_json::{Map, Value, json};
 
 use super::rules::{label_selector, not_negative, one_of, require};
 use super::{elements, pod_rules, text};
-use crate::{FieldError, FieldPath, go_internal};
+use crate::go_internal;
 
 /// Longest name of a CronJob: its Jobs add eleven characters.
 const CRON_JOB_NAME_BYTES_MAX: usize = 52;

@@ -1,6 +1,7 @@
 //! Trees of custom resources: one table per feature.
 
-use cluster_schema::{FieldErrorKind, Schema};
+use cluster_fields::FieldErrorKind;
+use cluster_schema::Schema;
 use serde_json::{Value, json};
 
 fn tree(spec: Value) -> Schema {
@@ -265,7 +266,7 @@ fn a_rule_that_costs_more_than_it_may_is_refused_unless_its_schema_was_there_bef
             &document,
             "openAPIV3Schema",
             true,
-            &mut cluster_schema::cel::Work::of_definition()
+            &mut cluster_cel::Work::of_definition()
         )
         .is_ok()
     );
@@ -334,7 +335,7 @@ fn an_item_that_stands_twice_is_told_once_and_never_of_an_object_that_had_one() 
         "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}}});
     let object = |set: &[&str]| json!({"spec": {"set": set}});
     let schema = tree(spec);
-    let paths = |errors: Vec<cluster_schema::FieldError>| errors.into_iter().map(|e| e.path).collect::<Vec<_>>();
+    let paths = |errors: Vec<cluster_fields::FieldError>| errors.into_iter().map(|e| e.path).collect::<Vec<_>>();
     let twice = object(&["a", "b", "a", "a", "b"]);
     assert_eq!(paths(schema.validate(&twice, None)), ["spec.set[2]", "spec.set[4]"]);
     assert!(schema.validate(&twice, Some(&object(&["a", "a"]))).is_empty());

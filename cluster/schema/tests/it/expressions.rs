@@ -1,6 +1,7 @@
 //! Rules as they run: every function and form of an expression that real Kubernetes has, as far as ours runs it.
 
-use cluster_schema::{FieldError, Schema};
+use cluster_fields::FieldError;
+use cluster_schema::Schema;
 use serde_json::json;
 
 /// True of what the test makes.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use cluster_schema::cel::Work;
+use cluster_cel::Work;
 use cluster_schema::{DEPTH_MAX, Schema};
 use serde_json::{Value, json};
 
@@ -288,7 +288,7 @@ fn many_errors_are_cut_off() {
     let spec = json!({"type": "array", "items": {"type": "string"}});
     let schema = Schema::from_crd(&document(spec)).expect("structural");
     let errors = schema.validate(&json!({"spec": vec![1; 100_000]}), None);
-    assert_eq!(errors.len(), cluster_schema::ERRORS_MAX);
+    assert_eq!(errors.len(), cluster_fields::ERRORS_MAX);
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn many_keys_of_a_list_are_told_in_few_words() {
         .map(|error| format!("{:?}", error.value).len())
         .sum();
     assert!(
-        refused.errors.len() <= cluster_schema::ERRORS_MAX && shown < 1 << 20,
+        refused.errors.len() <= cluster_fields::ERRORS_MAX && shown < 1 << 20,
         "{shown} bytes"
     );
 }

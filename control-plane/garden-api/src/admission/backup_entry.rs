@@ -3,8 +3,8 @@
 //! could lay hands on the backups of others.
 
 use api_meta::names;
+use cluster_apiserver::fields::FieldError;
 use cluster_apiserver::kind::{Extract, Extracted, Operation, Review};
-use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
 
 use super::{Plugin, Verdict, project_of, writes_object};

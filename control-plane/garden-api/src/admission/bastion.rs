@@ -5,8 +5,8 @@ use api_core::operations::Bastion as Object;
 use api_core::v1beta1::Shoot;
 use api_meta::annotations::CREATED_BY;
 use cluster_apiserver::Status;
+use cluster_apiserver::fields::{FieldError, FieldErrorKind};
 use cluster_apiserver::kind::{Call, Objects, Operation};
-use cluster_apiserver::schema::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
 use super::{Plugin, Verdict, writes_object};

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use api_core::v1beta1::{BackupBucket, BackupEntry, ControllerRegistration, Seed, Shoot};
 use api_extensions::ExtensionKind;
 use cluster_apiserver::Status;
+use cluster_apiserver::fields::FieldError;
 use cluster_apiserver::kind::{Objects, Review};
-use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
 
 use super::{Plugin, Verdict, registrations, writes_object};

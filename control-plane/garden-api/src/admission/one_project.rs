@@ -4,8 +4,8 @@
 use api_meta::labels::PROJECT_NAME;
 use api_meta::names::PROJECT_NAMESPACE_PREFIX;
 use cluster_apiserver::Status;
+use cluster_apiserver::fields::FieldError;
 use cluster_apiserver::kind::{Objects, Review};
-use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
 
 use super::{Plugin, Verdict, writes_object};

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use cluster_apiserver::Status;
+use cluster_apiserver::fields::{FieldError, FieldErrorKind};
 use cluster_apiserver::kind::Review;
-use cluster_apiserver::schema::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
 use super::{Plugin, Verdict, writes_object};

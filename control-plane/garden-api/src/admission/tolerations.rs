@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use api_meta::names::{GARDEN_NAMESPACE, SEED_TAINT_PROTECTED};
 use cluster_apiserver::Status;
+use cluster_apiserver::fields::FieldError;
 use cluster_apiserver::kind::{Call, Objects, Review};
-use cluster_apiserver::schema::FieldError;
 use serde_json::{Value, json};
 
 use super::{Plugin, Verdict, project_of, some_of, writes_object};

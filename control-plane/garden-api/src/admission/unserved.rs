@@ -1,8 +1,8 @@
 //! Kinds that can be written and have no effect yet: their creation is answered with a warning, and refused where another
 //! object would depend on the effect.
 
+use cluster_apiserver::fields::FieldError;
 use cluster_apiserver::kind::{Operation, Review};
-use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
 
 use super::{Plugin, Verdict, writes_object};

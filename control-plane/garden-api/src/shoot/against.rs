@@ -5,8 +5,8 @@ use api_core::v1beta1::Shoot;
 use api_meta::conditions::shoot::HIBERNATION_POSSIBLE;
 use api_meta::{Condition, ConditionStatus};
 use cluster_apiserver::Status;
+use cluster_apiserver::fields::FieldError;
 use cluster_apiserver::kind::Review;
-use cluster_apiserver::schema::FieldError;
 
 use super::profile::{profile, profile_missing, seed};
 use super::{credentials, scheduling};

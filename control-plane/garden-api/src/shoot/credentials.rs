@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use api_core::v1beta1::Shoot;
 use cluster_apiserver::Status;
+use cluster_apiserver::fields::{FieldError, FieldErrorKind};
 use cluster_apiserver::kind::Review;
-use cluster_apiserver::schema::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
 use crate::convert::{CORE, SECURITY, text};

@@ -4,8 +4,8 @@
 use api_core::v1beta1::{DNS, Seed};
 use api_meta::names::DNS_UNMANAGED;
 use cluster_apiserver::Status;
+use cluster_apiserver::fields::FieldError;
 use cluster_apiserver::kind::{Call, Objects, Operation};
-use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
 
 use crate::AdmissionPlugin;

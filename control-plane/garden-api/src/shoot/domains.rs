@@ -4,8 +4,8 @@
 
 use api_core::v1beta1::ShootAdvertisedAddress;
 use cluster_apiserver::Status;
+use cluster_apiserver::fields::FieldError;
 use cluster_apiserver::kind::{Extract, Extracted, Review};
-use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
 
 use crate::admission::{Plugin, Verdict, project_of, writes_object};

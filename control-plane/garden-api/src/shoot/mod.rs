@@ -60,7 +60,7 @@ pub(crate) fn kind(settings: &GardenSettings) -> Arc<dyn Kind> {
         };
         kind.strategy = Strategy {
             changes_generation: strategy::changes_generation,
-            refuse_name: cluster_apiserver::schema::names::dns_label,
+            refuse_name: cluster_apiserver::fields::names::dns_label,
             prepare: prepare::prepare,
             updates_unconditionally: false,
             ..Strategy::default()

@@ -2,8 +2,8 @@
 
 use api_core::v1beta1::{CloudProfileSpec, Seed, Shoot};
 use cluster_apiserver::Status;
+use cluster_apiserver::fields::{FieldError, FieldErrorKind};
 use cluster_apiserver::kind::Objects;
-use cluster_apiserver::schema::{FieldError, FieldErrorKind};
 
 use crate::admission::some_of;
 use crate::convert::{CORE, decode_stored, text};

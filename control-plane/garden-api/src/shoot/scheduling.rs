@@ -3,8 +3,8 @@
 
 use api_core::v1beta1::{Seed, Shoot};
 use cluster_apiserver::Status;
+use cluster_apiserver::fields::FieldError;
 use cluster_apiserver::kind::Review;
-use cluster_apiserver::schema::FieldError;
 
 use crate::convert::CORE;
 

@@ -65,11 +65,13 @@ const NARROWER: [(&str, &[&str]); 1] = [("landscape-terminal", &["api-", "base-"
 
 /// What the test kit is built from can not use it, not even in tests. Crates of `cluster/` that the API server is not
 /// built from stand beside it and may.
-const BELOW_THE_KIT: [&str; 8] = [
+const BELOW_THE_KIT: [&str; 10] = [
     "api-",
     "base-",
     "cluster-access",
     "cluster-apiserver",
+    "cluster-cel",
+    "cluster-fields",
     "cluster-patch",
     "cluster-schema",
     "cluster-store",

@@ -2,7 +2,7 @@
 
 use api_core::v1beta1::{Shoot, Worker};
 use api_rules::{ShootDefaults, default_shoot};
-use cluster_apiserver::schema::FieldError;
+use cluster_apiserver::fields::FieldError;
 use jiff::Timestamp;
 use serde_json::Value;
 

@@ -7,8 +7,8 @@ mod to_come;
 use std::collections::BTreeSet;
 
 use api_meta::annotations::{CONFIRMATION_FORCE_DELETION, MAINTENANCE_OPERATION, OPERATION, is_true, operation};
+use cluster_apiserver::fields::FieldError;
 use cluster_apiserver::kind::Review;
-use cluster_apiserver::schema::FieldError;
 use serde_json::Value;
 
 use super::{Plugin, Verdict, some_of, writes_object};
