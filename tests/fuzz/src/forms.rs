@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use cluster_schema::{Schema, builtin};
+use cluster_schema::Schema;
 use serde_json::json;
 
 /// Built-in kinds with many ways of merging and many defaults.
@@ -32,7 +32,7 @@ pub(crate) fn form(name: &str) -> Form {
             let (group, version, name) = kind;
             Form {
                 builtin: Some(kind),
-                schema: builtin::schema(group, version, name).expect("a built-in kind"),
+                schema: cluster_builtin::schema(group, version, name).expect("a built-in kind"),
             }
         });
         let custom = [Schema::from_crd(&document()).expect("a good schema"), Schema::any()];

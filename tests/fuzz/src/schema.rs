@@ -3,7 +3,7 @@
 
 use cluster_cel::{Expression, Names, POLICY_COST_MAX, Work};
 use cluster_fields::ERRORS_MAX;
-use cluster_schema::{DEFAULTS_BYTES_MAX, Schema, builtin};
+use cluster_schema::{DEFAULTS_BYTES_MAX, Schema};
 use serde_json::Value;
 
 use crate::forms::form;
@@ -47,7 +47,7 @@ fn custom(schema: &Schema, object: &Value, old: Option<&Value>) {
         "defaults without end"
     );
     for old in [None, old, Some(&normal)] {
-        let verdict = schema.judge(&normal, old);
+        let verdict = schema.validate_with_warnings(&normal, old);
         assert!(verdict.errors.len() <= ERRORS_MAX + ERRORS_SLACK);
         let longest = verdict.errors.iter().map(|error| error.body().len()).max();
         let all = object.to_string().len() + normal.to_string().len() + schema.to_openapi().to_string().len();
@@ -103,13 +103,13 @@ fn built_in(kind: &str, object: &Value, old: Option<&Value>) {
         form.schema.prune(value);
         form.schema.drop_nulls(value);
         let _ = form.schema.fill(value);
-        builtin::default(group, version, kind, value);
+        cluster_builtin::default(group, version, kind, value);
         form.schema.fill_zeros(value);
     });
     for old in [None, old.filter(|old| old.is_object()), Some(&normal)] {
-        let errors = builtin::validate(group, version, kind, &normal, old);
+        let errors = cluster_builtin::validate(group, version, kind, &normal, old);
         let _ = cluster_fields::aggregate(&errors);
         let _ = form.schema.validate(&normal, old);
     }
-    let _ = builtin::warnings(group, kind, &normal, None);
+    let _ = cluster_builtin::warnings(group, kind, &normal, None);
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use cluster_patch::{UpdateOptions, track_update};
-use cluster_schema::{Schema, builtin};
+use cluster_schema::Schema;
 use cluster_store::{Entry, Object, Page, Range, StoreError};
 use serde_json::{Map, Value};
 
@@ -232,7 +232,7 @@ fn in_scope(context: &Context, quota: &Value, object: &Value) -> bool {
     let mut scopes = scopes.chain(selected).filter_map(Value::as_str);
     let is_pod = context.served.role == Role::Pod;
     let ends = object.pointer("/spec/activeDeadlineSeconds").is_some_and(Value::is_i64);
-    let best_effort = || builtin::qos_class(object.get("spec").unwrap_or(&Value::Null)) == "BestEffort";
+    let best_effort = || cluster_builtin::qos_class(object.get("spec").unwrap_or(&Value::Null)) == "BestEffort";
     scopes.all(|scope| {
         is_pod
             && match scope {
@@ -253,7 +253,7 @@ fn note_manager(context: &Context, before: &Value, quota: &mut Value) {
         time: context.now,
         api_version: "v1",
     };
-    let schema = builtin::schema("", "v1", "ResourceQuota").unwrap_or_else(Schema::any);
+    let schema = cluster_builtin::schema("", "v1", "ResourceQuota").unwrap_or_else(Schema::any);
     track_update(Some(before), quota, options, &schema);
 }
 

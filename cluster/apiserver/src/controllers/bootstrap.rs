@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cluster_schema::builtin::SYSTEM_PRIORITIES;
+use cluster_builtin::SYSTEM_PRIORITIES;
 use cluster_store::{Key, Page, Range};
 use serde_json::{Value, json};
 

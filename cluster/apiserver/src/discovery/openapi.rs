@@ -77,7 +77,7 @@ fn roots(kinds: &Kinds, issues: bool) -> impl Iterator<Item = (&'static String, 
         None if published.contains(&Some(path)) => issues,
         None => true,
     };
-    let all = cluster_schema::builtin::openapi_roots().iter();
+    let all = cluster_builtin::openapi_roots().iter();
     all.filter(move |(path, _)| served(path))
         .map(|(path, document)| (path, &**document))
 }
@@ -153,7 +153,7 @@ fn with_others(server: &ServerState, own: Bytes) -> Bytes {
 }
 
 fn build(kinds: &Kinds, group: &str, version: &str) -> Value {
-    let published = cluster_schema::builtin::openapi_v3(group, version);
+    let published = cluster_builtin::openapi_v3(group, version);
     if let Some(document) = published.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok()) {
         if document
             .get("paths")
@@ -208,7 +208,7 @@ struct Common {
 impl Common {
     /// Read from a small document.
     fn published() -> Self {
-        let bytes = cluster_schema::builtin::openapi_v3("scheduling.k8s.io", "v1");
+        let bytes = cluster_builtin::openapi_v3("scheduling.k8s.io", "v1");
         let document: Value = bytes
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .unwrap_or_default();

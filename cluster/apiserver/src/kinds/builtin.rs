@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use cluster_fields::FieldError;
-use cluster_schema::{Schema, builtin};
+use cluster_schema::Schema;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
@@ -158,7 +158,7 @@ const ENDPOINTS_WARNING: &str = "v1 Endpoints is deprecated in v1.33+; use disco
 /// present form.
 pub(crate) fn register(registry: &Registry, guards: &[Arc<dyn Guard>], since: &Since) {
     let view = events::view(&fields_of("events"));
-    let made = builtin::kinds().iter().filter_map(|table| make(table, guards));
+    let made = cluster_builtin::kinds().iter().filter_map(|table| make(table, guards));
     let made = made.chain([view]).map(|served| {
         let since = since.of(&served.store_name);
         Arc::new(served.since(since))
@@ -168,12 +168,12 @@ pub(crate) fn register(registry: &Registry, guards: &[Arc<dyn Guard>], since: &S
 
 /// Whether objects of a resource are stored under its own name, and not as those of another group.
 pub(crate) fn is_stored(group: &str, resource: &str) -> bool {
-    builtin::kinds()
+    cluster_builtin::kinds()
         .iter()
         .any(|table| (table.group.as_str(), table.resource.as_str()) == (group, resource))
 }
 
-fn make(table: &'static builtin::BuiltinKind, guards: &[Arc<dyn Guard>]) -> Option<Served> {
+fn make(table: &'static cluster_builtin::BuiltinKind, guards: &[Arc<dyn Guard>]) -> Option<Served> {
     let left_out = LEFT_OUT.contains(&table.group.as_str())
         || (table.group == "autoscaling" && table.version == "v1")
         || matches!(table.resource.as_str(), "bindings" | "componentstatuses");
@@ -300,11 +300,11 @@ impl Kind for BuiltinKind {
     }
 
     fn schema(&self, version: &str) -> Option<Schema> {
-        builtin::schema(&self.info.group, version, &self.info.kind)
+        cluster_builtin::schema(&self.info.group, version, &self.info.kind)
     }
 
     fn default(&self, version: &str, object: &mut Value) {
-        builtin::default(&self.info.group, version, &self.info.kind, object);
+        cluster_builtin::default(&self.info.group, version, &self.info.kind, object);
     }
 
     fn refresh(&self, version: &str, object: &mut Value) {
@@ -338,9 +338,9 @@ impl Kind for BuiltinKind {
             _ => Vec::new(),
         };
         if let (Role::Pod, Some(EPHEMERAL_CONTAINERS), Some(old)) = (self.role, call.subresource, old) {
-            return builtin::ephemeral_containers(object, old);
+            return cluster_builtin::ephemeral_containers(object, old);
         }
-        errors.extend(builtin::validate(
+        errors.extend(cluster_builtin::validate(
             &self.info.group,
             self.info.storage_version(),
             &self.info.kind,
@@ -353,7 +353,7 @@ impl Kind for BuiltinKind {
     fn review<'a>(&'a self, review: Review<'a>) -> BoxFuture<'a, Result<Vec<String>, Status>> {
         Box::pin(async move {
             let mut warnings = match review.object {
-                Some(object) => builtin::warnings(&self.info.group, &self.info.kind, object, review.old),
+                Some(object) => cluster_builtin::warnings(&self.info.group, &self.info.kind, object, review.old),
                 None => Vec::new(),
             };
             for guard in &self.guards {
@@ -378,7 +378,7 @@ impl Kind for BuiltinKind {
             // What they are about may be called as it likes (kubernetes/kubernetes v1.35 pkg/apis/core/validation/events.go,
             // pkg/apis/certificates/validation/validation.go).
             "Event" | "CertificateSigningRequest" => cluster_fields::names::path_segment(name),
-            kind => builtin::refuse_name(&self.info.group, kind, name),
+            kind => cluster_builtin::refuse_name(&self.info.group, kind, name),
         }
     }
 

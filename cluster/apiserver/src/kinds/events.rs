@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use cluster_fields::FieldError;
-use cluster_schema::{Schema, builtin};
+use cluster_schema::Schema;
 use serde_json::{Map, Value};
 
 use crate::kinds::kind::{Call, Kind, SelectableField};
@@ -65,14 +65,14 @@ impl Kind for Events {
 
     fn schema(&self, version: &str) -> Option<Schema> {
         if version == HUB {
-            builtin::schema("", "v1", "Event")
+            cluster_builtin::schema("", "v1", "Event")
         } else {
-            builtin::schema(GROUP, "v1", "Event")
+            cluster_builtin::schema(GROUP, "v1", "Event")
         }
     }
 
     fn default(&self, version: &str, object: &mut Value) {
-        builtin::default(GROUP, version, "Event", object);
+        cluster_builtin::default(GROUP, version, "Event", object);
     }
 
     fn convert(&self, mut object: Value, to: &str) -> Result<Value, Status> {
@@ -89,7 +89,7 @@ impl Kind for Events {
     }
 
     fn validate(&self, _call: &Call<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        builtin::validate("", "v1", "Event", object, old)
+        cluster_builtin::validate("", "v1", "Event", object, old)
     }
 
     fn selectable_fields(&self) -> &[SelectableField] {

@@ -1,6 +1,5 @@
 //! What the server itself sets in a pod, and how long one has to end. Pure; running pods is the node's work.
 
-use cluster_schema::builtin;
 use serde_json::{Value, json};
 
 /// How long a pod gets that says nothing.
@@ -33,7 +32,7 @@ pub(crate) fn prepare(pod: &mut Value, old: Option<&Value>) {
         return;
     }
     if let Some(fields) = pod.as_object_mut() {
-        let class = builtin::qos_class(fields.get("spec").unwrap_or(&Value::Null));
+        let class = cluster_builtin::qos_class(fields.get("spec").unwrap_or(&Value::Null));
         fields.insert("status".to_owned(), json!({"phase": "Pending", "qosClass": class}));
     }
 }

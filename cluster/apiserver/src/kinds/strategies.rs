@@ -2,7 +2,7 @@
 //! changed, the taint of a new node. Pure; kinds with more of their own (pods, Services, namespaces) have files of their own.
 //! (kubernetes/kubernetes v1.35 pkg/registry/{batch/job,apps/daemonset}/strategy.go, plugin/pkg/admission/nodetaint)
 
-use cluster_schema::builtin::TEMPLATE_GENERATION;
+use cluster_builtin::TEMPLATE_GENERATION;
 use serde_json::{Map, Value, json};
 
 use crate::kinds::kind::Call;

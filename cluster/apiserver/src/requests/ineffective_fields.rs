@@ -103,7 +103,7 @@ mod tests {
         ]);
         // Reviews are answered without being stored.
         let reviews = ["authentication.k8s.io", "authorization.k8s.io"];
-        let tables = cluster_schema::builtin::kinds().iter();
+        let tables = cluster_builtin::kinds().iter();
         for kind in tables.filter(|kind| !reviews.contains(&&*kind.group)) {
             if !registry
                 .snapshot()
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn every_inert_kind_is_one_of_kubernetes() {
         for (group, kind, _) in INERT.into_iter().chain(PARTLY) {
-            let kinds = cluster_schema::builtin::kinds();
+            let kinds = cluster_builtin::kinds();
             assert!(
                 kinds.iter().any(|known| (&*known.group, &*known.kind) == (group, kind)),
                 "{kind}"

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cluster_access::{Attributes, AuthenticationError, Decision, ResourceTarget, TokenFault, User};
 use cluster_patch::{UpdateOptions, track_update};
-use cluster_schema::{Schema, builtin};
+use cluster_schema::Schema;
 use http::StatusCode;
 use http::request::Parts;
 use kube::client::Body;
@@ -105,7 +105,7 @@ impl Review {
             time: now,
             api_version: &format!("{}/v1", self.group()),
         };
-        let schema = builtin::schema(self.group(), "v1", self.kind()).unwrap_or_else(Schema::any);
+        let schema = cluster_builtin::schema(self.group(), "v1", self.kind()).unwrap_or_else(Schema::any);
         track_update(None, review, options, &schema);
     }
 }

@@ -78,7 +78,7 @@ pub(crate) async fn answer(context: &Context, paths: &ScalePaths, verb: &str, bo
 
 /// Refuses what a patch has made of a Scale if it cannot be read as one. `apart` is what the patch went through.
 fn check_patched(scale: &Value, apart: &Value) -> Result<(), Status> {
-    let schema = cluster_schema::builtin::schema("autoscaling", "v1", "Scale").unwrap_or_else(Schema::any);
+    let schema = cluster_builtin::schema("autoscaling", "v1", "Scale").unwrap_or_else(Schema::any);
     match schema.unreadable(scale) {
         Some(why) => {
             let error = FieldError::invalid("patch", schema.print_patched(scale, apart), why);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cluster_access::{BoundObject, TOKEN_VALIDITY_MAX, TOKEN_VALIDITY_MIN, TokenSpec};
 use cluster_fields::FieldError;
 use cluster_patch::{UpdateOptions, track_update};
-use cluster_schema::{Schema, builtin};
+use cluster_schema::Schema;
 use cluster_store::Key;
 use http::StatusCode;
 use kube::client::Body;
@@ -98,7 +98,7 @@ fn note_manager(context: &Context, request: &mut Value, validity: Duration) {
         time: context.now,
         api_version: "authentication.k8s.io/v1",
     };
-    let schema = builtin::schema("authentication.k8s.io", "v1", "TokenRequest").unwrap_or_else(Schema::any);
+    let schema = cluster_builtin::schema("authentication.k8s.io", "v1", "TokenRequest").unwrap_or_else(Schema::any);
     track_update(None, request, options, &schema);
 }
 

@@ -17,8 +17,8 @@ impl Write<'_> {
         let schema = served.kind.schema(self.context.working_version());
         let verdict = match (&schema, call.subresource) {
             (None, _) => Verdict::default(),
-            (Some(schema), Some("status")) if custom => schema.judge_part("status", object, old),
-            (Some(schema), _) => schema.judge(object, old),
+            (Some(schema), Some("status")) if custom => schema.validate_part("status", object, old),
+            (Some(schema), _) => schema.validate_with_warnings(object, old),
         };
         self.warnings.extend(verdict.warnings);
         if custom && call.subresource.is_none() {

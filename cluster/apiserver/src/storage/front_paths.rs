@@ -1,7 +1,6 @@
 //! Where objects of a resource are on the API server in front: paths, and entries made of its answers. It sends no
 //! request.
 
-use cluster_schema::builtin;
 use cluster_store::{Entry, Key, Object, Revision, StoreError};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
@@ -33,7 +32,7 @@ impl Place {
     /// The place of a resource of Kubernetes' own, in its most stable version.
     pub(crate) fn built_in(resource: &str) -> Option<Self> {
         let (group, plural) = resource.split_once('/').unwrap_or(("", resource));
-        let tables = builtin::kinds().iter();
+        let tables = cluster_builtin::kinds().iter();
         let own = tables.filter(|table| table.group == group && table.resource == plural);
         let best = own.max_by_key(|table| version_priority(&table.version))?;
         Some(Self {

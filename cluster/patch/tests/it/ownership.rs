@@ -368,7 +368,7 @@ fn objects_without_schema_merge_maps_by_key_and_lists_as_one() {
 
 #[test]
 fn fields_that_go_always_writes_are_nobodys_until_something_is_in_them() {
-    let schema = cluster_schema::builtin::schema("apps", "v1", "Deployment").expect("a kind of Kubernetes");
+    let schema = cluster_builtin::schema("apps", "v1", "Deployment").expect("a kind of Kubernetes");
     let mut made = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "t"}, "spec": {
         "strategy": {}, "paused": false,
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "resources": {}}]}},

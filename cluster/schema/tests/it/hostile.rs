@@ -72,7 +72,7 @@ fn many_large_patterns_are_refused_together() {
 }
 
 #[test]
-fn a_huge_enum_is_judged_with_a_short_error() {
+fn a_huge_enum_makes_a_short_error() {
     let values: Vec<String> = (0..60_000).map(|n| format!("value-{n:010}")).collect();
     let schema = Schema::from_crd(&document(json!({"type": "string", "enum": values}))).expect("1 MB is allowed");
     let errors = schema.validate(&json!({"spec": "nope"}), None);
@@ -87,41 +87,7 @@ fn oversized_schemas_are_refused() {
 }
 
 #[test]
-fn hostile_rules_are_refused_at_compile_time() {
-    let rules = [
-        "(".repeat(5000),
-        format!("{}1{} == 1", "(".repeat(1000), ")".repeat(1000)),
-        format!("1{}== 1", "+1".repeat(5000)),
-        format!("self{}", ".a".repeat(5000)),
-        format!("{}self{}", "[".repeat(3000), "]".repeat(3000)),
-        "x".repeat(20_000),
-        "'".to_owned(),
-        "self.matches('((((a{99}){99}){99}){99})') ? ".to_owned(),
-    ];
-    for rule in rules {
-        let spec = json!({"type": "object", "x-kubernetes-validations": [{"rule": rule}]});
-        let head: String = rule.chars().take(30).collect();
-        assert!(Schema::from_crd(&document(spec)).is_err(), "{head}");
-    }
-}
-
-#[test]
-fn long_names_of_fields_are_told_in_few_words() {
-    let name = "n".repeat(80_000);
-    let nested = (0..40).fold("b".to_owned(), |inner, _| format!("{{b: {inner}}}"));
-    let sums = vec!["c+1"; 90].join(", ");
-    let rule = format!("[self.{name}].map(b, {nested}).map(c, [{sums}]).size() > 0");
-    let spec = json!({
-        "type": "object", "properties": {&name: {"type": "object"}}, "x-kubernetes-validations": [{"rule": rule}],
-    });
-    let refused = Schema::from_crd(&document(spec)).expect_err("no sums of maps");
-    let words: usize = refused.errors.iter().map(|error| error.detail.len()).sum();
-    assert!(refused.to_string().contains("no matching overload"));
-    assert!((1000..200_000).contains(&words), "{words}");
-}
-
-#[test]
-fn what_macros_copy_is_bounded_for_all_versions_of_a_definition() {
+fn copies_made_by_macros_are_limited_for_all_versions_of_a_definition() {
     let rule = |text: &str| format!("optional.of({text}){}.hasValue()", ".optMap(a, a)".repeat(11));
     let spec = |rule| json!({"type": "object", "x-kubernetes-validations": [{"rule": rule}]});
     let (mut work, mut taken) = (Work::of_definition(), 0);
@@ -142,21 +108,7 @@ fn what_macros_copy_is_bounded_for_all_versions_of_a_definition() {
 }
 
 #[test]
-fn the_longest_allowed_chains_fit_an_ordinary_stack() {
-    for rule in [
-        format!("{}true{}", "(".repeat(80), ")".repeat(80)),
-        format!("1{} > 1", "+1".repeat(100)),
-        format!("{}true", "!".repeat(5000)),
-        format!("true{}", " && true".repeat(1000)),
-    ] {
-        let spec = json!({"type": "object", "x-kubernetes-validations": [{"rule": rule}]});
-        let schema = Schema::from_crd(&document(spec)).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(schema.validate(&json!({"spec": {}}), None), Vec::new());
-    }
-}
-
-#[test]
-fn rules_whose_types_double_at_every_step_are_judged_in_time() {
+fn rules_whose_types_double_at_every_step_are_checked_in_time() {
     let doubled = |step: &str, count: usize| format!("self{} == 1", step.repeat(count));
     for rule in [
         doubled(".map(x, {x: x})", 25),
@@ -179,107 +131,8 @@ fn rules_whose_types_double_at_every_step_are_judged_in_time() {
         let refused = Schema::from_crd(&document(spec));
         let head: String = rule.chars().take(40).collect();
         assert!(started.elapsed() < PATIENCE, "{head}: {:?}", started.elapsed());
-        let told = refused.err().map_or(0, |refused| refused.to_string().len());
-        assert!(told < 16 << 20, "{head}: {told} bytes");
-    }
-}
-
-#[test]
-fn nested_loops_over_large_lists_are_stopped_not_passed() {
-    let rule = "self.l.all(a, self.l.all(b, self.l.all(c, a + b + c >= 0)))";
-    let spec = json!({"type": "object", "properties": {"l": {"type": "array", "items": {"type": "integer"}}},
-        "x-kubernetes-validations": [{"rule": rule}]});
-    let refused = Schema::from_crd(&document(spec.clone())).unwrap_err().to_string();
-    assert!(refused.contains("estimated rule cost exceeds budget"), "{refused}");
-    let (schema, _) = Schema::from_stored_crd(&document(spec)).expect("what was taken before is served");
-    assert!(schema.validate(&json!({"spec": {"l": [1, 2, 3]}}), None).is_empty());
-    let list: Vec<u32> = (0..5000).collect();
-    let started = Instant::now();
-    let errors = schema.validate(&json!({"spec": {"l": list}}), None);
-    assert!(errors[0].to_string().contains("call cost exceeds limit"), "{errors:?}");
-    assert!(started.elapsed() < PATIENCE);
-}
-
-/// A schema with one rule on `spec`, which has a list `l`, a text `s` and a number `n`. It was taken before anybody asked
-/// what rules may cost.
-fn ruled(rule: &str) -> Schema {
-    let spec = json!({"type": "object", "properties": {
-            "l": {"type": "array", "items": {"type": "integer"}}, "s": {"type": "string"}, "n": {"type": "integer"}},
-        "x-kubernetes-validations": [{"rule": rule}]});
-    let (schema, unread) = Schema::from_stored_crd(&document(spec)).expect("structural");
-    assert_eq!(unread, Vec::new(), "{rule}");
-    schema
-}
-
-#[test]
-fn rules_that_make_much_of_little_are_stopped() {
-    let doubling = |step: &str| format!("size([self.s]{}[0]) > 0", format!(".map(x, {step})").repeat(20));
-    let rules = [
-        "lists.range(100000000000).size() > 0".to_owned(),
-        "lists.range(30000).all(x, lists.range(30000).all(y, x + y >= 0))".to_owned(),
-        "lists.range(self.n).all(x, lists.range(self.n).all(y, x + y >= 0)) || true".to_owned(),
-        "lists.range(20000).map(x, x).size() == 20000".to_owned(),
-        "self.s.split('').all(x, self.s.split('').all(y, x.size() < 2 && y.size() < 2))".to_owned(),
-        "[self.s].map(x, x.replace('', x)).map(x, x.replace('', x)).map(x, x.replace('', x))[0].size() > 0".to_owned(),
-        "lists.range(1000).map(x, self.s).join(self.s).size() > 0".to_owned(),
-        doubling("x + x + x"),
-        doubling("[x, x, x]"),
-        doubling("{'a': x, 'b': x, 'c': x}"),
-        "lists.range(10000).map(x, string(x)).distinct().size() > 0".to_owned(),
-        "sets.contains(lists.range(10000), lists.range(10000))".to_owned(),
-        "lists.range(5000).all(x, self.s.matches('a{' + string(x) + '}') || true)".to_owned(),
-    ];
-    let spec = json!({"spec": {"l": [1], "s": "abcdefgh".repeat(1000), "n": 30000}});
-    for rule in rules {
-        let started = Instant::now();
-        let errors = ruled(&rule).validate(&spec, None);
-        let told = errors.first().map(ToString::to_string).unwrap_or_default();
-        assert!(told.contains("call cost exceeds limit"), "{rule}: {errors:?}");
-        assert!(started.elapsed() < PATIENCE, "{rule}: {:?}", started.elapsed());
-    }
-    let errors = ruled("'%.999999999f'.format([1.0]) != ''").validate(&spec, None);
-    assert!(
-        errors[0].to_string().contains("a precision of 999999999 digits"),
-        "{errors:?}"
-    );
-}
-
-#[test]
-fn rules_over_a_large_object_pay_for_what_they_copy() {
-    let list: Vec<u32> = (0..30_000).collect();
-    let object = json!({"spec": {"l": list}});
-    let started = Instant::now();
-    let errors = ruled("self.l.all(x, self.l[0] == 0)").validate(&object, None);
-    assert!(errors[0].to_string().contains("call cost exceeds limit"), "{errors:?}");
-    assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
-    // The budget of one object does not carry over to the next.
-    assert_eq!(ruled("self.l.all(x, x >= 0)").validate(&object, None), Vec::new());
-}
-
-#[test]
-fn the_functions_that_ask_first_answer_as_before() {
-    let rules = [
-        "'a-b-c'.replace('-', '+') == 'a+b+c'",
-        "'a-b-c'.replace('-', '+', 1) == 'a+b-c'",
-        "'a-b-c'.replace('-', '+', 0) == 'a-b-c'",
-        "'a-b-c'.replace('-', '+', -1) == 'a+b+c'",
-        "'ab'.replace('', '.') == '.a.b.'",
-        "['a', 'b'].join() == 'ab' && ['a', 'b'].join(', ') == 'a, b' && [].join(',') == ''",
-        "lists.range(3) == [0, 1, 2] && lists.range(0) == []",
-        "self.s.matches('^a+b$') && !self.s.matches('c')",
-        "'abc 123'.find('[0-9]+') == '123' && 'abc'.find('[0-9]+') == ''",
-        "'1 22 333'.findAll('[0-9]+') == ['1', '22', '333'] && '1 22'.findAll('[0-9]+', 1) == ['1']",
-        "'%s is %.2f'.format(['pi', 3.14159]) == 'pi is 3.14'",
-        "self.l.map(x, x * 2) == [2, 4] && self.l.filter(x, x > 1) == [2] && self.l.exists_one(x, x == 1)",
-        "self.l.map(x, x > 1, x) == [2] && {'a': self.n}.a == 5 && [self.n, 1][0] == 5",
-        "[1, 1, 2].distinct() == [1, 2] && sets.contains([1, 2], [1])",
-        "self.l + [3] == [1, 2, 3] && 'a' + self.s == 'aaab' && self.n + 1 == 6",
-        "optional.of(self.n).orValue(0) == 5 && quantity('1Gi').isGreaterThan(quantity('1Mi'))",
-        "!format.dns1123Label().validate('ok').hasValue()",
-    ];
-    for rule in rules {
-        let errors = ruled(rule).validate(&json!({"spec": {"l": [1, 2], "s": "aab", "n": 5}}), None);
-        assert_eq!(errors, Vec::new(), "{rule}");
+        let bytes = refused.err().map_or(0, |refused| refused.to_string().len());
+        assert!(bytes < 16 << 20, "{head}: {bytes} bytes");
     }
 }
 
@@ -292,7 +145,7 @@ fn many_errors_are_cut_off() {
 }
 
 #[test]
-fn many_keys_of_a_list_are_told_in_few_words() {
+fn many_keys_of_a_list_make_a_short_error() {
     let keys: Vec<String> = (0..100_000).map(|n| format!("k{}", n / 2)).collect();
     let items = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     let spec =
@@ -318,7 +171,7 @@ fn a_long_number_is_no_duration() {
 }
 
 #[test]
-fn rules_below_a_list_that_stays_cost_no_more_than_below_a_new_one() {
+fn rules_below_an_unchanged_list_take_no_longer_than_below_a_new_one() {
     let rule = json!([{"rule": "self.n >= 0"}]);
     let items = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "x-kubernetes-validations": rule});
     let schema =
@@ -357,7 +210,7 @@ fn doubling(levels: usize) -> Value {
 }
 
 #[test]
-fn defaults_that_multiply_are_bounded_when_they_are_written_and_when_they_are_used() {
+fn defaults_that_multiply_are_limited_when_stored_and_when_applied() {
     let begun = Instant::now();
     let refused = Schema::from_crd(&document(doubling(40))).unwrap_err().to_string();
     assert!(

@@ -65,11 +65,12 @@ const NARROWER: [(&str, &[&str]); 1] = [("landscape-terminal", &["api-", "base-"
 
 /// What the test kit is built from can not use it, not even in tests. Crates of `cluster/` that the API server is not
 /// built from stand beside it and may.
-const BELOW_THE_KIT: [&str; 10] = [
+const BELOW_THE_KIT: [&str; 11] = [
     "api-",
     "base-",
     "cluster-access",
     "cluster-apiserver",
+    "cluster-builtin",
     "cluster-cel",
     "cluster-fields",
     "cluster-patch",

@@ -1,0 +1,3 @@
+//! Objects as JSON. It knows no kind.
+
+pub(crate) mod fields;
