@@ -130,7 +130,7 @@ fn drop_media(content: &mut Map<String, Value>) {
     content.retain(|media, _| !media.contains("protobuf") && !media.contains("cbor"));
 }
 
-/// What the paths say about each kind: its plural, scope, subresources and verbs.
+/// What the paths show about each kind: its plural, scope, subresources and verbs.
 fn kinds_of(group: &str, version: &str, document: &Value) -> Vec<Value> {
     let mut found: BTreeMap<String, (String, bool, Vec<String>, Vec<String>)> = BTreeMap::new();
     let root = if group.is_empty() {

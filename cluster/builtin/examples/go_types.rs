@@ -67,7 +67,7 @@ fn main() -> Outcome {
     let [modules, version, out] = arguments.as_slice() else {
         return Err("usage: go_types MODULES VERSION OUT".into());
     };
-    // By package and name, as Go prints them: `v1.ServicePort` is told from others of that name by its definition.
+    // By package and name, as Go prints them: `v1.ServicePort` is distinguished from others of that name by its definition.
     let mut structs: BTreeMap<String, Struct> = BTreeMap::new();
     for (module, folder, prefix) in PACKAGES.into_iter().chain([STORAGE]) {
         let folder = PathBuf::from(modules).join(format!("{module}@v{version}")).join(folder);

@@ -79,13 +79,13 @@ pub struct FieldError {
     pub path: String,
     /// What kind of error.
     pub kind: FieldErrorKind,
-    /// The bad value; `None` when it says nothing (required, forbidden).
+    /// The bad value; `None` where there is none to show (required, forbidden).
     pub value: Option<Value>,
     /// What is allowed, or why; may be empty.
     pub detail: String,
     /// The type or format that the value should have had, where that is what is wrong.
     pub wanted: Option<Box<str>>,
-    /// How the value is shown where it is not as JSON has it.
+    /// How the value is shown, where not as JSON.
     shown: Option<Box<str>>,
 }
 

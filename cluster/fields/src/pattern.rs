@@ -1,5 +1,5 @@
-//! Regular expressions as Go reads them, compiled within limits that keep hostile schemas from taking more memory and time
-//! than they are worth. Nothing here reads an object.
+//! Regular expressions as Go reads them, compiled within limits on memory and time, for they come from hostile schemas. Nothing
+//! here reads an object.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,7 +19,7 @@ const PATTERNS_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// it. So eight get an error each, and nothing is compiled after them.
 const PATTERN_REFUSED_BYTES: usize = PATTERNS_BYTES_MAX / 8;
 
-/// What a pattern is taken to need, in bytes: the first of these that suffices.
+/// What a pattern counts as, in bytes: the first of these that suffices.
 const PATTERN_SIZES: [usize; 4] = [16 * 1024, 64 * 1024, 256 * 1024, PATTERN_BYTES_MAX];
 
 /// A compiled `pattern`, matched anywhere in the text as JSON Schema says. Matching time is linear in the text.
@@ -117,7 +117,7 @@ pub fn pattern_syntax_error(source: &str) -> Option<String> {
     }
 }
 
-/// A pattern as Rust's library spells it.
+/// A pattern in the notation of Rust's library.
 fn read(source: &str) -> Result<base_go::regex::Pattern, PatternError> {
     base_go::regex::read(source.as_bytes()).map_err(|why| match why {
         ReadError::Said(why) => PatternError::Syntax(why),

@@ -144,7 +144,7 @@ fn pod_ranges(spec: &mut Value) {
     }
 }
 
-/// Containers are limited to the most there may be, and ask for what they are limited to.
+/// Limits of containers default to the maximum, and requests to the limits.
 fn limits(item: &mut Value) {
     if text(item, "type") != "Container" {
         return;

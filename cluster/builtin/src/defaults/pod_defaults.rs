@@ -189,7 +189,7 @@ fn request_what_is_limited(container: &mut Value) {
 /// (Kubernetes v1.35 `pkg/apis/core/v1/helper/qos/qos.go`)
 pub fn qos_class(spec: &Value) -> &'static str {
     let containers = || elements(spec, "containers").chain(elements(spec, "initContainers"));
-    // What is said of the pod as a whole counts for it alone.
+    // Resources of the pod as a whole, where it has any, are the only ones that count.
     let of_pod = NAMES.iter().any(|name| {
         amount(spec, "requests", name)
             .or(amount(spec, "limits", name))
@@ -211,7 +211,7 @@ pub fn qos_class(spec: &Value) -> &'static str {
     }
 }
 
-/// What is asked for of a resource, if it is anything.
+/// How much of a resource is requested, if more than nothing.
 fn amount(one: &Value, list: &str, name: &str) -> Option<Quantity> {
     let amount = one.get("resources")?.get(list)?.get(name)?;
     Quantity::of(amount).filter(|amount| *amount > Quantity::ZERO)

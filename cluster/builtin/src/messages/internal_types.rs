@@ -142,7 +142,7 @@ impl Printer {
                 });
             }
             Value::Array(items) => self.inside('[', ']', items.iter(), |printer, item| printer.plain(item, &[])),
-            // Go's encoder keeps what it prints safe to stand in HTML.
+            // Go's encoder escapes what is not safe in HTML.
             other => {
                 let text = other.to_string().replace('<', "\\u003c").replace('>', "\\u003e");
                 self.text.push_str(&text.replace('&', "\\u0026"));

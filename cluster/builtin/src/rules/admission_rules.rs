@@ -21,7 +21,7 @@ pub(crate) fn webhooks(mutating: bool, object: &Value, old: Option<&Value>, erro
     let root = FieldPath::Root;
     let path = root.field("webhooks");
     let mut seen = BTreeSet::new();
-    // What was let in before stays in.
+    // Stored configurations that are less strict stay valid.
     let strict = Strictness {
         side_effects: old.is_none_or(|old| elements(old, "webhooks").all(has_no_side_effects)),
         versions: old.is_none_or(|old| elements(old, "webhooks").all(knows_a_version)),
@@ -405,7 +405,7 @@ pub(crate) fn match_conditions(
     }
 }
 
-/// Judges an expression by what it must give. None: it is none.
+/// Compiles an expression whose result must have one of these types; none when it does not compile.
 pub(crate) fn compile(
     source: &str,
     (known, composed): (&[&str], Option<&Composed>),

@@ -1,4 +1,4 @@
-//! What an APIService must say (kube-aggregator v0.35 `pkg/apis/apiregistration/validation`).
+//! Rules of APIServices (kube-aggregator v0.35 `pkg/apis/apiregistration/validation`).
 
 use cluster_fields::{FieldError, FieldPath, names};
 use serde_json::Value;

@@ -52,7 +52,7 @@ pub(crate) fn validate(object: &Value, old: Option<&Value>, errors: &mut Vec<Fie
     let version = match before {
         Some(before) if is_same(before) => Version::Any,
         // The one kind of the core group that scales.
-        _ if text(reference, "kind") == "ReplicationController" => Version::Told,
+        _ if text(reference, "kind") == "ReplicationController" => Version::WellFormed,
         _ => Version::WithGroup,
     };
     refer(reference, version, &path.field("scaleTargetRef"), errors);
@@ -70,7 +70,7 @@ pub(crate) fn validate(object: &Value, old: Option<&Value>, errors: &mut Vec<Fie
 enum Version {
     Any,
     /// GROUP/VERSION, VERSION or none
-    Told,
+    WellFormed,
     WithGroup,
 }
 
@@ -81,7 +81,7 @@ impl Version {
             Self::Any => None,
             _ if version.matches('/').count() > 1 => Some(format!("unexpected GroupVersion string: {version}")),
             Self::WithGroup if group.is_empty() => Some("apiVersion must specify API group".to_owned()),
-            Self::Told | Self::WithGroup => None,
+            Self::WellFormed | Self::WithGroup => None,
         }
     }
 }
@@ -90,9 +90,9 @@ fn refer(reference: &Value, version: Version, path: &FieldPath<'_>, errors: &mut
     for name in ["kind", "name"] {
         segment(reference, name, "", path, errors);
     }
-    let told = text(reference, "apiVersion");
-    if let Some(why) = version.refusal(told) {
-        errors.push(FieldError::invalid(path.field("apiVersion"), told, why));
+    let given = text(reference, "apiVersion");
+    if let Some(why) = version.refusal(given) {
+        errors.push(FieldError::invalid(path.field("apiVersion"), given, why));
     }
 }
 
@@ -110,12 +110,12 @@ fn segment(object: &Value, name: &str, missing: &str, path: &FieldPath<'_>, erro
 fn metrics(spec: &Value, old: Option<&Value>, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let is_wrong = |metric: &Value| {
         let version = text(&metric["object"]["describedObject"], "apiVersion");
-        metric["type"] == "Object" && metric["object"].is_object() && Version::Told.refusal(version).is_some()
+        metric["type"] == "Object" && metric["object"].is_object() && Version::WellFormed.refusal(version).is_some()
     };
-    // What was taken wrong stays so.
+    // A stored reference that is malformed stays valid.
     let version = match old.is_some_and(|old| elements(&old["spec"], "metrics").any(is_wrong)) {
         true => Version::Any,
-        false => Version::Told,
+        false => Version::WellFormed,
     };
     for (at, one) in elements(spec, "metrics").enumerate() {
         metric(one, version, &path.index(at), errors);
@@ -147,7 +147,7 @@ fn metric(metric: &Value, version: Version, path: &FieldPath<'_>, errors: &mut V
         source(first, &metric[*first], version, &path.field(first), errors);
     }
     match wanted {
-        // Upstream says it twice.
+        // Upstream reports it twice.
         None => errors.push(unknown()),
         Some(field) if !present.contains(&field) => {
             let words = "must populate information for the given metric source";
@@ -186,7 +186,7 @@ fn source(name: &str, source: &Value, version: Version, path: &FieldPath<'_>, er
     let at = path.field("target");
     validate_target(target, &at, errors);
     let has = |field: &str| !target[field].is_null();
-    // What must be there, what must not stand beside it, and which of two is told.
+    // What must be there, what must not stand beside it, and which of two errors is reported.
     let (average, value, utilization) = (has("averageValue"), has("value"), has("averageUtilization"));
     let (missing, both) = match name {
         "object" if !average && !value => (

@@ -32,7 +32,7 @@ const USAGES: [&str; 23] = [
     "timestamping",
 ];
 
-/// Shortest validity a client may ask for, in seconds.
+/// Shortest validity a client may request, in seconds.
 const EXPIRATION_S_MIN: i64 = 600;
 
 pub(crate) fn validate(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {

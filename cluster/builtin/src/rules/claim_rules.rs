@@ -37,16 +37,16 @@ pub(crate) fn validate(object: &Value, old: Option<&Value>, errors: &mut Vec<Fie
     }
 }
 
-/// What is said beside a claim that is taken.
+/// Warnings for a claim that is accepted.
 pub(crate) fn warnings(object: &Value) -> Vec<String> {
     let resources = &object["spec"]["resources"];
     let odd = |name: &&str| !amount(resources[*name].get("storage")).is_whole();
-    let told = |name: &str| {
+    let warning = |name: &str| {
         let value = text(&resources[name], "storage");
         format!("spec.resources.{name}[storage]: fractional byte value {value:?} is invalid, must be an integer")
     };
-    let asked = ["requests", "limits"].into_iter();
-    asked.filter(odd).map(told).collect()
+    let lists = ["requests", "limits"].into_iter();
+    lists.filter(odd).map(warning).collect()
 }
 
 fn amount(value: Option<&Value>) -> Quantity {
@@ -79,7 +79,7 @@ fn storage(value: Option<&Value>, path: &FieldPath<'_>, errors: &mut Vec<FieldEr
 }
 
 /// The old and the new spec, alike where one may differ from the other: what the binder writes once, and what a bound
-/// claim may ask for.
+/// claim may request.
 fn fixed(old: &Value, new: &Value) -> (Value, Value) {
     let (mut before, mut after) = (old["spec"].clone(), new["spec"].clone());
     let bound = text(&new["status"], "phase") == "Bound";
@@ -92,8 +92,8 @@ fn fixed(old: &Value, new: &Value) -> (Value, Value) {
     if bound {
         copy_field(&before, &mut after, "volumeAttributesClassName");
         if after.pointer("/resources/requests").is_some_and(Value::is_object) {
-            let asked = old.pointer(REQUESTED).cloned();
-            after["resources"]["requests"]["storage"] = asked.unwrap_or_else(|| "0".into());
+            let requested = old.pointer(REQUESTED).cloned();
+            after["resources"]["requests"]["storage"] = requested.unwrap_or_else(|| "0".into());
         }
     }
     (before, after)

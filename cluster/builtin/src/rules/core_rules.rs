@@ -66,7 +66,7 @@ pub(crate) fn validate(kind: &str, object: &Value, old: Option<&Value>, errors: 
 }
 
 fn node(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    // Where upstream says that they are.
+    // The path that upstream reports.
     let root = FieldPath::Root;
     let path = root.field("metadata");
     taints(&object["spec"], &path.field("taints"), errors);
@@ -168,7 +168,7 @@ fn secret_type(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// What registries are asked with: a JSON object. The error never shows it.
+/// Credentials of registries: a JSON object. The error never shows it.
 fn docker_config(data: &Value, key: &str, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let Some(encoded) = data.get(key).and_then(Value::as_str) else {
         return errors.push(FieldError::required(path.key(key), ""));

@@ -1,4 +1,4 @@
-//! What a CustomResourceDefinition must say beside what it said before, and who may say it (apiextensions-apiserver v0.35
+//! Rules of CustomResourceDefinitions that depend on their old state or on an approval (apiextensions-apiserver v0.35
 //! `pkg/apis/apiextensions/validation/validation.go`).
 
 use cluster_fields::{FieldError, FieldPath};
@@ -9,7 +9,7 @@ use crate::json::fields::{elements, text};
 /// The annotation by which those who own Kubernetes' groups allow a definition in them.
 const APPROVED: &str = "api-approved.kubernetes.io";
 
-/// Versions in which objects may be stored still are not taken away.
+/// Versions in which objects may still be stored cannot be removed.
 pub(crate) fn stored_versions(object: &Value, errors: &mut Vec<FieldError>) {
     let stored: Vec<&str> = elements(&object["status"], "storedVersions")
         .filter_map(Value::as_str)

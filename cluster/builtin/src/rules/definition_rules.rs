@@ -1,7 +1,7 @@
-//! What a CustomResourceDefinition must say (apiextensions-apiserver v0.35
-//! `pkg/apis/apiextensions/validation/validation.go`). Its schemas are read by `from_crd`.
+//! Rules of CustomResourceDefinitions (apiextensions-apiserver v0.35
+//! `pkg/apis/apiextensions/validation/validation.go`). Schemas are validated by `cluster_schema`.
 //!
-//! What all versions have in common is told where version v1beta1 had it: beside the versions.
+//! Errors of what all versions have in common are reported where version v1beta1 had it: beside the versions.
 
 use std::collections::HashSet;
 
@@ -77,9 +77,9 @@ pub(crate) fn validate(object: &Value, old: Option<&Value>, errors: &mut Vec<Fie
     for name in ["plural", "singular", "kind", "listKind"] {
         require(&spec["names"], name, &path.field("names"), errors);
     }
-    judge_names(&spec["names"], &path.field("names"), errors);
+    validate_names(&spec["names"], &path.field("names"), errors);
     if !same_spec {
-        common.judge(spec, &path, errors);
+        common.validate(spec, &path, errors);
     }
     conversion(&spec["conversion"], &path.field("conversion"), errors);
     if !same_spec {
@@ -112,7 +112,7 @@ fn group(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn judge_names(given: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+fn validate_names(given: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     for field in ["plural", "singular"] {
         let name = text(given, field);
         if let Some(why) = names::dns_label_1035(name).filter(|_| !name.is_empty()) {
@@ -187,7 +187,7 @@ fn conversion(given: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>)
     }
 }
 
-/// What all versions have alike, which is told beside them.
+/// What all versions have in common; its errors are reported beside the versions.
 struct Common<'v> {
     /// The definition that is replaced, if there is one.
     old: Option<&'v Value>,
@@ -224,7 +224,7 @@ impl<'v> Common<'v> {
         before.any(|old| old["schema"] == version["schema"])
     }
 
-    fn judge(&self, spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+    fn validate(&self, spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
         if let Some(validation) = self.schema.filter(|validation| has_schema(validation)) {
             let with_status = elements(spec, "versions").any(has_status);
             let unchanged = elements(spec, "versions")

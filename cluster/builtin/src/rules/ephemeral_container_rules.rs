@@ -11,7 +11,7 @@ use crate::rules::pod_rules::{container, volumes};
 
 const LIST: &str = "ephemeralContainers";
 const WORDS: &str = "cannot be set for an Ephemeral Container";
-/// What such a container may not have, in the order of the type: nobody relies on one, and nothing is set aside for it.
+/// What such a container may not have, in the order of the type: no client depends on it, and no resources are reserved for it.
 const NOT_ALLOWED: [&str; 9] = [
     "ports",
     "resources",
@@ -58,7 +58,7 @@ pub fn ephemeral_containers(object: &Value, old: &Value) -> Vec<FieldError> {
 }
 
 fn all(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
-    // What is wrong with volumes is told when they are written.
+    // Errors of volumes are reported when these are written.
     let volumes = volumes(spec, path, &mut Vec::new());
     let names = |list: &'static str| elements(spec, list).map(|entry| text(entry, "name"));
     let others: HashSet<&str> = names("containers").chain(names("initContainers")).collect();

@@ -12,7 +12,7 @@ use crate::rules::checks::label_selector;
 
 const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
 const POLICY_TYPES: [&str; 2] = ["Ingress", "Egress"];
-/// The bits of an address of IPv6 that say that the rest is one of IPv4.
+/// The bits of an address of IPv6 that mark the rest as one of IPv4.
 const MAPPED_BITS: u32 = 96;
 const NO_PORT: &str = "must be between 1 and 65535, inclusive";
 const NO_CIDR: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";

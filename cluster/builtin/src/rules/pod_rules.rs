@@ -39,7 +39,7 @@ pub(crate) fn pod(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldErr
     }
 }
 
-/// Whether containers are told apart by what they are alone: a pod keeps its containers.
+/// Whether both have as many containers: an update may not add or remove any.
 fn same_containers(object: &Value, old: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) -> bool {
     for list in ["containers", "initContainers"] {
         let count = |pod: &Value| elements(&pod["spec"], list).count();
@@ -105,15 +105,15 @@ fn munged(spec: &Value, old: &Value) -> Value {
     munged
 }
 
-/// What is said beside a pod, or a template of pods at that path, that is taken (`pkg/api/pod/warnings.go`).
+/// Warnings for a pod, or a template of pods at that path, that is accepted (`pkg/api/pod/warnings.go`).
 pub(crate) fn warnings(pod: &Value, path: &str) -> Vec<String> {
     let grace = pod["spec"]["terminationGracePeriodSeconds"].as_i64();
-    let told = |_| {
+    let warning = |_| {
         format!(
             "{path}spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
         )
     };
-    grace.filter(|seconds| *seconds < 0).map(told).into_iter().collect()
+    grace.filter(|seconds| *seconds < 0).map(warning).into_iter().collect()
 }
 
 /// The pod template of a controller: its labels and its spec. Upstream names no `metadata` on the way to its labels.

@@ -68,7 +68,7 @@ pub(crate) fn policy(object: &Value, old: Option<&Value>, errors: &mut Vec<Field
     }
     let at = path.field("validations");
     for (index, validation) in elements(spec, "validations").enumerate() {
-        judge_validation(validation, names, &mut work, &at.index(index), errors);
+        validate_validation(validation, names, &mut work, &at.index(index), errors);
     }
     let name = text(&object["metadata"], "name");
     audit_annotations(spec, name, names, &mut work, &path.field("auditAnnotations"), errors);
@@ -79,7 +79,7 @@ fn param_kind(kind: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) 
     let at = path.field("apiVersion");
     match version.split('/').collect::<Vec<_>>().as_slice() {
         [""] => errors.push(FieldError::required(at, "")),
-        [number] => judge_version(number, &at, errors),
+        [number] => validate_version(number, &at, errors),
         [group, number] => {
             if let Some(why) = names::dns_subdomain(group).filter(|_| !group.is_empty()) {
                 errors.push(FieldError::invalid(at, *group, why));
@@ -87,7 +87,7 @@ fn param_kind(kind: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) 
             if number.is_empty() {
                 errors.push(FieldError::invalid(at, version, "version must be specified"));
             } else {
-                judge_version(number, &at, errors);
+                validate_version(number, &at, errors);
             }
         }
         _ => {
@@ -104,7 +104,7 @@ fn param_kind(kind: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) 
     }
 }
 
-fn judge_version(version: &str, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+fn validate_version(version: &str, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     if let Some(why) = names::dns_label_1035(version) {
         errors.push(FieldError::invalid(path, version, why));
     }
@@ -205,7 +205,7 @@ fn is_identifier(name: &str) -> bool {
         )
 }
 
-fn judge_validation(
+fn validate_validation(
     validation: &Value,
     (known, composed): (&[&str], Option<&Composed>),
     work: &mut Work,

@@ -8,7 +8,7 @@ use crate::rules::checks::immutable;
 
 /// The largest priority that is not the system's own.
 const USER_PRIORITY_MAX: i64 = 1_000_000_000;
-/// Priority classes that are there from the start, and what they are worth.
+/// Priority classes that exist from the start, with their priorities.
 pub const SYSTEM_PRIORITIES: [(&str, i64); 2] = [
     ("system-node-critical", 2 * USER_PRIORITY_MAX + 1000),
     ("system-cluster-critical", 2 * USER_PRIORITY_MAX),

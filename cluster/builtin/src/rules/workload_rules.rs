@@ -212,7 +212,7 @@ fn fixed(spec: &Value) -> Value {
     spec
 }
 
-/// Whether it can be asked what it selects; where it cannot, all but DaemonSets leave their templates alone.
+/// Whether the selector can be parsed; where it cannot, only templates of DaemonSets are validated.
 fn selector(kind: &str, spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) -> bool {
     let (at, selector) = (path.field("selector"), &spec["selector"]);
     let before = errors.len();
@@ -310,7 +310,7 @@ pub(crate) fn job(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldErr
             ));
         }
     }
-    // Scheduling directives may change while the job is suspended; this set does not tell them apart.
+    // Scheduling directives may change while the job is suspended; this set does not distinguish them.
     if old["spec"]["template"] != spec["template"] && old["spec"]["suspend"] != true {
         errors.push(FieldError::invalid(
             path.field("template"),

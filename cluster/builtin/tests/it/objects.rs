@@ -1,4 +1,4 @@
-//! Defaults and rules of built-in kinds: an object in, what kube-apiserver 1.35 would store or say.
+//! Defaults and rules of built-in kinds: an object in, what kube-apiserver 1.35 would store or report.
 
 use serde_json::{Value, json};
 

@@ -14,7 +14,7 @@ use crate::admission::expression::Expression;
 use crate::run::authorizer::{self, Authorize};
 use crate::run::causes::cause;
 use crate::run::library::LIBRARY;
-use crate::run::meter::{self, Ended, charge, weight_of_json};
+use crate::run::meter::{self, Ended, spend, weight_of_json};
 use crate::run::values::plain;
 use crate::run::variables::{self, FIELDS, VARIABLE, Variables};
 
@@ -48,7 +48,7 @@ struct Values(BTreeMap<&'static str, (u64, CelValue)>);
 impl VariableResolver for Values {
     fn resolve(&self, variable: &str) -> Option<CelValue> {
         let (units, value) = self.0.get(variable)?;
-        charge(*units);
+        spend(*units);
         Some(value.clone())
     }
 }
@@ -68,8 +68,8 @@ impl Names {
     }
 
     /// The names `authorizer` and `authorizer.requestResource`.
-    pub fn set_authorizer(&mut self, ask: Arc<dyn Authorize>, resource: authorizer::Check) {
-        let (whole, resource) = authorizer::values(ask, resource);
+    pub fn set_authorizer(&mut self, authorizer: Arc<dyn Authorize>, resource: authorizer::Check) {
+        let (whole, resource) = authorizer::values(authorizer, resource);
         self.values.0.insert(authorizer::NAME, (1, whole));
         self.values.0.insert(authorizer::REQUEST_RESOURCE_NAME, (1, resource));
     }

@@ -1,5 +1,5 @@
-//! Whether an expression is one for the types of its names, and what it gives (google/cel-go v0.26 `checker/checker.go`).
-//! It never runs anything. What it cannot follow it takes for right.
+//! The type checker: whether an expression fits the types of its names, and the type of its result (google/cel-go v0.26
+//! `checker/checker.go`). It never runs anything. What it cannot follow it accepts.
 
 use std::collections::HashMap;
 
@@ -60,7 +60,7 @@ const WELL_KNOWN: [&str; 16] = [
 /// Checks an expression.
 ///
 /// # Errors
-/// What is wrong with it, as cel-go tells it.
+/// What is wrong with it, in the words of cel-go.
 pub(crate) fn check<'s>(source: &str, parsed: &Parsed, scope: &Scope<'s>) -> Result<Checked<'s>, String> {
     let mut checker = Checker {
         parsed,
@@ -92,7 +92,7 @@ pub(crate) fn check<'s>(source: &str, parsed: &Parsed, scope: &Scope<'s>) -> Res
         steps: checker.known.steps(),
     };
     let mut faults = Faults::default();
-    literal_rules::judge(parsed, &checked, &mut faults);
+    literal_rules::check(parsed, &checked, &mut faults);
     if faults.is_empty() {
         Ok(checked)
     } else {

@@ -9,8 +9,8 @@ use crate::typing::types::Type;
 /// What is wrong, and with which value; none: with the whole call.
 pub(crate) type Fault = (Option<u64>, String);
 
-/// Judges `text.format([values])`.
-pub(crate) fn judge(text: &str, values: &[IdedExpr], checked: &Checked<'_>) -> Result<(), Fault> {
+/// Checks `text.format([values])`.
+pub(crate) fn check(text: &str, values: &[IdedExpr], checked: &Checked<'_>) -> Result<(), Fault> {
     let whole = |words: String| (None, words);
     let (mut rest, mut used) = (text, 0);
     while let Some((_, clause)) = rest.split_once('%') {

@@ -1,5 +1,5 @@
-//! What is asked of values that are written down beside their types (google/cel-go v0.26 `cel/validator.go`): durations, times
-//! and patterns that are none, lists and maps of mixed values.
+//! Checks of literals beside their types (google/cel-go v0.26 `cel/validator.go`): durations, times and patterns that cannot be
+//! parsed, lists and maps of mixed values.
 
 use std::ops::RangeInclusive;
 
@@ -20,23 +20,23 @@ const TIMES: RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 /// The function whose lists may mix values.
 const MIXES: &str = "format";
 
-/// Judges all values of an expression that is right otherwise.
-pub(crate) fn judge(parsed: &Parsed, checked: &Checked<'_>, faults: &mut Faults) {
-    let mut judge = Judge {
+/// Checks all literals of an expression that is valid otherwise.
+pub(crate) fn check(parsed: &Parsed, checked: &Checked<'_>, faults: &mut Faults) {
+    let mut checker = Checker {
         parsed,
         checked,
         faults,
     };
-    judge.walk(&parsed.tree, false);
+    checker.walk(&parsed.tree, false);
 }
 
-struct Judge<'j, 's> {
+struct Checker<'j, 's> {
     parsed: &'j Parsed,
     checked: &'j Checked<'s>,
     faults: &'j mut Faults,
 }
 
-impl<'s> Judge<'_, 's> {
+impl<'s> Checker<'_, 's> {
     fn fault(&mut self, id: u64, words: String) {
         self.faults.add(self.parsed.nodes.place(id), words);
     }
@@ -73,7 +73,7 @@ impl<'s> Judge<'_, 's> {
                     expr: Expr::List(list), ..
                 },
             ] = call.args.as_slice()
-            && let Err((at, words)) = format_rules::judge(text.inner(), &list.elements, self.checked)
+            && let Err((at, words)) = format_rules::check(text.inner(), &list.elements, self.checked)
         {
             self.fault(at.unwrap_or(node.id), words);
         }
@@ -87,7 +87,7 @@ impl<'s> Judge<'_, 's> {
         }
     }
 
-    /// Tells of a value that is of another type than those before it; false if there is one.
+    /// Reports a value whose type differs from those before it; false if there is one.
     fn same(&mut self, wanted: &Type<'s>, node: &IdedExpr, is_optional: bool) -> bool {
         let found = self.type_of(node, is_optional);
         if found != *wanted {
@@ -145,8 +145,8 @@ fn is_broken(function: &str, literal: &LiteralValue) -> bool {
     }
 }
 
-/// A conversion of a value that stands there and cannot be converted, as cel-go says it when it makes a program of an
-/// expression (`interpreter/decorators.go`).
+/// A conversion of a literal that cannot be converted, in the words of cel-go where it makes a program of an expression
+/// (`interpreter/decorators.go`).
 pub(crate) fn conversion_fault(node: &IdedExpr) -> Option<String> {
     let mut fault = None;
     each_part(&node.expr, &mut |part| {

@@ -1,5 +1,5 @@
-//! What an expression can cost at most, told from the bounds of its schema (google/cel-go v0.26 `checker/cost.go`). It walks as
-//! upstream does, oddities included: a rule is let in or refused by the very number.
+//! The most that an expression can cost, estimated from the bounds of its schema (google/cel-go v0.26 `checker/cost.go`). It
+//! walks as upstream does, oddities included: a rule is accepted or refused by the exact number.
 
 use std::collections::HashMap;
 use std::sync::Arc;

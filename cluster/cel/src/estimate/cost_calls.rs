@@ -9,7 +9,7 @@ use crate::estimate::sizes::Sizes;
 use crate::typing::types::Type;
 
 const ONE: Range = Range::fixed(1);
-/// Two of these, and an expression costs what it may.
+/// Two of these reach the limit of an expression.
 const AUTHORIZATION_COST: Range = Range::fixed(350_000);
 /// An address has four or sixteen bytes.
 const ADDRESS_SIZE: Range = Range { min: 4, max: 16 };
@@ -181,23 +181,23 @@ impl<'n, 's> Call<'_, 'n, 's> {
         let (old, new) = (self.size(old), self.size(new));
         // How often one can stand in the other.
         let fits = |whole: u64, part: u64| (whole as f64 / part as f64).ceil() as u64;
-        let (mut count, mut kept) = (Range::fixed(0), Range::fixed(0));
+        let (mut count, mut preserved) = (Range::fixed(0), Range::fixed(0));
         if old.min == 0 {
             // Nothing is replaced around every character.
-            (count.max, kept.max) = (size.max.saturating_add(1), size.max);
+            (count.max, preserved.max) = (size.max.saturating_add(1), size.max);
         } else if new.max <= old.min {
-            kept.max = size.max;
+            preserved.max = size.max;
         } else {
             count.max = fits(size.max, old.min);
         }
         if old.max == 0 {
-            (count.min, kept.min) = (size.min.saturating_add(1), size.min);
+            (count.min, preserved.min) = (size.min.saturating_add(1), size.min);
         } else if old.max <= new.min {
-            kept.min = size.min;
+            preserved.min = size.min;
         } else {
             count.min = fits(size.min, old.max);
         }
-        let result = count.by(new).plus(kept);
+        let result = count.by(new).plus(preserved);
         Some((size.times(2.0 * TEXT_FACTOR), Some(result)))
     }
 
@@ -344,7 +344,7 @@ fn sort_factor(form: &str) -> f64 {
     }
 }
 
-/// Comparisons of which the shorter side tells what they cost.
+/// Comparisons whose cost depends on the shorter side.
 fn is_comparison(form: &str) -> bool {
     matches!(form, "equals" | "not_equals")
         || form

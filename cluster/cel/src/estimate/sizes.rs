@@ -11,14 +11,14 @@ use serde_json::{Map, Value};
 use crate::estimate::range::Range;
 use crate::typing::declared::{Declared, Shape};
 
-/// Largest request whose values are reckoned with, in bytes.
+/// Largest request that estimates assume, in bytes.
 const REQUEST_BYTES_MAX: u64 = 3 * 1024 * 1024;
 
 /// The JSON of a schema's object.
 type Node = Map<String, Value>;
 
-/// A value that expressions are about, and what is known of the sizes of its parts. The least of an object is the sum over all
-/// that it requires, and expressions ask for it at each use of a name: it is told once.
+/// A value that expressions are about, and what is known of the sizes of its parts. The smallest size of an object is the sum
+/// over all required fields; expressions need it at each use of a name, so it is cached.
 pub(crate) struct Sizes<'s> {
     this: Declared<'s>,
     /// The fewest bytes of objects, by where their schema lies; beside them the schema, so that it stays there.
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_least_of_an_object_is_what_it_requires_and_is_told_once() {
+    fn smallest_sizes_are_sums_of_required_fields_and_are_cached() {
         let inner = json!({"type": "object", "required": ["on", "off"], "properties": {
             "on": {"type": "boolean"}, "off": {"type": "boolean", "default": true}, "free": {"type": "string"}}});
         let schema = json!({"type": "object", "required": ["inner", "inner", "gone"], "properties": {"inner": inner}});
@@ -150,7 +150,7 @@ mod tests {
             root: false,
         };
         let known = Sizes::of(this);
-        // Of each field upstream reckons two quotes, a colon and a comma; braces are two bytes.
+        // Upstream counts two quotes, a colon and a comma for each field; braces are two bytes.
         assert_eq!(known.bytes_min(this), 2 + (5 + 4) + (2 + (2 + 4) + 4));
 
         let objects: Vec<_> = known.objects.borrow().keys().copied().collect();
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(
             known.times_max(),
             REQUEST_BYTES_MAX / 8,
-            "what is known is not reckoned anew"
+            "a cached size is not computed again"
         );
     }
 }

@@ -1,5 +1,5 @@
-//! Questions to the authorizer inside expressions (kubernetes/kubernetes v1.35
-//! `staging/src/k8s.io/apiserver/pkg/cel/library/authz.go`). Who answers them is given; nothing is decided here.
+//! Requests to the authorizer inside expressions (kubernetes/kubernetes v1.35
+//! `staging/src/k8s.io/apiserver/pkg/cel/library/authz.go`). The authorizer is given; nothing is decided here.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ pub(crate) const REQUEST_RESOURCE: &str = "requestResource";
 /// What `authorizer.requestResource` is rewritten to.
 pub(crate) const REQUEST_RESOURCE_NAME: &str = "@requestResource";
 
-/// Who answers.
+/// The authorizer.
 pub trait Authorize: Send + Sync {
     /// Whether it is allowed, and why.
     fn decide(&self, check: &Check) -> (bool, String);
 }
 
-/// What is asked for. Empty texts stand for what was not said.
+/// A request to the authorizer. Empty texts stand for parts that are not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Check {
-    /// Namespace and name of the service account in whose place it is asked; none: who makes the request.
+    /// Namespace and name of the service account that it is for; none: the user of the request.
     pub service_account: Option<(String, String)>,
     /// A path that belongs to no resource.
     pub path: Option<String>,
@@ -39,28 +39,28 @@ pub struct Check {
     pub verb: String,
 }
 
-/// A question that is being put together.
+/// A request that is being put together.
 #[derive(Clone)]
-struct Asking {
-    ask: Arc<dyn Authorize>,
+struct PendingCheck {
+    authorizer: Arc<dyn Authorize>,
     check: Check,
 }
 
-impl PartialEq for Asking {
+impl PartialEq for PendingCheck {
     fn eq(&self, other: &Self) -> bool {
         self.check == other.check
     }
 }
 
-impl Eq for Asking {}
+impl Eq for PendingCheck {}
 
-impl std::fmt::Debug for Asking {
+impl std::fmt::Debug for PendingCheck {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.check.fmt(f)
     }
 }
 
-impl Opaque for Asking {
+impl Opaque for PendingCheck {
     fn runtime_type_name(&self) -> &'static str {
         "kubernetes.authorization.Authorizer"
     }
@@ -79,27 +79,27 @@ impl Opaque for Decided {
     }
 }
 
-/// The authorizer, and the question for the resource of the request.
-pub(crate) fn values(ask: Arc<dyn Authorize>, resource: Check) -> (CelValue, CelValue) {
-    let asking = |check: Check| {
-        CelValue::Opaque(Arc::new(Asking {
-            ask: ask.clone(),
+/// The authorizer, and its check for the resource of the request.
+pub(crate) fn values(authorizer: Arc<dyn Authorize>, resource: Check) -> (CelValue, CelValue) {
+    let pending = |check: Check| {
+        CelValue::Opaque(Arc::new(PendingCheck {
+            authorizer: authorizer.clone(),
             check,
         }))
     };
-    (asking(Check::default()), asking(resource))
+    (pending(Check::default()), pending(resource))
 }
 
 fn change(value: &CelValue, function: &str, change: impl FnOnce(&mut Check)) -> ResolveResult {
-    let asking = match value {
-        CelValue::Opaque(opaque) => opaque.downcast_ref::<Asking>(),
+    let pending = match value {
+        CelValue::Opaque(opaque) => opaque.downcast_ref::<PendingCheck>(),
         _ => None,
     };
-    let mut asking = asking
+    let mut pending = pending
         .cloned()
         .ok_or_else(|| ExecutionError::function_error(function, "no such overload"))?;
-    change(&mut asking.check);
-    Ok(CelValue::Opaque(Arc::new(asking)))
+    change(&mut pending.check);
+    Ok(CelValue::Opaque(Arc::new(pending)))
 }
 
 fn decided<T>(value: &CelValue, function: &str, read: impl FnOnce(&Decided) -> T) -> Result<T, ExecutionError> {
@@ -141,11 +141,11 @@ pub(crate) fn register(context: &mut Context<'_>) {
     context.add_function(
         "check",
         |This(value): This<CelValue>, verb: Arc<String>| -> ResolveResult {
-            let CelValue::Opaque(asking) = change(&value, "check", |check| check.verb = verb.to_string())? else {
+            let CelValue::Opaque(pending) = change(&value, "check", |check| check.verb = verb.to_string())? else {
                 return Err(ExecutionError::function_error("check", "no such overload"));
             };
-            let (allowed, reason) = match asking.downcast_ref::<Asking>() {
-                Some(asking) => asking.ask.decide(&asking.check),
+            let (allowed, reason) = match pending.downcast_ref::<PendingCheck>() {
+                Some(pending) => pending.authorizer.decide(&pending.check),
                 None => (false, String::new()),
             };
             Ok(CelValue::Opaque(Arc::new(Decided { allowed, reason })))

@@ -12,7 +12,7 @@ use kube_cel::cel::extractors::{Arguments, This};
 use kube_cel::cel::objects::{Key, Map, OptionalValue};
 use kube_cel::cel::{Context, ExecutionError, FunctionContext, ResolveResult, Value as CelValue, functions};
 
-use crate::run::meter::{charge, weight};
+use crate::run::meter::{spend, weight};
 use crate::syntax::macros::{MAP_INSERT, SORT_BY_KEYS};
 use crate::syntax::nodes::each_part_mut;
 
@@ -102,7 +102,7 @@ pub(crate) fn register(context: &mut Context<'_>) {
         sort_by_keys(This(list.clone()), list)
     });
     context.add_function("dyn", |value: CelValue| -> ResolveResult {
-        charge(weight(&value));
+        spend(weight(&value));
         Ok(value)
     });
     context.add_function("bool", |value: CelValue| -> ResolveResult {
@@ -168,7 +168,7 @@ fn no_conversion(to: &str) -> ExecutionError {
 
 /// The pairs of a list's places, or a map's keys, and what is there.
 fn entries(of: CelValue) -> ResolveResult {
-    charge(weight(&of));
+    spend(weight(&of));
     let pair = |key: CelValue, value: &CelValue| CelValue::List(Arc::new(vec![key, value.clone()]));
     let pairs: Vec<CelValue> = match &of {
         CelValue::List(items) => (0..)
@@ -206,7 +206,7 @@ fn map_insert(Arguments(arguments): Arguments) -> ResolveResult {
     let Some(CelValue::Map(map)) = arguments.next() else {
         return Err(ExecutionError::NoSuchOverload);
     };
-    charge(map.map.len() as u64);
+    spend(map.map.len() as u64);
     let mut entries: HashMap<Key, CelValue> = (*map.map).clone();
     let mut insert = |key: Key, value: CelValue| match entries.contains_key(&key) {
         true => {
@@ -239,7 +239,7 @@ fn sort_by_keys(This(list): This<Arc<Vec<CelValue>>>, keys: Arc<Vec<CelValue>>) 
         return Err(ExecutionError::NoSuchOverload);
     }
     let sizes = list.iter().chain(keys.iter()).map(weight).sum::<u64>();
-    charge(sizes.saturating_mul(SORT_STEPS));
+    spend(sizes.saturating_mul(SORT_STEPS));
     if let Some(first) = keys.first() {
         if compared(first, first).is_none() {
             return Err(unsortable("list elements must be comparable"));
@@ -276,7 +276,7 @@ fn unwrap_all(list: &CelValue) -> ResolveResult {
     let CelValue::List(items) = list else {
         return Err(ExecutionError::NoSuchOverload);
     };
-    charge(weight(list));
+    spend(weight(list));
     let mut held = Vec::new();
     for item in items.iter() {
         match <&OptionalValue>::try_from(item) {

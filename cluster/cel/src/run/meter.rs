@@ -1,6 +1,6 @@
-//! What a rule costs, counted while it runs. The interpreter of cel 0.13 copies values at each step, so a rule's own text
-//! tells little; here each loop, look-up and new value is charged before or when it is made, and a rule that has spent
-//! its budget ends at once. Functions that could make much of little are replaced by ones that ask first.
+//! What a rule costs, metered while it runs. The interpreter of cel 0.13 copies values at each step, so the length of a rule
+//! means little; here each loop, look-up and new value is metered before or when it is made, and a rule that has used up its
+//! budget ends at once. Functions that could make large values of small ones are replaced by ones that are metered first.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -24,10 +24,10 @@ const UNIT_BYTES: usize = 8;
 /// Units for which a pattern is compiled; it takes as long as visiting so many elements.
 const PATTERN_COST: u64 = 20_000;
 
-/// Compiled patterns that a thread remembers: more than one object's rules have.
+/// Compiled patterns that a thread caches: more than one object's rules have.
 const PATTERNS_MAX: usize = 64;
 
-/// Longest precision of a number in `format`, of which an f64 has 17 digits that say something.
+/// Longest precision of a number in `format`, of which an f64 has 17 significant digits.
 const PRECISION_MAX: usize = 1000;
 
 // What a parsed rule cannot spell.
@@ -69,15 +69,15 @@ thread_local! {
 /// Thrown, without a message of the panic hook, through the interpreter, which would hide an error behind `||`.
 struct Exhausted;
 
-/// Why a rule has no answer.
+/// Why a rule has no result.
 pub(crate) enum Ended {
-    /// It has spent its budget.
+    /// It used up its budget.
     Exhausted,
     /// The interpreter panicked.
     Broken,
 }
 
-/// Runs `rule` with a budget, of which it takes what is spent.
+/// Runs `rule` within a budget, from which its cost is taken.
 pub(crate) fn run(
     budget: &mut u64,
     rule: impl FnOnce() -> ResolveResult,
@@ -91,7 +91,7 @@ pub(crate) fn run(
     })
 }
 
-pub(crate) fn charge(units: u64) {
+pub(crate) fn spend(units: u64) {
     let left = LEFT.get().checked_sub(units);
     LEFT.set(left.unwrap_or(0));
     if left.is_none() {
@@ -99,9 +99,9 @@ pub(crate) fn charge(units: u64) {
     }
 }
 
-/// Charges for a value before it is made.
-fn charge_value(units: u64) {
-    charge(if units > VALUE_COST_MAX { u64::MAX } else { units });
+/// Meters a value before it is made.
+fn spend_for_value(units: u64) {
+    spend(if units > VALUE_COST_MAX { u64::MAX } else { units });
 }
 
 fn of_text(bytes: usize) -> u64 {
@@ -133,7 +133,7 @@ pub(crate) fn weight(value: &CelValue) -> u64 {
     }
 }
 
-/// Charges for each look-up of the object and its old state.
+/// Meters each look-up of the object and its old state.
 pub(crate) struct LookUps {
     pub(crate) this: u64,
     pub(crate) old: u64,
@@ -142,15 +142,15 @@ pub(crate) struct LookUps {
 impl VariableResolver for LookUps {
     fn resolve(&self, variable: &str) -> Option<CelValue> {
         match variable {
-            "self" => charge(self.this),
-            "oldSelf" => charge(self.old),
+            "self" => spend(self.this),
+            "oldSelf" => spend(self.old),
             _ => {}
         }
         None
     }
 }
 
-/// The rule with calls that charge. Returns how many nodes it has.
+/// Adds calls that meter to the rule. Returns how many nodes it has.
 pub(crate) fn meter(expression: &mut IdedExpr) -> u64 {
     match &mut expression.expr {
         Expr::Call(call) => {
@@ -201,7 +201,7 @@ fn meter_call(call: &mut CallExpr) -> u64 {
         operators::OPT_INDEX.clone_into(&mut call.func_name);
     }
     if adds_to_result(call) {
-        // What `map` and `filter` gather is charged by each step.
+        // What `map` and `filter` gather is metered at each step.
         for argument in &mut call.args {
             nodes += match &mut argument.expr {
                 Expr::List(list) => list.elements.iter_mut().map(meter).sum::<u64>(),
@@ -266,19 +266,19 @@ fn wrap(expression: &mut IdedExpr, function: &str, more: Option<Expr>) {
 /// Adds what metered rules call, in place of the library's own where that is bounded by nothing.
 pub(crate) fn register(context: &mut Context<'_>) {
     context.add_function(RANGE, |list: CelValue, nodes: i64| -> ResolveResult {
-        charge(weight(&list).saturating_mul(nodes.unsigned_abs()));
+        spend(weight(&list).saturating_mul(nodes.unsigned_abs()));
         Ok(list)
     });
     context.add_function(STEP, |goes_on: CelValue, result: CelValue| -> ResolveResult {
-        charge(weight(&result));
+        spend(weight(&result));
         Ok(goes_on)
     });
     context.add_function(MADE, |value: CelValue| -> ResolveResult {
-        charge_value(weight(&value));
+        spend_for_value(weight(&value));
         Ok(value)
     });
     context.add_function(PAIRS, |list: CelValue| -> ResolveResult {
-        charge(weight(&list).saturating_pow(2));
+        spend(weight(&list).saturating_pow(2));
         Ok(list)
     });
     context.add_function(FORMAT, format_text);
@@ -303,7 +303,7 @@ pub(crate) fn register(context: &mut Context<'_>) {
     context.add_function("findAll", find_all);
 }
 
-/// The text of a `format` that asks for no absurd number of digits.
+/// The text of a `format`, unless it wants an absurd number of digits.
 fn format_text(text: CelValue) -> ResolveResult {
     if let CelValue::String(text) = &text {
         for part in text.split("%.").skip(1) {
@@ -322,7 +322,7 @@ fn format_text(text: CelValue) -> ResolveResult {
 
 /// `lists.range(n)`: the numbers from 0 to n - 1.
 fn range(count: i64) -> ResolveResult {
-    charge_value(u64::try_from(count).unwrap_or(0));
+    spend_for_value(u64::try_from(count).unwrap_or(0));
     Ok(CelValue::List(Arc::new((0..count).map(CelValue::Int).collect())))
 }
 
@@ -342,7 +342,7 @@ fn replace(This(text): This<Arc<String>>, Arguments(arguments): Arguments) -> Re
         None => usize::MAX,
     };
     let times = text.matches(old.as_str()).take(most).count();
-    charge_value(of_text(text.len().saturating_add(times.saturating_mul(new.len()))));
+    spend_for_value(of_text(text.len().saturating_add(times.saturating_mul(new.len()))));
     Ok(CelValue::String(Arc::new(text.replacen(old.as_str(), new, times))))
 }
 
@@ -359,7 +359,7 @@ fn join(This(list): This<Arc<Vec<CelValue>>>, Arguments(arguments): Arguments) -
     });
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
     let texts = parts.iter().map(|part| part.len()).sum::<usize>();
-    charge_value(of_text(
+    spend_for_value(of_text(
         texts.saturating_add(separator.len().saturating_mul(parts.len())),
     ));
     Ok(CelValue::String(Arc::new(parts.join(separator))))
@@ -379,11 +379,11 @@ fn find_all(This(text): This<Arc<String>>, Arguments(arguments): Arguments) -> R
     Ok(CelValue::List(Arc::new(found.collect())))
 }
 
-/// Compiles a pattern once per thread: a loop asks for the same one at each step.
+/// Compiles a pattern once per thread: a loop uses the same one at each step.
 fn with_pattern<T>(function: &str, source: &str, act: impl FnOnce(&Pattern) -> T) -> Result<T, ExecutionError> {
     PATTERNS.with_borrow_mut(|patterns| {
         if !patterns.contains_key(source) {
-            charge(PATTERN_COST + of_text(source.len()));
+            spend(PATTERN_COST + of_text(source.len()));
             let pattern = Pattern::new(source)
                 .map_err(|why| ExecutionError::function_error(function, format!("invalid pattern: {why}")))?;
             if patterns.len() >= PATTERNS_MAX {

@@ -5,9 +5,9 @@ use chrono::{DateTime, Datelike as _, FixedOffset, Offset as _, TimeDelta, Timel
 use kube_cel::cel::extractors::{Arguments, This};
 use kube_cel::cel::{Context, ExecutionError, ResolveResult, Value as CelValue};
 
-/// What is asked of a time.
+/// A part of a time.
 type OfTime = fn(&DateTime<FixedOffset>) -> i64;
-/// What is asked of a duration, if it has that.
+/// The same part of a duration, if it has that.
 type OfDuration = Option<fn(&TimeDelta) -> i64>;
 
 const PARTS: [(&str, OfTime, OfDuration); 10] = [

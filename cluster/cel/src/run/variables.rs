@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kube_cel::cel::{Context, ExecutionError, ResolveResult, Value as CelValue};
 
-use crate::run::meter::{charge, weight};
+use crate::run::meter::{spend, weight};
 
 /// Calls that no expression can spell: a variable of the policy, and a value of which a field is selected.
 pub(crate) const VARIABLE: &str = "@variable";
@@ -49,7 +49,7 @@ fn variable(name: &str) -> ResolveResult {
     match running.and_then(|variables| variables.value(name)) {
         None => Err(ExecutionError::UndeclaredReference(Arc::new(name.to_owned()))),
         Some(Ok(value)) => {
-            charge(weight(&value));
+            spend(weight(&value));
             Ok(value)
         }
         Some(Err(why)) => Err(ExecutionError::function_error(VARIABLE, why)),

@@ -1,4 +1,4 @@
-//! Calls that stand for loops and the like (google/cel-go v0.26 `parser/macro.go`, `ext/comprehensions.go`, `ext/lists.go`,
+//! Macros: calls that stand for loops and other expressions (google/cel-go v0.26 `parser/macro.go`, `ext/comprehensions.go`, `ext/lists.go`,
 //! `cel/library.go`), those that Kubernetes v1.35 has (`apiserver/pkg/cel/environment/base.go`).
 
 use kube_cel::cel::common::ast::{ComprehensionExpr, Expr, IdedExpr, MapExpr, SelectExpr, operators};

@@ -1,4 +1,4 @@
-//! Reads expressions, keeping the place of every part (google/cel-go v0.26 `parser/parser.go` and `CEL.g4`). What it makes is
+//! Parses expressions, with the place of every part (google/cel-go v0.26 `parser/parser.go` and `CEL.g4`). The result is
 //! the tree that the library runs. It knows no types and no functions.
 
 mod values;
@@ -41,7 +41,7 @@ pub(crate) struct Parsed {
     pub(crate) nodes: Nodes,
 }
 
-/// Reads an expression, or says what is wrong with it as cel-go does. Nothing is read when the work is done up.
+/// Parses an expression. Nothing is parsed once the limit on work is reached. Errors: in the words of cel-go.
 pub(crate) fn parse(source: &str, work: &mut Work) -> Result<Parsed, String> {
     if let Some(why) = work.refusal() {
         return Err(why);
@@ -76,7 +76,7 @@ pub(crate) fn parse(source: &str, work: &mut Work) -> Result<Parsed, String> {
     }
 }
 
-/// What is wrong was told, and nothing more can be read.
+/// An error was reported, and nothing more can be parsed.
 struct Stop;
 
 type Read<T = IdedExpr> = Result<T, Stop>;
@@ -138,7 +138,7 @@ impl Parser<'_> {
         self.syntax(token.start, &words)
     }
 
-    /// The sign that must stand here. One token too many, or this one missing, is told, and reading goes on.
+    /// The sign that must stand here. One token too many, or this one missing, is reported, and parsing goes on.
     fn expect(&mut self, sign: &'static str, may_go_on: bool) -> Read<Token> {
         if let Some(token) = self.take_if(sign) {
             return Ok(token);

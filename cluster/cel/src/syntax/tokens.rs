@@ -1,4 +1,4 @@
-//! The words of an expression (google/cel-go v0.26 `parser/gen/CEL.g4`). It says what it cannot read, and reads on.
+//! The words of an expression (google/cel-go v0.26 `parser/gen/CEL.g4`). It reports what it cannot read, and goes on.
 
 use crate::syntax::faults::Faults;
 
@@ -143,7 +143,7 @@ impl Reader<'_> {
         None
     }
 
-    /// How many letters stand before a quote, and whether they say that it is raw, or bytes.
+    /// How many letters stand before a quote, and whether they mark a raw text, or bytes.
     fn text_prefix(&self) -> Option<(usize, bool, bool)> {
         let is_bytes = matches!(self.peek(0)?, 'b' | 'B');
         let raw_at = usize::from(is_bytes);

@@ -1,4 +1,4 @@
-//! What a schema, or the API, says of the types of values: which fields there are, how large a value can be
+//! What a schema, or the API, declares about values: their types, which fields there are, how large they can be
 //! (kubernetes/kubernetes v1.35 `staging/src/k8s.io/apiserver/pkg/cel/common/schemas.go`, `pkg/cel/types.go`,
 //! `pkg/admission/plugin/cel/compile.go`). It reads documents that are known to be structural.
 
@@ -12,7 +12,7 @@ use crate::syntax::reserved::is_reserved;
 use crate::typing::escapes::unescape;
 use crate::typing::types::Type;
 
-/// Fields of an object whose schema nobody writes down.
+/// Fields of an object that has no schema.
 type Fields = [(&'static str, &'static str)];
 
 /// Types that have a name of their own. Those without fields are not looked into.
@@ -105,8 +105,8 @@ const NAMED: [(&str, &Fields); 18] = [
     ),
 ];
 
-/// Longest name of an object, in bytes; the rest is told by a number that hardly another one has. Each use of a field makes
-/// such a name, and a type shows up to a hundred.
+/// Longest name of an object, in bytes; the rest is replaced by its hash. Each use of a field makes such a name, and a type shows
+/// up to a hundred.
 const NAME_BYTES_MAX: usize = 1024;
 
 /// The name of an object that is a field of another one.
@@ -121,7 +121,7 @@ fn name_below(above: &str, field: &str) -> String {
     name
 }
 
-/// An object with fields, told from others by its name.
+/// An object with fields, identified by its name.
 #[derive(Clone, Debug)]
 pub(crate) struct Object<'s> {
     name: Arc<str>,
@@ -187,16 +187,16 @@ impl<'s> Object<'s> {
     }
 }
 
-/// What a schema says of a value.
+/// What a schema declares about a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Declared<'s> {
-    /// A node of a schema; the root of a whole object has more fields than it says.
+    /// A node of a schema; the root of a whole object has more fields than it declares.
     Node { json: &'s Map<String, Value>, root: bool },
-    /// A text of which nothing is said.
+    /// A text of which nothing is declared.
     Text,
-    /// A key of a map, which is reckoned to have no length.
+    /// A key of a map, whose length counts as zero.
     Key,
-    /// `metadata` of which nothing is said.
+    /// `metadata` of which nothing is declared.
     Metadata,
 }
 
@@ -227,7 +227,7 @@ fn has_type(json: Option<&Value>, name: &str) -> bool {
     json.is_some_and(|json| json["type"] == name)
 }
 
-/// The root says itself what every object has.
+/// Whether the root itself declares the fields that every object has.
 fn has_own_meta(json: &Map<String, Value>) -> bool {
     let Some(fields) = json.get("properties").and_then(Value::as_object) else {
         return false;

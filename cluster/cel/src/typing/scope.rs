@@ -1,4 +1,4 @@
-//! What an expression may use, and what is known of one that was checked.
+//! Names that an expression may use, and what the checker found about one.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ impl<'s> Scope<'s> {
     }
 }
 
-/// What was found of an expression that is right.
+/// What the checker found about a valid expression.
 pub(crate) struct Checked<'s> {
     pub(crate) types: Vec<Option<Type<'s>>>,
     pub(crate) overloads: HashMap<u64, Vec<&'static str>>,

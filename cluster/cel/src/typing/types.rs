@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::typing::declared::Object;
 
-/// Largest type that is still told apart, in parts: a chain of loops can double its type at every step. What is larger is
-/// anything.
+/// Largest type that is distinguished, in parts: a chain of loops can double its type at every step. A larger one counts as
+/// `dyn`.
 const PARTS_MAX: usize = 100;
 
 /// How many steps the comparisons of one expression may take: types are trees of shared parts. Then all fit.
@@ -18,9 +18,9 @@ const OPTIONAL: &str = "optional_type";
 /// A type; `'s` is the schema that declares fields.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Type<'s> {
-    /// Anything, told when it runs.
+    /// Any type, known only when the expression runs.
     Dyn,
-    /// Of what is wrong already.
+    /// The type of a part that already has an error.
     Error,
     Null,
     Bool,
@@ -135,7 +135,7 @@ impl<'s> Type<'s> {
         }
     }
 
-    /// As `cel.Type.String` says it: null has another name there than in messages of the checker.
+    /// As `cel.Type.String` prints it: null has another name there than in messages of the checker.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Null => "null_type".to_owned(),
@@ -262,7 +262,7 @@ pub(crate) struct Known<'s> {
 }
 
 impl<'s> Known<'s> {
-    /// How many steps comparisons have taken.
+    /// How many steps comparisons took.
     pub(crate) fn steps(&self) -> u32 {
         self.steps
     }

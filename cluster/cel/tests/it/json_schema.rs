@@ -51,7 +51,7 @@ pub(crate) fn evaluate(schema: &Value, value: &Value) -> Vec<FieldError> {
     verdict.errors
 }
 
-/// What errors say, joined.
+/// The texts of errors, joined.
 pub(crate) fn words(errors: &[FieldError]) -> String {
     let words: Vec<String> = errors.iter().map(ToString::to_string).collect();
     words.join("; ")

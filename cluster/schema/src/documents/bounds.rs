@@ -1,4 +1,4 @@
-//! Reading what a schema document says beside types: bounds on values, and how lists are merged. Shared by the
+//! Reads what a schema document declares beside types: bounds on values, and how lists are merged. Shared by the
 //! readers of CRDs and of Rust types; errors are the caller's to report or to drop.
 
 use cluster_fields::{FieldError, FieldPath, Patterns};

@@ -10,6 +10,7 @@ use cluster_fields::{ERRORS_MAX, FieldError, FieldPath, Patterns};
 use serde_json::{Map, Value};
 
 use crate::documents::bounds::{elements_max, list_type, read_bounds};
+use crate::documents::custom_node::{anything_flat, below, has_distinct_items, has_rules, with_known_default};
 use crate::documents::limits::{DEPTH_MAX, NODES_MAX};
 use crate::documents::{crd_node, known_formats};
 use crate::tree::schema::{Bounds, Kind, List, ListType, MapType, Node, Object, Scalar, Schema};
@@ -463,49 +464,4 @@ fn required(json: &Map<String, Value>) -> Vec<Box<str>> {
 fn is_int_or_string(branches: &[Value]) -> bool {
     let types: Vec<&str> = branches.iter().filter_map(|branch| branch["type"].as_str()).collect();
     types == ["integer", "string"] && branches.iter().all(|b| b.as_object().is_some_and(|b| b.len() == 1))
-}
-
-/// What `additionalProperties: true` allows: any value, but of an object or a list no more than that it is one.
-fn anything_flat() -> Schema {
-    Schema::new(Node {
-        nullable: true,
-        custom: true,
-        ..Node::default()
-    })
-}
-
-/// The schema with a default value whose unknown fields are dropped: a stored schema may have been accepted without that check
-/// (apiextensions-apiserver v0.35 `pkg/apiserver/schema/defaulting/prune.go`).
-fn with_known_default(schema: Schema) -> Schema {
-    let Some(mut default) = schema.default_value().cloned() else {
-        return schema;
-    };
-    schema.prune(&mut default);
-    Schema::new(Node {
-        default: Some(default),
-        ..(*schema.0).clone()
-    })
-}
-
-/// The nodes right below one.
-fn below(node: &Node) -> impl Iterator<Item = &Schema> {
-    let (object, items) = match &node.kind {
-        Kind::Object(object) => (Some(object), None),
-        Kind::List(list) => (None, Some(&list.items)),
-        Kind::Any | Kind::Scalar(_) => (None, None),
-    };
-    let fields = object
-        .into_iter()
-        .flat_map(|object| object.fields.values().chain(&object.additional));
-    fields.chain(items)
-}
-
-/// A list whose items must differ.
-fn has_distinct_items(node: &Node) -> bool {
-    matches!(&node.kind, Kind::List(list) if list.list_type != ListType::Atomic)
-}
-
-fn has_rules(node: &Node) -> bool {
-    let beside = node.bounds.iter().flat_map(|bounds| &bounds.all_of);
-    !node.rules.is_empty() || below(node).chain(beside).any(|part| part.0.has_rules)
 }

@@ -185,7 +185,7 @@ impl<'d> Inliner<'d> {
         None
     }
 
-    /// What the pointing node says beside its pointer.
+    /// What the pointing node declares beside its pointer.
     fn over(&self, schema: Schema, json: &'d Map<String, Value>, nullable: bool) -> Schema {
         let mut node = (*schema.0).clone();
         if let Some(text) = json.get("description").and_then(Value::as_str) {

@@ -1,4 +1,4 @@
-//! Limits that keep hostile schemas from costing more than they are worth, each with its reason.
+//! Limits on the size of schemas, each with its reason: they keep hostile schemas cheap.
 
 /// Deepest field tree. Published CRDs stay below 40; each level costs stack in every walk.
 pub const DEPTH_MAX: usize = 100;

@@ -5,6 +5,7 @@ pub(crate) mod crd;
 pub(crate) mod crd_defaults;
 pub(crate) mod crd_node;
 pub(crate) mod crd_reader;
+pub(crate) mod custom_node;
 pub(crate) mod field_path;
 pub(crate) mod inliner;
 pub(crate) mod known_formats;

@@ -1,5 +1,5 @@
-//! Rules in CEL along a field tree: which rules hold for which value, and which old value belongs to it. What a rule says of
-//! one value is for `cluster_cel` to evaluate.
+//! Rules in CEL along a field tree: which rules hold for which value, and which old value belongs to it. Rules are
+//! evaluated by `cluster_cel`, one value at a time.
 
 use cluster_cel::{Evaluation, OldValue, ValueSchema};
 use cluster_fields::{FieldPath, Verdict};

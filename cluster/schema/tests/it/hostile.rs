@@ -200,7 +200,7 @@ fn documents_of_wrong_shape_are_errors_not_panics() {
     assert!(Schema::from_crd(&document(spec)).is_err());
 }
 
-/// A list within a list, and so on, each with two items unless something else is said.
+/// A list within a list, and so on, each with two items by default.
 fn doubling(levels: usize) -> Value {
     let inner = json!({"type": "object", "properties": {"a": {"type": "string", "default": "x"}}});
     (0..levels).fold(inner, |items, _| {
