@@ -29,7 +29,7 @@ impl<'a> Token<'a> {
 }
 
 /// Values of one requirement that are refused one by one: a sentence stands for a value of a byte.
-const VALUES_TOLD_MAX: usize = 64;
+const VALUES_REPORTED_MAX: usize = 64;
 
 /// Errors: the words of kube-apiserver.
 pub(crate) fn parse(text: &str) -> Result<Vec<LabelRequirement>, String> {
@@ -205,7 +205,7 @@ fn check_key(key: &str) -> Result<(), String> {
 fn check_values(operator: &str, key: &str, values: &[String]) -> Result<(), String> {
     let mut errors = Vec::new();
     for (index, value) in values.iter().enumerate() {
-        if matches!(operator, ">" | "<") && errors.len() < VALUES_TOLD_MAX && value.parse::<i64>().is_err() {
+        if matches!(operator, ">" | "<") && errors.len() < VALUES_REPORTED_MAX && value.parse::<i64>().is_err() {
             let why = "for 'Gt', 'Lt' operators, the value must be an integer";
             errors.push(FieldError::invalid(format!("values[{index}]"), value.as_str(), why));
         }
@@ -218,7 +218,7 @@ fn check_values(operator: &str, key: &str, values: &[String]) -> Result<(), Stri
             why,
         ))
     });
-    errors.extend(faults.take(VALUES_TOLD_MAX));
+    errors.extend(faults.take(VALUES_REPORTED_MAX));
     match errors.is_empty() {
         true => Ok(()),
         false => Err(cluster_fields::aggregate(&errors)),
