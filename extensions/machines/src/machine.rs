@@ -301,7 +301,7 @@ impl Machines {
 }
 
 /// Whether the last operation on it has failed.
-fn is_failed(machine: &Machine) -> bool {
+pub(crate) fn is_failed(machine: &Machine) -> bool {
     let last = machine
         .status
         .as_ref()

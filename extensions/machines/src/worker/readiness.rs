@@ -1,10 +1,12 @@
 //! Whether all machines have joined, and if not, why. Pure.
 
-use api_machine::{Machine, MachineDeployment, MachinePhase, MachineState, NAME_LABEL};
+use api_machine::{Machine, MachineDeployment, MachinePhase, NAME_LABEL};
 use api_meta::ErrorCode;
 use api_meta::conditions::ACTION_REQUIRED;
 use jiff::Timestamp;
 use kube::ResourceExt;
+
+use crate::machine::is_failed;
 
 /// One deployment as it is planned and as it is seen.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +94,7 @@ pub(crate) fn failures(wanted: &[Wanted<'_>], machines: &[&Machine], since: Time
         );
         let reported = last.last_update_time.as_ref().map_or(since, |time| time.0);
         let is_old = reported.as_second() < since.as_second();
-        if last.state != Some(MachineState::Failed) || joined || is_old {
+        if !is_failed(machine) || joined || is_old {
             return None;
         }
         let code = code_of(last.error_code.as_deref()?)?;
@@ -112,12 +114,7 @@ pub(crate) fn has_recovered(machines: &[&Machine], name: &str) -> bool {
     let Some(machine) = machines.iter().find(|machine| machine.name_any() == name) else {
         return true;
     };
-    let last = machine
-        .status
-        .as_ref()
-        .and_then(|status| status.last_operation.as_ref());
-    let fails = last.is_some_and(|last| last.state == Some(MachineState::Failed));
-    machine.metadata.deletion_timestamp.is_some() || (machine.spec.provider_id.is_some() && !fails)
+    machine.metadata.deletion_timestamp.is_some() || (machine.spec.provider_id.is_some() && !is_failed(machine))
 }
 
 /// What a machine's error code means, where a person has to act. Texts of the provider tell more: a quota and a depleted
@@ -165,7 +162,8 @@ fn trouble_of(machine: &Machine, class: &str) -> Option<Missing> {
 #[cfg(test)]
 mod tests {
     use api_machine::{
-        ClassSpec, LastOperation, MachineDeploymentSpec, MachineDeploymentStatus, MachineSpec, MachineStatus,
+        ClassSpec, LastOperation, MachineDeploymentSpec, MachineDeploymentStatus, MachineSpec, MachineState,
+        MachineStatus,
     };
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 

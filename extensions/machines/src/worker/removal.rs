@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use super::fleet::{Fleet, api};
 use super::plan::Planned;
 use super::waiting::{REMOVAL, Waiting, again};
+use crate::machine::is_failed;
 use crate::names::{FINALIZER, FORCE_DELETION_LABEL, TRY_AGAIN_ANNOTATION};
 
 /// How long machines may take to go where their cloud may be out of reach. Then they are forgotten.
@@ -311,13 +312,8 @@ impl Fleet {
     pub(super) async fn try_again(&self, context: &Context, namespace: &str) -> Result<(), Fault> {
         let machines: Api<Machine> = api(context, namespace);
         for machine in self.machines.list_in(namespace) {
-            let last = machine
-                .status
-                .as_ref()
-                .and_then(|status| status.last_operation.as_ref());
-            let failing = last.is_some_and(|last| last.state == Some(api_machine::MachineState::Failed));
             let ours = machine.labels().get(self.marks.label).map(String::as_str) == Some(self.marks.value);
-            if failing && ours {
+            if is_failed(&machine) && ours {
                 let now = context.clock.now().to_string();
                 let call = |machine: &mut Machine| {
                     let annotations = machine.annotations_mut();
