@@ -97,11 +97,9 @@ impl Fairness {
         let flow = flow(user);
         let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
         let count = watches.entry(flow).or_default();
-        let count_max = match user.groups.iter().any(|name| name == group::NODES) {
-            true => WATCHES_PER_NODE_MAX,
-            false => WATCHES_PER_USER_MAX,
-        };
-        if *count >= count_max && !is_exempt(user) {
+        if let Some(count_max) = watches_max(user)
+            && *count >= count_max
+        {
             return Err(Status::too_many_requests(
                 format!("too many open watches: a user has at most {count_max}, please end some"),
                 RETRY_AFTER_SECONDS,
@@ -118,7 +116,20 @@ impl Fairness {
 }
 
 fn is_exempt(user: &User) -> bool {
-    EXEMPT_USERS.contains(&user.name.as_str()) || user.groups.iter().any(|name| name == group::MASTERS)
+    EXEMPT_USERS.contains(&user.name.as_str()) || is_in(user, group::MASTERS)
+}
+
+fn is_in(user: &User, group: &str) -> bool {
+    user.groups.iter().any(|name| name == group)
+}
+
+/// How many watches a user may have open; none for a user without a limit of its own.
+fn watches_max(user: &User) -> Option<usize> {
+    match is_in(user, group::NODES) {
+        _ if is_exempt(user) => None,
+        true => Some(WATCHES_PER_NODE_MAX),
+        false => Some(WATCHES_PER_USER_MAX),
+    }
 }
 
 /// Users whose names have the same hash share their turns.

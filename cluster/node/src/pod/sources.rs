@@ -180,7 +180,7 @@ impl Sources {
 fn secret(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, News> {
     let api: Api<Secret> = Api::namespaced(host.client.clone(), namespace);
     let key = name.to_owned();
-    until_immutable(follow_one(api, name), |secret: &Secret| secret.immutable)
+    until_last(follow_one(api, name), |secret: &Secret| secret.immutable == Some(true))
         .map(move |secret| {
             let data = secret.map(|secret| {
                 secret
@@ -198,7 +198,7 @@ fn secret(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, N
 fn config_map(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, News> {
     let api: Api<ConfigMap> = Api::namespaced(host.client.clone(), namespace);
     let key = name.to_owned();
-    until_immutable(follow_one(api, name), |map: &ConfigMap| map.immutable)
+    until_last(follow_one(api, name), |map: &ConfigMap| map.immutable == Some(true))
         .map(move |map| {
             let data = map.map(|map| {
                 let text = map
@@ -215,17 +215,17 @@ fn config_map(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'stati
         .boxed()
 }
 
-/// Ends a watch with the first immutable state, as the kubelet does: nothing more will come, and a control plane's pods
-/// mount many such objects.
-fn until_immutable<K: Send + 'static>(
+/// Ends a watch with the first state that no other follows, as the kubelet does with immutable objects: a control plane's pods mount
+/// many of them.
+fn until_last<K: Send + 'static>(
     states: impl futures::Stream<Item = Option<K>> + Send + 'static,
-    immutable: impl Fn(&K) -> Option<bool> + Send + 'static,
+    is_last: impl Fn(&K) -> bool + Send + 'static,
 ) -> impl futures::Stream<Item = Option<K>> + Send + 'static {
-    stream::unfold(Some((Box::pin(states), immutable)), |following| async move {
-        let (mut states, immutable) = following?;
+    stream::unfold(Some((Box::pin(states), is_last)), |following| async move {
+        let (mut states, is_last) = following?;
         let state = states.next().await?;
-        let last = state.as_ref().and_then(&immutable) == Some(true);
-        Some((state, (!last).then_some((states, immutable))))
+        let goes_on = !state.as_ref().is_some_and(&is_last);
+        Some((state, goes_on.then_some((states, is_last))))
     })
 }
 
@@ -237,7 +237,7 @@ fn claim(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, Ne
         async move { open(&host, claim).await }
     });
     // A bound claim keeps its volume: a watch for each of a node's thousands of claims would tell nothing more.
-    until_immutable(volumes, |_: &Volume| Some(true))
+    until_last(volumes, |_: &Volume| true)
         .map(move |volume| News::Claim(key.clone(), volume))
         .boxed()
 }
