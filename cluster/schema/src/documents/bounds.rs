@@ -4,7 +4,15 @@
 use cluster_fields::{FieldError, FieldPath, Patterns};
 use serde_json::{Map, Value};
 
-use crate::tree::schema::{Bounds, ListType, Schema};
+use crate::tree::schema::{Bounds, ListType, MapType, Schema};
+
+/// How maps and structs are merged: granular, unless the document says `atomic`.
+pub(crate) fn map_type(json: &Map<String, Value>) -> MapType {
+    match json.get("x-kubernetes-map-type").and_then(Value::as_str) {
+        Some("atomic") => MapType::Atomic,
+        _ => MapType::Granular,
+    }
+}
 
 /// The list type, with its keys checked against the items.
 pub(crate) fn list_type(

@@ -9,7 +9,7 @@ use cluster_cel::{CompileMode, CostTotal, NewRules, Rule, RulesPlace};
 use cluster_fields::{ERRORS_MAX, FieldError, FieldPath, Patterns};
 use serde_json::{Map, Value};
 
-use crate::documents::bounds::{elements_max, list_type, read_bounds};
+use crate::documents::bounds::{elements_max, list_type, map_type, read_bounds};
 use crate::documents::custom_node::{anything_flat, below, has_distinct_items, has_rules, with_known_default};
 use crate::documents::limits::{DEPTH_MAX, NODES_MAX};
 use crate::documents::{crd_node, known_formats};
@@ -241,7 +241,8 @@ impl Reader {
     fn object(&mut self, json: &Map<String, Value>, path: &FieldPath<'_>, level: Level, depth: usize) -> Kind {
         let mut fields = BTreeMap::new();
         let outer = self.uncorrelated.clone();
-        if json.get("x-kubernetes-map-type").and_then(Value::as_str) == Some("atomic") {
+        let map_type = map_type(json);
+        if map_type == MapType::Atomic {
             self.uncorrelated.get_or_insert_with(|| path.to_string());
         }
         let at = path.field("properties");
@@ -274,10 +275,6 @@ impl Reader {
             Some(value) => Some(self.structural(value, &at, Level::Field, depth + 1)),
         };
         self.uncorrelated = outer;
-        let map_type = match json.get("x-kubernetes-map-type").and_then(Value::as_str) {
-            Some("atomic") => MapType::Atomic,
-            _ => MapType::Granular,
-        };
         Kind::Object(Object {
             fields,
             additional,

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use cluster_fields::{FieldError, FieldPath, Patterns};
 use serde_json::{Map, Value};
 
-use crate::documents::bounds::{list_type, read_bounds};
+use crate::documents::bounds::{list_type, map_type, read_bounds};
 use crate::documents::limits::{DEPTH_MAX, NODES_MAX};
 use crate::documents::schema_error::SchemaError;
 use crate::go::go_types::{GoTypes, go_object_meta};
@@ -247,15 +247,11 @@ impl<'d> Inliner<'d> {
         };
         // Typed kinds decode missing fields as empty ones; their own rules decide which must not be empty.
         let required = Vec::new();
-        let map_type = match json.get("x-kubernetes-map-type").and_then(Value::as_str) {
-            Some("atomic") => MapType::Atomic,
-            _ => MapType::Granular,
-        };
         Kind::Object(Object {
             fields,
             additional,
             required,
-            map_type,
+            map_type: map_type(json),
         })
     }
 }
