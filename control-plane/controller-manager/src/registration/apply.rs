@@ -6,7 +6,7 @@ use base_client::{add_finalizer, create_or_get, delete, has_finalizer, patch_cha
 use kube::{Api, Resource, ResourceExt};
 
 use super::observe::Seen;
-use super::plan::{Plan, other_name};
+use super::plan::{Plan, other_name, registration_of, seed_of};
 use crate::context::Context;
 
 /// What was done, by name of installation.
@@ -49,16 +49,13 @@ pub(crate) async fn apply(context: &Context, seen: &Seen, plan: &Plan) -> Result
 
 /// Creates an installation, or finds that it is there, and returns its name.
 async fn create(api: &Api<ControllerInstallation>, planned: &ControllerInstallation) -> Result<String, Fault> {
-    let of = |one: &ControllerInstallation| {
-        let seed = one.spec.seed_ref.as_ref().and_then(|seed| seed.name.clone());
-        (one.spec.registration_ref.name.clone(), seed)
-    };
     for attempt in 0..ATTEMPTS_MAX {
         let mut installation = planned.clone();
         if attempt > 0 {
             installation.metadata.name = Some(other_name(planned, attempt));
         }
-        if of(&create_or_get(api, &installation).await?) == of(planned) {
+        let present = create_or_get(api, &installation).await?;
+        if registration_of(&present) == registration_of(planned) && seed_of(&present) == seed_of(planned) {
             return Ok(installation.name_any());
         }
     }

@@ -77,11 +77,7 @@ pub(crate) fn all_seeds<R: Resource>(
 
 /// The seed an installation is for.
 pub(crate) fn installation_seed(installation: &ControllerInstallation) -> Vec<ObjectKey> {
-    keys([installation
-        .spec
-        .seed_ref
-        .as_ref()
-        .and_then(|seed| seed.name.as_deref())])
+    keys([plan::seed_of(installation)])
 }
 
 fn keys<'a>(names: impl IntoIterator<Item = Option<&'a str>>) -> Vec<ObjectKey> {

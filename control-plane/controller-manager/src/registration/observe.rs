@@ -8,6 +8,7 @@ use kube::ResourceExt;
 
 use super::hash::{Deployments, Hashed};
 use super::needs::{Needs, ShootNeeds};
+use super::plan::seed_of;
 use crate::context::{Caches, seed_and_bucket};
 
 /// Everything the plan of one seed is made from.
@@ -34,12 +35,11 @@ pub(crate) async fn observe(seed: &Arc<Seed>, caches: &Caches, deployments: &Dep
     caches.entries.ready().await;
     caches.shoots.ready().await;
     let name = seed.name_any();
-    let here = |other: Option<&String>| other == Some(&name);
     let installations = caches
         .installations
         .list()
         .into_iter()
-        .filter(|installation| here(installation.spec.seed_ref.as_ref().and_then(|seed| seed.name.as_ref())));
+        .filter(|installation| seed_of(installation) == Some(name.as_str()));
     let registrations = caches.registrations.list();
     let registrations: Vec<ControllerRegistration> = registrations.iter().map(|one| (**one).clone()).collect();
     let buckets = caches.buckets.list();

@@ -213,6 +213,10 @@ pub(super) fn registration_of(installation: &ControllerInstallation) -> &str {
     installation.spec.registration_ref.name.as_deref().unwrap_or_default()
 }
 
+pub(super) fn seed_of(installation: &ControllerInstallation) -> Option<&str> {
+    installation.spec.seed_ref.as_ref()?.name.as_deref()
+}
+
 /// The installation of one registration in this seed; one that is staying before one that is going.
 fn of_registration<'a>(seen: &'a Seen, registration: &str) -> Option<&'a Arc<ControllerInstallation>> {
     seen.installations
@@ -348,8 +352,10 @@ fn installation_name(registration: &ControllerRegistration, seed: &Seed) -> Stri
 /// The name to try when `attempt` ones before are those of other installations: among hundreds of seeds, two get the same five
 /// characters.
 pub(super) fn other_name(planned: &ControllerInstallation, attempt: u8) -> String {
-    let seed = planned.spec.seed_ref.as_ref().and_then(|seed| seed.name.as_ref());
-    name_of(registration_of(planned), &(planned.name_any(), seed, attempt))
+    name_of(
+        registration_of(planned),
+        &(planned.name_any(), seed_of(planned), attempt),
+    )
 }
 
 fn name_of(registration: &str, identity: &impl serde::Serialize) -> String {
