@@ -3,13 +3,13 @@
 //! ControllerInstallations that its Shoots need. No gardenlet and no extension runs.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::time::Instant;
 
 use api_core::v1beta1::ControllerInstallation;
 use futures::StreamExt as _;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt};
+use tests_parts::Folder;
 use tests_production::landscape::OfGarden;
 
 use super::figures::{Figure, print_medians, print_run};
@@ -86,16 +86,6 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// A folder of this process, removed when dropped.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // It may never have been made.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// The garden's processes.
 struct Processes(Vec<(&'static str, u32)>);
 
@@ -108,8 +98,8 @@ impl Processes {
             .map(Self)
     }
 
-    /// Adds a figure of each process, and their sum.
-    fn push(&self, what: &str, unit: &'static str, figure: impl Fn(u32) -> f64, figures: &mut Vec<Figure>) {
+    /// Adds a figure of each process, and their sum, which it returns.
+    fn push(&self, what: &str, unit: &'static str, figure: impl Fn(u32) -> f64, figures: &mut Vec<Figure>) -> f64 {
         let mut sum = 0.0;
         for (name, process) in &self.0 {
             let value = figure(*process);
@@ -117,6 +107,7 @@ impl Processes {
             figures.push(Figure::new(&format!("{what}: {name}"), unit, value));
         }
         figures.push(Figure::new(&format!("{what}: all"), unit, sum));
+        sum
     }
 
     fn worked(&self) -> Vec<(u32, f64)> {
@@ -134,8 +125,8 @@ fn since(before: &[(u32, f64)], process: u32) -> f64 {
 }
 
 async fn measure(arguments: &Arguments) -> Result<Vec<Figure>, String> {
-    let folder = Folder(std::env::temp_dir().join(format!("orangery-bench-{}", std::process::id())));
-    let mut garden = OfGarden::alone(folder.0.clone()).await?;
+    let folder = Folder::temporary("orangery-bench-")?;
+    let mut garden = OfGarden::alone(folder.path().to_owned()).await?;
     let processes = Processes::of(&mut garden)?;
     let target = Target {
         endpoint: garden.garden.real.endpoint.clone(),
@@ -165,8 +156,7 @@ async fn measure(arguments: &Arguments) -> Result<Vec<Figure>, String> {
         "s",
         begun.elapsed().as_secs_f64(),
     ));
-    processes.push("processor", "s", |process| since(&before, process), &mut figures);
-    let worked: f64 = processes.0.iter().map(|(_, process)| since(&before, *process)).sum();
+    let worked = processes.push("processor", "s", |process| since(&before, process), &mut figures);
     let each = worked * 1e3 / f64::from(arguments.shoots);
     figures.push(Figure::new("processor for each Shoot", "ms", each));
     processes.push("peak of memory", "MB", |process| of(process, "VmHWM"), &mut figures);

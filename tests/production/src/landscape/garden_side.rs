@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ipnet::Ipv4Net;
 use serde_json::Value;
@@ -45,7 +45,7 @@ impl OfGarden {
     ///
     /// # Panics
     /// Kubernetes does not start.
-    pub async fn alone(folder: std::path::PathBuf) -> Outcome<Self> {
+    pub async fn alone(folder: PathBuf) -> Outcome<Self> {
         let settings = Settings::for_person(folder, 0);
         let owned = tests_parts::Folder::lasting(settings.folder.clone())?;
         let mut ports = Ports::of_folder(owned.path())?;
