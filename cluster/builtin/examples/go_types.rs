@@ -1,4 +1,4 @@
-//! Makes `cluster/builtin/data/go_types.json.gz`: what the OpenAPI documents do not say of Kubernetes' types, taken from
+//! Makes `cluster/builtin/data/go_types.json.gz`: what the OpenAPI documents leave out of Kubernetes' types, taken from
 //! their declarations in Go: the order of fields, how Go calls their types, and which are left out when they are empty.
 //! Arguments: the folder that holds the modules of `k8s.io` (`$GOMODCACHE/k8s.io`), the version that they have
 //! (`0.35.4`), and the file to write. It runs when the tables are renewed, never as part of the product.

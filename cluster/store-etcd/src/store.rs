@@ -103,8 +103,8 @@ impl EtcdStore {
         })
     }
 
-    /// The first key under the prefix, whoever wrote it; `None` while there is no key. Sends one request, and so reports what
-    /// is wrong with addresses and certificates.
+    /// The first key under the prefix, of any writer; `None` while there is no key. Sends one request, and so reports wrong
+    /// addresses and certificates.
     ///
     /// # Errors
     /// etcd does not answer or refuses.
