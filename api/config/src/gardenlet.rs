@@ -55,6 +55,8 @@ pub struct ShootCare {
 pub struct Extended {
     /// How the API servers of shoots are reached.
     pub addressing: Addressing,
+    /// How they reach the nodes of their shoots.
+    pub node_access: NodeAccess,
     /// Where images come from.
     pub images: Images,
     /// How pods of the seed know the garden.
@@ -85,6 +87,16 @@ pub enum Addressing {
         /// What their DNS records point to.
         address: IpAddr,
     },
+}
+
+/// How the API servers of shoots reach nodes, pods and Services of their shoot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NodeAccess {
+    /// By their addresses.
+    Direct,
+    /// Through a connection that an agent in the shoot holds open.
+    #[default]
+    Tunnel,
 }
 
 /// Where the images of control planes come from.
@@ -322,6 +334,7 @@ fn shoot_care(fields: &mut Fields<'_>) -> ShootCare {
 
 fn extended(fields: &mut Fields<'_>) -> Extended {
     let addressing = fields.object("addressing", addressing);
+    let node_access = fields.object("nodeAccess", |fields| node_access(fields, &addressing));
     let images = fields.object("images", |fields| {
         let purpose = "Registry and path before the name of an image of a control plane";
         let repository = fields.text("repository", REPOSITORY, purpose);
@@ -358,6 +371,7 @@ fn extended(fields: &mut Fields<'_>) -> Extended {
     });
     Extended {
         addressing,
+        node_access,
         images,
         garden_access,
         seed_webhooks,
@@ -409,6 +423,19 @@ fn addressing(fields: &mut Fields<'_>) -> Addressing {
             Addressing::PerService
         }
     }
+}
+
+/// API servers with addresses of their own are somewhere else than the nodes, whose networks are private. Those that share one URL
+/// are in processes of one machine with their nodes.
+fn node_access(fields: &mut Fields<'_>, addressing: &Addressing) -> NodeAccess {
+    let purpose = "How API servers reach nodes, pods and Services of their Shoot. Tunnel: through an agent in the Shoot \
+                   (konnectivity); Direct: by their addresses. Without it Tunnel where addressing.type is PerService, else Direct";
+    let types = [("Direct", NodeAccess::Direct), ("Tunnel", NodeAccess::Tunnel)];
+    let chosen = fields.choice("type", &types, "", purpose);
+    chosen.unwrap_or(match addressing {
+        Addressing::PerService => NodeAccess::Tunnel,
+        Addressing::Shared { .. } => NodeAccess::Direct,
+    })
 }
 
 fn is_https(url: &str) -> bool {

@@ -23,7 +23,8 @@ pub use described::Described;
 pub use fields::Problem;
 pub use garden_connection::{GardenConnection, SecretName, StoredCredential};
 pub use gardenlet::{
-    Addressing, Extended, GardenAccess, GardenletConfiguration, ImageOverwrite, Images, SeedWebhooks, ShootCare,
+    Addressing, Extended, GardenAccess, GardenletConfiguration, ImageOverwrite, Images, NodeAccess, SeedWebhooks,
+    ShootCare,
 };
 pub use process::{LeaderElection, LogFormat, LogLevel, Process, Server, Webhooks};
 pub use resource_manager::{Ingress, NetworkPolicy, ResourceManagerConfiguration};

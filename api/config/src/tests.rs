@@ -144,9 +144,29 @@ fn a_gardenlet_has_a_named_seed_and_an_address_for_a_shared_url() {
         "orangery.addressing.address is absent, allowed is an IP address, since type is Shared",
     ];
     assert_eq!(problems::<GardenletConfiguration>(shared), expected);
+    let tunnel = gardenlet(json!({"orangery": {"nodeAccess": {"type": "VPN"}}}));
+    let expected = ["orangery.nodeAccess.type is \"VPN\", allowed is one of Direct, Tunnel"];
+    assert_eq!(problems::<GardenletConfiguration>(tunnel), expected);
     let vector = gardenlet(json!({"orangery": {"images": {"overwrites": [{"name": "etcd"}, {"repository": "r"}]}}}));
     let expected = ["orangery.images.overwrites[1].name is \"\", allowed is the name of an image"];
     assert_eq!(problems::<GardenletConfiguration>(vector), expected);
+}
+
+#[test]
+fn nodes_are_reached_through_a_tunnel_unless_api_servers_share_one_url() {
+    let shared = json!({"type": "Shared", "url": "https://127.0.0.1:7443", "address": "127.0.0.1"});
+    for (orangery, expected) in [
+        (json!({}), NodeAccess::Tunnel),
+        (json!({"addressing": shared}), NodeAccess::Direct),
+        (json!({"nodeAccess": {"type": "Direct"}}), NodeAccess::Direct),
+        (
+            json!({"addressing": shared, "nodeAccess": {"type": "Tunnel"}}),
+            NodeAccess::Tunnel,
+        ),
+    ] {
+        let read: Read<GardenletConfiguration> = read(gardenlet(json!({"orangery": orangery}))).unwrap();
+        assert_eq!(read.configuration.orangery.node_access, expected, "{orangery}");
+    }
 }
 
 #[test]

@@ -158,6 +158,8 @@ pub mod network {
     pub const TO_API_SERVER: &str = "networking.gardener.cloud/to-apiserver";
     /// To kubelets, in the shoot.
     pub const TO_KUBELET: &str = "networking.gardener.cloud/to-kubelet";
+    /// From the shoot's control plane, in the shoot.
+    pub const FROM_SEED: &str = "networking.gardener.cloud/from-seed";
     /// Before labels of pods that connect to a Service: `to-<service>-<protocol>-<port>`. Also before the labels of the
     /// policies that are made for a Service.
     pub const PREFIX: &str = "networking.resources.gardener.cloud/";

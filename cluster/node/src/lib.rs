@@ -11,6 +11,7 @@ mod events;
 mod exec;
 mod files;
 mod follow;
+mod forward;
 mod guard;
 mod image;
 mod in_cluster;

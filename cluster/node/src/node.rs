@@ -183,9 +183,10 @@ pub async fn run(options: NodeOptions, stop: CancellationToken) -> Result<(), Fa
     let node = register::NodeApi::new(client.clone(), &options);
     let (name, clock) = (options.name.clone(), options.clock.clone());
     let shown = Shown::default();
-    let _asked_here = options
-        .services
-        .add(&name, serve::service(shown.clone(), clock.clone()));
+    let _asked_here = options.services.add(
+        &name,
+        serve::service(shown.clone(), options.network.clone(), clock.clone()),
+    );
     let (give, given) = oneshot::channel();
     let asked = range.is_none().then_some(give);
     let pods_stop = CancellationToken::new();

@@ -1,6 +1,6 @@
 //! What a node answers to callers of the node rather than of the API server, as a kubelet's port does: its pods, logs of
-//! containers, commands in them. It opens no socket; its owner serves it, or calls it in the same process. It does not
-//! authenticate callers.
+//! containers, commands in them, ports of pods. It opens no socket; its owner serves it, or calls it in the same process. It does
+//! not authenticate callers.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -13,7 +13,9 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use kube::client::Body;
 use serde_json::Value;
 
+use crate::Network;
 use crate::exec;
+use crate::forward;
 use crate::log::{Reading, read};
 use crate::shown::{NoLog, Shown};
 
@@ -21,7 +23,6 @@ use crate::shown::{NoLog, Shown};
 /// (k8s.io/apimachinery v0.35 pkg/util/httpstream/spdy/roundtripper.go NewConnection).
 const NO_ATTACH: &str = "this node attaches to no container. kubectl logs -f shows what one prints, and kubectl exec runs a further \
                          command in one that is a program";
-const NO_PORT: &str = "this node forwards no ports itself. Its API server does, where it runs in the same process";
 
 /// The services of the nodes in this process, by name. Clones are the same.
 #[derive(Clone, Default)]
@@ -59,14 +60,14 @@ impl Drop for Added {
 }
 
 /// The service of a node.
-pub(crate) fn service(shown: Shown, clock: Clock) -> HttpService {
+pub(crate) fn service(shown: Shown, network: Network, clock: Clock) -> HttpService {
     HttpService::new(tower::service_fn(move |request: Request<Body>| {
-        let answer = answer(&shown, &clock, &request);
+        let answer = answer(&shown, &network, &clock, &request);
         async move { Ok::<_, Infallible>(answer) }
     }))
 }
 
-fn answer(shown: &Shown, clock: &Clock, request: &Request<Body>) -> Response<ResponseBody> {
+fn answer(shown: &Shown, network: &Network, clock: &Clock, request: &Request<Body>) -> Response<ResponseBody> {
     let path: Vec<&str> = request.uri().path().trim_start_matches('/').split('/').collect();
     let query = request.uri().query().unwrap_or_default();
     match (request.method(), path.as_slice()) {
@@ -86,7 +87,9 @@ fn answer(shown: &Shown, clock: &Clock, request: &Request<Body>) -> Response<Res
             exec::answer(shown, request, (namespace, pod, container)).unwrap_or_else(|(code, why)| text(code, &why))
         }
         (_, ["attach", ..]) => text(StatusCode::NOT_IMPLEMENTED, NO_ATTACH),
-        (_, ["portForward", ..]) => text(StatusCode::NOT_IMPLEMENTED, NO_PORT),
+        (&Method::GET | &Method::POST, ["portForward", namespace, pod]) => {
+            forward::answer(shown, network, request, (namespace, pod)).unwrap_or_else(|(code, why)| text(code, &why))
+        }
         _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
 }

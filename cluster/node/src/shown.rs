@@ -2,6 +2,7 @@
 //! their containers. It knows nothing of requests.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
@@ -124,6 +125,14 @@ impl Shown {
             }
             None => format!("{which} is not available"),
         }))
+    }
+
+    /// The uid of a pod, and its address if it has one by now.
+    pub(crate) fn place(&self, namespace: &str, name: &str) -> Option<(String, Option<IpAddr>)> {
+        let pods = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = pods.get(&(namespace.to_owned(), name.to_owned()))?;
+        let ip = shown.status.pod_ip.as_deref().and_then(|ip| ip.parse().ok());
+        Some((shown.uid.clone(), ip))
     }
 
     /// Where commands of a container are run.

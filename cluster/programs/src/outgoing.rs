@@ -54,8 +54,14 @@ pub trait ApiServers: Send + Sync {
     fn service_of(&self, server_name: Option<&str>) -> Option<(String, String)>;
 
     /// What this process serves, for the pods of a namespace alone, at an address outside of their cluster: a kubelet of a machine that
-    /// the namespace's control plane manages. Policies of the pods' cluster are not asked: they name no address outside of it.
+    /// the namespace's control plane manages, where no tunnel leads there. Policies of the pods' cluster are not asked: they name no address outside of it.
     fn outside(&self, _namespace: &str, _to: SocketAddr) -> Option<Dialer> {
+        None
+    }
+
+    /// What this process serves at an address of the pods' cluster that is no pod's: a kubelet of one of its nodes. Policies are asked
+    /// before.
+    fn node_at(&self, _to: SocketAddr) -> Option<Dialer> {
         None
     }
 
@@ -189,6 +195,9 @@ async fn reach(to: SocketAddrV4, network: &PodNetwork, servers: &dyn ApiServers)
         return dialer.connect().await.map(Reached::There);
     }
     network.check(ip, port, Protocol::Tcp).await.map_err(io::Error::other)?;
+    if let Some(dialer) = servers.node_at(SocketAddr::from(to)) {
+        return dialer.connect().await.map(Reached::There);
+    }
     let address = match *to.ip() {
         MACHINE => SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
         ip => SocketAddr::from((ip, port)),

@@ -19,6 +19,7 @@ use crate::object::{
 };
 use crate::secrets::{CA, CA_CLIENT, CA_ETCD, CA_FRONT_PROXY, SERVICE_ACCOUNT_KEY, client, server, service_names};
 use crate::security;
+use crate::vpn_seed_server::Egress;
 
 /// Name of Deployment and Service.
 pub const API_SERVER: &str = "kube-apiserver";
@@ -100,10 +101,15 @@ impl Component for ApiServer {
     }
 
     fn objects(&self, cluster: &HostedCluster, issued: &Issued) -> Result<Vec<HostedObject>, MissingSecret> {
-        Ok(vec![
-            LABELS.disruption_budget(&cluster.namespace).into(),
-            deployment(cluster, issued)?.into(),
-        ])
+        let egress = Egress::of(cluster, issued)?;
+        let mut objects = vec![LABELS.disruption_budget(&cluster.namespace).into()];
+        objects.extend(
+            egress
+                .iter()
+                .map(|egress| egress.config_map(&cluster.namespace, LABELS.all()).into()),
+        );
+        objects.push(deployment(cluster, issued, egress.as_ref())?.into());
+        Ok(objects)
     }
 }
 
@@ -151,8 +157,12 @@ pub(crate) fn service(namespace: &str) -> Service {
 }
 
 /// The program.
-pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Deployment, MissingSecret> {
-    let mounts = mounts(issued)?;
+fn deployment(
+    cluster: &HostedCluster,
+    issued: &Issued,
+    egress: Option<&Egress<'_>>,
+) -> Result<Deployment, MissingSecret> {
+    let mounts = mounts(issued, egress)?;
     let webhooks = format!("{}to-{}", network::PREFIX, network::WEBHOOK_TARGETS);
     let extensions = format!(
         "{}to-{}-{}",
@@ -160,7 +170,7 @@ pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Dep
         network::EXTENSIONS,
         network::WEBHOOK_TARGETS
     );
-    let pods = LABELS.of_pods(&[
+    let mut pods = LABELS.of_pods(&[
         network::TO_DNS,
         network::TO_PUBLIC_NETWORKS,
         network::TO_PRIVATE_NETWORKS,
@@ -169,6 +179,13 @@ pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Dep
         &to_service(Etcd::Main.client_service(), CLIENT_PORT),
         &to_service(Etcd::Events.client_service(), CLIENT_PORT),
     ]);
+    let (mut annotations, mut volumes) = (mounts.annotations(), mounts.volumes());
+    if let Some(egress) = egress {
+        pods[egress.label()] = network::ALLOWED.into();
+        let (key, checksum) = egress.checksum();
+        annotations[key] = checksum.into();
+        volumes.push(egress.volume());
+    }
     Ok(typed(json!({
         "metadata": {"name": API_SERVER, "namespace": cluster.namespace, "labels": LABELS.with_webhooks()},
         "spec": {
@@ -178,27 +195,31 @@ pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Dep
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "100%", "maxUnavailable": 0}},
             "selector": {"matchLabels": LABELS.selector()},
             "template": {
-                "metadata": {"labels": pods, "annotations": mounts.annotations()},
+                "metadata": {"labels": pods, "annotations": annotations},
                 "spec": {
                     "automountServiceAccountToken": false,
                     "securityContext": security::pod_with_low_ports(),
                     "priorityClassName": "gardener-system-500",
                     "terminationGracePeriodSeconds": 30,
-                    "containers": [container(cluster, issued, &mounts)],
-                    "volumes": mounts.volumes(),
+                    "containers": [container(cluster, issued, &mounts, egress)],
+                    "volumes": volumes,
                 },
             },
         },
     })))
 }
 
-fn container(cluster: &HostedCluster, issued: &Issued, mounts: &Mounts<'_>) -> Value {
+fn container(cluster: &HostedCluster, issued: &Issued, mounts: &Mounts<'_>, egress: Option<&Egress<'_>>) -> Value {
+    let mut volume_mounts = mounts.volume_mounts();
+    volume_mounts.extend(egress.map(Egress::volume_mount));
+    let mut args = args(cluster);
+    args.extend(egress.map(Egress::flag));
     json!({
         "name": API_SERVER,
         "image": issued.image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["/usr/local/bin/kube-apiserver"],
-        "args": args(cluster),
+        "args": args,
         // Else it would look for an interface with a route, which not every pod network shows.
         "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}}],
         "ports": [{"name": "https", "containerPort": PORT, "protocol": "TCP"}],
@@ -210,12 +231,12 @@ fn container(cluster: &HostedCluster, issued: &Issued, mounts: &Mounts<'_>) -> V
         "terminationMessagePolicy": "File",
         "resources": {"requests": {"cpu": "250m", "memory": "500Mi"}},
         "securityContext": security::container_with_low_ports(),
-        "volumeMounts": mounts.volume_mounts(),
+        "volumeMounts": volume_mounts,
     })
 }
 
-fn mounts(issued: &Issued) -> Result<Mounts<'_>, MissingSecret> {
-    Ok(Mounts(vec![
+fn mounts<'a>(issued: &'a Issued, egress: Option<&Egress<'a>>) -> Result<Mounts<'a>, MissingSecret> {
+    let mut mounts = vec![
         ("ca", issued.bundle(CA)?, "/srv/kubernetes/ca"),
         ("ca-client", issued.bundle(CA_CLIENT)?, "/srv/kubernetes/ca-client"),
         ("ca-etcd", issued.bundle(CA_ETCD)?, "/srv/kubernetes/etcd/ca"),
@@ -250,7 +271,9 @@ fn mounts(issued: &Issued) -> Result<Mounts<'_>, MissingSecret> {
             issued.bundle(SERVICE_ACCOUNT_KEY)?,
             "/srv/kubernetes/service-account-key-bundle",
         ),
-    ]))
+    ];
+    mounts.extend(egress.into_iter().flat_map(Egress::mounts));
+    Ok(Mounts(mounts))
 }
 
 fn args(cluster: &HostedCluster) -> Vec<String> {

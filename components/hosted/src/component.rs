@@ -127,6 +127,18 @@ pub struct HostedCluster {
     pub etcd_storage: EtcdStorage,
     /// Whether its nodes are open to SSH.
     pub ssh_access: bool,
+    /// How its API server reaches its nodes.
+    pub node_access: NodeAccess,
+}
+
+/// How the API server of a shoot reaches nodes, pods and Services of the shoot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NodeAccess {
+    /// By their addresses: a network leads from the seed to the nodes.
+    #[default]
+    Direct,
+    /// Through a connection that an agent in the shoot holds open.
+    Tunnel,
 }
 
 /// Sizes of etcd's volumes, as Kubernetes quantities. A volume that is there keeps the size it was made with.

@@ -19,11 +19,12 @@ pub mod secrets;
 mod security;
 pub mod shoot;
 mod table;
+mod vpn_seed_server;
 
 pub use api_server::API_SERVER;
 pub use component::{
-    Component, EtcdStorage, HostedCluster, Image, Issued, MissingSecret, Place, Power, ScaleFacts, ShootClient, Titles,
-    Workload, build,
+    Component, EtcdStorage, HostedCluster, Image, Issued, MissingSecret, NodeAccess, Place, Power, ScaleFacts,
+    ShootClient, Titles, Workload, build,
 };
 pub use controller_manager::CONTROLLER_MANAGER;
 pub use inventory::{INVENTORY, Removal, bears_labels_of, inventory, obsolete, removal};
@@ -32,6 +33,7 @@ pub use object::{HostedObject, ObjectKind, Reference};
 pub use resource_manager::RESOURCE_MANAGER;
 pub use scheduler::SCHEDULER;
 pub use table::{ComponentId, component, existing};
+pub use vpn_seed_server::{CA_VPN, VPN_AGENT_PORT, VPN_SEED_SERVER, VPN_SHOOT_CLIENT, vpn_server_name};
 
 /// Where clients of a shoot's API server find their kubeconfig inside their pods.
 pub const KUBECONFIG_PATH: &str = "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/kubeconfig";

@@ -35,6 +35,7 @@ components! {
     ControllerManager: crate::controller_manager::ControllerManager,
     Scheduler: crate::scheduler::Scheduler,
     ResourceManager: crate::resource_manager::ResourceManager,
+    VpnSeedServer: crate::vpn_seed_server::VpnSeedServer,
     MachineControllerManager: crate::machine_controller_manager::MachineControllerManager,
 }
 

@@ -8,7 +8,7 @@ use api_core::v1beta1::Seed;
 use api_meta::conditions::shoot;
 use base_flow_run::{Feed, TaskLayer};
 use base_version::{Constraint, Version};
-use components_hosted::EtcdStorage;
+use components_hosted::{EtcdStorage, NodeAccess};
 use components_seed::WebhookServer;
 
 /// Name of the image with the product's program.
@@ -156,6 +156,8 @@ pub struct Config {
     pub images: Images,
     /// How shoots' API servers are reached.
     pub addressing: Addressing,
+    /// How they reach the nodes of their shoots.
+    pub node_access: NodeAccess,
     /// Sizes of etcd's volumes.
     pub etcd_storage: EtcdStorage,
     /// Shoots worked on at the same time.
@@ -231,6 +233,7 @@ impl Config {
             garden_identity: "garden".to_owned(),
             images,
             addressing,
+            node_access: NodeAccess::default(),
             etcd_storage: EtcdStorage {
                 main: ETCD_MAIN_STORAGE.to_owned(),
                 events: ETCD_EVENTS_STORAGE.to_owned(),

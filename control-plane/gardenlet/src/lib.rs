@@ -25,6 +25,7 @@ use base_controller::Recorder;
 use futures::FutureExt;
 use tokio_util::sync::CancellationToken;
 
+pub use components_hosted::NodeAccess;
 pub use components_seed::WebhookServer;
 pub use config::{
     Addressing, CareSettings, Config, ETCD_EVENTS_STORAGE, ETCD_MAIN_STORAGE, GardenAccess, ImageOverwrite,

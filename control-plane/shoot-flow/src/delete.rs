@@ -6,7 +6,7 @@ use base_flow::Flow;
 use components_hosted::{ComponentId, Place, component};
 
 use crate::draft::{Draft, sync_point};
-use crate::facts::{Goal, ShootFacts};
+use crate::facts::{Goal, ShootFacts, Tunnel};
 use crate::single::Single;
 use crate::slots::ShootFlowError;
 use crate::step::{Kind, Point, ShootTask, deployed, destroyed, gone, ready};
@@ -204,7 +204,8 @@ fn control_plane(flow: &mut Draft<'_>) {
     // Upstream leaves these to the namespace, which ends them all the same; here each component is deleted as it was
     // brought, so that one that outlives the namespace's end cannot be forgotten.
     for id in ComponentId::with_steps() {
-        if matches!(component(id).place(), Place::ControlPlane { .. }) {
+        let exists = id != ComponentId::VpnSeedServer || flow.facts().tunnel != Tunnel::None;
+        if exists && matches!(component(id).place(), Place::ControlPlane { .. }) {
             flow.destroy(id).after([gone(ComponentId::ApiServer)]);
         }
     }

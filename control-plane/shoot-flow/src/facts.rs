@@ -25,8 +25,23 @@ pub struct ShootFacts {
     pub skip_readiness: bool,
     /// The owner requested that the pods of the control plane are restarted.
     pub restart_requested: bool,
+    /// Whether its nodes are reached through a tunnel.
+    pub tunnel: Tunnel,
     /// How long its Extensions may take.
     pub extension_timeouts: ExtensionTimeouts,
+}
+
+/// The tunnel from the API server to nodes, pods and Services. Its steps are in a flow only where there is something to do:
+/// most shoots of a laptop have no tunnel, and no task of theirs is about one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tunnel {
+    /// There is none, and none is wanted.
+    #[default]
+    None,
+    /// It is wanted.
+    Wanted,
+    /// Nodes are reached directly now, and one is left from before.
+    Leftover,
 }
 
 /// How long the Extensions of a shoot may take at each point at which they are handled: the longest time that one of

@@ -8,7 +8,7 @@
 //! row to `single` (or a variant to [`Kind`], [`Managed`]), follow the compiler, and add its line to `reconcile` or
 //! `delete`.
 //!
-//! Not in the flows yet, because the components do not exist yet: monitoring, logging, VPN, Istio and SNI, dependency
+//! Not in the flows yet, because the components do not exist yet: monitoring, logging, Istio and SNI, dependency
 //! watchdog, vertical pod autoscaler, cluster autoscaler, CoreDNS, kube-proxy and the other system components inside
 //! the shoot, ingress, bastions, credentials rotation, etcd encryption of resources, copies of backups, shoot state; and the
 //! goals migrate, restore and force delete. Where such a task stood between two others, what followed it follows what came
@@ -25,7 +25,7 @@ mod slots;
 mod step;
 mod times;
 
-pub use facts::{DeletionFacts, ExtensionTimeouts, ExtensionVerb, Goal, HibernationFacts, ShootFacts};
+pub use facts::{DeletionFacts, ExtensionTimeouts, ExtensionVerb, Goal, HibernationFacts, ShootFacts, Tunnel};
 pub use single::Single;
 pub use slots::{Need, NotGiven, ShootFlowError, Slot, check_slots};
 pub use step::{Kind, Managed, Point, ShootTask, Step, Verb, Way};

@@ -189,6 +189,12 @@ fn of_managed(managed: Managed) -> Titles {
             destroy: "Deleting managed resources for the gardener-node-agent",
             wait_destroyed: "Waiting until managed resources for the gardener-node-agent have been deleted",
         },
+        Managed::VpnShoot => Titles {
+            deploy: "Deploying vpn-shoot system component",
+            wait: "Waiting until vpn-shoot system component is ready",
+            destroy: "Deleting vpn-shoot system component",
+            wait_destroyed: "Waiting until vpn-shoot system component has been deleted",
+        },
     }
 }
 

@@ -6,10 +6,10 @@ use base_flow::Flow;
 use components_hosted::{ComponentId, Place, component};
 
 use crate::draft::{Before, Draft, group};
-use crate::facts::{Goal, ShootFacts};
+use crate::facts::{Goal, ShootFacts, Tunnel};
 use crate::single::Single;
 use crate::slots::ShootFlowError;
-use crate::step::{Kind, Managed, Point, ShootTask, deployed, ready};
+use crate::step::{Kind, Managed, Point, ShootTask, deployed, destroyed, gone, ready};
 use crate::times::{CLOUD_TIMEOUT, DNS_TIMEOUT, EXTENSION_TIMEOUT, HIBERNATE_TIMEOUT, ROLLOUT_TIMEOUT};
 
 const NAMESPACES: &str = "namespaces";
@@ -35,6 +35,7 @@ pub(crate) fn flow(facts: &ShootFacts, goal: &Goal) -> Result<Flow<ShootTask>, S
     etcd(&mut flow);
     api_server(&mut flow);
     control_plane(&mut flow);
+    tunnel(&mut flow);
     nodes_setup(&mut flow);
     workers(&mut flow);
     hibernation(&mut flow);
@@ -208,6 +209,9 @@ fn control_plane(flow: &mut Draft<'_>) {
         else {
             continue;
         };
+        if id == ComponentId::VpnSeedServer && flow.facts().tunnel != Tunnel::Wanted {
+            continue;
+        }
         flow.deploy(id)
             .after([group(SECRETS)])
             .after_if(needs_cloud_credentials, [group(CLOUD_PROVIDER_SECRET)])
@@ -221,6 +225,33 @@ fn control_plane(flow: &mut Draft<'_>) {
         .after([Single::DeployReferencedResources, Single::InitializeShootConnection]);
     flow.ready(Point::AfterApiServer, timeout)
         .after([deployed(Point::AfterApiServer)]);
+}
+
+/// The tunnel's end in the shoot, or the end of a tunnel: the API server that used it is replaced first.
+fn tunnel(flow: &mut Draft<'_>) {
+    match flow.facts().tunnel {
+        Tunnel::None => {}
+        Tunnel::Wanted => {
+            flow.deploy(Managed::VpnShoot).after([
+                group(CONTROL_PLANE),
+                ready(Point::AfterApiServer).into(),
+                group(RESOURCE_MANAGER),
+                deployed(ComponentId::Scheduler).into(),
+                deployed(ComponentId::VpnSeedServer).into(),
+                group(SHOOT_NAMESPACES),
+            ]);
+            // It is ready once it runs on a node and is connected: as long as the nodes take.
+            flow.ready(Managed::VpnShoot, CLOUD_TIMEOUT)
+                .after([deployed(Managed::VpnShoot)]);
+        }
+        Tunnel::Leftover => {
+            flow.destroy(Managed::VpnShoot).after([group(RESOURCE_MANAGER)]);
+            flow.gone(Managed::VpnShoot, EXTENSION_TIMEOUT)
+                .after([destroyed(Managed::VpnShoot)]);
+            flow.destroy(ComponentId::VpnSeedServer)
+                .after([ready(ComponentId::ApiServer), gone(Managed::VpnShoot)]);
+        }
+    }
 }
 
 fn nodes_setup(flow: &mut Draft<'_>) {
@@ -286,8 +317,9 @@ fn hibernation(flow: &mut Draft<'_>) {
         return;
     }
     flow.write(Single::ScaleDownMachineControllers).after([group(WORKER)]);
+    let tunnelled = flow.facts().tunnel == Tunnel::Wanted;
     // The machine controllers are not upstream's edge there: what still works on machines must not lose the API.
-    flow.wait(Single::HibernateControlPlane, HIBERNATE_TIMEOUT).after([
+    let asleep = flow.wait(Single::HibernateControlPlane, HIBERNATE_TIMEOUT).after([
         Single::InitializeShootConnection.into(),
         group(WORKER),
         group(NETWORK),
@@ -298,6 +330,8 @@ fn hibernation(flow: &mut Draft<'_>) {
         ready(Kind::ContainerRuntime).into(),
         Single::DeleteStaleContainerRuntimes.into(),
     ]);
+    // Written later, it would be as big as it was before.
+    asleep.after_if(tunnelled, [deployed(ComponentId::VpnSeedServer)]);
     extensions_before_api_server(flow, &[Single::HibernateControlPlane.into()]);
     for record in [Kind::ExternalDnsRecord, Kind::InternalDnsRecord] {
         flow.wait(crate::step::destroyed(record), DNS_TIMEOUT)

@@ -93,7 +93,7 @@ fn needs_workers(step: Step) -> bool {
         Step::Kind(kind, _) => !matches!(kind, Kind::InternalDnsRecord | Kind::ExternalDnsRecord),
         Step::Component(id, _) => is_for_workers(id),
         Step::Extensions(point, _) => point == Point::AfterWorkers,
-        Step::Managed(managed, _) => managed == Managed::NodeAgent,
+        Step::Managed(managed, _) => matches!(managed, Managed::NodeAgent | Managed::VpnShoot),
         Step::Single(single) => single.is_only(Only::Workers),
     }
 }

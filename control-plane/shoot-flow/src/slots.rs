@@ -85,6 +85,7 @@ impl ShootTask {
             Step::Extensions(point, Verb::Wait) => vec![Must(Slot::Requests(point))],
             Step::Managed(Managed::ShootSystem, Verb::Deploy) => vec![May(Slot::Nodes)],
             Step::Managed(Managed::NodeAgent, Verb::Deploy) => vec![Must(Slot::Pools)],
+            Step::Managed(Managed::VpnShoot, Verb::Deploy) => vec![Must(Slot::Secrets), May(Slot::Nodes)],
             Step::Managed(managed, Verb::Wait) => vec![Must(Slot::Applied(managed))],
             Step::Extensions(_, Verb::Deploy) | Step::Managed(_, Verb::Deploy) => Vec::new(),
             Step::Kind(_, Verb::Destroy | Verb::WaitDestroyed)

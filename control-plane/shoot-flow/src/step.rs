@@ -85,6 +85,8 @@ closed! {
         ClusterIdentity,
         /// What node agents read.
         NodeAgent,
+        /// The end of the tunnel inside the shoot.
+        VpnShoot,
     }
 }
 

@@ -3,15 +3,13 @@
 
 mod etcds;
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base_client::Dialer;
-use base_secrets::{Certificate, PrivateKey, PublicKey};
+use base_secrets::{PrivateKey, PublicKey};
 use cluster_apiserver::{ApiServer, Authorities, TokenAuthority};
-use cluster_front::{Front, RegisteredProgram, RegisteredServer, Registration};
+use cluster_front::{Front, RegisteredServer, Registration};
 use cluster_node::{ContainerContext, Endpoint, Exit, image_tag};
 use ipnet::IpNet;
 
@@ -19,6 +17,7 @@ use etcds::Etcds;
 
 use super::Host;
 use super::flags::{Flags, Library, Program};
+use super::listening::{Listening, names};
 
 /// Its flags, and those that have an effect here.
 pub(crate) const PROGRAM: Program = Program {
@@ -127,25 +126,13 @@ async fn serve(host: &Host, context: &ContainerContext) -> Result<(), Exit> {
 /// They do not, or another cluster's server has one of the names.
 pub(crate) fn register_program(front: &Front, context: &ContainerContext) -> Result<Registration, Exit> {
     let flags = PROGRAM.silently(context)?;
-    let path = flags.required("tls-cert-file")?;
-    let certificate = context.files.read_text(path);
-    let certificate = certificate.map_err(|error| Exit::failed(format!("--tls-cert-file: {error}")))?;
     let port = flags.parsed("secure-port")?.unwrap_or(DEFAULT_PORT);
-    let network = context.network.clone();
-    let dialer = Dialer::new(move || {
-        let endpoint = network.own(port);
-        Box::pin(async move {
-            match endpoint {
-                Some(Endpoint::Bytes(dialer)) => dialer.connect().await,
-                _ => Err(io::ErrorKind::ConnectionRefused.into()),
-            }
-        })
-    });
-    let program = RegisteredProgram::new(dialer, &certificate).map_err(|error| Exit::failed_by(&error))?;
-    let names = names(&certificate, flags.get("external-hostname"))?;
-    front
-        .register_program(names, program)
-        .map_err(|error| Exit::failed_by(&error))
+    let program = Listening {
+        certificate: ("tls-cert-file", flags.required("tls-cert-file")?),
+        port,
+        external: flags.get("external-hostname"),
+    };
+    program.register(front, context)
 }
 
 /// Ends the server's tasks when the container is killed before it could shut it down.
@@ -251,43 +238,4 @@ async fn build(
         .build()
         .await
         .map_err(|status| Exit::failed(format!("kube-apiserver: start: {status}")))
-}
-
-/// The names under which the server is reached from outside its own cluster: those of its certificate that no other
-/// cluster's server carries as well.
-fn names(certificate: &str, external: Option<&str>) -> Result<Vec<String>, Exit> {
-    let certificate = Certificate::from_pem(certificate).map_err(|error| Exit::failed_by(&error))?;
-    let mut names: Vec<String> = certificate
-        .dns_names()
-        .into_iter()
-        .filter(|name| is_its_own(name))
-        .collect();
-    if let Some(external) = external.filter(|external| !names.iter().any(|name| name == external)) {
-        names.push(external.to_owned());
-    }
-    Ok(names)
-}
-
-/// `localhost`, `kubernetes` and the names of the Service `kubernetes` are on every API server's certificate.
-fn is_its_own(name: &str) -> bool {
-    name.contains('.') && !name.starts_with("kubernetes.default")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_names_of_its_own_lead_to_a_server() {
-        for (name, own) in [
-            ("kubernetes", false),
-            ("kubernetes.default.svc.cluster.local", false),
-            ("localhost", false),
-            ("kube-apiserver", false),
-            ("kube-apiserver.shoot--local--a.svc", true),
-            ("api.a.local.internal", true),
-        ] {
-            assert_eq!(is_its_own(name), own, "{name}");
-        }
-    }
 }

@@ -14,12 +14,15 @@ mod kube_apiserver;
 mod kube_controller_manager;
 mod kube_scheduler;
 mod kubelet;
+mod listening;
 mod local_machine;
 mod orangery;
 pub mod programs;
 mod provider_local;
 #[cfg(test)]
 mod scenario;
+mod shoot_nodes;
+pub mod tunnel;
 
 use std::fmt;
 use std::sync::Arc;
@@ -39,6 +42,7 @@ pub use kubelet::Machines;
 pub use local_machine::local_machine;
 pub use orangery::orangery;
 pub use provider_local::provider_local;
+pub use shoot_nodes::NodePrograms;
 
 /// What images need from the process they run in. Clock and randomness come with each container.
 #[derive(Clone)]
@@ -54,6 +58,8 @@ pub struct Host {
     /// Where the kubelets of machines are reached by API servers that are programs. Without, they are not served: API servers of
     /// this process need none.
     pub machines: Option<Machines>,
+    /// What runs on nodes of machines. Without, they pretend to run all of their pods.
+    pub node_programs: Option<NodePrograms>,
     /// Called with every API server that an image starts; for a caller that needs its audit record.
     pub api_server_started: Option<ApiServerStarted>,
     /// How many audit records those API servers keep.
@@ -72,6 +78,7 @@ impl Host {
             network: Network::new(),
             networks: Networks::new(),
             machines: None,
+            node_programs: None,
             api_server_started: None,
             audit_records: 0,
         }

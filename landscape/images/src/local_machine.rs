@@ -1,6 +1,6 @@
 //! The image `local-machine`: a machine of the local provider. Its pod is its hardware: the user data is mounted, the
 //! node agent makes it a node of the cluster that the user data names, and its kubelet is an in-process node whose pods
-//! are simulated. Stopping the container is switching the machine off; what is on its disk is there when it is switched
+//! are simulated, but for images that are programs there. Stopping the container is switching the machine off; what is on its disk is there when it is switched
 //! on again.
 
 use std::collections::BTreeMap;
@@ -22,6 +22,7 @@ use serde::Deserialize;
 use super::Host;
 use super::flags::Flags;
 use super::kubelet::{self, Kubelet};
+use super::shoot_nodes::Node;
 
 /// What the provider puts before a machine's name to name its pod.
 const POD_PREFIX: &str = "machine-";
@@ -118,7 +119,7 @@ fn address(given: Option<&String>, pod: IpAddr) -> Result<IpAddr, Exit> {
     })
 }
 
-/// The kubelet's unit: a node that pretends to run every image.
+/// The kubelet's unit: a node that pretends to run every image that is no program there.
 fn kubelet(host: &Arc<Host>, context: &ContainerContext, name: &str, address: IpAddr) -> UnitBody {
     let (host, name) = (Arc::clone(host), name.to_owned());
     let (clock, entropy) = (context.clock.clone(), context.entropy.clone());
@@ -128,8 +129,13 @@ fn kubelet(host: &Arc<Host>, context: &ContainerContext, name: &str, address: Ip
         let (clock, entropy) = (clock.clone(), entropy.clone());
         Box::pin(async move {
             let kubeconfig = kubeconfig(&unit)?;
-            let catalogue = Arc::new(ImageCatalogue::new().simulating());
             let cluster = server_name(&kubeconfig);
+            let node = Node {
+                name: &name,
+                namespace: &namespace,
+                server_name: &cluster,
+            };
+            let catalogue = Arc::new(images(&host, &node)?);
             let served = served(
                 &host,
                 &unit,
@@ -162,6 +168,16 @@ fn kubelet(host: &Arc<Host>, context: &ContainerContext, name: &str, address: Ip
             ran
         })
     })
+}
+
+/// What the node's pods can be.
+fn images(host: &Host, node: &Node<'_>) -> Result<ImageCatalogue, Fault> {
+    let pretended = ImageCatalogue::new().simulating();
+    let Some(programs) = &host.node_programs else {
+        return Ok(pretended);
+    };
+    let machines = host.machines.clone().unwrap_or_default();
+    Ok(programs.of(node, &host.front, &machines)?.add_to(pretended))
 }
 
 /// The kubelet's server, where API servers need one.

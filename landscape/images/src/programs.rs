@@ -10,16 +10,17 @@ use base_client::Dialer;
 use cluster_front::Front;
 use cluster_node::{ContainerContext, image_name};
 use cluster_programs::{ApiServers, ImageFile, Isolation, Options, Programs, ToService};
-use components_hosted::API_SERVER;
+use components_hosted::{API_SERVER, VPN_SEED_SERVER};
 use futures::future::BoxFuture;
 
 use crate::kube_apiserver;
 use crate::kubelet::Machines;
+use crate::tunnel;
 
 /// The folder for what pods of programs need on disk, in the data folder.
 const FOLDER: &str = "programs";
 /// The Service of every cluster's own API server.
-const OWN: (&str, &str) = ("default", "kubernetes");
+pub(crate) const OWN: (&str, &str) = ("default", "kubernetes");
 
 /// The programs of a cluster's node. `cluster`: its name among those of the process.
 ///
@@ -44,6 +45,24 @@ pub fn programs(
         servers,
     };
     Programs::new(file, options)
+}
+
+/// The port of `https://HOST:PORT`.
+pub(crate) fn port_of(url: &str) -> Option<u16> {
+    url.rsplit_once(':').and_then(|(_, port)| port.parse().ok())
+}
+
+/// Serves a connection as one to the API server of a name.
+pub(crate) fn serve_by(front: &Front, name: &str, connection: ToService) -> BoxFuture<'static, ()> {
+    let (front, name) = (front.clone(), name.to_owned());
+    Box::pin(async move {
+        let served = front
+            .serve_stream(&name, connection.stream, Some(connection.from))
+            .await;
+        if let Err(error) = served {
+            tracing::debug!(%error, "a connection of a program was not served");
+        }
+    })
 }
 
 /// A sentence about what programs share with this machine, where they do not run as in a cluster.
@@ -74,7 +93,7 @@ impl InLandscape {
         InLandscape {
             front,
             own: own.to_owned(),
-            port: url.rsplit_once(':').and_then(|(_, port)| port.parse().ok()),
+            port: port_of(url),
             machines: Machines::default(),
         }
     }
@@ -90,7 +109,9 @@ impl InLandscape {
         if (namespace, service) == OWN {
             return Some(self.own.clone()).filter(|own| !own.is_empty());
         }
-        Some(format!("{service}.{namespace}.svc")).filter(|name| self.front.has(name))
+        // The front leads to the one port at which the tunnel's server has agents, and it is no API server.
+        let is_tunnel = service == VPN_SEED_SERVER;
+        Some(format!("{service}.{namespace}.svc")).filter(|name| !is_tunnel && self.front.has(name))
     }
 }
 
@@ -100,17 +121,10 @@ impl ApiServers for InLandscape {
     }
 
     fn serve(&self, connection: ToService) -> BoxFuture<'static, ()> {
-        let front = self.front.clone();
-        let name = self.name(&connection.namespace, &connection.name);
-        Box::pin(async move {
-            let Some(name) = name else { return };
-            let served = front
-                .serve_stream(&name, connection.stream, Some(connection.from))
-                .await;
-            if let Err(error) = served {
-                tracing::debug!(%error, "a connection of a program was not served");
-            }
-        })
+        match self.name(&connection.namespace, &connection.name) {
+            Some(name) => serve_by(&self.front, &name, connection),
+            None => Box::pin(std::future::ready(())),
+        }
     }
 
     fn port(&self) -> Option<u16> {
@@ -131,11 +145,13 @@ impl ApiServers for InLandscape {
     }
 
     fn started(&self, context: &ContainerContext) -> Option<Box<dyn Send + Sync>> {
-        let image = context.container.image.as_deref().map(image_name);
-        if image != Some(API_SERVER) {
-            return None;
-        }
-        match kube_apiserver::register_program(&self.front, context) {
+        let image = context.container.image.as_deref().map(image_name)?;
+        let registered = match image {
+            API_SERVER => kube_apiserver::register_program(&self.front, context),
+            other if other == tunnel::server_image() => tunnel::register_program(&self.front, context),
+            _ => return None,
+        };
+        match registered {
             Ok(registration) => Some(Box::new(registration)),
             Err(exit) => {
                 let why = exit.message;

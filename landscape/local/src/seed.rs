@@ -12,14 +12,15 @@ use cluster_apiserver::Protection;
 use cluster_controllers::Options;
 use cluster_front::Front;
 use cluster_node::{NodeOptions, PodAddresses, Volumes};
+use cluster_programs::ImageFile;
 use control_plane_confinement::BUILTIN_OPERATOR_USER_PREFIX;
-use control_plane_gardenlet::{Addressing, Clients, Config, GardenAccess, Images};
+use control_plane_gardenlet::{Addressing, Clients, Config, GardenAccess, Images, NodeAccess};
 use futures::FutureExt;
 use ipnet::IpNet;
 use kube::Client;
 use landscape_data_folder::kept::Kept;
 use landscape_images::programs::{self, InLandscape};
-use landscape_images::{ApiServerStarted, Host, Machines};
+use landscape_images::{ApiServerStarted, Host, Machines, NodePrograms, tunnel};
 use tokio_util::sync::CancellationToken;
 
 use super::api::{Api, ApiSettings};
@@ -139,6 +140,11 @@ fn start_cluster(around: &Surroundings<'_>) -> Result<(), Fault> {
         audit_records: settings.audit_records,
         // Without programs no API server dials one.
         machines: settings.images.as_ref().map(|_| Machines::default()),
+        node_programs: tunnelled(settings).map(|file| NodePrograms {
+            file: file.clone(),
+            data_dir: settings.data_dir.clone(),
+            url: api.url().to_owned(),
+        }),
         network: api.pods(),
         ..Host::new(front.clone())
     };
@@ -147,7 +153,11 @@ fn start_cluster(around: &Surroundings<'_>) -> Result<(), Fault> {
     let catalogue = match &settings.images {
         Some(file) => {
             let servers = InLandscape::new(front.clone(), api.server_name(), api.url());
-            let servers = servers.with_machines(host.machines.clone().unwrap_or_default());
+            let servers = match (&host.machines, tunnelled(settings)) {
+                (Some(machines), None) => servers.with_machines(machines.clone()),
+                // The tunnel is the only way from API servers to machines.
+                _ => servers,
+            };
             let programs = programs::programs(file, &settings.data_dir, &seed.name, Arc::new(servers))?;
             programs.add_to(landscape_images::catalogue(host.clone()))
         }
@@ -172,6 +182,11 @@ fn start_cluster(around: &Surroundings<'_>) -> Result<(), Fault> {
     };
     around.spawn("node", move |stop| cluster_node::run(node.clone(), stop));
     Ok(())
+}
+
+/// The image file, if API servers of Shoots reach nodes through a tunnel.
+fn tunnelled(settings: &Settings) -> Option<&ImageFile> {
+    settings.images.as_ref().filter(|file| tunnel::is_mapped(file))
 }
 
 fn start_gardenlet(around: &Surroundings<'_>) -> Result<(), Fault> {
@@ -201,6 +216,10 @@ fn start_gardenlet(around: &Surroundings<'_>) -> Result<(), Fault> {
         tls_server_name: Some(garden.server_name().to_owned()),
     };
     let config = Config {
+        node_access: match tunnelled(settings) {
+            Some(_) => NodeAccess::Tunnel,
+            None => NodeAccess::Direct,
+        },
         garden_access: Some(garden_access),
         feed: settings.feed.clone(),
         task_layer: settings.task_layer.clone(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api_config::{Addressing, GardenletConfiguration};
+use api_config::{Addressing, GardenletConfiguration, NodeAccess};
 use api_core::v1beta1::Seed;
 use api_meta::{Fault, names};
 use base_client::{Https, Target};
@@ -13,7 +13,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use control_plane_gardenlet::{
     Addressing as Reached, CareSettings, Clients, Config, GardenAccess, ImageOverwrite, ImageSource, Images,
-    WebhookServer, cluster_identity, run as run_gardenlet,
+    NodeAccess as Reaching, WebhookServer, cluster_identity, run as run_gardenlet,
 };
 use kube::Client;
 use kube::config::{Cluster, Kubeconfig};
@@ -193,6 +193,10 @@ fn config(configuration: GardenletConfiguration, garden: &Kubeconfig) -> Result<
         Addressing::PerService => Reached::PerService,
         Addressing::Shared { url, address } => Reached::Shared { url, address },
     };
+    let node_access = match orangery.node_access {
+        NodeAccess::Direct => Reaching::Direct,
+        NodeAccess::Tunnel => Reaching::Tunnel,
+    };
     let defaults = CareSettings::default();
     let care = CareSettings {
         thresholds: care.thresholds.unwrap_or(defaults.thresholds),
@@ -210,6 +214,7 @@ fn config(configuration: GardenletConfiguration, garden: &Kubeconfig) -> Result<
         sync_period,
         care,
         backup_grace,
+        node_access,
         garden_access: Some(access),
         seed_webhooks: orangery.seed_webhooks.map(|server| WebhookServer {
             url: server.url,

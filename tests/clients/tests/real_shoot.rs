@@ -3,7 +3,8 @@
 //! gardener-resource-managers of seed and Shoot are processes too: the program itself, with the configuration and the certificate
 //! of their pods. Its nodes are provider-local's machines. Run by `cargo xtask test clients`, which builds and prepares what it
 //! needs; `ORANGERY_KUBERNETES` names another folder with these programs, and `ORANGERY_KUBERNETES_VERSION` the Shoot's version
-//! then.
+//! then. The tunnel from kube-apiserver to nodes is konnectivity's, by the manifests that gardenlet writes; `ORANGERY_KONNECTIVITY`
+//! names a folder with its proxy-server and proxy-agent, and without it a stand-in of this package runs in their place.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -14,8 +15,10 @@ mod up;
 
 use std::env;
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use api_core::v1beta1::{Project, Shoot};
@@ -35,6 +38,10 @@ const SHOOT: &str = "local";
 const TECHNICAL_ID: &str = "shoot--local--local";
 /// The images of the control plane that are real here.
 const PROGRAMS: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+/// The two ends of the tunnel, and what the stand-in is called as.
+const TUNNEL: [(&str, &str); 2] = [("proxy-server", "server"), ("proxy-agent", "agent")];
+/// The port of health of the tunnel's agent.
+const AGENT_HEALTH: u16 = 8134;
 /// The network that the infrastructure reports for the nodes; the Shoot's spec names none.
 const NODES: &str = "10.77.0.0/16";
 /// Real programs on a slow machine: many times what they need.
@@ -42,6 +49,13 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Between two looks at the machine's processes: nothing tells of the end of another process' children.
 const LOOK_PAUSE: Duration = Duration::from_millis(200);
+
+/// How kube-apiserver reaches the nodes of its Shoot.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nodes {
+    Direct,
+    Tunnelled,
+}
 
 /// A landscape with a Shoot of real programs.
 struct Scene {
@@ -51,7 +65,7 @@ struct Scene {
 }
 
 impl Scene {
-    async fn start() -> Self {
+    async fn start(nodes: Nodes) -> Self {
         let usual = || cache_folder().unwrap().join("real/kubernetes");
         let programs = env::var_os("ORANGERY_KUBERNETES").map_or_else(usual, PathBuf::from);
         let images = tempfile::tempdir().unwrap();
@@ -65,6 +79,9 @@ impl Scene {
             );
             json!({"image": name, "command": [program]})
         }));
+        if nodes == Nodes::Tunnelled {
+            mapping.extend(TUNNEL.map(|(name, role)| json!({"image": name, "command": end_of_tunnel(name, role)})));
+        }
         let file = images.path().join("images.yaml");
         fs::write(&file, json!({"images": mapping}).to_string()).unwrap();
         let mut scene = Self {
@@ -128,6 +145,37 @@ impl Scene {
         fs::write(self.up.kubeconfig("shoot"), output.stdout).unwrap();
     }
 
+    /// The pod of the tunnel's agent.
+    fn agent(&self) -> String {
+        let words = [
+            "-n",
+            "kube-system",
+            "get",
+            "pod",
+            "-l",
+            "app=vpn-shoot",
+            "-o",
+            "jsonpath={.items[*].metadata.name}",
+        ];
+        self.shoot(&words, "")
+    }
+
+    /// How many connections kube-apiserver has opened through the tunnel.
+    fn dials(&self) -> u64 {
+        let metrics = self.shoot(&["get", "--raw", "/metrics"], "");
+        let counts = metrics.lines().filter_map(|line| {
+            let rest = line.strip_prefix("apiserver_egress_dialer_dial_duration_seconds_count{")?;
+            rest.split_whitespace().next_back()?.parse::<u64>().ok()
+        });
+        counts.sum()
+    }
+
+    fn scale_server(&self, replicas: u32) {
+        let replicas = format!("--replicas={replicas}");
+        let words = ["-n", TECHNICAL_ID, "scale", "deployment", "vpn-seed-server", &replicas];
+        self.up.kubectl_in(Path::new(EXAMPLES), "seed", &words, "");
+    }
+
     fn shoot_output(&self, words: &[&str], input: &str) -> Output {
         let mut command = self.up.kubectl("shoot", words);
         fed(&mut command, input).unwrap()
@@ -167,6 +215,14 @@ impl Scene {
             assert!(began.elapsed() < PATIENCE, "still run: {running:?}");
             std::thread::sleep(LOOK_PAUSE);
         }
+    }
+}
+
+/// The command of an end of the tunnel.
+fn end_of_tunnel(name: &str, role: &str) -> Vec<String> {
+    match env::var_os("ORANGERY_KONNECTIVITY") {
+        Some(folder) => vec![PathBuf::from(folder).join(name).display().to_string()],
+        None => vec![env!("CARGO_BIN_EXE_tunnel-stand-in").to_owned(), role.to_owned()],
     }
 }
 
@@ -266,9 +322,107 @@ fn a_pod_runs_and_its_log_is_read(scene: &Scene) {
     assert!(log.contains("example.org/web:v1"), "{log}");
 }
 
+/// What reaches nodes, pods and Services goes through the tunnel: kube-apiserver counts it, and nothing works without it.
+async fn everything_passes_the_tunnel(scene: &Scene) {
+    let agent = scene.agent();
+    let of_agent = ["-n", "kube-system", "get", "pod", &agent, "-o", "json"];
+    let pod: Value = serde_json::from_str(&scene.shoot(&of_agent, "")).unwrap();
+    let annotations = &pod["metadata"]["annotations"];
+    assert!(
+        !annotations.to_string().contains("simulated"),
+        "a program runs: {annotations}"
+    );
+    let before = scene.dials();
+    assert!(before > 0, "the log of before came through the tunnel");
+
+    let hosts = scene.shoot(&["-n", "kube-system", "exec", &agent, "--", "cat", "/etc/hosts"], "");
+    assert!(
+        hosts.contains(&format!("vpn-seed-server.{TECHNICAL_ID}.svc")),
+        "{hosts}"
+    );
+    let pods = "/api/v1/namespaces/kube-system/pods";
+    let of_pod = format!("{pods}/{agent}:{AGENT_HEALTH}/proxy/healthz");
+    assert_eq!(scene.shoot(&["get", "--raw", &of_pod], ""), "ok");
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "agent", "namespace": "kube-system"},
+        "spec": {"selector": {"app": "vpn-shoot"}, "ports": [{"port": 80, "targetPort": AGENT_HEALTH}]}});
+    scene.shoot(&["apply", "-f", "-"], &service.to_string());
+    let of_service = "/api/v1/namespaces/kube-system/services/agent:80/proxy/healthz";
+    let began = Instant::now();
+    // Its EndpointSlice is made by kube-controller-manager.
+    while scene.shoot_output(&["get", "--raw", of_service], "").stdout != b"ok" {
+        assert!(began.elapsed() < PATIENCE, "the Service is not reached");
+        std::thread::sleep(LOOK_PAUSE);
+    }
+    scene.shoot(&["-n", "kube-system", "delete", "service", "agent"], "");
+    a_port_is_forwarded(scene, &agent);
+    let after = scene.dials();
+    println!("{after} connections through the tunnel");
+    assert!(after >= before + 2, "pod and Service: {before}, then {after}");
+
+    scene.scale_server(0);
+    let words = ["logs", "web", "--request-timeout=30s"];
+    let began = Instant::now();
+    let refused = loop {
+        let output = scene.shoot_output(&words, "");
+        if !output.status.success() {
+            break text(&output.stderr);
+        }
+        assert!(began.elapsed() < PATIENCE, "logs come without the tunnel");
+        std::thread::sleep(LOOK_PAUSE);
+    };
+    println!("without the server: {}", refused.trim());
+    let is_named = |shoot: &Value| {
+        let conditions = shoot["status"]["conditions"].as_array()?;
+        let found = conditions.iter().find(|one| one["type"] == "SystemComponentsHealthy")?;
+        let message = found["message"].as_str().unwrap_or_default();
+        (found["status"] != "True" && message.contains("vpn-shoot")).then(|| message.to_owned())
+    };
+    let shoots: Api<Shoot> = Api::namespaced(scene.up.garden.clone(), PROJECT);
+    println!("the Shoot says: {}", until(shoots, SHOOT, is_named).await);
+    scene.scale_server(1);
+    let began = Instant::now();
+    while !scene.shoot_output(&words, "").status.success() {
+        assert!(began.elapsed() < PATIENCE, "the agent does not come back");
+        std::thread::sleep(LOOK_PAUSE);
+    }
+    println!("logs again after {:.1} s", began.elapsed().as_secs_f64());
+}
+
+/// `kubectl port-forward` to the agent itself.
+fn a_port_is_forwarded(scene: &Scene, agent: &str) {
+    let pod = format!("pod/{agent}");
+    let ports = format!(":{AGENT_HEALTH}");
+    let mut command = scene
+        .up
+        .kubectl("shoot", &["-n", "kube-system", "port-forward", &pod, &ports]);
+    let child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut forwarding = up::Running(child);
+    let mut lines = BufReader::new(forwarding.0.stdout.take().unwrap()).lines();
+    let first = lines.next().expect("kubectl says where it listens").unwrap();
+    let port = first.split("127.0.0.1:").nth(1).and_then(|rest| rest.split(' ').next());
+    let port: u16 = port.expect("it names its port").parse().unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let request = "GET /healthz HTTP/1.1\r\nHost: agent\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kube_apiserver_reaches_nodes_directly_without_a_tunnel() {
+    let scene = Scene::start(Nodes::Direct).await;
+    scene.create_shoot();
+    scene.succeeded().await;
+    scene.write_kubeconfig();
+    a_pod_runs_and_its_log_is_read(&scene);
+    assert_eq!((scene.agent(), scene.dials()), (String::new(), 0));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shoot_of_real_programs_lives_sleeps_and_goes() {
-    let scene = Scene::start().await;
+    let scene = Scene::start(Nodes::Tunnelled).await;
     let began = Instant::now();
     scene.create_shoot();
     let status = scene.succeeded().await;
@@ -279,6 +433,7 @@ async fn a_shoot_of_real_programs_lives_sleeps_and_goes() {
     scene.write_kubeconfig();
     kubectl_works(&scene);
     a_pod_runs_and_its_log_is_read(&scene);
+    everything_passes_the_tunnel(&scene).await;
 
     let uid = ["get", "configmap", "survivor", "-o", "jsonpath={.metadata.uid}"];
     let before = scene.shoot(&uid, "");
@@ -294,6 +449,9 @@ async fn a_shoot_of_real_programs_lives_sleeps_and_goes() {
     println!("woken in {:.1} s", began.elapsed().as_secs_f64());
     control_plane_is_real(&scene).await;
     assert_eq!(scene.shoot(&uid, ""), before, "data survives");
+    let agent = scene.agent();
+    scene.shoot(&["-n", "kube-system", "logs", &agent], "");
+    assert!(scene.dials() > 0, "the tunnel is back");
 
     let began = Instant::now();
     let confirmed = "confirmation.gardener.cloud/deletion=true";

@@ -8,7 +8,6 @@ pub(crate) mod headers;
 pub(crate) mod html_links;
 pub(crate) mod node_streams;
 pub(crate) mod port_forward;
-pub(crate) mod port_forward_session;
 pub(crate) mod proxy;
 pub(crate) mod proxy_target;
 pub(crate) mod rewriting;

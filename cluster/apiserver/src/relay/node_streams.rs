@@ -17,7 +17,7 @@ use crate::admission::subresource_body;
 use crate::connections::kubelets::NodePlace;
 use crate::kinds::registry::Served;
 use crate::kinds::resource::{Connect, Form};
-use crate::relay::{port_forward, port_forward_session, proxy};
+use crate::relay::{port_forward, proxy};
 use crate::state::context::Context;
 use crate::wire::answer::Answer;
 use crate::wire::guarded_body::held;
@@ -150,10 +150,10 @@ async fn stream(context: &Context, connect: Connect, parts: &Parts, body: Body) 
 }
 
 /// A pod of this process whose ports this server reaches itself.
-fn forwarded(context: &Context, pod: &Value) -> Option<port_forward_session::Pod> {
+fn forwarded(context: &Context, pod: &Value) -> Option<port_forward::Pod> {
     context.server.network.pods.as_ref()?;
     let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str);
-    Some(port_forward_session::Pod {
+    Some(port_forward::Pod {
         server: context.server.clone(),
         name: context.name().to_owned(),
         uid: text("/metadata/uid").unwrap_or_default().to_owned(),

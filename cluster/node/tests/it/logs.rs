@@ -148,12 +148,13 @@ async fn unreadable_logs_are_refused_with_kubernetes_messages() {
             "there is no program to run in one",
         ),
         ("p/attach?container=main", "attaches to no container"),
-        ("p/portforward", "forwards no ports itself"),
     ] {
         let (code, message) = refusal(&cluster, path).await;
         assert_eq!(code, 501, "{path}");
         assert!(message.contains(why), "{path}: {message}");
     }
+    let plain = (400, "Upgrade request required".to_owned());
+    assert_eq!(refusal(&cluster, "p/portforward").await, plain);
     cluster.pod("elsewhere", json!({}), json!({"nodeName": "node-z"})).await;
     let expected = (404, "pods \"node-z\" not found".to_owned());
     assert_eq!(refusal(&cluster, "elsewhere/log").await, expected);

@@ -4,6 +4,7 @@
 mod network_policies;
 mod node_agent;
 mod system;
+mod vpn;
 
 pub use node_agent::{
     NODE_AGENT_CONFIG_PATH, NODE_AGENT_TOKEN_PATH, NodeAgentPool, node_agent_objects, node_agent_secret,
@@ -12,6 +13,7 @@ pub use system::{
     SystemSettings, access_bindings, cluster_identity_objects, gardener_access_objects,
     machine_controller_access_objects, namespace_objects, system_objects,
 };
+pub use vpn::{VPN_SHOOT_IMAGE, VpnSettings, vpn_objects};
 
 use serde_json::Value;
 

@@ -1,5 +1,6 @@
 //! Network policies of a shoot's `kube-system`: nothing is allowed but what pods request by labels (gardener/gardener
-//! v1.150 `pkg/component/shoot/system`). Those of components that do not exist here, name server and VPN, are left out.
+//! v1.150 `pkg/component/shoot/system`). Those of the VPN come with it; those of the name server, which does not exist here, are
+//! left out.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use super::Object;
 
 /// All networks, of both families.
-const EVERYWHERE: [&str; 2] = ["0.0.0.0/0", "::/0"];
+pub(super) const EVERYWHERE: [&str; 2] = ["0.0.0.0/0", "::/0"];
 
 /// The policies. A shoot without workers has no pods to open anything for.
 pub(super) fn policies(with_workers: bool) -> Vec<Object> {

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use base_secrets::{Content, Wanted};
 use components_hosted::secrets::{cluster_secrets, wanted_secrets};
 use components_hosted::{
-    Component, ComponentId, EtcdStorage, HostedCluster, HostedObject, INVENTORY, Image, Issued, Mounted, ObjectKind,
-    Place, Power, Reference, Removal, ScaleFacts, Workload, bears_labels_of, build, existing, inventory, obsolete,
-    removal, shoot_access_secret_name,
+    Component, ComponentId, EtcdStorage, HostedCluster, HostedObject, INVENTORY, Image, Issued, Mounted, NodeAccess,
+    ObjectKind, Place, Power, Reference, Removal, ScaleFacts, Workload, bears_labels_of, build, existing, inventory,
+    obsolete, removal, shoot_access_secret_name,
 };
 use serde_json::Value;
 
@@ -35,6 +35,14 @@ fn cluster() -> HostedCluster {
             events: "4Gi".into(),
         },
         ssh_access: true,
+        node_access: NodeAccess::Tunnel,
+    }
+}
+
+fn direct() -> HostedCluster {
+    HostedCluster {
+        node_access: NodeAccess::Direct,
+        ..cluster()
     }
 }
 
@@ -142,13 +150,14 @@ fn every_object_of_every_component_matches_its_golden() {
     }
 }
 
-/// What differs from the goldens of a shoot that is awake and has workers.
+/// What differs from the goldens of a shoot that is awake, has workers, and reaches them through a tunnel.
 #[test]
-fn hibernated_and_workerless_objects_differ_from_the_goldens_as_listed() {
+fn hibernated_workerless_and_directly_reached_objects_differ_from_the_goldens_as_listed() {
     let mut text = String::new();
     for (title, variant, power) in [
         ("hibernated", cluster(), Power::Hibernated),
         ("workerless", workerless(), Power::Awake),
+        ("nodes reached directly", direct(), Power::Awake),
     ] {
         writeln!(text, "{title}:").unwrap();
         for component in all() {
@@ -158,13 +167,15 @@ fn hibernated_and_workerless_objects_differ_from_the_goldens_as_listed() {
             }
             let usual = built(component, &cluster(), Power::Awake);
             let changed = built(component, &variant, power);
-            assert_eq!(
-                usual.len(),
-                changed.len(),
-                "{}: list what comes and goes",
-                component.name()
-            );
-            for (before, after) in usual.iter().zip(&changed) {
+            let come = changed
+                .iter()
+                .filter(|one| usual.iter().all(|other| other.reference() != one.reference()));
+            assert_eq!(come.count(), 0, "{}: list what comes", component.name());
+            for before in &usual {
+                let Some(after) = changed.iter().find(|one| one.reference() == before.reference()) else {
+                    writeln!(text, "- {}", before.reference()).unwrap();
+                    continue;
+                };
                 let mut lines = Vec::new();
                 differences("", &json(before), &json(after), &mut lines);
                 for line in lines {
@@ -376,7 +387,11 @@ fn no_two_secrets_and_no_two_components_have_one_name() {
 #[test]
 fn the_secrets_of_a_shoot_are_as_listed_and_in_this_order() {
     let mut text = String::new();
-    for (title, cluster) in [("with workers", cluster()), ("workerless", workerless())] {
+    for (title, cluster) in [
+        ("with workers", direct()),
+        ("workerless", workerless()),
+        ("with workers and a tunnel", cluster()),
+    ] {
         writeln!(text, "{title}:").unwrap();
         for one in wanted_secrets(&cluster) {
             writeln!(text, "  {}: {}", one.name, content(&one.content)).unwrap();
@@ -429,6 +444,9 @@ fn a_shoot_needs_the_workloads_of_its_components() {
     let names = |cluster: &HostedCluster| existing(cluster).map(|id| id.component().name()).collect::<Vec<_>>();
     assert_eq!(names(&cluster()).len(), ComponentId::ALL.len());
     assert!(!names(&workerless()).contains(&"kube-scheduler"));
+    for without in [workerless(), direct()] {
+        assert!(!names(&without).contains(&"vpn-seed-server"));
+    }
     for one in existing(&cluster()).map(ComponentId::component) {
         let also = one.conditions().contains(&"APIServerAvailable");
         assert!(one.conditions().contains(&"ControlPlaneHealthy"), "{}", one.name());
@@ -506,7 +524,11 @@ fn removal_deletes_unlisted_objects_first_and_early_ones_never() {
     );
     assert_eq!(
         of(ComponentId::ApiServer, Some(&listing("Service/kube-apiserver"))),
-        ["Deployment/kube-apiserver", "PodDisruptionBudget/kube-apiserver"]
+        [
+            "Deployment/kube-apiserver",
+            "ConfigMap/kube-apiserver-egress-selector-config",
+            "PodDisruptionBudget/kube-apiserver"
+        ]
     );
     for id in ComponentId::ALL {
         assert!(!of(*id, None).is_empty());

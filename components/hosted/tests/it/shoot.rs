@@ -1,8 +1,8 @@
 //! Every object inside a shoot as it reaches the API server, printed.
 
 use components_hosted::shoot::{
-    NodeAgentPool, SystemSettings, access_bindings, cluster_identity_objects, gardener_access_objects,
-    machine_controller_access_objects, namespace_objects, node_agent_objects, object_key, system_objects,
+    NodeAgentPool, SystemSettings, VpnSettings, access_bindings, cluster_identity_objects, gardener_access_objects,
+    machine_controller_access_objects, namespace_objects, node_agent_objects, object_key, system_objects, vpn_objects,
 };
 
 use super::golden;
@@ -45,6 +45,37 @@ fn objects_inside_the_shoot_match_their_goldens() {
         &machine_controller_access_objects("some:user"),
     );
     golden("shoot-node-agent.json", &node_agent_objects(&[pool]));
+    golden("shoot-vpn.json", &vpn_objects(&vpn()));
+}
+
+fn vpn() -> VpnSettings {
+    VpnSettings {
+        image: "registry.example/proxy-agent:v1".into(),
+        server_name: "vpn-seed-server.shoot--dev--moon.svc".into(),
+        server_address: [192, 0, 2, 7].into(),
+        server_port: 8132,
+        authorities: "authorities".into(),
+        certificate: "certificate".into(),
+        key: "key".into(),
+        node_networks: vec!["10.77.0.0/16".into()],
+        pod_networks: vec!["100.96.0.0/11".into()],
+        service_networks: vec!["100.64.0.0/13".into()],
+    }
+}
+
+#[test]
+fn a_renewed_certificate_rolls_the_vpn_agent() {
+    let template = |settings: &VpnSettings| {
+        let objects = vpn_objects(settings);
+        let deployment = objects.into_iter().find(|object| object["kind"] == "Deployment");
+        deployment.unwrap()["spec"]["template"].clone()
+    };
+    let renewed = VpnSettings {
+        certificate: "renewed".into(),
+        ..vpn()
+    };
+    assert_ne!(template(&vpn()), template(&renewed));
+    assert_eq!(template(&vpn()), template(&vpn()));
 }
 
 #[test]
@@ -56,7 +87,13 @@ fn without_pools_the_role_names_no_secret_that_exists() {
 
 #[test]
 fn keys_of_objects_are_fit_for_a_secret_and_unique() {
-    let objects = [access_bindings(), system_objects_of_nothing(), node_agent_objects(&[])].concat();
+    let objects = [
+        access_bindings(),
+        system_objects_of_nothing(),
+        node_agent_objects(&[]),
+        vpn_objects(&vpn()),
+    ]
+    .concat();
     let mut keys: Vec<String> = objects.iter().map(object_key).collect();
     assert!(keys.iter().all(|key| {
         key.bytes()

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use api_meta::{Fault, LocalObjectReference};
+use api_meta::conditions::managed_resource::RESOURCES_HEALTHY;
+use api_meta::{Condition, ConditionStatus, Fault, LocalObjectReference};
 use api_resources::{ManagedResource, ManagedResourceSpec};
 use base_client::{Judgement, apply, delete, list, wait_until};
 use components_hosted::shoot::{Object, object_key};
@@ -110,17 +111,40 @@ pub(crate) async fn wait_applied(
     written: i64,
     deadline: Option<Instant>,
 ) -> Result<(), Fault> {
-    operation
-        .wait_for(
-            &operation.context.seed_caches.managed_resources,
-            name,
-            deadline,
-            |resource| match resource.metadata.generation.unwrap_or_default() < written {
-                true => Some("its newest form is not visible yet".to_owned()),
-                false => not_applied(resource),
-            },
-        )
-        .await
+    let cache = &operation.context.seed_caches.managed_resources;
+    let why_not = |resource: &ManagedResource| why_not_applied(resource, written);
+    operation.wait_for(cache, name, deadline, why_not).await
+}
+
+/// As [`wait_applied`], and until what was applied is reported as healthy.
+///
+/// # Errors
+/// As [`wait_applied`].
+pub(crate) async fn wait_healthy(
+    operation: &Operation,
+    name: &str,
+    written: i64,
+    deadline: Option<Instant>,
+) -> Result<(), Fault> {
+    let cache = &operation.context.seed_caches.managed_resources;
+    let why_not = |resource: &ManagedResource| why_not_applied(resource, written).or_else(|| not_healthy(resource));
+    operation.wait_for(cache, name, deadline, why_not).await
+}
+
+fn why_not_applied(resource: &ManagedResource, written: i64) -> Option<String> {
+    match resource.metadata.generation.unwrap_or_default() < written {
+        true => Some("its newest form is not visible yet".to_owned()),
+        false => not_applied(resource),
+    }
+}
+
+fn not_healthy(resource: &ManagedResource) -> Option<String> {
+    let status = resource.status.as_ref();
+    match status.and_then(|status| Condition::find(&status.conditions, RESOURCES_HEALTHY)) {
+        None => Some("its health is not known yet".to_owned()),
+        Some(condition) if condition.status == ConditionStatus::True => None,
+        Some(condition) => Some(format!("{}: {}", condition.reason, condition.message)),
+    }
 }
 
 /// Requests the deletion of our own ManagedResources.
@@ -167,12 +191,17 @@ pub(crate) async fn destroy(operation: &Operation, name: &str) -> Result<(), Fau
     delete(&operation.here::<ManagedResource>(), name).await
 }
 
-/// Waits until one is gone.
+/// Waits until one is gone, and deletes its Secrets, which it no longer needs then.
 ///
 /// # Errors
 /// A dependency fault naming it.
 pub(crate) async fn wait_destroyed(operation: &Operation, name: &str, deadline: Option<Instant>) -> Result<(), Fault> {
-    gone(&operation.here::<ManagedResource>(), name, deadline).await
+    gone(&operation.here::<ManagedResource>(), name, deadline).await?;
+    let secrets = operation.here::<Secret>();
+    for secret in list(&secrets, &format!("{SECRET_OF}={name}")).await? {
+        delete(&secrets, &secret.name_any()).await?;
+    }
+    Ok(())
 }
 
 async fn gone(api: &Api<ManagedResource>, name: &str, deadline: Option<Instant>) -> Result<(), Fault> {

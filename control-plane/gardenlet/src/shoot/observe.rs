@@ -8,13 +8,15 @@ use api_meta::labels::PROJECT_NAME;
 use api_meta::{Fault, LastOperationType, Seen, annotations};
 use api_rules::project_of_namespace;
 use base_client::{get, list_by, observe};
-use control_plane_shoot_flow::{DeletionFacts, Goal, HibernationFacts, ShootFacts};
+use base_controller::ObjectKey;
+use components_hosted::{ComponentId, component};
+use control_plane_shoot_flow::{DeletionFacts, Goal, HibernationFacts, Managed, ShootFacts, Tunnel};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{Api, ResourceExt};
 
 use super::required::{extension_timeouts, shoot_extensions};
-use super::task::is_requested;
+use super::task::{is_requested, shoot_system};
 use super::validated::ValidatedShoot;
 use crate::context::Context;
 
@@ -144,7 +146,7 @@ async fn credentials(context: &Context, shoot: &core::Shoot) -> Result<Option<Se
 
 /// What decides on the tasks of the shoot's flow.
 #[must_use]
-pub(crate) fn facts(observed: &Observed, shoot: &core::Shoot) -> ShootFacts {
+pub(crate) fn facts(context: &Context, observed: &Observed, shoot: &core::Shoot) -> ShootFacts {
     let validated = &observed.validated;
     let nodes = shoot
         .spec
@@ -163,7 +165,27 @@ pub(crate) fn facts(observed: &Observed, shoot: &core::Shoot) -> ShootFacts {
         nodes_cidr_known: validated.workerless || (nodes.is_some() && (reported.is_some() || skip_readiness)),
         skip_readiness,
         restart_requested: is_requested(&shoot.metadata, annotations::task::RESTART_CONTROL_PLANE_PODS),
+        tunnel: tunnel(context, validated),
         extension_timeouts: extension_timeouts(&validated.extensions),
+    }
+}
+
+/// By the mirrors: what is left of a tunnel is from an operation long ago, and looking for it costs no call.
+fn tunnel(context: &Context, validated: &ValidatedShoot) -> Tunnel {
+    let server = component(ComponentId::VpnSeedServer);
+    if server.exists(&validated.hosted(&context.config)) {
+        return Tunnel::Wanted;
+    }
+    let key = |name: &str| ObjectKey::namespaced(&validated.namespace, name);
+    let caches = &context.seed_caches;
+    let is_left = caches.deployments.get(&key(server.name())).is_some()
+        || caches
+            .managed_resources
+            .get(&key(shoot_system::name(Managed::VpnShoot)))
+            .is_some();
+    match is_left {
+        true => Tunnel::Leftover,
+        false => Tunnel::None,
     }
 }
 

@@ -108,7 +108,7 @@ impl Operation {
 
     /// The shoot as its hosted components know it.
     pub(crate) fn hosted_cluster(&self) -> HostedCluster {
-        self.shoot.hosted(&self.context.config.etcd_storage)
+        self.shoot.hosted(&self.context.config)
     }
 
     /// The shoot's namespace in the seed.

@@ -232,7 +232,7 @@ async fn work(
     // No task of the flow clears the errors that these reported in an earlier attempt.
     let passed = [TASK_READ, TASK_EXTENSIONS, TASK_PREPARE].map(str::to_owned);
     status.report(|state, report| cleaned(state, report, &passed)).await?;
-    let flow = shoot_flow(&facts(&observed, &shoot), &goal)
+    let flow = shoot_flow(&facts(&context, &observed, &shoot), &goal)
         .map_err(|error| Fault::bug(error).hint("report it: a flow of ours is wrong"))?;
     let operation = Operation::new(context.clone(), observed, status, &goal, known_nodes(&shoot));
     let outcome = apply::run_flow(&operation, &flow, failed_before, interrupted).await;

@@ -3,10 +3,11 @@
 
 use api_core::v1beta1 as core;
 use api_meta::{ErrorCode, Fault, names};
-use components_hosted::{EtcdStorage, HostedCluster};
+use components_hosted::HostedCluster;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::required::ShootExtension;
+use crate::config::Config;
 
 /// Pods' network where the spec has none (gardener/gardener v1.150 `plugin/pkg/shoot/mutator`).
 const PODS_DEFAULT: &str = "100.96.0.0/11";
@@ -147,9 +148,9 @@ impl ValidatedShoot {
         !self.workerless && access.is_none_or(|access| access.enabled)
     }
 
-    /// The same for hosted components, which know nothing else of it. `etcd_storage`: sizes of etcd's volumes.
+    /// The same for hosted components, which know nothing else of it, as `config` has them.
     #[must_use]
-    pub(crate) fn hosted(&self, etcd_storage: &EtcdStorage) -> HostedCluster {
+    pub(crate) fn hosted(&self, config: &Config) -> HostedCluster {
         let controller_manager = self.spec.kubernetes.kube_controller_manager.as_ref();
         let node_mask_size = controller_manager.and_then(|own| own.node_cidr_mask_size);
         let domains = [&self.internal_domain, &self.external_domain];
@@ -167,7 +168,8 @@ impl ValidatedShoot {
                 .flatten()
                 .map(|domain| domain.host.clone())
                 .collect(),
-            etcd_storage: etcd_storage.to_owned(),
+            etcd_storage: config.etcd_storage.clone(),
+            node_access: config.node_access,
         }
     }
 

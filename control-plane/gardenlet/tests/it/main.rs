@@ -20,6 +20,7 @@ mod reported;
 mod seed_system;
 mod status_cases;
 mod timeouts;
+mod tunnel;
 mod world;
 
 use api_core::v1beta1 as core;

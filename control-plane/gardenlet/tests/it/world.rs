@@ -11,7 +11,7 @@ use api_resources::ManagedResource;
 use base_client::{Call, Connector, Injected, inject_faults};
 use base_controller::Cache;
 use cluster_controllers::{Name, Options};
-use control_plane_gardenlet::{Addressing, Clients, Config, GardenAccess, Images};
+use control_plane_gardenlet::{Addressing, Clients, Config, GardenAccess, Images, NodeAccess};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
@@ -40,6 +40,9 @@ pub(crate) struct World {
     pub(crate) seed: Embedded,
     pub(crate) shoot: Embedded,
     pub(crate) extensions: Extensions,
+    stop: CancellationToken,
+    /// Ends the gardenlet that runs.
+    gardenlet: CancellationToken,
     _stop: DropGuard,
 }
 
@@ -97,11 +100,13 @@ impl World {
             seed,
             shoot,
             extensions,
+            stop: stop.clone(),
+            gardenlet: stop.child_token(),
             _stop: stop.clone().drop_guard(),
         };
         world.furnish().await;
         world.register("moon", KINDS).await;
-        world.start_gardenlet(&stop, access, faults);
+        world.start_gardenlet((access, NodeAccess::Direct), faults);
         // The seed's kinds exist once the gardenlet has registered its Seed.
         until(
             &Api::<core::Seed>::all(world.garden.admin()),
@@ -121,10 +126,16 @@ impl World {
         world
     }
 
+    /// Ends the gardenlet and starts another, whose shoots' API servers reach nodes so.
+    pub(crate) fn restart_gardenlet(&mut self, node_access: NodeAccess) {
+        self.gardenlet.cancel();
+        self.gardenlet = self.stop.child_token();
+        self.start_gardenlet((None, node_access), |_| Injected::Pass);
+    }
+
     fn start_gardenlet(
         &self,
-        stop: &CancellationToken,
-        access: Option<GardenAccess>,
+        (access, node_access): (Option<GardenAccess>, NodeAccess),
         faults: impl Fn(&Call) -> Injected + Send + Sync + 'static,
     ) {
         let object: core::Seed = serde_json::from_value(json!({
@@ -150,7 +161,9 @@ impl World {
         };
         let mut config = Config::new(object, Images::new("r.example", "v0"), addressing);
         config.garden_access = access;
-        let (clock, entropy, stop) = (self.seed.clock.clone(), self.seed.entropy.clone(), stop.clone());
+        config.node_access = node_access;
+        let (clock, entropy) = (self.seed.clock.clone(), self.seed.entropy.clone());
+        let stop = self.gardenlet.clone();
         tokio::spawn(async move {
             Box::pin(control_plane_gardenlet::run(clients, config, clock, entropy, stop))
                 .await

@@ -8,7 +8,7 @@ use base_flow::Flow;
 use components_hosted::ComponentId;
 use control_plane_shoot_flow::{
     DeletionFacts, ExtensionTimeouts, ExtensionVerb, Goal, HibernationFacts, Kind, Managed, Point, ShootFacts,
-    ShootFlowError, ShootTask, Single, Slot, Step, Verb, Way, shoot_flow,
+    ShootFlowError, ShootTask, Single, Slot, Step, Tunnel, Verb, Way, shoot_flow,
 };
 
 const STANDARD: ShootFacts = ShootFacts {
@@ -20,7 +20,12 @@ const STANDARD: ShootFacts = ShootFacts {
     nodes_cidr_known: true,
     skip_readiness: false,
     restart_requested: false,
+    tunnel: Tunnel::None,
     extension_timeouts: ExtensionTimeouts::STANDARD,
+};
+const TUNNEL: ShootFacts = ShootFacts {
+    tunnel: Tunnel::Wanted,
+    ..STANDARD
 };
 const WORKERLESS: ShootFacts = ShootFacts {
     workerless: true,
@@ -39,6 +44,7 @@ const TWO_POOLS: ShootFacts = ShootFacts {
 const WIDEST: ShootFacts = ShootFacts {
     nodes_cidr_known: false,
     restart_requested: true,
+    tunnel: Tunnel::Wanted,
     ..STANDARD
 };
 
@@ -72,6 +78,7 @@ fn printed_flows_match_their_goldens() {
         ("standard", STANDARD),
         ("workerless", WORKERLESS),
         ("two-pools", TWO_POOLS),
+        ("tunnel", TUNNEL),
     ];
     for (name, facts) in flavours {
         for (way, goal) in [
@@ -97,7 +104,11 @@ fn printed_flows_match_their_goldens() {
 /// A flow is refused if its graph is none, and if a task reads what no task before it gives.
 #[test]
 fn every_combination_of_facts_and_goals_makes_a_sound_flow() {
-    for bits in 0..1u32 << 8 {
+    let tunnels = [Tunnel::None, Tunnel::Wanted, Tunnel::Leftover];
+    let combinations = tunnels
+        .into_iter()
+        .flat_map(|tunnel| (0..1u32 << 8).map(move |bits| (tunnel, bits)));
+    for (tunnel, bits) in combinations {
         let bit = |index: u32| bits & (1 << index) != 0;
         let facts = ShootFacts {
             workerless: bit(0),
@@ -108,6 +119,7 @@ fn every_combination_of_facts_and_goals_makes_a_sound_flow() {
             nodes_cidr_known: bit(5),
             skip_readiness: bit(6),
             restart_requested: bit(7),
+            tunnel,
             extension_timeouts: ExtensionTimeouts::STANDARD,
         };
         for goal in [Goal::Reconcile, HIBERNATE, ASLEEP, Goal::Wake] {
@@ -298,6 +310,44 @@ fn a_way_is_part_of_a_tasks_name_only_where_upstream_names_it_so() {
         name(Way::Hibernate),
         "Hibernating extension resources before kube-apiserver hibernation"
     );
+}
+
+/// A tunnel that is no longer wanted goes after the API server that used it was replaced; no other flow has a step about one.
+#[test]
+fn a_tunnel_is_in_a_flow_only_where_there_is_one() {
+    let about = |tunnel, goal| {
+        let flow = flow(ShootFacts { tunnel, ..STANDARD }, goal);
+        let is = |step| {
+            matches!(
+                step,
+                Step::Component(ComponentId::VpnSeedServer, _) | Step::Managed(Managed::VpnShoot, _)
+            )
+        };
+        let mut steps: Vec<Step> = flow
+            .steps()
+            .map(|step| step.task().step)
+            .filter(|step| is(*step))
+            .collect();
+        steps.sort();
+        steps
+    };
+    for goal in [Goal::Reconcile, HIBERNATE, ASLEEP, Goal::Wake, deletion()] {
+        assert_eq!(about(Tunnel::None, goal), [], "{goal:?}");
+    }
+    let server = |verb| Step::Component(ComponentId::VpnSeedServer, verb);
+    let agent = |verb| Step::Managed(Managed::VpnShoot, verb);
+    let expected = [server(Verb::Destroy), agent(Verb::Destroy), agent(Verb::WaitDestroyed)];
+    assert_eq!(about(Tunnel::Leftover, Goal::Reconcile), expected);
+    for tunnel in [Tunnel::Wanted, Tunnel::Leftover] {
+        assert_eq!(about(tunnel, deletion()), [server(Verb::Destroy)]);
+    }
+    let facts = ShootFacts {
+        tunnel: Tunnel::Leftover,
+        ..STANDARD
+    };
+    let (flow, task) = (flow(facts, Goal::Reconcile), on(Goal::Reconcile));
+    let api_server = Step::Component(ComponentId::ApiServer, Verb::Wait);
+    assert!(flow.precedes(task(api_server), task(server(Verb::Destroy))));
 }
 
 fn golden(name: &str, actual: &str) {

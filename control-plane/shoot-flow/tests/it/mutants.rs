@@ -16,6 +16,7 @@ const OWN: &[(&str, &str)] = &[
         "Deleting stale container runtime resources",
     ),
     ("Hibernating control plane", "Deleting stale extension resources"),
+    ("Hibernating control plane", "Deploying vpn-seed-server"),
     ("Hibernating control plane", "Scaling down machine-controller-manager"),
     (
         "Hibernating control plane",

@@ -64,7 +64,7 @@ fn phase_of(step: Step) -> usize {
             Point::AfterWorkers => "Workers",
         },
         Step::Managed(managed, _) => match managed {
-            Managed::ShootNamespaces => "Control plane",
+            Managed::ShootNamespaces | Managed::VpnShoot => "Control plane",
             Managed::ShootSystem | Managed::ClusterIdentity | Managed::NodeAgent => "Ready for nodes",
         },
     };

@@ -87,11 +87,12 @@ impl Up {
     /// kubectl with a kubeconfig of this name.
     pub(crate) fn kubectl(&self, part: &str, words: &[&str]) -> Command {
         let mut command = Command::new(cache_folder().unwrap().join("real/kubectl/kubectl"));
-        command.args(words);
         // Garden and seed share an address, by which kubectl would mix up what it has cached of them.
         command
             .arg("--cache-dir")
-            .arg(self.folder.path().join(format!("{part}.cache")));
+            .arg(self.folder.path().join(format!("{part}.cache")))
+            // Behind a `--` of theirs nothing is kubectl's.
+            .args(words);
         command
             .env("KUBECONFIG", self.kubeconfig(part))
             .env("HOME", self.folder.path());

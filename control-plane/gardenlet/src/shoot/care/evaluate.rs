@@ -185,6 +185,7 @@ fn nodes(seen: &Seen) -> Option<Finding> {
 fn control_plane_trouble(seen: &Seen) -> Vec<String> {
     let cluster = HostedCluster {
         workerless: seen.workerless,
+        node_access: seen.node_access,
         ..HostedCluster::default()
     };
     let counts = |component: &&'static dyn components_hosted::Component| {
@@ -218,6 +219,7 @@ mod tests {
     use api_extensions::ExtensionKind;
     use api_meta::LastOperation;
     use api_meta::LastOperationState;
+    use components_hosted::NodeAccess;
 
     use super::super::extensions::{Heartbeat, Report};
     use super::super::observe::Inside;
@@ -231,6 +233,7 @@ mod tests {
                 .map(|id| (id.component().name().to_owned(), None))
                 .collect(),
             workerless: false,
+            node_access: NodeAccess::Tunnel,
             reports: Vec::new(),
             resources: Vec::new(),
             inside: Inside {

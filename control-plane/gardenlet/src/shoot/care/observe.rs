@@ -9,6 +9,7 @@ use api_meta::{Fault, conditions, labels};
 use api_resources::ManagedResource;
 use base_controller::{Cache, ObjectKey};
 use base_secrets::{Credential, lookup};
+use components_hosted::NodeAccess;
 use components_hosted::secrets::wanted_secrets;
 use control_plane_readiness::{not_applied, unhealthy};
 use k8s_openapi::api::core::v1::{Node, Secret};
@@ -27,6 +28,7 @@ use crate::shoot::task;
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) workerless: bool,
+    pub(super) node_access: NodeAccess,
     pub(super) nodes_min: i32,
     /// The Deployments and StatefulSets that are there, and why they do not run as they should.
     pub(super) workloads: BTreeMap<String, Option<String>>,
@@ -84,6 +86,7 @@ pub(super) async fn observe(context: &Context, shoot: &core::Shoot) -> Seen {
     let sets = sets.iter().map(|one| (one.name_any(), task::set_not_rolled_out(one)));
     Seen {
         workerless: workers.is_empty(),
+        node_access: context.config.node_access,
         nodes_min: workers.iter().map(|worker| worker.minimum).sum(),
         workloads: deployments.chain(sets).collect(),
         reports: extensions::reports(context, &namespace),
@@ -155,7 +158,7 @@ async fn open(context: &Context, shoot: &core::Shoot, namespace: &str) -> Result
     let selector = format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_SECRETS_MANAGER);
     let existing = base_client::list(&api, &selector).await?;
     let found = lookup(
-        &wanted_secrets(&validated.hosted(&context.config.etcd_storage)),
+        &wanted_secrets(&validated.hosted(&context.config)),
         &existing,
         context.clock.now(),
     )?;

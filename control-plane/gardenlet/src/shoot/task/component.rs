@@ -77,7 +77,8 @@ pub(crate) async fn deploy(op: &Operation, secrets: &ShootSecrets, id: Component
         highly_available: false,
         migrating: false,
     };
-    let issued = Issued::new(image(op, component), component.scale(&facts), secrets.all(), kubeconfig);
+    let image = image(op, component.name(), component.image());
+    let issued = Issued::new(image, component.scale(&facts), secrets.all(), kubeconfig);
     let objects = build(component, &cluster, &issued).map_err(|missing| Fault::bug(missing).hint("report it"))?;
     let Some((workload, others)) = objects.split_last() else {
         return Err(Fault::bug(format!("component {} has no objects", component.name())));
@@ -92,12 +93,13 @@ pub(crate) async fn deploy(op: &Operation, secrets: &ShootSecrets, id: Component
     apply_object(op, workload).await
 }
 
-fn image(op: &Operation, component: &dyn Component) -> String {
+/// The full reference of an image of the component `name`.
+pub(crate) fn image(op: &Operation, name: &str, image: Image) -> String {
     let (images, version) = (&op.context.config.images, &op.shoot.version);
-    match component.image() {
+    match image {
         Image::Kubernetes(name) => images.kubernetes(name, version),
         Image::Own(name) => images.own(name, version),
-        Image::Program => images.program(component.name(), Some(version)),
+        Image::Program => images.program(name, Some(version)),
         Image::Upstream { name, tag } => images.tagged(name, tag, version),
     }
 }

@@ -147,25 +147,37 @@ async fn target(op: &Operation) -> Result<(DNSRecordType, Vec<String>), Fault> {
     if let Addressing::Shared { address, .. } = &op.context.config.addressing {
         return Ok((type_of(*address), vec![address.to_string()]));
     }
-    let service = get(&op.here::<Service>(), components_hosted::API_SERVER).await?;
+    match reached_at(op, components_hosted::API_SERVER).await? {
+        ReachedAt::Host(host) => Ok((DNSRecordType::CNAME, vec![host])),
+        ReachedAt::Address(address) => Ok((type_of(address), vec![address.to_string()])),
+    }
+}
+
+/// Where a Service is reached from outside of its cluster.
+pub(crate) enum ReachedAt {
+    /// At the name of its load balancer.
+    Host(String),
+    /// At the address of its load balancer, or at its own.
+    Address(IpAddr),
+}
+
+/// Where a Service of the shoot's namespace is reached.
+pub(crate) async fn reached_at(op: &Operation, name: &str) -> Result<ReachedAt, Fault> {
+    let service = get(&op.here::<Service>(), name).await?;
     let status = service.as_ref().and_then(|service| service.status.as_ref());
     let ingress = status.and_then(|status| status.load_balancer.as_ref()?.ingress.as_ref()?.first().cloned());
     if let Some(hostname) = ingress.as_ref().and_then(|ingress| ingress.hostname.clone()) {
-        return Ok((DNSRecordType::CNAME, vec![hostname]));
+        return Ok(ReachedAt::Host(hostname));
     }
     let address = ingress
         .and_then(|ingress| ingress.ip)
         .or_else(|| service.and_then(|service| service.spec?.cluster_ip))
         .and_then(|address| address.parse::<IpAddr>().ok());
     let address = address.ok_or_else(|| {
-        Fault::dependency(format!(
-            "Service {}/{} has no address yet",
-            op.namespace(),
-            components_hosted::API_SERVER
-        ))
-        .hint("look at the seed's load balancer and Service controllers")
+        Fault::dependency(format!("Service {}/{name} has no address yet", op.namespace()))
+            .hint("look at the seed's load balancer and Service controllers")
     })?;
-    Ok((type_of(address), vec![address.to_string()]))
+    Ok(ReachedAt::Address(address))
 }
 
 fn type_of(address: IpAddr) -> DNSRecordType {

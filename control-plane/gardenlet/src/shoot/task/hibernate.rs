@@ -28,7 +28,9 @@ pub(crate) async fn control_plane(op: &Operation, shoot: Option<&Client>, until:
     {
         empty_of_machines(op, shoot, until).await?;
     }
-    for id in order() {
+    // What does not exist for this shoot has no pods, or is being deleted by a step of its own.
+    let cluster = op.hosted_cluster();
+    for id in order().filter(|id| component(*id).exists(&cluster)) {
         scale_to_zero(op, id, until).await?;
     }
     Ok(())

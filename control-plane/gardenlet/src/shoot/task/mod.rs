@@ -18,8 +18,9 @@ pub(crate) mod os_config;
 pub(crate) mod secrets;
 mod several;
 mod shoot_access;
-mod shoot_system;
+pub(crate) mod shoot_system;
 mod single;
+mod vpn;
 mod worker;
 
 use api_extensions::{ControlPlane, Infrastructure, Network, Worker};
@@ -259,7 +260,13 @@ async fn execute_managed(
             let objects = shoot_system::objects(op, &given, managed).await?;
             given.give_applied(managed, managed::deploy(op, name, &objects).await?)
         }
-        Verb::Wait => managed::wait_applied(op, name, given.applied(managed)?, until).await,
+        Verb::Wait => {
+            let written = given.applied(managed)?;
+            match managed {
+                Managed::VpnShoot => vpn::wait(op, name, written, until).await,
+                _ => managed::wait_applied(op, name, written, until).await,
+            }
+        }
         Verb::Destroy => managed::destroy(op, name).await,
         Verb::WaitDestroyed => managed::wait_destroyed(op, name, until).await,
     }

@@ -3,7 +3,7 @@
 use api_meta::Fault;
 use components_hosted::shoot::{
     NodeAgentPool, Object, SystemSettings, cluster_identity_objects, namespace_objects, node_agent_objects,
-    system_objects,
+    system_objects, vpn_objects,
 };
 use control_plane_shoot_flow::Managed;
 use sha2::{Digest, Sha256};
@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use super::super::given::Given;
 use super::super::operation::Operation;
 use super::os_config::Pool;
+use super::vpn;
 
 /// The name of a ManagedResource.
 pub(crate) fn name(managed: Managed) -> &'static str {
@@ -19,6 +20,7 @@ pub(crate) fn name(managed: Managed) -> &'static str {
         Managed::ShootSystem => "shoot-core-system",
         Managed::ClusterIdentity => "shoot-core-cluster-identity",
         Managed::NodeAgent => "shoot-gardener-node-agent",
+        Managed::VpnShoot => "shoot-core-vpn-shoot",
     }
 }
 
@@ -36,6 +38,7 @@ pub(crate) async fn objects(op: &Operation, given: &Given<'_>, managed: Managed)
             cluster_identity_objects(&identity)
         }
         Managed::NodeAgent => node_agent_objects(&node_agent_pools(&given.pools()?)),
+        Managed::VpnShoot => vpn_objects(&vpn::settings(op, &given.secrets()?, given.nodes()?).await?),
     })
 }
 

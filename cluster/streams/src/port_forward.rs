@@ -1,21 +1,28 @@
-//! One connection of a client that forwards ports: two streams for each connection to the pod, one for its bytes and one for what
-//! went wrong.
+//! Forwarded ports: SPDY as kubelets speak it, and the same within WebSocket messages, as kubectl asks for it since 1.31. One
+//! connection of a client carries two streams for each connection to the pod, one for its bytes and one for what went wrong. Bytes go
+//! to what listens on the pod and back; what they say is not looked at, and who dials the pod is the caller.
+//! (kubernetes/kubernetes v1.35 staging/src/k8s.io/kubelet/pkg/cri/streaming/portforward,
+//! staging/src/k8s.io/apiserver/pkg/util/proxy/streamtunnel.go)
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::fmt;
 use std::sync::Arc;
 
-use base_client::Connection;
+use async_trait::async_trait;
+use base_client::{Connection, ResponseBody};
 use bytes::Bytes;
-use cluster_streams::spdy::{self, Frame, Frames};
+use http::{HeaderMap, Method, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, split};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::connections::addresses::PodPort;
-use crate::connections::dial::to_service;
-use crate::state::server_state::ServerState;
+use crate::spdy::{self, Frame, Frames};
+use crate::upgrade::{self, Wanted};
+use crate::websocket;
 
+/// How the protocol is called, in SPDY and within WebSocket messages.
+const PROTOCOL: &str = "portforward.k8s.io";
+const TUNNELLED: &str = "SPDY/3.1+portforward.k8s.io";
 /// Connections to the pod at once: what a page of a browser opens, many times over.
 const CONNECTIONS_MAX: usize = 256;
 /// Streams of errors whose stream of data has not come: a client opens one right after the other.
@@ -25,9 +32,90 @@ const QUEUE_MAX: usize = 32;
 /// What is read from a pod at once.
 const PIECE_BYTES: usize = 32 << 10;
 
+/// A pod whose ports are forwarded.
+#[async_trait]
+pub trait ForwardedPod: Send + Sync {
+    /// Its name, as errors have it.
+    fn name(&self) -> &str;
+
+    /// Its uid.
+    fn uid(&self) -> &str;
+
+    /// A connection to one of its ports. Errors: why there is none.
+    async fn dial(&self, port: u16) -> Result<Connection, String>;
+}
+
+/// What both sides speak.
+pub struct Agreed(Spoken);
+
+enum Spoken {
+    Spdy,
+    /// With the client's key.
+    WebSocket(String),
+}
+
+impl fmt::Debug for Agreed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Spoken::Spdy => "Spdy",
+            Spoken::WebSocket(_) => "WebSocket",
+        })
+    }
+}
+
+impl Agreed {
+    /// By what the client's request offers.
+    ///
+    /// # Errors
+    /// It is no such request, as a sentence for its sender.
+    pub fn with(method: &Method, headers: &HeaderMap) -> Result<Self, String> {
+        match Wanted::by(headers) {
+            None => Err("Upgrade request required".to_owned()),
+            Some(Wanted::WebSocket) => {
+                let key = upgrade::websocket_key(method, headers);
+                let key = key.ok_or("not a WebSocket handshake of version 13")?;
+                let mut offers = upgrade::websocket_protocols(headers).into_iter();
+                if !offers.any(|offer| offer.eq_ignore_ascii_case(TUNNELLED)) {
+                    return Err(format!(
+                        "unable to negotiate protocol: the server supports {TUNNELLED} over WebSocket"
+                    ));
+                }
+                Ok(Self(Spoken::WebSocket(key.to_owned())))
+            }
+            Some(Wanted::Spdy) => {
+                let offers = upgrade::spdy_protocols(headers);
+                // A client that names none means the first there was.
+                if !offers.is_empty() && !offers.contains(&PROTOCOL) {
+                    return Err(format!(
+                        "unable to negotiate protocol: the server supports [{PROTOCOL}]"
+                    ));
+                }
+                Ok(Self(Spoken::Spdy))
+            }
+        }
+    }
+
+    /// The answer that agrees.
+    pub fn response(&self) -> Response<ResponseBody> {
+        match &self.0 {
+            Spoken::Spdy => upgrade::to_spdy(PROTOCOL),
+            Spoken::WebSocket(key) => upgrade::to_websocket(key, TUNNELLED),
+        }
+    }
+
+    /// Forwards ports over the connection that the request has become, until its client ends.
+    pub async fn forward(self, connection: Connection, pod: Arc<dyn ForwardedPod>) {
+        let connection = match self.0 {
+            Spoken::Spdy => connection,
+            Spoken::WebSocket(_) => websocket::unwrapped(connection),
+        };
+        run(connection, pod).await;
+    }
+}
+
 /// A session's streams.
 struct Session {
-    pod: Arc<Pod>,
+    pod: Arc<dyn ForwardedPod>,
     out: mpsc::Sender<Vec<u8>>,
     /// Streams of errors that wait for their stream of data, by the name of the request.
     errors: HashMap<String, u32>,
@@ -38,7 +126,7 @@ struct Session {
 }
 
 /// Forwards until the client ends.
-pub(crate) async fn run(connection: Connection, pod: Pod) {
+async fn run(connection: Connection, pod: Arc<dyn ForwardedPod>) {
     let (from, mut to) = split(connection);
     let (out, mut frames) = mpsc::channel::<Vec<u8>>(QUEUE_MAX);
     let writing = async move {
@@ -49,7 +137,7 @@ pub(crate) async fn run(connection: Connection, pod: Pod) {
         to.shutdown().await
     };
     let mut session = Session {
-        pod: Arc::new(pod),
+        pod,
         out,
         errors: HashMap::new(),
         inputs: HashMap::new(),
@@ -61,7 +149,7 @@ pub(crate) async fn run(connection: Connection, pod: Pod) {
         ended = writing => ended,
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, pod = session.pod.name, "a connection of forwarded ports ended");
+        tracing::debug!(%error, pod = %session.pod.name(), "a connection of forwarded ports ended");
     }
 }
 
@@ -141,7 +229,7 @@ impl Session {
 
 /// One connection to the pod.
 struct Forward {
-    pod: Arc<Pod>,
+    pod: Arc<dyn ForwardedPod>,
     out: mpsc::Sender<Vec<u8>>,
     stream: u32,
     errors: u32,
@@ -152,7 +240,7 @@ impl Forward {
         let connection = match self.pod.dial(port).await {
             Ok(connection) => connection,
             Err(why) => {
-                let Pod { name, uid, .. } = &*self.pod;
+                let (name, uid) = (self.pod.name(), self.pod.uid());
                 let said = format!("error forwarding port {port} to pod {name}, uid {uid}: {why}");
                 return self.end(Some(said)).await;
             }
@@ -193,7 +281,7 @@ impl Forward {
             },
         };
         if let Err(error) = ended {
-            tracing::debug!(%error, pod = self.pod.name, port, "a forwarded connection broke off");
+            tracing::debug!(%error, pod = %self.pod.name(), port, "a forwarded connection broke off");
         }
         self.end(None).await;
     }
@@ -206,35 +294,6 @@ impl Forward {
         ] {
             // The client may be gone.
             let _ = self.out.send(frame).await;
-        }
-    }
-}
-
-/// The pod whose ports are forwarded.
-#[derive(Clone)]
-pub(crate) struct Pod {
-    pub(crate) server: Arc<ServerState>,
-    /// As errors name it.
-    pub(crate) name: String,
-    pub(crate) uid: String,
-    pub(crate) ip: IpAddr,
-}
-
-impl Pod {
-    /// A connection to one of its ports. Errors: why there is none.
-    pub(crate) async fn dial(&self, port: u16) -> Result<Connection, String> {
-        let refused = |why: &str| Err(format!("dial tcp {}:{port}: connect: {why}", self.ip));
-        let Some(pods) = &self.server.network.pods else {
-            return refused("no route to host");
-        };
-        match pods(self.ip, port) {
-            PodPort::Http(service) => Ok(to_service(service)),
-            PodPort::Bytes(dialer) => dialer.connect().await.or_else(|error| match error.kind() {
-                std::io::ErrorKind::ConnectionRefused => refused("connection refused"),
-                _ => refused(&error.to_string()),
-            }),
-            PodPort::Closed => refused("connection refused"),
-            PodPort::Elsewhere => refused("no route to host"),
         }
     }
 }
