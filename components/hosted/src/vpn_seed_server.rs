@@ -141,7 +141,7 @@ fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Deployment, Mi
             "strategy": {"type": "Recreate"},
             "selector": {"matchLabels": LABELS.selector()},
             "template": {
-                // It connects to nobody, so that it needs no label for it.
+                // It opens no connections, so it needs no label for them.
                 "metadata": {"labels": LABELS.all(), "annotations": mounts.annotations()},
                 "spec": {
                     "automountServiceAccountToken": false,

@@ -9,7 +9,7 @@ use api_meta::{ErrorCode, Fault};
 use base_flow::{Flow, Name, TaskSettings};
 use base_flow_run::{TaskLayer, Work};
 use control_plane_shoot_flow::{
-    DeletionFacts, ExtensionTimeouts, Goal, HibernationFacts, ShootFacts, ShootTask, shoot_flow,
+    DeletionFacts, ExtensionTimeouts, Goal, HibernationFacts, ShootFacts, ShootTask, Tunnel, shoot_flow,
 };
 use futures::FutureExt;
 
@@ -104,6 +104,7 @@ pub fn widest(phase: Phase) -> Result<Flow<ShootTask>, String> {
         nodes_cidr_known: false,
         skip_readiness: false,
         restart_requested: false,
+        tunnel: Tunnel::None,
         extension_timeouts: ExtensionTimeouts::STANDARD,
     };
     let there = DeletionFacts {

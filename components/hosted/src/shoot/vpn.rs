@@ -23,8 +23,8 @@ const HEALTH_PORT: u16 = 8134;
 const ADMIN_PORT: u16 = 8133;
 /// Where it finds its certificate.
 const FOLDER: &str = "/srv/proxy-agent";
-/// It goes on with what it carries when it is told to end, until it is killed: what it carries are connections that never
-/// end by themselves, such as watches of logs.
+/// It goes on with what it carries after it has been asked to end, until it is killed: what it carries are connections that
+/// never end by themselves, such as watches of logs.
 const GRACE_PERIOD_SECONDS: u32 = 5;
 
 /// Its image.

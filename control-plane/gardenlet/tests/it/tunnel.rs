@@ -1,4 +1,4 @@
-//! The tunnel from a shoot's API server to its nodes: it is there where gardenlet is told so, and leaves nothing where it no longer
+//! The tunnel from a shoot's API server to its nodes: it is there where gardenlet is configured so, and leaves nothing where it no longer
 //! is.
 
 use api_core::v1beta1 as core;

@@ -37,7 +37,8 @@ pub(crate) async fn settings(op: &Operation, secrets: &ShootSecrets, nodes: Vec<
     })
 }
 
-/// Where agents find the server: with all API servers of the seed, told apart by name, or at its own Service.
+/// Where agents find the server: at the URL of all API servers of the seed, which hands connections on by name, or at its own
+/// Service.
 async fn server(op: &Operation) -> Result<(IpAddr, u16), Fault> {
     if let Addressing::Shared { url, address } = &op.context.config.addressing {
         let port = url
