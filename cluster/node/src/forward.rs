@@ -1,4 +1,5 @@
-//! `kubectl port-forward` as a kubelet answers it: connections to what listens on a pod of the node. Who asks is not looked at.
+//! `kubectl port-forward` as a kubelet answers it: connections to what listens on a pod of the node. It does not
+//! authenticate callers.
 
 use std::io;
 use std::net::IpAddr;

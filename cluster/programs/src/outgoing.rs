@@ -54,13 +54,14 @@ pub trait ApiServers: Send + Sync {
     fn service_of(&self, server_name: Option<&str>) -> Option<(String, String)>;
 
     /// What this process serves, for the pods of a namespace alone, at an address outside of their cluster: a kubelet of a machine that
-    /// the namespace's control plane manages, where no tunnel leads there. Policies of the pods' cluster are not asked: they name no address outside of it.
+    /// the namespace's control plane manages, where no tunnel leads there. Policies of the pods' cluster are not evaluated: they name
+    /// no address outside of it.
     fn outside(&self, _namespace: &str, _to: SocketAddr) -> Option<Dialer> {
         None
     }
 
-    /// What this process serves at an address of the pods' cluster that is no pod's: a kubelet of one of its nodes. Policies are asked
-    /// before.
+    /// What this process serves at an address of the pods' cluster that is no pod's: a kubelet of one of its nodes. Policies
+    /// are evaluated before.
     fn node_at(&self, _to: SocketAddr) -> Option<Dialer> {
         None
     }

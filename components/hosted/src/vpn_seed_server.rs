@@ -156,7 +156,7 @@ fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Deployment, Mi
 }
 
 fn container(issued: &Issued, mounts: &Mounts<'_>) -> Value {
-    // Without an agent it is not ready by its own words (`/readyz`), and without being ready no agent would find it.
+    // `/readyz` fails without an agent, and as long as it is not ready no agent finds it.
     let probe = json!({
         "httpGet": {"path": "/healthz", "port": HEALTH_PORT, "scheme": "HTTP"},
         "periodSeconds": 10,
@@ -171,6 +171,8 @@ fn container(issued: &Issued, mounts: &Mounts<'_>) -> Value {
         "args": [
             format!("--admin-port={ADMIN_PORT}"),
             format!("--agent-port={VPN_AGENT_PORT}"),
+            // An agent whose node has vanished does not answer, and there is no limit by default.
+            "--backend-dial-timeout=10s",
             "--cluster-ca-cert=/srv/proxy-server/ca-agent/bundle.crt",
             "--cluster-cert=/srv/proxy-server/server/tls.crt",
             "--cluster-key=/srv/proxy-server/server/tls.key",

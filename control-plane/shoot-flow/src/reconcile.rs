@@ -9,7 +9,7 @@ use crate::draft::{Before, Draft, group};
 use crate::facts::{Goal, ShootFacts, Tunnel};
 use crate::single::Single;
 use crate::slots::ShootFlowError;
-use crate::step::{Kind, Managed, Point, ShootTask, deployed, destroyed, gone, ready};
+use crate::step::{Kind, Managed, Point, ShootTask, deployed, destroyed, ready};
 use crate::times::{CLOUD_TIMEOUT, DNS_TIMEOUT, EXTENSION_TIMEOUT, HIBERNATE_TIMEOUT, ROLLOUT_TIMEOUT};
 
 const NAMESPACES: &str = "namespaces";
@@ -240,16 +240,18 @@ fn tunnel(flow: &mut Draft<'_>) {
                 deployed(ComponentId::VpnSeedServer).into(),
                 group(SHOOT_NAMESPACES),
             ]);
-            // It is ready once it runs on a node and is connected: as long as the nodes take.
-            flow.ready(Managed::VpnShoot, CLOUD_TIMEOUT)
-                .after([deployed(Managed::VpnShoot)]);
+            // It is ready once it runs on a node and is connected.
+            flow.ready(Managed::VpnShoot, ROLLOUT_TIMEOUT)
+                .after([deployed(Managed::VpnShoot), ready(Kind::Worker)]);
         }
         Tunnel::Leftover => {
-            flow.destroy(Managed::VpnShoot).after([group(RESOURCE_MANAGER)]);
+            flow.destroy(ComponentId::VpnSeedServer)
+                .after([ready(ComponentId::ApiServer)]);
+            // It goes last: as long as it is there, an operation that was cut off is found to have left something.
+            flow.destroy(Managed::VpnShoot)
+                .after([group(RESOURCE_MANAGER), destroyed(ComponentId::VpnSeedServer).into()]);
             flow.gone(Managed::VpnShoot, EXTENSION_TIMEOUT)
                 .after([destroyed(Managed::VpnShoot)]);
-            flow.destroy(ComponentId::VpnSeedServer)
-                .after([ready(ComponentId::ApiServer), gone(Managed::VpnShoot)]);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The image `local-machine`: a machine of the local provider. Its pod is its hardware: the user data is mounted, the
 //! node agent makes it a node of the cluster that the user data names, and its kubelet is an in-process node whose pods
-//! are simulated, but for images that are programs there. Stopping the container is switching the machine off; what is on its disk is there when it is switched
-//! on again.
+//! are simulated, but for images that are programs there. Stopping the container is switching the machine off; what is on its
+//! disk is there when it is switched on again.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

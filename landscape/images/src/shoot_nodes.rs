@@ -15,8 +15,8 @@ use futures::future::BoxFuture;
 use crate::kubelet::Machines;
 use crate::programs::{OWN, port_of, programs, serve_by};
 
-/// Below the folder of programs.
-const FOLDER: &str = "nodes";
+/// Below the folder of programs, beside those of clusters, none of which can have this name.
+const FOLDER: &str = ".nodes";
 
 /// The programs that pods of shoots' nodes can be.
 #[derive(Clone, Debug)]

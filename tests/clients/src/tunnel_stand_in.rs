@@ -28,6 +28,40 @@ const AGENT_WITHIN: Duration = Duration::from_secs(2);
 /// Longest head of a request.
 const HEAD_LINES_MAX: usize = 64;
 
+/// Flags of the real programs that are not about Kubernetes, logs or profiles (kubernetes-sigs/apiserver-network-proxy v0.34.0
+/// `cmd/server/app/options/options.go`, `cmd/agent/app/options/options.go`).
+const SERVER_FLAGS: [&str; 16] = [
+    "admin-port",
+    "agent-port",
+    "backend-dial-timeout",
+    "cluster-ca-cert",
+    "cluster-cert",
+    "cluster-key",
+    "frontend-keepalive-time",
+    "health-port",
+    "keepalive-time",
+    "mode",
+    "proxy-strategies",
+    "server-ca-cert",
+    "server-cert",
+    "server-count",
+    "server-key",
+    "server-port",
+];
+const AGENT_FLAGS: [&str; 11] = [
+    "admin-server-port",
+    "agent-cert",
+    "agent-id",
+    "agent-identifiers",
+    "agent-key",
+    "ca-cert",
+    "health-server-port",
+    "keepalive-time",
+    "proxy-server-host",
+    "proxy-server-port",
+    "sync-interval",
+];
+
 type Flags = BTreeMap<String, String>;
 type FromAgent = BufReader<server::TlsStream<TcpStream>>;
 
@@ -35,14 +69,15 @@ type FromAgent = BufReader<server::TlsStream<TcpStream>>;
 async fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let role = words.next().unwrap_or_default();
-    let flags = words.filter_map(|word| {
-        let (name, value) = word.strip_prefix("--")?.split_once('=')?;
-        Some((name.to_owned(), value.to_owned()))
-    });
-    let flags: Flags = flags.collect();
     let ended = match role.as_str() {
-        "server" => serve(&flags).await,
-        "agent" => connect(&flags).await,
+        "server" => match read(words, &SERVER_FLAGS) {
+            Ok(flags) => serve(&flags).await,
+            Err(error) => Err(error),
+        },
+        "agent" => match read(words, &AGENT_FLAGS) {
+            Ok(flags) => connect(&flags).await,
+            Err(error) => Err(error),
+        },
         other => Err(io::Error::other(format!("{other:?} is neither server nor agent"))),
     };
     match ended {
@@ -52,6 +87,19 @@ async fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Reads a command line as the real programs do: what they do not know ends them.
+fn read(words: impl Iterator<Item = String>, known: &[&str]) -> io::Result<Flags> {
+    words
+        .map(|word| {
+            let parts = word.strip_prefix("--").and_then(|rest| rest.split_once('='));
+            match parts {
+                Some((name, value)) if known.contains(&name) => Ok((name.to_owned(), value.to_owned())),
+                _ => Err(io::Error::other(format!("unknown flag: {word}"))),
+            }
+        })
+        .collect()
 }
 
 fn flag<'a>(flags: &'a Flags, name: &str) -> io::Result<&'a str> {

@@ -1,6 +1,6 @@
 //! Network policies of a shoot's `kube-system`: nothing is allowed but what pods request by labels (gardener/gardener
-//! v1.150 `pkg/component/shoot/system`). Those of the VPN come with it; those of the name server, which does not exist here, are
-//! left out.
+//! v1.150 `pkg/component/shoot/system`). Those of the VPN come with it; those of the name server, which does not exist here,
+//! are left out.
 
 use std::collections::BTreeMap;
 

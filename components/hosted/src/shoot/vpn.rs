@@ -23,9 +23,11 @@ const HEALTH_PORT: u16 = 8134;
 const ADMIN_PORT: u16 = 8133;
 /// Where it finds its certificate.
 const FOLDER: &str = "/srv/proxy-agent";
-/// It goes on with what it carries after it has been asked to end, until it is killed: what it carries are connections that
+/// It goes on with what it carries after SIGTERM, until it is killed: what it carries are connections that
 /// never end by themselves, such as watches of logs.
 const GRACE_PERIOD_SECONDS: u32 = 5;
+/// How long its node may be unreachable before another one runs it.
+const GONE_SECONDS: u32 = 30;
 
 /// Its image.
 pub const VPN_SHOOT_IMAGE: Image = Image::Upstream {
@@ -33,7 +35,7 @@ pub const VPN_SHOOT_IMAGE: Image = Image::Upstream {
     tag: RELEASE,
 };
 
-/// What the agent is made from. It holds a key: no Debug.
+/// Settings of the agent. It holds a key: no Debug.
 pub struct VpnSettings {
     /// Full image reference.
     pub image: String,
@@ -160,7 +162,7 @@ fn policy(name: &str, description: &str, spec: Value) -> Object {
 fn deployment(settings: &VpnSettings, checksum: &str) -> Object {
     let mut of_pods = labels();
     of_pods[network::TO_DNS] = network::ALLOWED.into();
-    // A deletion empties the shoot while nodes are still there: without it, a pod would be deleted and made again for ever.
+    // A deletion empties the shoot while nodes are still there: without it, a pod would be deleted and recreated until the nodes go.
     of_pods["shoot.gardener.cloud/no-cleanup"] = "true".into();
     json!({
         "apiVersion": "apps/v1",
@@ -179,8 +181,11 @@ fn deployment(settings: &VpnSettings, checksum: &str) -> Object {
                     "securityContext": security::pod(),
                     "priorityClassName": "system-cluster-critical",
                     "terminationGracePeriodSeconds": GRACE_PERIOD_SECONDS,
-                    // Whatever is wrong with the cluster, its logs are read through this.
+                    // Whatever is wrong with the cluster, its logs are read through this. Of a node that is gone it is soon replaced: the
+                    // first toleration that matches counts.
                     "tolerations": [
+                        gone_after("node.kubernetes.io/not-ready"),
+                        gone_after("node.kubernetes.io/unreachable"),
                         {"effect": "NoSchedule", "operator": "Exists"},
                         {"effect": "NoExecute", "operator": "Exists"},
                     ],
@@ -193,6 +198,10 @@ fn deployment(settings: &VpnSettings, checksum: &str) -> Object {
             },
         },
     })
+}
+
+fn gone_after(taint: &str) -> Value {
+    json!({"key": taint, "effect": "NoExecute", "operator": "Exists", "tolerationSeconds": GONE_SECONDS})
 }
 
 fn container(settings: &VpnSettings) -> Value {

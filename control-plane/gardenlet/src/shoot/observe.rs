@@ -170,23 +170,25 @@ pub(crate) fn facts(context: &Context, observed: &Observed, shoot: &core::Shoot)
     }
 }
 
-/// By the mirrors: what is left of a tunnel is from an operation long ago, and looking for it costs no call.
+/// Whether a tunnel is wanted, or is there from before.
 fn tunnel(context: &Context, validated: &ValidatedShoot) -> Tunnel {
     let server = component(ComponentId::VpnSeedServer);
     if server.exists(&validated.hosted(&context.config)) {
         return Tunnel::Wanted;
     }
-    let key = |name: &str| ObjectKey::namespaced(&validated.namespace, name);
-    let caches = &context.seed_caches;
-    let is_left = caches.deployments.get(&key(server.name())).is_some()
-        || caches
-            .managed_resources
-            .get(&key(shoot_system::name(Managed::VpnShoot)))
-            .is_some();
-    match is_left {
+    match has_tunnel(context, &validated.namespace) {
         true => Tunnel::Leftover,
         false => Tunnel::None,
     }
+}
+
+/// Whether an end of the tunnel is there. By the mirrors: it is from an earlier operation, and looking for it costs no call.
+pub(crate) fn has_tunnel(context: &Context, namespace: &str) -> bool {
+    let key = |name: &str| ObjectKey::namespaced(namespace, name);
+    let caches = &context.seed_caches;
+    let server = component(ComponentId::VpnSeedServer).name();
+    let agent = shoot_system::name(Managed::VpnShoot);
+    caches.deployments.get(&key(server)).is_some() || caches.managed_resources.get(&key(agent)).is_some()
 }
 
 /// Where the shoot is to be taken.

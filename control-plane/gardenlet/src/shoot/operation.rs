@@ -9,7 +9,7 @@ use api_meta::{Fault, Subject};
 use base_client::{Judgement, Waited};
 use base_controller::{Cache, ObjectKey};
 use base_secrets::{Credential, KubeconfigSpec, Managed, kubeconfig};
-use components_hosted::{HostedCluster, Power};
+use components_hosted::{HostedCluster, NodeAccess, Power};
 use control_plane_shoot_flow::{ExtensionVerb, Goal};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Secret;
@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use super::given::Slots;
-use super::observe::Observed;
+use super::observe::{Observed, has_tunnel};
 use super::report::ShootStatusWriter;
 use super::validated::ValidatedShoot;
 use crate::config::Addressing;
@@ -40,6 +40,8 @@ pub(crate) struct Operation {
     pub waiting: Waiting,
     /// Which of its components are to run.
     pub power: Power,
+    /// How its API server is to reach its nodes.
+    pub node_access: NodeAccess,
     /// What extension objects are asked for.
     pub verb: ExtensionVerb,
     /// What tasks leave for later ones.
@@ -73,6 +75,11 @@ impl Operation {
             credentials,
             validated,
         } = observed;
+        // A deletion builds no tunnel: an API server that was to use one that is not there would reach no webhook of the shoot.
+        let node_access = match goal {
+            Goal::Delete(_) if !has_tunnel(&context, &validated.namespace) => NodeAccess::Direct,
+            _ => context.config.node_access,
+        };
         Self {
             context,
             shoot: validated,
@@ -84,6 +91,7 @@ impl Operation {
             status,
             waiting,
             power: power(goal),
+            node_access,
             verb: goal.way().verb(),
             slots: Slots::new(nodes),
         }
@@ -108,7 +116,10 @@ impl Operation {
 
     /// The shoot as its hosted components know it.
     pub(crate) fn hosted_cluster(&self) -> HostedCluster {
-        self.shoot.hosted(&self.context.config)
+        HostedCluster {
+            node_access: self.node_access,
+            ..self.shoot.hosted(&self.context.config)
+        }
     }
 
     /// The shoot's namespace in the seed.

@@ -1,5 +1,5 @@
-//! The tunnel from a shoot's API server to its nodes: it is there where gardenlet is configured so, and leaves nothing where it no longer
-//! is.
+//! The tunnel from a shoot's API server to its nodes: it is there where gardenlet is configured so, and leaves nothing where it
+//! no longer is.
 
 use api_core::v1beta1 as core;
 use api_meta::annotations;
@@ -7,6 +7,7 @@ use api_resources::ManagedResource;
 use control_plane_gardenlet::NodeAccess;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::ResourceExt;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -43,7 +44,14 @@ async fn parts(world: &World) -> Vec<String> {
             $(note(stringify!($kind), world.seed::<$kind>().list(&everything).await.unwrap().iter().map(ResourceExt::name_any).collect());)+
         };
     }
-    note_all!(Deployment, Service, ConfigMap, Secret, ManagedResource);
+    note_all!(
+        Deployment,
+        Service,
+        PodDisruptionBudget,
+        ConfigMap,
+        Secret,
+        ManagedResource
+    );
     found
 }
 

@@ -23,6 +23,10 @@ const OWN: &[(&str, &str)] = &[
         "Waiting until container runtime resources are ready",
     ),
     (
+        "Waiting until vpn-shoot system component is ready",
+        "Waiting until worker pools have been reconciled",
+    ),
+    (
         "Waiting until worker pools have been reconciled",
         "Waiting until kube-controller-manager reports readiness",
     ),

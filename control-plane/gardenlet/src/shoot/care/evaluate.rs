@@ -10,6 +10,7 @@ use super::extensions;
 use super::observe::{Managed, Seen};
 use super::threshold::{Course, Finding, Verdict};
 use crate::config::CareSettings;
+use crate::shoot::task::shoot_system;
 
 /// How a shoot is, and how long until that may be otherwise although nothing changes.
 pub(super) struct Evaluation {
@@ -149,9 +150,16 @@ fn observability(seen: &Seen) -> Option<Finding> {
 }
 
 fn system_components(seen: &Seen) -> Finding {
-    let unapplied: Vec<String> = trouble_of(&seen.resources, false).collect();
+    // A shoot whose pools may be empty has nodes only when there is something to run; the agent of the tunnel waits for one.
+    let without_nodes = seen.nodes_min == 0 && matches!(&seen.inside.nodes, Some(Ok(nodes)) if nodes.is_empty());
+    let agent = shoot_system::name(control_plane_shoot_flow::Managed::VpnShoot);
+    let counted = seen
+        .resources
+        .iter()
+        .filter(|one| !(without_nodes && one.name == agent));
+    let troubles: Vec<String> = trouble_of(counted, false).collect();
     of_trouble(
-        &unapplied,
+        &troubles,
         ["SystemComponentsRunning", "All system components are healthy."],
         "SystemComponentsUnhealthy",
     )
@@ -207,9 +215,12 @@ fn control_plane_trouble(seen: &Seen) -> Vec<String> {
 }
 
 /// Trouble of those that count for the control plane, or of the others.
-fn trouble_of(resources: &[Managed], is_control_plane: bool) -> impl Iterator<Item = String> {
+fn trouble_of<'a>(
+    resources: impl IntoIterator<Item = &'a Managed>,
+    is_control_plane: bool,
+) -> impl Iterator<Item = String> {
     let of = resources
-        .iter()
+        .into_iter()
         .filter(move |one| one.is_control_plane == is_control_plane);
     of.filter_map(|one| Some(format!("ManagedResource {}: {}", one.name, one.trouble.as_ref()?)))
 }

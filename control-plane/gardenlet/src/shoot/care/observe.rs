@@ -20,7 +20,7 @@ use super::extensions::{self, Report};
 use super::webhooks::problem;
 use crate::context::{Context, technical_id};
 use crate::shoot::inside::InsideOne;
-use crate::shoot::observe::observe_surroundings;
+use crate::shoot::observe::{has_tunnel, observe_surroundings};
 use crate::shoot::operation::kubeconfig_of;
 use crate::shoot::task;
 
@@ -86,7 +86,11 @@ pub(super) async fn observe(context: &Context, shoot: &core::Shoot) -> Seen {
     let sets = sets.iter().map(|one| (one.name_any(), task::set_not_rolled_out(one)));
     Seen {
         workerless: workers.is_empty(),
-        node_access: context.config.node_access,
+        // Before a shoot's next reconciliation it has no tunnel, and misses none.
+        node_access: match has_tunnel(context, &namespace) {
+            true => context.config.node_access,
+            false => NodeAccess::Direct,
+        },
         nodes_min: workers.iter().map(|worker| worker.minimum).sum(),
         workloads: deployments.chain(sets).collect(),
         reports: extensions::reports(context, &namespace),

@@ -169,9 +169,12 @@ pub(crate) async fn reached_at(op: &Operation, name: &str) -> Result<ReachedAt, 
     if let Some(hostname) = ingress.as_ref().and_then(|ingress| ingress.hostname.clone()) {
         return Ok(ReachedAt::Host(hostname));
     }
+    let spec = service.and_then(|service| service.spec);
+    // What is to have a load balancer is reached there alone, once it has one.
+    let own = spec.filter(|spec| spec.type_.as_deref() != Some("LoadBalancer"));
     let address = ingress
         .and_then(|ingress| ingress.ip)
-        .or_else(|| service.and_then(|service| service.spec?.cluster_ip))
+        .or_else(|| own?.cluster_ip)
         .and_then(|address| address.parse::<IpAddr>().ok());
     let address = address.ok_or_else(|| {
         Fault::dependency(format!("Service {}/{name} has no address yet", op.namespace()))

@@ -1,4 +1,4 @@
-//! The end of the tunnel inside the shoot: what the agent is made from, and when it is connected.
+//! The end of the tunnel inside the shoot: settings of the agent, and when it is connected.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ use super::dns::{ReachedAt, reached_at};
 use super::secrets::ShootSecrets;
 use crate::config::Addressing;
 
-/// What the agent is made from. `nodes`: the networks of nodes.
+/// Settings of the agent. `nodes`: the networks of nodes.
 pub(crate) async fn settings(op: &Operation, secrets: &ShootSecrets, nodes: Vec<String>) -> Result<VpnSettings, Fault> {
     let (server_address, server_port) = server(op).await?;
     let credential = &secrets.get(VPN_SHOOT_CLIENT)?.current;
@@ -52,7 +52,7 @@ async fn server(op: &Operation) -> Result<(IpAddr, u16), Fault> {
     }
     match reached_at(op, VPN_SEED_SERVER).await? {
         ReachedAt::Address(address) => Ok((address, VPN_AGENT_PORT)),
-        ReachedAt::Host(host) => Err(Fault::user(format!(
+        ReachedAt::Host(host) => Err(Fault::dependency(format!(
             "the load balancer of Service {}/{VPN_SEED_SERVER} has the name {host} and no address: agents of the tunnel \
              look up no names",
             op.namespace()
