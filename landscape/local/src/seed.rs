@@ -11,7 +11,7 @@ use base_client::Connector;
 use cluster_apiserver::Protection;
 use cluster_controllers::Options;
 use cluster_front::Front;
-use cluster_node::{NodeOptions, PodAddresses, Volumes};
+use cluster_node::{ImageCatalogue, NodeOptions, PodAddresses, Volumes};
 use cluster_programs::ImageFile;
 use control_plane_confinement::BUILTIN_OPERATOR_USER_PREFIX;
 use control_plane_gardenlet::{Addressing, Clients, Config, GardenAccess, Images, NodeAccess};
@@ -150,19 +150,7 @@ fn start_cluster(around: &Surroundings<'_>) -> Result<(), Fault> {
     };
     host.network.suggest(network_labels::suggestion());
     let name = format!("seed-{}-0", seed.name);
-    let catalogue = match &settings.images {
-        Some(file) => {
-            let servers = InLandscape::new(front.clone(), api.server_name(), api.url());
-            let servers = match (&host.machines, tunnelled(settings)) {
-                (Some(machines), None) => servers.with_machines(machines.clone()),
-                // The tunnel is the only way from API servers to machines.
-                _ => servers,
-            };
-            let programs = programs::programs(file, &settings.data_dir, &seed.name, Arc::new(servers))?;
-            programs.add_to(landscape_images::catalogue(host.clone()))
-        }
-        None => landscape_images::catalogue(host.clone()),
-    };
+    let catalogue = images(around, &host)?;
     let node = NodeOptions {
         network: host.network.clone(),
         volumes: volumes.clone(),
@@ -182,6 +170,23 @@ fn start_cluster(around: &Surroundings<'_>) -> Result<(), Fault> {
     };
     around.spawn("node", move |stop| cluster_node::run(node.clone(), stop));
     Ok(())
+}
+
+/// What containers of the seed's node can be.
+fn images(around: &Surroundings<'_>, host: &Host) -> Result<ImageCatalogue, Fault> {
+    let (settings, api) = (around.settings, around.api);
+    let own = landscape_images::catalogue(host.clone());
+    let Some(file) = &settings.images else {
+        return Ok(own);
+    };
+    let servers = InLandscape::new(around.front.clone(), api.server_name(), api.url());
+    let servers = match (&host.machines, tunnelled(settings)) {
+        (Some(machines), None) => servers.with_machines(machines.clone()),
+        // The tunnel is the only way from API servers to machines.
+        _ => servers,
+    };
+    let programs = programs::programs(file, &settings.data_dir, &around.seed.name, Arc::new(servers))?;
+    Ok(programs.add_to(own))
 }
 
 /// The image file, if API servers of Shoots reach nodes through a tunnel.

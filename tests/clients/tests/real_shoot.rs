@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use api_core::v1beta1::{Project, Shoot};
 use base_client::{Judgement, wait_until};
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, Resource};
@@ -95,6 +96,12 @@ impl Scene {
         for file in ["20-cloudprofile.yaml", "30-credentials.yaml"] {
             scene.garden(&["apply", "-f", file], "");
         }
+        // The seed's gardener-resource-manager is a process of its own, and may be slow.
+        let webhooks = Api::<MutatingWebhookConfiguration>::all(scene.up.seed.clone());
+        until(webhooks, "gardener-resource-manager", |found| {
+            (!found.is_null()).then_some(())
+        })
+        .await;
         // The first project brings roles into the garden that stay.
         scene.up.remember().await;
         scene
