@@ -22,12 +22,20 @@ pub(crate) fn run() -> Outcome {
     let (mut tally, doc_tests) = run_tests(tally, &["--workspace", "--no-fail-fast", "--doc"]);
     let compared = suite::compare(|line| tally.read(line));
     println!("\n{} passed, {} failed", tally.passed, tally.failed);
-    tests
-        .and(exec)
-        .and(extension)
-        .and(production)
-        .and(doc_tests)
-        .and(compared)
+    for name in &tally.failed_tests {
+        println!("failed: {name}");
+    }
+    all_of([tests, exec, extension, production, doc_tests, compared])
+}
+
+/// Every failure, not only the first: whoever reads the end of a long run sees all that is to be mended.
+fn all_of(outcomes: impl IntoIterator<Item = Outcome>) -> Outcome {
+    let failures: Vec<String> = outcomes.into_iter().filter_map(Outcome::err).collect();
+    if failures.is_empty() {
+        Ok(())
+    } else {
+        Err(failures.join("\n"))
+    }
 }
 
 /// The production form beside real Kubernetes.
@@ -53,12 +61,9 @@ fn run_checks() -> Outcome {
     call(cargo().args(["fmt", "--all", "--check"]))?;
     tidy::run(false)?;
     licences::run()?;
-    // The tests that only run beside real parts are targets with `test = false`, which `--all-targets` alone leaves out.
-    call(
-        cargo()
-            .args(["clippy", "--workspace", "--quiet", "--all-targets", "--test", "*"])
-            .args(["--", "--deny", "warnings"]),
-    )?;
+    clippy(&["--all-targets"])?;
+    // The tests that only run beside real parts are targets with `test = false`: `--all-targets` leaves them out, named or not.
+    clippy(&["--test", "*"])?;
     call(
         cargo()
             .args(["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"])
@@ -66,11 +71,21 @@ fn run_checks() -> Outcome {
     )
 }
 
-/// Adds up the figures in the closing lines of test runners.
+fn clippy(targets: &[&str]) -> Outcome {
+    call(
+        cargo()
+            .args(["clippy", "--workspace", "--quiet"])
+            .args(targets)
+            .args(["--", "--deny", "warnings"]),
+    )
+}
+
+/// Adds up the figures in the closing lines of test runners, and collects the names of failed tests.
 #[derive(Default)]
 pub(crate) struct Tally {
     passed: u64,
     failed: u64,
+    failed_tests: Vec<String>,
 }
 
 impl Tally {
@@ -78,6 +93,11 @@ impl Tally {
         if let Some(figures) = line.strip_prefix("test result: ") {
             self.passed += figure(figures, "passed");
             self.failed += figure(figures, "failed");
+        } else if let Some(name) = line
+            .strip_prefix("test ")
+            .and_then(|rest| rest.strip_suffix(" ... FAILED"))
+        {
+            self.failed_tests.push(name.to_owned());
         } else if let Some((_, figures)) = line
             .split_once(" cases in ")
             .and_then(|(_, rest)| rest.split_once(": "))
@@ -98,7 +118,14 @@ fn figure(figures: &str, name: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Tally;
+    use super::{Tally, all_of};
+
+    #[test]
+    fn every_failure_is_reported() {
+        let outcomes = [Err("one failed".to_owned()), Ok(()), Err("another failed".to_owned())];
+        assert_eq!(all_of(outcomes), Err("one failed\nanother failed".to_owned()));
+        assert_eq!(all_of([Ok(()), Ok(())]), Ok(()));
+    }
 
     #[test]
     fn figures_of_several_runners_are_added_up() {
@@ -106,7 +133,10 @@ mod tests {
         tally.read("test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s");
         tally.read("test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s");
         tally.read("running 12 tests");
+        tally.read("test requests::patch ... ok");
+        tally.read("test requests::watch ... FAILED");
         tally.read("20 cases in 4.1 s: 12 agree, 7 with known differences, 1 differ");
         assert_eq!((tally.passed, tally.failed), (34, 3));
+        assert_eq!(tally.failed_tests, ["requests::watch"]);
     }
 }

@@ -125,7 +125,7 @@ async fn policies_and_webhooks_of_kubernetes_hold_for_shoots() {
     assert!(refusal.contains("garden-apiserver.garden.svc:1"), "{refusal}");
     garden.kubectl("admin", &["delete", "validatingwebhookconfiguration", "service"], "");
     until_taken(&operator, "free").await;
-    provider_configuration::is_completed_and_refused(&garden, &operator).await;
+    Box::pin(provider_configuration::is_completed_and_refused(&garden, &operator)).await;
 }
 
 async fn until_refused_by(operator: &kube::Client, webhook: &str) -> String {

@@ -38,8 +38,8 @@ async fn a_restart_of_etcd_is_reported_and_loses_nothing() {
     landscape(&operator).await;
     create_all(&operator, ["a", "b"].map(internal_secret)).await;
     garden.etcd.kill();
-    let text = replica.until("/readyz", |code, _| code == 500).await;
-    assert!(text.contains("[-]etcd failed: the watches of etcd broke"), "{text}");
+    let report = replica.until("/readyz", |code, _| code == 500).await;
+    assert!(report.contains("[-]etcd failed: the watches of etcd broke"), "{report}");
     assert_eq!(text(&replica.anonymous(), "/livez").await.0, 200);
     let (code, refusal) = create(&operator, &internal_secret("c")).await;
     assert!(code >= 500, "{code} {refusal}");

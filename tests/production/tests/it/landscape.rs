@@ -184,7 +184,7 @@ async fn a_shoot_lives_and_goes_while_each_process_is_killed_once() {
         .await;
     scene.succeeded("created, with gardenlet killed in the middle").await;
 
-    changed(&mut scene).await;
+    Box::pin(changed(&mut scene)).await;
     upgraded(&scene).await;
     hibernated_and_woken(&mut scene).await;
     deleted(&mut scene, &before).await;
