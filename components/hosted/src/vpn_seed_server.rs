@@ -171,8 +171,6 @@ fn container(issued: &Issued, mounts: &Mounts<'_>) -> Value {
         "args": [
             format!("--admin-port={ADMIN_PORT}"),
             format!("--agent-port={VPN_AGENT_PORT}"),
-            // An agent whose node has vanished does not answer, and there is no limit by default.
-            "--backend-dial-timeout=10s",
             "--cluster-ca-cert=/srv/proxy-server/ca-agent/bundle.crt",
             "--cluster-cert=/srv/proxy-server/server/tls.crt",
             "--cluster-key=/srv/proxy-server/server/tls.key",

@@ -30,10 +30,9 @@ const HEAD_LINES_MAX: usize = 64;
 
 /// Flags of the real programs that are not about Kubernetes, logs or profiles (kubernetes-sigs/apiserver-network-proxy v0.34.0
 /// `cmd/server/app/options/options.go`, `cmd/agent/app/options/options.go`).
-const SERVER_FLAGS: [&str; 16] = [
+const SERVER_FLAGS: [&str; 15] = [
     "admin-port",
     "agent-port",
-    "backend-dial-timeout",
     "cluster-ca-cert",
     "cluster-cert",
     "cluster-key",
