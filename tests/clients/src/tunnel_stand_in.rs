@@ -2,6 +2,7 @@
 //! take the flags of theirs that matter, and what kube-apiserver sees is theirs (HTTP CONNECT over TLS with client certificates).
 //! Between the two it is no gRPC: the agent holds connections open that each carry one, and opens another for each that is taken.
 //! `ORANGERY_KONNECTIVITY` names a folder with the real programs, which the same test runs then.
+#![allow(clippy::print_stderr, reason = "its log, as a container's")]
 
 use std::collections::BTreeMap;
 use std::io;
