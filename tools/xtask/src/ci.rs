@@ -18,14 +18,14 @@ pub(crate) fn run() -> Outcome {
     // They need the program `orangery`, which is built by now; by its name in the workspace, so that nothing is built twice.
     let (tally, exec) = run_tests(tally, &["--workspace", "--test", suite::EXEC]);
     let (tally, extension) = extension_in_go(tally);
-    let (tally, production) = production(tally);
+    let (tally, on_kubernetes) = beside_kubernetes(tally);
     let (mut tally, doc_tests) = run_tests(tally, &["--workspace", "--no-fail-fast", "--doc"]);
     let compared = suite::compare(|line| tally.read(line));
     println!("\n{} passed, {} failed", tally.passed, tally.failed);
     for name in &tally.failed_tests {
         println!("failed: {name}");
     }
-    all_of([tests, exec, extension, production, doc_tests, compared])
+    all_of([tests, exec, extension, on_kubernetes, doc_tests, compared])
 }
 
 /// Every failure, not only the first: whoever reads the end of a long run sees all that is to be mended.
@@ -38,15 +38,20 @@ fn all_of(outcomes: impl IntoIterator<Item = Outcome>) -> Outcome {
     }
 }
 
-/// The production form beside real Kubernetes.
-fn production(tally: Tally) -> (Tally, Outcome) {
-    match suite::prepare_production() {
-        Ok(()) => run_tests(
-            tally,
-            &["--workspace", "--test", suite::PRODUCTION, "--", "--test-threads", "2"],
-        ),
-        failed => (tally, failed),
+/// The production form beside real Kubernetes, and a Shoot whose control plane is real.
+fn beside_kubernetes(tally: Tally) -> (Tally, Outcome) {
+    if let Err(error) = suite::prepare_production() {
+        return (tally, Err(error));
     }
+    let (tally, production) = run_tests(
+        tally,
+        &["--workspace", "--test", suite::PRODUCTION, "--", "--test-threads", "2"],
+    );
+    let (tally, real_shoot) = run_tests(
+        tally,
+        &["--workspace", "--test", suite::REAL_SHOOT, "--", "--test-threads", "1"],
+    );
+    (tally, all_of([production, real_shoot]))
 }
 
 /// The example extension in Go beside `orangery up`.

@@ -51,7 +51,7 @@ const KIT: &str = "conformance-kit";
 /// What gardenlet creates in a seed, given to real kube-apiserver.
 const MANIFESTS: &str = "manifests";
 /// A Shoot whose control plane is the real programs.
-const REAL_SHOOT: &str = "real-shoot";
+pub(crate) const REAL_SHOOT: &str = "real-shoot";
 /// The tests of the production form.
 pub(crate) const PRODUCTION: &str = "production";
 /// The tests of the example extensions.
