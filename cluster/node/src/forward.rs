@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use base_client::{Connection, ResponseBody, Upgrade};
-use cluster_streams::port_forward::{Agreed, ForwardedPod};
+use cluster_streams::port_forward::{Agreed, ForwardedPod, not_dialled};
 use http::{Request, Response, StatusCode};
 use kube::client::Body;
 
@@ -65,16 +65,13 @@ impl ForwardedPod for Pod {
 
     async fn dial(&self, port: u16) -> Result<Connection, String> {
         let ip = self.ip.ok_or("the pod has no address yet")?;
-        let refused = |why: &str| format!("dial tcp {ip}:{port}: connect: {why}");
-        match self.network.connect(ip, port) {
-            Some(Endpoint::Bytes(dialer)) => dialer.connect().await.map_err(|error| match error.kind() {
-                io::ErrorKind::ConnectionRefused => refused("connection refused"),
-                _ => refused(&error.to_string()),
-            }),
+        let dialled = match self.network.connect(ip, port) {
+            Some(Endpoint::Bytes(dialer)) => dialer.connect().await,
             Some(Endpoint::Http(_) | Endpoint::Store(_)) => {
-                Err(refused("what listens there is part of the node's process"))
+                Err(io::Error::other("what listens there is part of the node's process"))
             }
-            None => Err(refused("connection refused")),
-        }
+            None => Err(io::ErrorKind::ConnectionRefused.into()),
+        };
+        dialled.map_err(|error| not_dialled(ip, port, &error))
     }
 }

@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -43,6 +45,16 @@ pub trait ForwardedPod: Send + Sync {
 
     /// A connection to one of its ports. Errors: why there is none.
     async fn dial(&self, port: u16) -> Result<Connection, String>;
+}
+
+/// Why a port of a pod was not dialled, in the words of a kubelet.
+#[must_use]
+pub fn not_dialled(ip: IpAddr, port: u16, error: &io::Error) -> String {
+    let why = match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+        _ => error.to_string(),
+    };
+    format!("dial tcp {ip}:{port}: connect: {why}")
 }
 
 /// What both sides speak.

@@ -69,18 +69,14 @@ type FromAgent = BufReader<server::TlsStream<TcpStream>>;
 async fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let role = words.next().unwrap_or_default();
-    let ended = match role.as_str() {
-        "server" => match read(words, &SERVER_FLAGS) {
-            Ok(flags) => serve(&flags).await,
-            Err(error) => Err(error),
-        },
-        "agent" => match read(words, &AGENT_FLAGS) {
-            Ok(flags) => connect(&flags).await,
-            Err(error) => Err(error),
-        },
-        other => Err(io::Error::other(format!("{other:?} is neither server nor agent"))),
+    let running = async {
+        match role.as_str() {
+            "server" => serve(&read(words, &SERVER_FLAGS)?).await,
+            "agent" => connect(&read(words, &AGENT_FLAGS)?).await,
+            other => Err(io::Error::other(format!("{other:?} is neither server nor agent"))),
+        }
     };
-    match ended {
+    match running.await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("tunnel-stand-in {role}: {error}");

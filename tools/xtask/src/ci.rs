@@ -28,7 +28,7 @@ pub(crate) fn run() -> Outcome {
     all_of([tests, exec, extension, on_kubernetes, doc_tests, compared])
 }
 
-/// Every failure, not only the first: whoever reads the end of a long run sees all that is to be mended.
+/// Every failure, not only the first, so that the end of a long run names all of them.
 fn all_of(outcomes: impl IntoIterator<Item = Outcome>) -> Outcome {
     let failures: Vec<String> = outcomes.into_iter().filter_map(Outcome::err).collect();
     if failures.is_empty() {

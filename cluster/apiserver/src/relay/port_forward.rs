@@ -1,11 +1,12 @@
 //! `portforward` of pods on nodes of this process, which this server does itself: it reaches what listens on them.
 
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use base_client::{Connection, Upgrade};
-use cluster_streams::port_forward::{Agreed, ForwardedPod};
+use cluster_streams::port_forward::{Agreed, ForwardedPod, not_dialled};
 use http::request::Parts;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -54,18 +55,13 @@ impl ForwardedPod for Pod {
     }
 
     async fn dial(&self, port: u16) -> Result<Connection, String> {
-        let refused = |why: &str| Err(format!("dial tcp {}:{port}: connect: {why}", self.ip));
-        let Some(pods) = &self.server.network.pods else {
-            return refused("no route to host");
-        };
-        match pods(self.ip, port) {
+        let pods = self.server.network.pods.as_ref();
+        let dialled = match pods.map_or(PodPort::Elsewhere, |pods| pods(self.ip, port)) {
             PodPort::Http(service) => Ok(to_service(service)),
-            PodPort::Bytes(dialer) => dialer.connect().await.or_else(|error| match error.kind() {
-                std::io::ErrorKind::ConnectionRefused => refused("connection refused"),
-                _ => refused(&error.to_string()),
-            }),
-            PodPort::Closed => refused("connection refused"),
-            PodPort::Elsewhere => refused("no route to host"),
-        }
+            PodPort::Bytes(dialer) => dialer.connect().await,
+            PodPort::Closed => Err(io::ErrorKind::ConnectionRefused.into()),
+            PodPort::Elsewhere => Err(io::Error::other("no route to host")),
+        };
+        dialled.map_err(|error| not_dialled(self.ip, port, &error))
     }
 }
