@@ -64,14 +64,14 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
         Some(namespace) => Api::namespaced(source.clone(), namespace),
         None => Api::all(source.clone()),
     };
-    let asking = watcher::Config::default().labels(&format!(
+    let config = watcher::Config::default().labels(&format!(
         "{}={},{}={}",
         labels::RESOURCES_PURPOSE,
         labels::resources::PURPOSE_TOKEN_REQUESTOR,
         labels::RESOURCES_CLASS,
         options.class
     ));
-    let secrets = Cache::start(api, asking, stop.clone());
+    let secrets = Cache::start(api, config, stop.clone());
     let (accounts, changed) = Accounts::new(target.clone(), stop.clone());
     let context = Arc::new(Context {
         recorder: Recorder::new(source.clone(), NAME, clock.clone()),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use api_core::v1beta1::{ControllerRegistration, Shoot};
-use base_client::{Connector, Https, Judgement, wait_until};
+use base_client::{Connector, Https, WaitState, wait_until};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
@@ -145,8 +145,8 @@ impl User {
         })
         .await?;
         wait_until(&api, name, PATIENCE, |registration| match registration {
-            None => Judgement::Done(()),
-            Some(_) => Judgement::NotYet("it is still there".to_owned()),
+            None => WaitState::Done(()),
+            Some(_) => WaitState::NotYet("it is still there".to_owned()),
         })
         .await
         .map_err(|waited| waited.to_string())
@@ -195,10 +195,10 @@ impl User {
     /// It stays.
     pub async fn gone(&self, place: &Place) -> Result<(), String> {
         wait_until(&self.shoots(place), &place.name, GONE_MAX, |shoot| match shoot {
-            None => Judgement::Done(()),
+            None => WaitState::Done(()),
             Some(shoot) => {
                 let status = shoot.status.as_ref();
-                Judgement::NotYet(format!(
+                WaitState::NotYet(format!(
                     "its last operation is {:?}, its last errors {:?}",
                     status.and_then(|status| status.last_operation.as_ref()),
                     status.map(|status| &status.last_errors)

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api_meta::Fault;
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use base_clock::{Clock, Entropy};
 use base_controller::Terms;
 use base_process::{Elected, Election, Port, Settings};
@@ -89,8 +89,8 @@ async fn until(port: u16, path: &str, beginning: &str) -> String {
 /// Waits until some process holds the Lease.
 async fn held(leases: &Api<Lease>) {
     let held = wait_until(leases, LEASE, Duration::from_secs(60), |lease| match lease {
-        Some(lease) if lease.spec.is_some() => Judgement::Done(()),
-        _ => Judgement::NotYet("it is not held".to_owned()),
+        Some(lease) if lease.spec.is_some() => WaitState::Done(()),
+        _ => WaitState::NotYet("it is not held".to_owned()),
     });
     held.await.unwrap();
 }

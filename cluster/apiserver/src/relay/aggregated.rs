@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base_client::{Upgrade, asks_for_upgrade};
+use base_client::{Upgrade, requests_upgrade};
 use cluster_access::User;
 use cluster_access::front_proxy::identity_headers;
 use http::request::Parts;
@@ -53,7 +53,7 @@ pub(crate) async fn pass(
         true => &describer,
         false => user,
     };
-    let upgrade = asks_for_upgrade(&parts.headers);
+    let upgrade = requests_upgrade(&parts.headers);
     let headers = if upgrade {
         for_upgrade(parts, user)
     } else {

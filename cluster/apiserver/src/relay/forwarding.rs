@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use base_client::{ResponseBody, answer_apart, asks_for_upgrade, empty_body};
+use base_client::{ResponseBody, answer_apart, empty_body, requests_upgrade};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use kube::client::Body;
@@ -40,7 +40,7 @@ pub(crate) async fn carry(
     let shutting_down = || Status::unavailable("the server is shutting down").retry_after(1);
     let parts = asked.parts;
     let permit = server.carried.one_more()?;
-    if asks_for_upgrade(&parts.headers) {
+    if requests_upgrade(&parts.headers) {
         // As upstream, which leaves the client's query out here.
         let query = asked.query.filter(|_| asked.is_of_server);
         let request = request(place, Forwarded { query, ..asked }, for_upgrade(parts), body)?;

@@ -3,7 +3,7 @@
 //! before; its credentials stay here.
 //! (kubernetes/kubernetes v1.35 pkg/registry/core/{node,pod,service}, staging/src/k8s.io/apimachinery/pkg/util/proxy)
 
-use base_client::{HttpService, ResponseBody, Upgrade, answer_apart, asks_for_upgrade};
+use base_client::{HttpService, ResponseBody, Upgrade, answer_apart, requests_upgrade};
 use http::request::Parts;
 use http::{Request, Response};
 use kube::client::Body;
@@ -61,7 +61,7 @@ pub(crate) async fn to_kubelet(
     parts: &Parts,
     body: Body,
 ) -> Result<Answer, Status> {
-    if !asks_for_upgrade(&parts.headers) {
+    if !requests_upgrade(&parts.headers) {
         return Err(Status::bad_request("Upgrade request required"));
     }
     let asked = Forwarded {

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base_client::{HttpService, Judgement, Upgrade, empty_body, full_body, wait_until};
+use base_client::{HttpService, Upgrade, WaitState, empty_body, full_body, wait_until};
 use base_clock::{Clock, Entropy};
 use base_secrets::CertificateSpec;
 use cluster_bare::{Cluster, Keys};
@@ -48,8 +48,8 @@ where
 pub(crate) async fn runs(pods: &Api<Pod>, name: &str) {
     let running = wait_until(pods, name, PATIENCE, |pod| {
         match pod.and_then(|pod| pod.status.as_ref()?.phase.as_deref()) {
-            Some("Running") => Judgement::Done(()),
-            other => Judgement::NotYet(format!("phase {other:?}")),
+            Some("Running") => WaitState::Done(()),
+            other => WaitState::NotYet(format!("phase {other:?}")),
         }
     });
     running.await.unwrap();
@@ -59,8 +59,8 @@ pub(crate) async fn runs(pods: &Api<Pod>, name: &str) {
 pub(crate) async fn account(client: &Client) {
     let accounts: Api<k8s_openapi::api::core::v1::ServiceAccount> = Api::namespaced(client.clone(), "default");
     let made = wait_until(&accounts, "default", PATIENCE, |account| match account {
-        Some(_) => Judgement::Done(()),
-        None => Judgement::NotYet("it is not made".to_owned()),
+        Some(_) => WaitState::Done(()),
+        None => WaitState::NotYet("it is not made".to_owned()),
     });
     made.await.unwrap();
 }
@@ -121,8 +121,8 @@ async fn who_shows_no_certificate_reads_nothing_at_a_node() {
     let port = wait_until(&nodes, "orangery-0", PATIENCE, |node| {
         let endpoints = node.and_then(|node| node.status.as_ref()?.daemon_endpoints.as_ref());
         match endpoints.and_then(|endpoints| endpoints.kubelet_endpoint.as_ref()) {
-            Some(endpoint) => Judgement::Done(endpoint.port),
-            None => Judgement::NotYet("no port".to_owned()),
+            Some(endpoint) => WaitState::Done(endpoint.port),
+            None => WaitState::NotYet("no port".to_owned()),
         }
     });
     let address = format!("127.0.0.1:{}", port.await.unwrap());
@@ -174,8 +174,8 @@ async fn pods_and_services_of_this_process_answer() {
     let listed = wait_until(&endpoints, "s", PATIENCE, |endpoints| {
         let subsets = endpoints.and_then(|endpoints| endpoints.subsets.as_ref());
         match subsets.is_some_and(|subsets| subsets.iter().any(|subset| subset.addresses.is_some())) {
-            true => Judgement::Done(()),
-            false => Judgement::NotYet("no address".to_owned()),
+            true => WaitState::Done(()),
+            false => WaitState::NotYet("no address".to_owned()),
         }
     });
     listed.await.unwrap();
@@ -318,8 +318,8 @@ async fn a_connection_to_a_server_behind_an_api_service_is_upgraded() {
             .iter()
             .any(|condition| condition.status == "True")
         {
-            true => Judgement::Done(()),
-            false => Judgement::NotYet(format!("{service:?}")),
+            true => WaitState::Done(()),
+            false => WaitState::NotYet(format!("{service:?}")),
         }
     });
     available.await.unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_meta::Fault;
-use base_client::{Connector, Judgement, Target, wait_until};
+use base_client::{Connector, Target, WaitState, wait_until};
 use base_clock::{Clock, Entropy};
 use base_secrets::PrivateKey;
 use cluster_apiserver::{ApiServer, Authorities, Identity, TokenAuthority};
@@ -218,8 +218,8 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let judge = |object: Option<&K>| match seen(object) {
-        Some(result) => Judgement::Done(result),
-        None => Judgement::NotYet(format!("{object:?}")),
+        Some(result) => WaitState::Done(result),
+        None => WaitState::NotYet(format!("{object:?}")),
     };
     wait_until(api, name, PATIENCE, judge).await.unwrap()
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use cluster_bare::Cluster;
 use cluster_node::{ImageCatalogue, Volumes};
 use cluster_programs::{AtAddress, ImageFile, Isolation, Options, Programs};
@@ -200,8 +200,8 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let judge = |object: Option<&K>| match seen(object) {
-        Some(result) => Judgement::Done(result),
-        None => Judgement::NotYet(format!("{object:?}")),
+        Some(result) => WaitState::Done(result),
+        None => WaitState::NotYet(format!("{object:?}")),
     };
     wait_until(api, name, PATIENCE, judge).await.unwrap()
 }
