@@ -82,12 +82,12 @@ async fn reconcile(node: Arc<Node>, context: Context) -> Result<Next, Fault> {
         .get(&ObjectKey::namespaced(crate::caches::NODE_LEASES, node.name_any()));
     let deadline = silent_at(&node, lease.as_deref());
     let silent = deadline <= now;
-    let judgement = if silent {
+    let updated = if silent {
         with_unknown_conditions(&node, now)
     } else {
         (*node).clone()
     };
-    let node = match patch_status_if_changed(&api, &*node, &judgement).await? {
+    let node = match patch_status_if_changed(&api, &*node, &updated).await? {
         Some(written) => {
             let message = format!("Node {} status is now: NodeNotReady", node.name_any());
             context

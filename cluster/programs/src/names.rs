@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_the_addresses_of_the_kind_that_was_asked_for() {
+    fn answer_has_addresses_of_the_requested_kind() {
         let (four, six) = (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), IpAddr::V6(Ipv6Addr::LOCALHOST));
         for (kind, count) in [(RecordType::A, 1), (RecordType::AAAA, 1), (RecordType::SRV, 0)] {
             let answer = ask(kind, Resolved::Addresses(vec![four, six, four]));

@@ -16,8 +16,8 @@ use crate::client::{Client, Failure};
 use crate::layout::Layout;
 use crate::repeater::Repeater;
 use crate::wire::{
-    Empty, RangeRequest, WatchCancelRequest, WatchCreateRequest, WatchRequest, WatchResponse, Watching, asked,
-    revision_of,
+    Empty, RangeRequest, WatchCancelRequest, WatchCreateRequest, WatchRequest, WatchResponse, Watching, revision_of,
+    to_wire,
 };
 
 /// Between two streams, when the first ended as soon as it began.
@@ -333,7 +333,7 @@ fn create(watch_id: i64, repeater: &Repeater) -> WatchRequest {
             key: repeater.span.first.clone(),
             range_end: repeater.span.end.clone(),
             // Not the revision after it, which etcd may not have come to: what is known already changes nothing.
-            start_revision: asked(repeater.mirror.revision().0.max(1)),
+            start_revision: to_wire(repeater.mirror.revision().0.max(1)),
             progress_notify: true,
             watch_id,
         })),
@@ -370,11 +370,11 @@ mod tests {
     }
 
     #[test]
-    fn answers_asked_for_before_a_watch_do_not_count_for_it() {
+    fn answers_requested_before_a_watch_do_not_count_for_it() {
         assert_eq!(counting(Standing::new(0), &[6, 9]), [false, false], "not confirmed");
         assert_eq!(counting(confirmed(0), &[7]), [true]);
         assert_eq!(counting(confirmed(2), &[6, 7, 7]), [false, false, true]);
-        // Only what was asked for after it can know of a later revision, and nothing older comes behind that.
+        // Only what was requested after it can know of a later revision, and nothing older comes behind that.
         assert_eq!(counting(confirmed(2), &[8, 8]), [true, true]);
     }
 

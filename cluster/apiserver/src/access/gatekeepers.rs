@@ -55,8 +55,8 @@ pub(crate) fn concerned<'a>(
     user: &'a User,
 ) -> impl Iterator<Item = &'a Arc<dyn Gatekeeper>> {
     let superuser = !gatekeepers.is_empty() && user.is_in(group::MASTERS);
-    let asked = gatekeepers.iter().filter(move |_| !superuser);
-    asked.filter(|gatekeeper| gatekeeper.concerns(user))
+    let consulted = gatekeepers.iter().filter(move |_| !superuser);
+    consulted.filter(|gatekeeper| gatekeeper.concerns(user))
 }
 
 /// Repeats the call until it allows, or there is no more time to wait for a change.

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_one_says_by_a_header_who_they_are() {
+    fn identity_headers_of_a_client_are_removed() {
         let (mut parts, ()) = Request::get("/apis/x.example.com/v1/things?watch=1")
             .body(())
             .unwrap()

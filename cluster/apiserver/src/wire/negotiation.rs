@@ -123,8 +123,8 @@ pub(crate) fn writing(headers: &HeaderMap, query: &Query) -> Writing {
         return Writing::Json;
     }
     let choice = choose(accept);
-    let asked = query.get("pretty").filter(|value| !value.is_empty());
-    let pretty = match asked {
+    let requested = query.get("pretty").filter(|value| !value.is_empty());
+    let pretty = match requested {
         Some(value) => matches!(value, "1" | "t" | "T" | "true" | "True" | "TRUE"),
         None => for_people(headers),
     };

@@ -80,10 +80,10 @@ async fn an_empty_cluster_ip_in_an_update_keeps_the_address() {
         update["metadata"]["resourceVersion"] = Value::Null;
         update["spec"]["clusterIP"] = address;
         update["spec"]["clusterIPs"] = addresses;
-        let (code, kept) = put(&client, &format!("{SERVICES}/a"), &update).await;
-        assert_eq!(code, 200, "{kept}");
+        let (code, updated) = put(&client, &format!("{SERVICES}/a"), &update).await;
+        assert_eq!(code, 200, "{updated}");
         assert_eq!(
-            (&kept["spec"]["clusterIP"], &kept["spec"]["clusterIPs"]),
+            (&updated["spec"]["clusterIP"], &updated["spec"]["clusterIPs"]),
             (&made["spec"]["clusterIP"], &made["spec"]["clusterIPs"])
         );
     }

@@ -136,7 +136,7 @@ async fn alone_it_changes_nothing_by_itself_and_takes_pods_without_accounts() {
 }
 
 #[tokio::test]
-async fn what_is_kept_is_there_again_for_whom_it_knew_before() {
+async fn stored_objects_are_there_again_for_their_earlier_clients() {
     let (store, clock) = (Arc::new(MemoryStore::new()), Clock::real());
     let keys = Keys::generate(&clock, &Entropy::os()).unwrap();
     let start = || Cluster::builder().store(store.clone()).keys(keys.clone()).start();

@@ -88,8 +88,8 @@ async fn the_log_of_a_pod_is_read_at_the_node_of_another_process() {
     for cluster in [&first, &second] {
         for pod in ["one", "two"] {
             let path = format!("/api/v1/namespaces/default/pods/{pod}/log");
-            let said = text(&cluster.client(), &path).await;
-            assert!(said.contains("simulated"), "{said}");
+            let log = text(&cluster.client(), &path).await;
+            assert!(log.contains("simulated"), "{log}");
         }
     }
     let listed = text(&second.client(), "/api/v1/nodes/two/proxy/pods").await;
@@ -145,8 +145,8 @@ async fn serves(context: ContainerContext) -> Exit {
     let service = HttpService::new(tower::service_fn(|request: Request<Body>| async move {
         let (parts, body) = request.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        let said = format!("{} {} {}", parts.method, parts.uri, String::from_utf8_lossy(&body));
-        Ok(Response::new(full_body(said)))
+        let answer = format!("{} {} {}", parts.method, parts.uri, String::from_utf8_lossy(&body));
+        Ok(Response::new(full_body(answer)))
     }));
     let _listening = context.network.bind(80, Endpoint::Http(service)).unwrap();
     context.ready.set(true);
@@ -180,14 +180,14 @@ async fn pods_and_services_of_this_process_answer() {
     });
     listed.await.unwrap();
     let root = "/api/v1/namespaces/default";
-    for (path, said) in [
+    for (path, expected) in [
         ("pods/p/proxy/a/b?c=d", "GET /a/b?c=d "),
         ("pods/p:80/proxy/", "GET / "),
         ("pods/https:p:80/proxy/x%20y/", "GET /x%20y/ "),
         ("services/s:web/proxy/a", "GET /a "),
         ("services/http:s:8080/proxy/a/../b", "GET /b "),
     ] {
-        assert_eq!(text(&client, &format!("{root}/{path}")).await, said, "{path}");
+        assert_eq!(text(&client, &format!("{root}/{path}")).await, expected, "{path}");
     }
     let posted = Request::post(format!("{root}/services/s:web/proxy/a"))
         .body(b"body".to_vec())

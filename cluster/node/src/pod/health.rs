@@ -15,8 +15,8 @@ pub(super) struct Answer {
 }
 
 impl Life {
-    /// Asks every probe that is due.
-    pub(super) fn ask_probes(&mut self, now: Instant) {
+    /// Runs every probe that is due.
+    pub(super) fn run_probes(&mut self, now: Instant) {
         let Some(ip) = self.ip() else { return };
         for (slot, holder) in self.slots.iter_mut().enumerate() {
             let Some(run) = holder.run.as_mut().filter(|run| run.kill_at.is_none() && !run.begins) else {
@@ -24,9 +24,9 @@ impl Life {
             };
             let number = run.number;
             for question in run.probes.questions(now) {
-                let asking = question.ask.ask(self.host.network.clone(), ip, run.commands.clone());
-                self.asked.spawn(async move {
-                    let outcome = tokio::time::timeout(question.timeout, asking).await;
+                let probe = question.ask.ask(self.host.network.clone(), ip, run.commands.clone());
+                self.probing.spawn(async move {
+                    let outcome = tokio::time::timeout(question.timeout, probe).await;
                     Answer {
                         slot,
                         run: number,
@@ -61,7 +61,7 @@ impl Life {
         };
         if let Err(why) = outcome {
             let message = format!("{} probe failed: {why}", kind.title());
-            self.say(Weight::Warning, "Unhealthy", Some(&name), &message).await;
+            self.record(Weight::Warning, "Unhealthy", Some(&name), &message).await;
         }
         if let Some(grace) = restart {
             let what = kind.title().to_lowercase();

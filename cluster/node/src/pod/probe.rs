@@ -232,8 +232,8 @@ mod tests {
 
     fn ask(probes: &mut Probes) -> Vec<(Kind, u64)> {
         let now = Instant::now();
-        let asked = probes.questions(now);
-        asked
+        let questions = probes.questions(now);
+        questions
             .into_iter()
             .map(|question| (question.kind, question.timeout.as_secs()))
             .collect()
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn thresholds_delays_and_periods_are_kept() {
+    async fn thresholds_delays_and_periods_are_respected() {
         let http = json!({"httpGet": {"port": "web"}, "initialDelaySeconds": 5, "periodSeconds": 3, "timeoutSeconds": 2,
             "successThreshold": 2, "failureThreshold": 2});
         let mut probes = probes(json!({"readinessProbe": http}));
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_can_not_be_asked_is_left_to_the_container() {
+    async fn unsupported_probes_are_left_to_the_container() {
         let exec = json!({"exec": {"command": ["true"]}});
         let by_exec = probes(json!({"readinessProbe": exec, "livenessProbe": exec}));
         assert_eq!((by_exec.ready(false), by_exec.ready(true)), (false, true));

@@ -63,13 +63,13 @@ impl Cluster {
     pub(crate) async fn new() -> Self {
         let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
         let services = NodeServices::default();
-        let asked = services.clone();
+        let node_services = services.clone();
         let server = ApiServer::builder("test")
             .store(MemoryStore::new())
             .clock(clock.clone())
             .entropy(Entropy::seeded(1))
             .pods_as_accounts(false)
-            .nodes(move |node| asked.find(node))
+            .nodes(move |node| node_services.find(node))
             .build()
             .await
             .unwrap();

@@ -174,10 +174,10 @@ impl World {
         let waiting = async {
             loop {
                 let events = self.api::<Event>().list(&ListParams::default()).await.unwrap();
-                let said = events.into_iter().find(|event| {
+                let found = events.into_iter().find(|event| {
                     event.involved_object.name.as_deref() == Some(pod) && event.reason.as_deref() == Some(reason)
                 });
-                if let Some(message) = said.and_then(|event| event.message) {
+                if let Some(message) = found.and_then(|event| event.message) {
                     return message;
                 }
                 tokio::time::sleep(Duration::from_millis(100)).await;

@@ -121,7 +121,7 @@ impl FileStore {
         let model = is_open.await.map_err(gone)??;
         Ok(FileStore {
             shared: Arc::new(Shared {
-                link: Link::new(Arc::new(model.clone())).saying("the store was closed"),
+                link: Link::new(Arc::new(model.clone())).with_reason("the store was closed"),
                 model,
                 queue,
             }),

@@ -391,8 +391,8 @@ mod tests {
 
         let again = open(folder.path()).model();
         let expired = again.watch(&Range::all("pods"), first.revision).await.err();
-        let (asked, oldest) = (first.revision, second.revision);
-        assert_eq!(expired, Some(StoreError::Expired { asked, oldest }));
+        let (requested, oldest) = (first.revision, second.revision);
+        assert_eq!(expired, Some(StoreError::Expired { requested, oldest }));
         assert!(again.watch(&Range::all("pods"), second.revision).await.is_ok());
         assert_eq!(again.current(&first.key), Some(second));
     }

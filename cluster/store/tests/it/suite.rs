@@ -293,11 +293,14 @@ async fn watch_waits_and_wakes(store: Arc<dyn Store>) {
 
 async fn revisions_ahead_of_the_store_are_refused(store: Arc<dyn Store>) {
     let current = store.revision().await.unwrap();
-    let asked = Revision(current.0 + 1);
-    let ahead = StoreError::Ahead { asked, current };
-    assert_eq!(store.watch(&Range::all("pods"), asked).await.err(), Some(ahead.clone()));
+    let requested = Revision(current.0 + 1);
+    let ahead = StoreError::Ahead { requested, current };
+    assert_eq!(
+        store.watch(&Range::all("pods"), requested).await.err(),
+        Some(ahead.clone())
+    );
     let page = Page {
-        at: Some(asked),
+        at: Some(requested),
         ..Page::default()
     };
     assert_eq!(store.list(&Range::all("pods"), page).await.err(), Some(ahead));
@@ -429,11 +432,11 @@ async fn what_was_forgotten_is_refused(body: &impl Body) {
     let first = store.create(pod("n", "a"), object("a", 0)).await.unwrap();
     let store = body.forgotten(store).await;
     let pods = Range::all("pods");
-    let asked = Revision(first.revision.0 - 1);
-    let watch = store.watch(&pods, asked).await.err();
+    let requested = Revision(first.revision.0 - 1);
+    let watch = store.watch(&pods, requested).await.err();
     assert!(matches!(watch, Some(StoreError::Expired { .. })), "{watch:?}");
     let page = Page {
-        at: Some(asked),
+        at: Some(requested),
         ..Page::default()
     };
     let list = store.list(&pods, page).await.err();

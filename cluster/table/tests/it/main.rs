@@ -310,7 +310,7 @@ fn columns_of_custom_resources_follow_their_types() {
         name["description"]
             .take()
             .as_str()
-            .is_some_and(|said| said.starts_with("Name must be unique"))
+            .is_some_and(|text| text.starts_with("Name must be unique"))
     );
     assert_eq!(
         name,
