@@ -101,8 +101,8 @@ pub async fn run(real: &Real, ours: &Ours, table: &Table) -> Outcome<Tally> {
     let mut tally = Tally::default();
     for ((title, to_real), (_, to_ours)) in of_real.iter().zip(&of_ours) {
         let name = format!("{FILE} / {title}");
-        let (said, by_ours) = tokio::try_join!(real.ask(to_real), ours.ask(to_ours))?;
-        let all = differences("1", &said, &by_ours);
+        let (of_real, by_ours) = tokio::try_join!(real.ask(to_real), ours.ask(to_ours))?;
+        let all = differences("1", &of_real, &by_ours);
         let count = all.len();
         let unknown: Vec<_> = all
             .into_iter()
@@ -174,8 +174,8 @@ impl<'a> Party<'a> {
     }
 
     /// Has the administrator do something, and tells what became of it.
-    async fn order(&mut self, method: Method, path: &str, said: &Value) -> Outcome<Value> {
-        let answer: Answer = self.admin.send(&object(method.clone(), path, said)).await?;
+    async fn order(&mut self, method: Method, path: &str, content: &Value) -> Outcome<Value> {
+        let answer: Answer = self.admin.send(&object(method.clone(), path, content)).await?;
         match answer.status.is_success() {
             true => Ok(body(&answer)),
             false => Err(format!(
@@ -187,13 +187,13 @@ impl<'a> Party<'a> {
     }
 }
 
-fn object(method: Method, path: &str, said: &Value) -> Call {
+fn object(method: Method, path: &str, content: &Value) -> Call {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Call {
         method,
         path: path.to_owned(),
         headers,
-        body: said.to_string().into(),
+        body: content.to_string().into(),
     }
 }

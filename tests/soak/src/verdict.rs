@@ -10,8 +10,8 @@ const GROWTH_MAX: f64 = 1.10;
 /// How much more an empty landscape may take after everything than before, once it was started again.
 const EMPTY_MAX: f64 = 1.25;
 /// Which part of the memory under load may stay with the process when all Shoots have gone, and before it is started
-/// again: what an allocator keeps, and what is remembered for a while of what was deleted.
-const KEPT_MAX: f64 = 0.5;
+/// again: what an allocator retains, and what is cached for a while of what was deleted.
+const RETAINED_MAX: f64 = 0.5;
 /// Below this, in megabytes, sizes say nothing: code and caches that every landscape has.
 const FLOOR_MB: f64 = 150.0;
 /// Fewer samples in a third say nothing.
@@ -68,7 +68,7 @@ pub fn judge(samples: &[Sample]) -> Vec<Finding> {
             sample.threads as f64
         }));
     }
-    findings.extend(kept(samples, &life));
+    findings.extend(retained(samples, &life));
     findings.extend(empty(samples));
     findings
 }
@@ -96,15 +96,15 @@ fn of_phase(samples: &[Sample], phase: Phase, figure: fn(&Sample) -> f64) -> Opt
     (!later.is_empty()).then(|| median(later.iter().copied()))
 }
 
-fn kept(samples: &[Sample], life: &[&Sample]) -> Option<Finding> {
+fn retained(samples: &[Sample], life: &[&Sample]) -> Option<Finding> {
     let after = of_phase(samples, Phase::After, |sample| sample.rss_anon_mb)?;
     let loaded = median(life.iter().map(|sample| sample.rss_anon_mb));
     Some(Finding {
         rule: format!(
-            "resident memory once all Shoots have gone, at most {KEPT_MAX} of that under deeds or {FLOOR_MB} MB"
+            "resident memory once all Shoots have gone, at most {RETAINED_MAX} of that under deeds or {FLOOR_MB} MB"
         ),
         found: format!("{after:.0} MB after {loaded:.0} MB, {:.2} of it", after / loaded),
-        holds: after <= (loaded * KEPT_MAX).max(FLOOR_MB),
+        holds: after <= (loaded * RETAINED_MAX).max(FLOOR_MB),
     })
 }
 
