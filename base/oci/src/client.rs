@@ -287,7 +287,7 @@ impl Client {
     ) -> Result<Answer, Kind> {
         let mut tries = 1;
         loop {
-            let kind = match self.ask(endpoint, reference.repository(), want, until).await {
+            let kind = match self.attempt(endpoint, reference.repository(), want, until).await {
                 Ok(answer) => return Ok(answer),
                 Err(kind) => kind,
             };

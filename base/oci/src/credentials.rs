@@ -576,7 +576,7 @@ mod tests {
 
     /// As oras 2.6 has it, by which Helm goes.
     #[tokio::test]
-    async fn helpers_precede_written_credentials_and_the_next_file_is_read_if_they_have_none() {
+    async fn helpers_precede_written_credentials_and_then_the_next_file_is_read() {
         const AUTHS: &str = r#""auths":{"r.example":{"username":"stale","password":"p"}}"#;
         const K: &str = "docker-credential-k/p";
         let (k, l) = ("credential-k", "credential-l");

@@ -56,8 +56,8 @@ pub(crate) struct Answer {
 }
 
 impl Client {
-    /// Asks once.
-    pub(crate) async fn ask(
+    /// Sends one request.
+    pub(crate) async fn attempt(
         &self,
         endpoint: &Endpoint,
         repository: &str,

@@ -67,7 +67,7 @@ mod tests {
     use super::Login;
 
     #[test]
-    fn programs_answer_in_json_or_say_that_they_have_nothing() {
+    fn programs_answer_in_json_or_report_no_credentials() {
         let json = br#"{"ServerURL":"r.example","Username":"me","Secret":"hush"}"#;
         let login = Login::read(true, json).unwrap().unwrap();
         assert_eq!((login.user.as_str(), login.secret().expose_secret()), ("me", "hush"));

@@ -115,11 +115,12 @@ fn askers_of(
     changed: BoxStream<'static, ObjectKey>,
 ) -> BoxStream<'static, ObjectKey> {
     let askers = move |account: ObjectKey| {
-        let asks = |secret: &Arc<Secret>| Wanted::of(secret, &options).is_ok_and(|wanted| wanted.account == account);
+        let requests_token =
+            |secret: &Arc<Secret>| Wanted::of(secret, &options).is_ok_and(|wanted| wanted.account == account);
         let keys: Vec<ObjectKey> = secrets
             .list()
             .iter()
-            .filter(|secret| asks(secret))
+            .filter(|secret| requests_token(secret))
             .map(|secret| ObjectKey::of(&**secret))
             .collect();
         futures::stream::iter(keys)

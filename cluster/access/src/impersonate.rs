@@ -84,7 +84,7 @@ impl Impersonation {
 
     /// What the real user must be allowed, one by one (verb `impersonate`).
     pub fn requests(&self, real: &Arc<User>) -> Vec<Attributes> {
-        let ask = |group: &str, resource: &str, subresource: &str, namespace: &str, name: &str| {
+        let attributes = |group: &str, resource: &str, subresource: &str, namespace: &str, name: &str| {
             let target = ResourceTarget {
                 group: group.to_owned(),
                 version: if group.is_empty() {
@@ -100,19 +100,19 @@ impl Impersonation {
             Attributes::resource(real, "impersonate", target)
         };
         let mut all = vec![match split_service_account(&self.user) {
-            Some((namespace, name)) => ask("", "serviceaccounts", "", namespace, name),
-            None => ask("", "users", "", "", &self.user),
+            Some((namespace, name)) => attributes("", "serviceaccounts", "", namespace, name),
+            None => attributes("", "users", "", "", &self.user),
         }];
-        all.extend(self.groups.iter().map(|group| ask("", "groups", "", "", group)));
+        all.extend(self.groups.iter().map(|group| attributes("", "groups", "", "", group)));
         for (key, values) in &self.extra {
             all.extend(
                 values
                     .iter()
-                    .map(|value| ask(AUTHENTICATION_GROUP, "userextras", key, "", value)),
+                    .map(|value| attributes(AUTHENTICATION_GROUP, "userextras", key, "", value)),
             );
         }
         if !self.uid.is_empty() {
-            all.push(ask(AUTHENTICATION_GROUP, "uids", "", "", &self.uid));
+            all.push(attributes(AUTHENTICATION_GROUP, "uids", "", "", &self.uid));
         }
         all
     }

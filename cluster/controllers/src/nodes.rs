@@ -39,7 +39,7 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
         return;
     }
     let controller = Controller::new("nodelifecycle", nodes)
-        .when(|old, new| old.is_none_or(|old| judged(old) != judged(new)))
+        .when(|old, new| old.is_none_or(|old| relevant_state(old) != relevant_state(new)))
         .watches(&leases, |change| vec![ObjectKey::cluster(change.object.name_any())])
         .watches(&pods, |change| {
             // A pod that comes to a tainted node must leave it in time.
@@ -64,7 +64,7 @@ fn ready_condition(node: &Node) -> Option<&NodeCondition> {
 }
 
 /// What of a node decides here.
-fn judged(node: &Node) -> (Option<String>, Vec<Taint>, bool) {
+fn relevant_state(node: &Node) -> (Option<String>, Vec<Taint>, bool) {
     let ready = ready_condition(node).map(|condition| condition.status.clone());
     (
         ready,

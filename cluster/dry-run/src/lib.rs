@@ -96,7 +96,7 @@ pub async fn dry_run(
         remarks: BTreeMap::new(),
     };
     let made = match trial.make_known(known).await {
-        Ok(()) => trial.judge(objects).await,
+        Ok(()) => trial.check_all(objects).await,
         refused => refused,
     };
     let remarks = trial.remarks;
@@ -134,7 +134,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    async fn judge(&mut self, objects: &[Value]) -> Result<(), Fault> {
+    async fn check_all(&mut self, objects: &[Value]) -> Result<(), Fault> {
         let is_first = |object: &Value| MADE.contains(&(group_of(object), text(object, "kind")));
         // What others need is made; the rest is only checked.
         for (place, object) in objects.iter().enumerate().filter(|(_, object)| is_first(object)) {

@@ -37,7 +37,7 @@ pub(crate) async fn pump(stream: impl AsyncRead + Send, log: LogWriter) {
 struct Lines(Vec<u8>);
 
 impl Lines {
-    fn take(&mut self, bytes: &[u8], say: impl Fn(&str)) {
+    fn take(&mut self, bytes: &[u8], print: impl Fn(&str)) {
         self.0.extend_from_slice(bytes);
         let whole = match self.0.iter().rposition(|byte| *byte == b'\n') {
             Some(last) => last + 1,
@@ -45,13 +45,13 @@ impl Lines {
             None => return,
         };
         let rest = self.0.split_off(whole);
-        say(&String::from_utf8_lossy(&self.0));
+        print(&String::from_utf8_lossy(&self.0));
         self.0 = rest;
     }
 
-    fn end(self, say: impl Fn(&str)) {
+    fn end(self, print: impl Fn(&str)) {
         if !self.0.is_empty() {
-            say(&String::from_utf8_lossy(&self.0));
+            print(&String::from_utf8_lossy(&self.0));
         }
     }
 }

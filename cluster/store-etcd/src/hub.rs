@@ -234,7 +234,7 @@ impl Hub {
             next = self.orders.try_recv().ok();
         }
         if is_progress_wanted {
-            return open.ask_progress();
+            return open.request_progress();
         }
         None
     }
@@ -264,7 +264,7 @@ impl Hub {
             }
             // What was answered about all before did not count for those that were not confirmed.
             let is_complete = open.live.values().all(|watched| watched.standing.made_at.is_some());
-            return is_complete.then(|| open.ask_progress()).flatten();
+            return is_complete.then(|| open.request_progress()).flatten();
         }
         if !answer.events.is_empty() {
             // The revision in the header may lie beyond events that are still to come.
@@ -309,8 +309,8 @@ impl Open {
         }
     }
 
-    /// Asks how far all watches have come, so often that an answer counts for each of them though nothing is written meanwhile.
-    fn ask_progress(&mut self) -> Option<String> {
+    /// Requests how far all watches have come, so often that an answer counts for each of them though nothing is written meanwhile.
+    fn request_progress(&mut self) -> Option<String> {
         let older = self.live.values().map(|watched| watched.standing.older_answers).max();
         let times = older.unwrap_or_default().min(PROGRESS_AT_ONCE_MAX) + 1;
         self.unanswered += times;

@@ -257,7 +257,7 @@ async fn curated(
     let mut differ = Vec::new();
     for case in cases {
         let count = counts.entry(file(case)).or_default();
-        match court.judge(case, table).await {
+        match court.compare(case, table).await {
             Ok(verdict) => {
                 show(&verdict, arguments.show);
                 if arguments.propose {

@@ -35,11 +35,11 @@ pub async fn names(user: &User) -> Result<BTreeSet<String>, String> {
     Ok(addresses.map(|record| record.spec.name).collect())
 }
 
-/// Asks the process for each name: all are answered with an address, or none is.
+/// Queries the process for each name: all are answered with an address, or none is.
 ///
 /// # Errors
 /// The names that are answered otherwise.
-pub async fn ask(process: u32, names: &BTreeSet<String>, there: bool) -> Result<(), String> {
+pub async fn check(process: u32, names: &BTreeSet<String>, there: bool) -> Result<(), String> {
     let names = names.clone();
     let lookup = tokio::task::spawn_blocking(move || {
         let ports = ports(process)?;

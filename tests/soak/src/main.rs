@@ -85,7 +85,7 @@ async fn soak(settings: Settings, folder: &Path, title: &str) -> Result<(), Stri
     };
     let samples = soak.samples();
     let findings = if ran.is_ok() {
-        verdict::judge(&samples)
+        verdict::findings(&samples)
     } else {
         Vec::new()
     };

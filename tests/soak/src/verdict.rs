@@ -44,7 +44,7 @@ fn median(figures: impl Iterator<Item = f64>) -> f64 {
 
 /// All rules.
 #[must_use]
-pub fn judge(samples: &[Sample]) -> Vec<Finding> {
+pub fn findings(samples: &[Sample]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let last = samples
         .iter()
@@ -154,7 +154,7 @@ mod tests {
             .collect()
     }
 
-    fn judged(megabytes: impl Fn(u32) -> f64, after: f64, again: f64) -> Vec<bool> {
+    fn rules_hold(megabytes: impl Fn(u32) -> f64, after: f64, again: f64) -> Vec<bool> {
         let all = [
             samples(Phase::Empty, 1, |_| 60.0),
             // A life before, of another size, is not compared with.
@@ -163,27 +163,27 @@ mod tests {
             samples(Phase::After, 5, |_| after),
             samples(Phase::Again, 6, |_| again),
         ];
-        judge(&all.concat()).iter().map(|finding| finding.holds).collect()
+        findings(&all.concat()).iter().map(|finding| finding.holds).collect()
     }
 
     #[test]
     fn memory_that_grows_with_time_does_not_hold_and_noise_does() {
         let noise = |number: u32| 1000.0 + f64::from(number % 7) * 10.0;
-        assert_eq!(judged(noise, 300.0, 61.0), [true; 7]);
+        assert_eq!(rules_hold(noise, 300.0, 61.0), [true; 7]);
         let leak = |number: u32| 1000.0 + f64::from(number) * 8.0;
-        assert!(!judged(leak, 300.0, 61.0)[0]);
+        assert!(!rules_hold(leak, 300.0, 61.0)[0]);
     }
 
     #[test]
     fn what_stays_after_the_last_shoot_does_not_hold() {
         let flat = |_| 1000.0;
-        assert!(!judged(flat, 800.0, 61.0)[3]);
-        assert!(!judged(flat, 300.0, 90.0)[4]);
+        assert!(!rules_hold(flat, 800.0, 61.0)[3]);
+        assert!(!rules_hold(flat, 300.0, 90.0)[4]);
     }
 
     #[test]
-    fn too_short_a_life_is_not_judged_for_growth() {
+    fn growth_is_not_checked_in_too_short_a_life() {
         let few = samples(Phase::Deeds, 1, f64::from).split_off(50);
-        assert!(judge(&few).is_empty());
+        assert!(findings(&few).is_empty());
     }
 }

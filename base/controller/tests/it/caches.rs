@@ -221,7 +221,7 @@ fn refusing(server: &crate::server::Server, verb: Verb) -> (kube::Client, Arc<At
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mirror_that_is_refused_asks_ever_more_rarely_and_sees_it_soon_when_it_is_let_in() {
+async fn refused_mirror_backs_off_and_notices_soon_when_it_is_admitted() {
     for verb in [Verb::List, Verb::Watch] {
         let server = start().await;
         let (client, refused, calls) = refusing(&server, verb);
@@ -248,7 +248,7 @@ async fn a_mirror_that_is_refused_asks_ever_more_rarely_and_sees_it_soon_when_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mirror_that_worked_and_is_cut_off_asks_again_at_once() {
+async fn mirror_that_worked_and_is_cut_off_reconnects_at_once() {
     let server = start().await;
     let (client, refused, _) = refusing(&server, Verb::Watch);
     let calls = Arc::new(AtomicUsize::new(0));

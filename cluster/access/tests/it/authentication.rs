@@ -278,10 +278,10 @@ async fn bootstrap_token_is_valid_only_while_its_secret_allows_it() {
             .insert(format!("kube-system/{}", token.secret_name()), secret);
     };
     let authenticator = Authenticator::new(clock.clone(), objects.clone()).with_bootstrap_tokens(true);
-    let ask = async || authenticator.authenticate(&bearer(token.text().expose()), None).await;
-    assert!(ask().await.is_err(), "no secret");
+    let authenticate = async || authenticator.authenticate(&bearer(token.text().expose()), None).await;
+    assert!(authenticate().await.is_err(), "no secret");
     put(&|_| {});
-    let user = ask().await.unwrap();
+    let user = authenticate().await.unwrap();
     assert_eq!(user.name, format!("system:bootstrap:{}", token.id()));
     assert_eq!(
         user.groups,
@@ -309,7 +309,7 @@ async fn bootstrap_token_is_valid_only_while_its_secret_allows_it() {
     ];
     for fault in faults {
         put(fault);
-        assert!(ask().await.is_err());
+        assert!(authenticate().await.is_err());
     }
     put(&|_| {});
     let off = Authenticator::new(clock.clone(), objects.clone());
@@ -318,7 +318,7 @@ async fn bootstrap_token_is_valid_only_while_its_secret_allows_it() {
         "switched off"
     );
     tokio::time::advance(HOUR + Duration::from_secs(1)).await;
-    assert!(ask().await.is_err(), "expired");
+    assert!(authenticate().await.is_err(), "expired");
 }
 
 #[tokio::test(start_paused = true)]

@@ -94,7 +94,7 @@ impl Delegation {
         let spec = spec_of(attributes, query);
         let written = serde_json::to_vec(&spec).map_err(Status::internal)?;
         let key = Sha256::digest(written).into();
-        let fresh = (self.clients.asks_again)(&attributes.user);
+        let fresh = (self.clients.bypasses_cache)(&attributes.user);
         if let Some(found) = self.decisions.get(&key).filter(|_| !fresh) {
             return Ok(found);
         }
@@ -215,5 +215,5 @@ pub(crate) struct Delegates {
     /// Who reviews access. (`--authorization-kubeconfig`)
     pub(crate) authorization: kube::Client,
     /// Whose access is reviewed each time.
-    pub(crate) asks_again: fn(&User) -> bool,
+    pub(crate) bypasses_cache: fn(&User) -> bool,
 }

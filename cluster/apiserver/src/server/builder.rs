@@ -236,7 +236,7 @@ impl Builder {
         self.delegates = Some(Delegates {
             authentication,
             authorization,
-            asks_again: |_| false,
+            bypasses_cache: |_| false,
         });
         self
     }
@@ -254,7 +254,7 @@ impl Builder {
     #[must_use]
     pub fn review_each_time(mut self, of: fn(&User) -> bool) -> Self {
         if let Some(delegates) = &mut self.delegates {
-            delegates.asks_again = of;
+            delegates.bypasses_cache = of;
         }
         self
     }

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn people_get_line_breaks_unless_they_say_otherwise() {
+    fn answers_for_people_are_indented_unless_pretty_is_false() {
         let how = |accept: &str, agent: &str, query: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT, accept.parse().unwrap());

@@ -274,7 +274,7 @@ fn csr() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_aggregated_role_shows_and_grants_what_its_parts_say() {
+async fn aggregated_role_shows_and_grants_the_rules_of_its_parts() {
     let server = start().await;
     let admin = server.admin();
     let path = format!("{RBAC}/clusterroles");

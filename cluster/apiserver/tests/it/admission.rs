@@ -178,7 +178,7 @@ async fn creates_at_once_stay_within_the_quota() {
 }
 
 #[tokio::test]
-async fn audit_records_hold_what_webhooks_and_policies_say() {
+async fn audit_records_hold_the_annotations_of_webhooks_and_policies() {
     let (server, hook) = (start().await, Hook::start().await);
     let client = server.admin();
     configure(&client, VALIDATING, hook.webhook("allow", &["configmaps"])).await;

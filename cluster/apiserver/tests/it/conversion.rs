@@ -80,7 +80,7 @@ async fn what_cannot_be_converted_is_not_stored() {
 }
 
 #[tokio::test]
-async fn all_who_watch_a_version_ask_once_for_a_change() {
+async fn watches_of_a_version_share_one_conversion_of_a_change() {
     let hook = Hook::start().await;
     let (server, admin) = defined(&hook, "").await;
     let mut watches = Vec::new();

@@ -57,7 +57,7 @@ async fn a_node_port_is_of_the_range_and_of_one_service() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chosen_node_port_is_none_that_the_same_service_asks_for() {
+async fn allocated_node_port_is_none_that_the_same_service_requests() {
     let server = start().await;
     let client = server.admin();
     let ports = json!([{"name": "x", "port": 80}, {"name": "y", "port": 81, "nodePort": 30_000}]);

@@ -279,8 +279,8 @@ pub(crate) async fn tls(keys: &Keys, address: &str, user: Option<(&str, &str)>) 
         .unwrap()
 }
 
-/// Asks for an upgrade and reads the head of the answer.
-async fn ask(stream: &mut TlsStream<TcpStream>, path: &str) -> String {
+/// Requests an upgrade and reads the head of the answer.
+async fn request_upgrade(stream: &mut TlsStream<TcpStream>, path: &str) -> String {
     let request = format!(
         "GET {path} HTTP/1.1\r\nhost: api\r\nconnection: Upgrade\r\nupgrade: echo\r\nauthorization: Bearer x\r\n\r\n"
     );
@@ -325,7 +325,7 @@ async fn a_connection_to_a_server_behind_an_api_service_is_upgraded() {
     available.await.unwrap();
     let address = cluster.url().trim_start_matches("https://").to_owned();
     let mut stream = tls(&keys, &address, Some(("root", "system:masters"))).await;
-    let head = ask(&mut stream, "/apis/e.example.com/v1/echoes/a/b?c=d").await;
+    let head = request_upgrade(&mut stream, "/apis/e.example.com/v1/echoes/a/b?c=d").await;
     assert!(head.starts_with("HTTP/1.1 101"), "{head}");
     stream.write_all(b"to and fro").await.unwrap();
     let mut back = [0; 10];
@@ -363,10 +363,10 @@ async fn an_upgraded_connection_carries_bytes_until_one_side_ends() {
     let root = Some(("root", "system:masters"));
 
     let mut refused = tls(&keys, &address, root).await;
-    let head = ask(&mut refused, &path("no")).await;
+    let head = request_upgrade(&mut refused, &path("no")).await;
     assert!(head.starts_with("HTTP/1.1 403"), "{head}");
     let mut stream = tls(&keys, &address, root).await;
-    let head = ask(&mut stream, &path("yes")).await;
+    let head = request_upgrade(&mut stream, &path("yes")).await;
     assert!(
         head.starts_with("HTTP/1.1 101") && head.to_lowercase().contains("upgrade: echo"),
         "{head}"
@@ -381,7 +381,7 @@ async fn an_upgraded_connection_carries_bytes_until_one_side_ends() {
 
     // One that is idle ends with the server behind, another with the cluster.
     let mut other = tls(&keys, &address, root).await;
-    ask(&mut other, &path("yes")).await;
+    request_upgrade(&mut other, &path("yes")).await;
     power.cancel();
     let ended = tokio::time::timeout(PATIENCE, from.read(&mut back)).await.unwrap();
     assert!(!matches!(ended, Ok(1..)), "{ended:?}");

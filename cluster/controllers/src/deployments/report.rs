@@ -43,7 +43,7 @@ pub(crate) fn report(seen: &Seen, now: Timestamp) -> (Deployment, Next) {
         Next::Change
     } else {
         let limit = Duration::from_secs(u64::try_from(deadline).unwrap_or(0));
-        judge_progress(seen, &spec, &before, &mut status, now, limit)
+        report_progress(seen, &spec, &before, &mut status, now, limit)
     };
     (
         Deployment {
@@ -81,8 +81,8 @@ fn count(seen: &Seen, before: &DeploymentStatus) -> DeploymentStatus {
     }
 }
 
-/// Whether the rollout is done, goes on or is stuck; and when that is to be asked again.
-fn judge_progress(
+/// Whether the rollout is done, goes on or is stuck; and when that is to be checked again.
+fn report_progress(
     seen: &Seen,
     spec: &DeploymentSpec,
     before: &DeploymentStatus,

@@ -160,7 +160,7 @@ async fn a_deployment_whose_replica_sets_name_is_another_owners_takes_another_na
 }
 
 #[tokio::test(start_paused = true)]
-async fn stateful_set_adopts_pods_of_its_predecessor_and_names_the_owner_of_a_blocking_pod() {
+async fn stateful_set_adopts_pods_of_its_predecessor_and_names_a_blocking_owner() {
     let cluster = start().await;
     cluster.node("a").await;
     let service = || json!({"serviceName": "s"});

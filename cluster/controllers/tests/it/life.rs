@@ -98,11 +98,11 @@ async fn what_no_node_is_gets_no_certificate_of_one_whoever_approves_it() {
         let options = PostParams::default();
         let approving = requests.replace_subresource("approval", name, &options, &request);
         approving.await.unwrap();
-        let judged = until(&requests, name, "judged", |request| {
+        let decided = until(&requests, name, "decided", |request| {
             let status = request.status.clone().unwrap_or_default();
             status.certificate.is_some() || status.conditions.iter().flatten().any(|it| it.type_ == "Failed")
         });
-        assert!(judged.await.status.unwrap().certificate.is_none(), "{user} of {group}");
+        assert!(decided.await.status.unwrap().certificate.is_none(), "{user} of {group}");
     }
 }
 

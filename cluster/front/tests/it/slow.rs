@@ -156,16 +156,16 @@ async fn who_does_not_take_an_answer_loses_the_connection() {
 async fn who_waits_for_the_next_event_is_not_taken_for_one_who_takes_nothing() {
     let (landscape, _garden) = served(impatient()).await;
     let mut watch = connect(&landscape, None).await;
-    let ask = b"GET /api?watch=1 HTTP/1.1\r\nhost: x\r\n\r\n";
-    watch.write_all(ask).await.unwrap();
+    let request = b"GET /api?watch=1 HTTP/1.1\r\nhost: x\r\n\r\n";
+    watch.write_all(request).await.unwrap();
     let mut seen = Vec::new();
     while !seen.ends_with(b"}\n\r\n") {
         watch.read_buf(&mut seen).await.unwrap();
     }
     // Another one comes later and goes for good reason.
     let mut other = connect(&landscape, Some(b"h2")).await;
-    let ask = [preface(0), head(1, 2, "/large", true)].concat();
-    other.write_all(&ask).await.unwrap();
+    let request = [preface(0), head(1, 2, "/large", true)].concat();
+    other.write_all(&request).await.unwrap();
     rest(&mut other).await;
     let more = tokio::time::timeout(SHORT, watch.read_u8()).await;
     assert!(more.is_err(), "a watch without events was ended: {more:?}");
@@ -175,8 +175,8 @@ async fn who_waits_for_the_next_event_is_not_taken_for_one_who_takes_nothing() {
 async fn a_large_answer_arrives_whole_with_both_protocols() {
     let (landscape, _garden) = served(Timeouts::default()).await;
     let mut stream = connect(&landscape, None).await;
-    let ask = b"GET /large HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
-    stream.write_all(ask).await.unwrap();
+    let request = b"GET /large HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    stream.write_all(request).await.unwrap();
     let all = rest(&mut stream).await;
     let at = all.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
     assert!(String::from_utf8_lossy(&all[..at]).contains(&format!("content-length: {LARGE_BYTES}\r\n")));
@@ -184,8 +184,8 @@ async fn a_large_answer_arrives_whole_with_both_protocols() {
 
     let mut stream = connect(&landscape, Some(b"h2")).await;
     let more = frame(8, 0, 0, &0x7fff_0000_u32.to_be_bytes());
-    let ask = [preface(0x7fff_ffff), more, head(1, 2, "/large", true)].concat();
-    stream.write_all(&ask).await.unwrap();
+    let request = [preface(0x7fff_ffff), more, head(1, 2, "/large", true)].concat();
+    stream.write_all(&request).await.unwrap();
     let (mut came, mut ended) = (0, false);
     while !ended {
         let mut head = [0; 9];

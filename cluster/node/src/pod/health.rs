@@ -23,14 +23,14 @@ impl Life {
                 continue;
             };
             let number = run.number;
-            for question in run.probes.questions(now) {
-                let probe = question.ask.ask(self.host.network.clone(), ip, run.commands.clone());
+            for due in run.probes.take_due(now) {
+                let probe = due.handler.run(self.host.network.clone(), ip, run.commands.clone());
                 self.probing.spawn(async move {
-                    let outcome = tokio::time::timeout(question.timeout, probe).await;
+                    let outcome = tokio::time::timeout(due.timeout, probe).await;
                     Answer {
                         slot,
                         run: number,
-                        kind: question.kind,
+                        kind: due.kind,
                         outcome: outcome.unwrap_or_else(|_| Err("context deadline exceeded".to_owned())),
                     }
                 });
@@ -38,7 +38,7 @@ impl Life {
         }
     }
 
-    /// Takes an answer; one about a run that is over or stops says nothing any more.
+    /// Takes an answer; one about a run that is over or stops is ignored.
     pub(super) async fn answered(&mut self, answer: Answer) {
         let Answer {
             slot,

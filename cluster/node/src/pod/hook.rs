@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::LifecycleHandler;
 use tokio::time::{Instant, timeout};
 
 use super::Life;
-use super::ask::Ask;
+use super::handler::Handler;
 use crate::events::Weight;
 
 /// How long a hook after the start may take: a kubelet waits for ever, and its container with it.
@@ -34,7 +34,7 @@ impl Life {
             .map(|sleep| u64::try_from(sleep.seconds).unwrap_or(0));
         let http_get = handler.http_get.as_ref();
         let http_get = http_get
-            .and_then(|http| Ask::http(http, &self.slots[index].container))
+            .and_then(|http| Handler::http(http, &self.slots[index].container))
             .zip(self.ip());
         let run = self.slots[index].run.as_ref()?;
         let exec = handler.exec.as_ref().filter(|_| run.ways.commands);
@@ -48,9 +48,9 @@ impl Life {
             if let Some(command) = command {
                 commands.run(command).await?;
             }
-            if let Some((ask, ip)) = http_get {
+            if let Some((get, ip)) = http_get {
                 // Which code it answers changes nothing.
-                ask.reach(network, ip, commands).await?;
+                get.reach(network, ip, commands).await?;
             }
             tokio::time::sleep(Duration::from_secs(pause.unwrap_or(0))).await;
             Ok(())

@@ -1,9 +1,9 @@
 //! One pod on this node, as one task: it waits for the pod's sources, starts its containers, restarts them, reports,
 //! and ends them when the pod is deleted. What to report and when to restart is decided in `status` and `slot`.
 
-mod ask;
 mod containers;
 mod environment;
+mod handler;
 mod health;
 mod hook;
 mod probe;

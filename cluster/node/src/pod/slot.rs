@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_run_that_asks_for_the_next_one_counts_as_no_crash() {
+    async fn run_that_requests_the_next_one_is_not_counted_as_a_crash() {
         let mut slot = slot(Restart::Never, false);
         for _ in 0..3 {
             start(&mut slot);

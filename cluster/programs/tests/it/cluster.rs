@@ -199,11 +199,11 @@ pub(crate) async fn until<K, T>(api: &Api<K>, name: &str, seen: impl Fn(Option<&
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let judge = |object: Option<&K>| match seen(object) {
+    let check = |object: Option<&K>| match seen(object) {
         Some(result) => WaitState::Done(result),
         None => WaitState::NotYet(format!("{object:?}")),
     };
-    wait_until(api, name, PATIENCE, judge).await.unwrap()
+    wait_until(api, name, PATIENCE, check).await.unwrap()
 }
 
 pub(crate) fn phase(pod: &Pod) -> &str {

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cluster::{PATIENCE, World, is_ready, phase};
-use crate::exec_client::{Exec, RESIZE, STDERR, STDIN, STDOUT, ask, over_spdy, question};
+use crate::exec_client::{Exec, RESIZE, STDERR, STDIN, STDOUT, connect, over_spdy, question};
 
 const SLEEPER: (&str, &str) = ("sleeper", "exec sleep 600");
 /// More than all queues, pipes and buffers on the way hold.
@@ -252,7 +252,7 @@ async fn what_cannot_run_is_refused_as_kubelets_do() {
             "unable to negotiate protocol",
         ),
     ] {
-        let (answered, why) = ask(&world, pod, ("GET", &question), headers).await.unwrap_err();
+        let (answered, why) = connect(&world, pod, ("GET", &question), headers).await.unwrap_err();
         assert_eq!(answered, code, "{pod} {question}: {why}");
         assert!(why.contains(message), "{why}");
     }
@@ -297,7 +297,7 @@ async fn a_web_socket_needs_the_right_to_create_as_well() {
             ("sec-websocket-protocol", "v5.channel.k8s.io"),
             ("impersonate-user", user),
         ];
-        ask(&world, "p", ("GET", &question(&["true"], "")), &headers).await
+        connect(&world, "p", ("GET", &question(&["true"], "")), &headers).await
     };
     let (code, why) = start("reader").await.unwrap_err();
     assert_eq!(code, 403);

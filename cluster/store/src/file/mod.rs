@@ -148,7 +148,7 @@ impl FileStore {
         tokio::task::consume_budget().await;
         // What is refused by what is durable needs no disk.
         self.shared.link.whole()?;
-        self.shared.model.judge(&write)?;
+        self.shared.model.validate(&write)?;
         let (answer, answered) = oneshot::channel();
         let closed = || StoreError::Unavailable("the store was closed".to_owned());
         let sent = self.shared.queue.send(Message::Write(Box::new(write), answer)).await;

@@ -152,8 +152,8 @@ impl MemoryStore {
     }
 
     /// Whether the write may happen now.
-    pub(crate) fn judge(&self, write: &Write) -> Result<(), StoreError> {
-        write.judge(self.shared.lock().get(write.key()))
+    pub(crate) fn validate(&self, write: &Write) -> Result<(), StoreError> {
+        write.validate(self.shared.lock().get(write.key()))
     }
 
     /// What stands at the key now.

@@ -72,7 +72,7 @@ pub(crate) async fn overwrite(store: &dyn Store, resource: &str, times: usize, p
 /// Runs every case against a fresh store.
 pub(crate) async fn run(body: &(impl Body + Sync)) {
     let fresh = || body.fresh();
-    case(fresh(), writes_ask_for_the_revision_they_replace).await;
+    case(fresh(), writes_require_the_revision_that_they_replace).await;
     case(fresh(), pages_show_one_revision_while_writers_go_on).await;
     case(fresh(), namespaces_that_share_a_prefix_stay_apart).await;
     case(fresh(), watch_tells_every_change_of_its_range_once_and_in_order).await;
@@ -91,7 +91,7 @@ async fn case<T: Future<Output = ()>>(store: Arc<dyn Store>, case: fn(Arc<dyn St
     case(store).await;
 }
 
-async fn writes_ask_for_the_revision_they_replace(store: Arc<dyn Store>) {
+async fn writes_require_the_revision_that_they_replace(store: Arc<dyn Store>) {
     let key = pod("a", "x");
     let missing = Err(StoreError::Missing { key: key.clone() });
     assert_eq!(store.update(&key, Revision(1), object("x", 0)).await, missing);

@@ -58,7 +58,7 @@ async fn carry(mut from: TcpStream, mut modes: watch::Receiver<Mode>) {
             }
             Mode::LosesAnswers(etcd) => {
                 let mut to = TcpStream::connect(etcd).await?;
-                let (mut asks, _) = from.split();
+                let (mut requests, _) = from.split();
                 let (mut answers, mut takes) = to.split();
                 let lost = async {
                     let mut answered = Vec::new();
@@ -66,7 +66,7 @@ async fn carry(mut from: TcpStream, mut modes: watch::Receiver<Mode>) {
                     Ok(())
                 };
                 tokio::select! {
-                    copied = tokio::io::copy(&mut asks, &mut takes) => copied.map(drop),
+                    copied = tokio::io::copy(&mut requests, &mut takes) => copied.map(drop),
                     lost = lost => lost,
                 }
             }
