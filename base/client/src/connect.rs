@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_current_context_says_where_to_and_as_whom() {
+    fn current_context_selects_server_and_user() {
         let target = Target::of(&kubeconfig(
             "{server: 'https://127.0.0.1:6443', tls-server-name: api.example.org}",
             "{token: secret-token}",
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_has_no_time_is_asked_once() {
+    async fn unavailable_server_gets_one_request() {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -24,10 +24,10 @@ pub fn is_exists(error: &Error) -> bool {
 
 /// Whether the object was not created because its namespace is being deleted.
 pub fn is_namespace_going(error: &Error) -> bool {
-    matches!(error, Error::Api(status) if says_namespace_goes(status))
+    matches!(error, Error::Api(status) if reports_terminating_namespace(status))
 }
 
-fn says_namespace_goes(status: &Status) -> bool {
+fn reports_terminating_namespace(status: &Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     status.code == 403 && causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
 }
@@ -35,10 +35,10 @@ fn says_namespace_goes(status: &Status) -> bool {
 /// What we were doing when the API call failed, and the API's answer. The answer's text is in the message, so
 /// it is not also a source.
 #[derive(Debug, thiserror::Error)]
-#[error("{doing}: {said}")]
+#[error("{doing}: {message}")]
 struct CallFailed {
     doing: String,
-    said: String,
+    message: String,
     answered: bool,
 }
 
@@ -59,7 +59,7 @@ pub fn fault_of(error: Error, doing: &str) -> Fault {
         Error::Api(status) => WebhookFailure::in_message(&status.message),
         _ => None,
     };
-    let said = match &error {
+    let message = match &error {
         Error::Api(status) if status.reason == NO_STATUS => {
             format!(
                 "the answer has status {} and is none of a Kubernetes API server",
@@ -77,7 +77,7 @@ pub fn fault_of(error: Error, doing: &str) -> Fault {
         class,
         CallFailed {
             doing: doing.to_owned(),
-            said,
+            message,
             answered,
         },
     )
@@ -108,7 +108,7 @@ fn class_and_hint(error: &Error) -> (FaultClass, &'static str) {
                 FaultClass::Quota,
                 "raise the namespace's ResourceQuota or delete what is no longer needed",
             ),
-            403 if says_namespace_goes(status) => (
+            403 if reports_terminating_namespace(status) => (
                 FaultClass::Dependency,
                 "the namespace is being deleted: see its conditions for what holds it",
             ),

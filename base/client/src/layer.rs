@@ -259,7 +259,7 @@ mod tests {
     fn calls_are_named_as_rbac_names_them() {
         let check = |method: Method, path: &str, query: &str, expected: &str| {
             let call = Call::parse(&method, path, query);
-            let said = format!(
+            let described = format!(
                 "{} {}/{} {}/{} {}",
                 call.verb,
                 call.group,
@@ -268,7 +268,7 @@ mod tests {
                 call.name.unwrap_or_default(),
                 call.subresource.unwrap_or_default()
             );
-            assert_eq!(said, expected);
+            assert_eq!(described, expected);
         };
         check(
             Method::GET,

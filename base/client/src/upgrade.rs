@@ -110,9 +110,9 @@ impl AsyncWrite for Holding {
     }
 }
 
-/// Whether a request asks for something else than HTTP on its connection
+/// Whether a request requests something else than HTTP on its connection
 /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/streaming/pkg/httpstream/httpstream.go, IsUpgradeRequest).
-pub fn asks_for_upgrade(headers: &HeaderMap) -> bool {
+pub fn requests_upgrade(headers: &HeaderMap) -> bool {
     let mut all = headers.get_all(CONNECTION).iter();
     all.any(|value| {
         value
@@ -142,11 +142,11 @@ mod tests {
     }
 
     #[test]
-    fn an_upgrade_is_asked_for_by_the_connection_header_alone() {
+    fn upgrade_is_requested_by_the_connection_header_alone() {
         let of = |name: &'static str, value| {
             let mut headers = HeaderMap::new();
             headers.insert(name, HeaderValue::from_static(value));
-            asks_for_upgrade(&headers)
+            requests_upgrade(&headers)
         };
         assert!(of("connection", "keep-alive, Upgrade"));
         assert!(!of("connection", "keep-alive"));

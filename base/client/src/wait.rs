@@ -17,7 +17,7 @@ use crate::watch::watch;
 
 /// What a check of an object comes to.
 #[derive(Debug)]
-pub enum Judgement<T> {
+pub enum WaitState<T> {
     /// The wait is over, with this.
     Done(T),
     /// Not yet, because of this ("observed generation outdated (1/2)").
@@ -60,7 +60,7 @@ pub async fn wait_until<K, T>(
     api: &Api<K>,
     name: &str,
     timeout: Duration,
-    mut check: impl FnMut(Option<&K>) -> Judgement<T>,
+    mut check: impl FnMut(Option<&K>) -> WaitState<T>,
 ) -> Result<T, Waited>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -85,14 +85,14 @@ where
                 Ok(Event::Apply(object)) => check(Some(&object)),
                 Ok(Event::Delete(_)) => check(None),
                 Err(error) => match watch_fault(error, &what) {
-                    fault if matches!(fault.class, FaultClass::Access | FaultClass::Bug) => Judgement::Failed(fault),
-                    fault => Judgement::NotYet(fault.to_string()),
+                    fault if matches!(fault.class, FaultClass::Access | FaultClass::Bug) => WaitState::Failed(fault),
+                    fault => WaitState::NotYet(fault.to_string()),
                 },
             };
             match state {
-                Judgement::Done(value) => return Ok(value),
-                Judgement::Failed(fault) => return Err(fault),
-                Judgement::NotYet(why) => reason = why,
+                WaitState::Done(value) => return Ok(value),
+                WaitState::Failed(fault) => return Err(fault),
+                WaitState::NotYet(why) => reason = why,
             }
         }
         Err(Fault::new(FaultClass::Bug, WatchEnded(what.clone())))
@@ -214,9 +214,9 @@ where
         Ok(answer) => answer.left().and_then(|object| object.uid()),
     };
     wait_until(api, name, timeout, |object| match object {
-        None => Judgement::Done(()),
-        Some(object) if uid.is_some() && object.uid() != uid => Judgement::Done(()),
-        Some(object) => Judgement::NotYet(match object.finalizers() {
+        None => WaitState::Done(()),
+        Some(object) if uid.is_some() && object.uid() != uid => WaitState::Done(()),
+        Some(object) => WaitState::NotYet(match object.finalizers() {
             [] => "it still exists".to_owned(),
             finalizers => format!("it still has finalizers [{}]", finalizers.join(", ")),
         }),

@@ -153,11 +153,11 @@ where
 
 /// Operations that come from comparing with the version read fit that version. The API server applies them before
 /// it looks at the version they carry, so a 422 about a path means that the object has changed: a conflict. A 422
-/// about what the operations make says in its details which object or why.
+/// about what the operations make gives the object or the cause in its details.
 fn stale_if_it_did_not_fit(error: kube::Error) -> kube::Error {
-    let says_nothing = |details: &StatusDetails| details.name.is_empty() && details.causes.is_empty();
+    let has_no_cause = |details: &StatusDetails| details.name.is_empty() && details.causes.is_empty();
     match error {
-        kube::Error::Api(mut status) if status.code == 422 && status.details.as_ref().is_none_or(says_nothing) => {
+        kube::Error::Api(mut status) if status.code == 422 && status.details.as_ref().is_none_or(has_no_cause) => {
             status.code = 409;
             status.reason = "Conflict".to_owned();
             kube::Error::Api(status)
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn status_changes_are_sent_member_by_member_with_raw_bytes_kept() {
+    fn status_changes_are_sent_member_by_member_with_raw_bytes_unchanged() {
         assert_eq!(
             diff(
                 r#"{"status":{"a":1,"conditions":[1],"gone":true}}"#,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use api_meta::Fault;
-use base_client::{Judgement, Waited};
+use base_client::{WaitState, Waited};
 use futures::StreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource};
@@ -161,7 +161,7 @@ where
         &self,
         key: &ObjectKey,
         timeout: Duration,
-        mut check: impl FnMut(Option<&K>) -> Judgement<T>,
+        mut check: impl FnMut(Option<&K>) -> WaitState<T>,
     ) -> Result<T, Waited> {
         let what = format!("{} {key}", K::kind(&()));
         self.wait(&what, timeout, Scope::Object(key.clone()), |cache| {
@@ -177,7 +177,7 @@ where
         namespace: &str,
         what: &str,
         timeout: Duration,
-        check: impl FnMut(&Self) -> Judgement<T>,
+        check: impl FnMut(&Self) -> WaitState<T>,
     ) -> Result<T, Waited> {
         self.wait(what, timeout, Scope::Namespace(namespace.to_owned()), check)
             .await
@@ -189,7 +189,7 @@ where
         &self,
         what: &str,
         timeout: Duration,
-        check: impl FnMut(&Self) -> Judgement<T>,
+        check: impl FnMut(&Self) -> WaitState<T>,
     ) -> Result<T, Waited> {
         self.wait(what, timeout, Scope::All, check).await
     }
@@ -199,7 +199,7 @@ where
         what: &str,
         timeout: Duration,
         scope: Scope,
-        mut check: impl FnMut(&Self) -> Judgement<T>,
+        mut check: impl FnMut(&Self) -> WaitState<T>,
     ) -> Result<T, Waited> {
         let mut reason = "the API has not answered yet".to_owned();
         let waiting = async {
@@ -207,9 +207,9 @@ where
             self.ready().await;
             loop {
                 match check(self) {
-                    Judgement::Done(value) => return Ok(value),
-                    Judgement::Failed(fault) => return Err(fault),
-                    Judgement::NotYet(why) => reason = why,
+                    WaitState::Done(value) => return Ok(value),
+                    WaitState::Failed(fault) => return Err(fault),
+                    WaitState::NotYet(why) => reason = why,
                 }
                 changes.any().await;
             }

@@ -102,7 +102,7 @@ impl Calls {
             Weight::Related => Some(now),
             Weight::Touch => None,
         };
-        if !state.queue.ask(&key, after_failure) {
+        if !state.queue.request_again(&key, after_failure) {
             match after_failure {
                 _ if !fails => state.queue.add(key, now, now),
                 Some(at) => state.queue.add(key, at, now),

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use api_meta::{Fault, FaultClass};
-use base_client::{Judgement, Waited, apply, fault_of, is_conflict, is_exists, wait_until};
+use base_client::{WaitState, Waited, apply, fault_of, is_conflict, is_exists, wait_until};
 use base_clock::Clock;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -141,13 +141,13 @@ impl Gate {
         let (mut known, mut logged): (Option<Lease>, Option<String>) = (None, None);
         loop {
             let free = wait_until(&self.api, &self.name, self.terms.lease_duration, |lease| match lease {
-                None => Judgement::Done(None),
-                Some(lease) if self.may_take(lease) => Judgement::Done(Some(lease.clone())),
+                None => WaitState::Done(None),
+                Some(lease) if self.may_take(lease) => WaitState::Done(Some(lease.clone())),
                 Some(lease) if known.as_ref().is_none_or(|known| known.spec != lease.spec) => {
                     known = Some(lease.clone());
-                    Judgement::Done(Some(lease.clone()))
+                    WaitState::Done(Some(lease.clone()))
                 }
-                Some(_) => Judgement::NotYet("it is held by another".to_owned()),
+                Some(_) => WaitState::NotYet("it is held by another".to_owned()),
             })
             .await;
             let found = match free {

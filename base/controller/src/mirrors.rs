@@ -171,15 +171,15 @@ where
     M: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     let mut seen = objects.subscribe();
-    let said = |name: Option<String>| {
+    let send = |name: Option<String>| {
         let namespace = namespace.clone();
         changes.send(MirrorChange { namespace, name }).is_ok()
     };
     // Callers may wait for objects of the first list: they look again once it is there.
     objects.ready().await;
-    let mut heard = said(None);
+    let mut heard = send(None);
     while heard {
         let change = seen.next().await;
-        heard = said(change.object.meta().name.clone());
+        heard = send(change.object.meta().name.clone());
     }
 }

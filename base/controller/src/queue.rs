@@ -13,31 +13,31 @@ pub(crate) struct Queue {
     waiting: BTreeSet<ObjectKey>,
     timers: BTreeSet<(Instant, ObjectKey)>,
     due: BTreeMap<ObjectKey, Instant>,
-    running: BTreeMap<ObjectKey, Asked>,
+    running: BTreeMap<ObjectKey, Requested>,
 }
 
 /// What has been requested while a key was at work.
 #[derive(Debug, Default)]
-struct Asked {
+struct Requested {
     any: bool,
     after_failure: Option<Instant>,
 }
 
 impl Queue {
-    /// Asks for work on `key` if it is at work: again when that has succeeded, and at `after_failure` or sooner when it
-    /// has failed; none leaves that to whatever the failure plans. Says whether it is at work.
-    pub(crate) fn ask(&mut self, key: &ObjectKey, after_failure: Option<Instant>) -> bool {
-        let Some(asked) = self.running.get_mut(key) else {
+    /// Requests work on `key` if it is at work: again when that has succeeded, and at `after_failure` or sooner when it
+    /// has failed; none leaves that to whatever the failure plans. Returns whether it is at work.
+    pub(crate) fn request_again(&mut self, key: &ObjectKey, after_failure: Option<Instant>) -> bool {
+        let Some(requested) = self.running.get_mut(key) else {
             return false;
         };
-        asked.any = true;
-        asked.after_failure = [asked.after_failure, after_failure].into_iter().flatten().min();
+        requested.any = true;
+        requested.after_failure = [requested.after_failure, after_failure].into_iter().flatten().min();
         true
     }
 
     /// Wants `key` worked on at `at` or sooner. One at work is worked on again afterwards.
     pub(crate) fn add(&mut self, key: ObjectKey, at: Instant, now: Instant) {
-        if self.ask(&key, Some(at)) || self.waiting.contains(&key) {
+        if self.request_again(&key, Some(at)) || self.waiting.contains(&key) {
             return;
         }
         if at <= now {
@@ -65,19 +65,19 @@ impl Queue {
         }
         let key = self.ready.pop_front()?;
         self.waiting.remove(&key);
-        self.running.insert(key.clone(), Asked::default());
+        self.running.insert(key.clone(), Requested::default());
         Some(key)
     }
 
-    /// Work on `key` has ended; `again` is when it wants to be worked on next. After a success whoever asked meanwhile
-    /// is served at once: they were put off because of failures that are over.
+    /// Work on `key` has ended; `again` is when it wants to be worked on next. After a success what was
+    /// requested meanwhile is done at once: it was put off because of failures that are over.
     pub(crate) fn done(&mut self, key: &ObjectKey, again: Option<Instant>, succeeded: bool, now: Instant) {
-        let asked = self.running.remove(key).unwrap_or_default();
-        let asked = match succeeded {
-            true => asked.any.then_some(now),
-            false => asked.after_failure,
+        let requested = self.running.remove(key).unwrap_or_default();
+        let requested = match succeeded {
+            true => requested.any.then_some(now),
+            false => requested.after_failure,
         };
-        if let Some(at) = [asked, again].into_iter().flatten().min() {
+        if let Some(at) = [requested, again].into_iter().flatten().min() {
             self.add(key.clone(), at, now);
         }
     }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_worked_on_by_one_at_a_time_and_again_when_asked_meanwhile() {
+    fn running_key_is_worked_on_again_when_requested_meanwhile() {
         let (mut queue, now) = (Queue::default(), Instant::now());
         queue.add(key("a"), now, now);
         queue.add(key("a"), now, now);

@@ -110,11 +110,11 @@ mod tests {
             feed.tell("a/b", &event(number));
         }
         assert_eq!(slow.next_now(), Some(Heard::Missed(10)));
-        let mut kept = 0;
+        let mut received = 0;
         while let Some(Heard::Event(next)) = slow.next_now() {
-            assert_eq!(next.event, event(kept + 10));
-            kept += 1;
+            assert_eq!(next.event, event(received + 10));
+            received += 1;
         }
-        assert_eq!(kept, FEED_MAX);
+        assert_eq!(received, FEED_MAX);
     }
 }

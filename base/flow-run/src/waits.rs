@@ -22,7 +22,7 @@ pub(crate) async fn heard<F: Future>(task: &'static str, events: UnboundedSender
 
 /// The running task waits for `object` ("Kind namespace/name"), because of `reason`.
 pub fn waits_for(object: &str, reason: &str) {
-    say(|task| What::TaskWaits {
+    send_event(|task| What::TaskWaits {
         task,
         object: object.to_owned(),
         reason: reason.to_owned(),
@@ -31,7 +31,7 @@ pub fn waits_for(object: &str, reason: &str) {
 
 /// The running task no longer waits for `object`.
 pub fn wait_over(object: &str) {
-    say(|task| What::TaskWaitOver {
+    send_event(|task| What::TaskWaitOver {
         task,
         object: object.to_owned(),
     });
@@ -42,7 +42,7 @@ pub fn current_task() -> Option<&'static str> {
     SPEAKER.try_with(|speaker| speaker.task).ok()
 }
 
-fn say(what: impl FnOnce(String) -> What) {
+fn send_event(what: impl FnOnce(String) -> What) {
     // Outside of a run there is no speaker; at its very end there is no receiver.
     let _ = SPEAKER.try_with(|speaker| speaker.events.send(what(speaker.task.to_owned())));
 }

@@ -30,7 +30,7 @@ pub struct Pattern {
 #[derive(Debug)]
 pub enum ReadError {
     /// Go's error
-    Said(String),
+    Syntax(String),
     /// It is longer or nests deeper than what is read
     Limit,
 }
@@ -40,7 +40,7 @@ type Outcome<T = ()> = Result<T, ReadError>;
 /// Go's error about a part of an expression.
 fn wrong(what: &str, part: &[u8]) -> ReadError {
     let part = String::from_utf8_lossy(part);
-    ReadError::Said(format!("error parsing regexp: {what}: `{part}`"))
+    ReadError::Syntax(format!("error parsing regexp: {what}: `{part}`"))
 }
 
 const INVALID_RANGE: &str = "invalid character class range";

@@ -96,7 +96,7 @@ fn to_yaml(scope: &mut Scope<'_>, args: &[Value], write: Write, forgives: bool) 
         Ok(text) => text,
         // What is no YAML is nothing.
         Err(_) if forgives => String::new(),
-        Err(why) => return Err(Fault::Said(why.to_string())),
+        Err(why) => return Err(Fault::Message(why.to_string())),
     };
     Ok(Value::from(text.strip_suffix('\n').unwrap_or(&text)))
 }
@@ -171,7 +171,7 @@ fn lookup(scope: &mut Scope<'_>, args: &[Value]) -> Result<Value, Fault> {
     };
     let found = cluster
         .lookup(&place, api_version, kind, namespace, name)
-        .map_err(Fault::Said)?;
+        .map_err(Fault::Message)?;
     Ok(found.map_or(nothing, of_object))
 }
 
@@ -215,7 +215,7 @@ fn is_empty_string(value: &Value) -> bool {
 }
 
 fn warned(warning: &Text) -> Fault {
-    Fault::Said(format!("{AUTHOR_START}{}{AUTHOR_END}", warning.lossy()))
+    Fault::Message(format!("{AUTHOR_START}{}{AUTHOR_END}", warning.lossy()))
 }
 
 fn include(scope: &mut Scope<'_>, args: &[Value]) -> Result<Render, Fault> {
@@ -223,7 +223,7 @@ fn include(scope: &mut Scope<'_>, args: &[Value]) -> Result<Render, Fault> {
         return Err(Fault::from("no template is named"));
     };
     if scope.executing(INCLUDE, name)? > INCLUDES_MAX {
-        return Err(Fault::Said(format!(
+        return Err(Fault::Message(format!(
             "rendering template has a nested reference name: {}: unable to execute template",
             name.lossy()
         )));
@@ -244,7 +244,7 @@ fn tpl(scope: &mut Scope<'_>, args: &[Value]) -> Result<Render, Fault> {
     let template = match set.parse(&name.lossy(), text) {
         Ok(template) => template,
         Err(Error::Limit { limit, .. }) => return Err(Fault::Limit(limit)),
-        Err(why) => return Err(Fault::Said(format!("cannot parse template {}: {why}", quoted(text)))),
+        Err(why) => return Err(Fault::Message(format!("cannot parse template {}: {why}", quoted(text)))),
     };
     let cost = set.len() + text.len();
     let context = format!("error during tpl function execution for {}: ", quoted(text));
@@ -288,7 +288,7 @@ mod tests {
         Ok(String::from_utf8_lossy(&output).into_owned())
     }
 
-    fn said(text: &str) -> String {
+    fn result(text: &str) -> String {
         render(text).map_or_else(|error| error.to_string(), |output| format!("output {output}"))
     }
 
@@ -297,14 +297,14 @@ mod tests {
         let text = "{{define \"x\"}}a\nb{{.a}}{{end}}x:{{ include \"x\" . | nindent 2 }}";
         assert_eq!(render(text).as_deref(), Ok("x:\n  a\n  b1"));
         assert_eq!(
-            said("{{include \"y\" .}}"),
+            result("{{include \"y\" .}}"),
             "template: t:1:2: executing \"t\" at <include \"y\" .>: error calling include: template: no template \"y\" associated with template \"gotpl\""
         );
     }
 
     #[test]
     fn a_template_is_included_in_itself_as_often_as_helm_lets_it() {
-        let error = said("{{define \"x\"}}{{include \"x\" .}}{{end}}{{include \"x\" .}}");
+        let error = result("{{define \"x\"}}{{include \"x\" .}}{{end}}{{include \"x\" .}}");
         let end = "rendering template has a nested reference name: x: unable to execute template";
         assert!(error.ends_with(end), "{error}");
         assert_eq!(error.matches("error calling include").count(), 1002);
@@ -316,18 +316,18 @@ mod tests {
         let text = "{{define \"x\"}}X{{end}}{{tpl \"{{define `y`}}Y{{end}}{{include `x` .}}{{include `y` .}}\" .}}";
         assert_eq!(render(text).as_deref(), Ok("XY"));
         // What one text defines no other sees; and one that is blank is not the one around it.
-        assert!(said("{{tpl \"{{define `y`}}Y{{end}}\" .}}{{include \"y\" .}}").contains("no template \"y\""));
+        assert!(result("{{tpl \"{{define `y`}}Y{{end}}\" .}}{{include \"y\" .}}").contains("no template \"y\""));
         assert_eq!(render("{{tpl \"a{{tpl ` ` .}}b\" .}}").as_deref(), Ok("a b"));
     }
 
     #[test]
     fn error_in_a_text_of_tpl_contains_that_text() {
         assert_eq!(
-            said("{{tpl \"{{\" .}}"),
+            result("{{tpl \"{{\" .}}"),
             "template: t:1:2: executing \"t\" at <tpl \"{{\" .>: error calling tpl: cannot parse template \"{{\": template: gotpl:1: unclosed action"
         );
         assert_eq!(
-            said("{{tpl \"{{.a.b}}\" .}}"),
+            result("{{tpl \"{{.a.b}}\" .}}"),
             "template: t:1:2: executing \"t\" at <tpl \"{{.a.b}}\" .>: error calling tpl: error during tpl function execution for \"{{.a.b}}\": template: gotpl:1:4: executing \"gotpl\" at <.a.b>: can't evaluate field b in type interface {}"
         );
     }
@@ -353,9 +353,9 @@ mod tests {
             "{{fail \"no a\"}}",
         ] {
             assert!(
-                said(text).ends_with(": HELM_ERR_STARTno aHELM_ERR_END"),
+                result(text).ends_with(": HELM_ERR_STARTno aHELM_ERR_END"),
                 "{}",
-                said(text)
+                result(text)
             );
         }
         assert_eq!(

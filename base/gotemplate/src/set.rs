@@ -63,7 +63,7 @@ impl Set {
     /// # Errors
     /// There is none: Go's message.
     pub fn template(&self, name: &[u8]) -> Result<Template, Fault> {
-        self.program(name).map(Template).map_err(Fault::Said)
+        self.program(name).map(Template).map_err(Fault::Message)
     }
 
     /// Executes a template.

@@ -57,9 +57,9 @@ fn a_template_that_executes_itself_ends_where_go_ends_it() {
         "{{define \"x\"}}{{template \"x\" .}}{{end}}{{template \"x\" .}}",
         Limits::default(),
     );
-    let said = error.map_err(|error| error.to_string());
+    let result = error.map_err(|error| error.to_string());
     assert_eq!(
-        said,
+        result,
         Err(
             "template: t:1:25: executing \"x\" at <{{template \"x\" .}}>: exceeded maximum template depth (100000)"
                 .to_owned()

@@ -122,16 +122,16 @@ impl Settling {
     /// Charts that are no dependency first, then the dependencies, each under its alias.
     fn rename(&mut self, chart: &mut Chart) -> Result<(), DependencyError> {
         let mut wanted = chart.metadata.dependencies.iter_mut().flatten().collect::<Vec<_>>();
-        let is_asked_for = |inner: &Chart, dependency: &Dependency| {
+        let satisfies = |inner: &Chart, dependency: &Dependency| {
             inner.metadata.name == dependency.name && is_compatible(&dependency.version, &inner.metadata.version)
         };
-        let (asked_for, mut chosen): (Vec<Chart>, Vec<Chart>) = std::mem::take(&mut chart.dependencies)
+        let (required, mut chosen): (Vec<Chart>, Vec<Chart>) = std::mem::take(&mut chart.dependencies)
             .into_iter()
-            .partition(|inner| wanted.iter().any(|dependency| is_asked_for(inner, dependency)));
-        let mut used = vec![false; asked_for.len()];
+            .partition(|inner| wanted.iter().any(|dependency| satisfies(inner, dependency)));
+        let mut used = vec![false; required.len()];
         for dependency in &mut wanted {
-            let mut inners = asked_for.iter().zip(&mut used);
-            if let Some((inner, is_used)) = inners.find(|(inner, _)| is_asked_for(inner, dependency)) {
+            let mut inners = required.iter().zip(&mut used);
+            if let Some((inner, is_used)) = inners.find(|(inner, _)| satisfies(inner, dependency)) {
                 if std::mem::replace(is_used, true) {
                     self.add(inner.count())?;
                     self.copies.take(inner.copied_bytes(), &dependency.alias)?;
@@ -186,15 +186,15 @@ fn by_tags(dependency: &Dependency, values: &Values) -> bool {
     let Some(Value::Object(tags)) = values.get("tags") else {
         return true;
     };
-    let mut said = dependency
+    let mut enabled = dependency
         .tags
         .iter()
         .filter_map(|tag| tags.get(tag)?.as_bool())
         .peekable();
-    said.peek().is_none() || said.any(|wanted| wanted)
+    enabled.peek().is_none() || enabled.any(|wanted| wanted)
 }
 
-/// What the first condition says that is there.
+/// The value of the first condition that is set.
 fn by_condition(dependency: &Dependency, values: &Values, path: &str) -> Option<bool> {
     let conditions = dependency
         .condition

@@ -230,13 +230,13 @@ mod tests {
         }
     }
 
-    fn said(text: &str) -> Vec<(Severity, String)> {
+    fn findings_in(text: &str) -> Vec<(Severity, String)> {
         let (_, findings) = objects(&rendered(&[("a.yaml", text)]));
-        let said = |finding: super::Finding| {
+        let shown = |finding: super::Finding| {
             let object = finding.object.map(|object| format!("{object} ")).unwrap_or_default();
             (finding.severity, format!("{object}{}", finding.message))
         };
-        findings.into_iter().map(said).collect()
+        findings.into_iter().map(shown).collect()
     }
 
     const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
@@ -265,10 +265,10 @@ mod tests {
             ),
         ];
         for (text, message) in cases {
-            assert_eq!(said(text), [(Severity::Error, message.to_owned())], "{text}");
+            assert_eq!(findings_in(text), [(Severity::Error, message.to_owned())], "{text}");
         }
-        assert!(said("# only this\n---\n").is_empty());
-        assert!(said(MAP).is_empty());
+        assert!(findings_in("# only this\n---\n").is_empty());
+        assert!(findings_in(MAP).is_empty());
     }
 
     #[test]
@@ -276,11 +276,11 @@ mod tests {
         let list = |kind: &str| format!("apiVersion: v1\nkind: {kind}\nitems:\n- {{kind: A}}\n- {{kind: B}}\n");
         for kind in ["List", "ConfigMapList"] {
             let why = format!("a document of kind {kind} holds 2 objects, and Lists are not unpacked: none is created");
-            assert_eq!(said(&list(kind)), [(Severity::Error, why)]);
+            assert_eq!(findings_in(&list(kind)), [(Severity::Error, why)]);
         }
         // Its kind is called so.
         let named = MAP.replace("kind: ConfigMap", "kind: AllowList") + "spec: {items: []}\n";
-        assert!(said(&named).is_empty());
+        assert!(findings_in(&named).is_empty());
     }
 
     #[test]
@@ -296,9 +296,9 @@ mod tests {
 
     #[test]
     fn a_key_that_stands_twice_is_a_warning() {
-        let said = said(&format!("{MAP}data: {{a: b}}\ndata: {{c: d}}\n"));
-        assert_eq!(said.len(), 1);
-        assert_eq!(said[0].0, Severity::Warning);
+        let findings = findings_in(&format!("{MAP}data: {{a: b}}\ndata: {{c: d}}\n"));
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].0, Severity::Warning);
     }
 
     #[test]

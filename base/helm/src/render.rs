@@ -95,9 +95,9 @@ impl<'c> Rendering<'c> {
         rendering
             .templates
             .sort_by(|a, b| (depth(&b.name), &b.name).cmp(&(depth(&a.name), &a.name)));
-        // Of two with one name the later was kept; sorting has left it behind the earlier.
+        // Of two with one name the later is retained; sorting has left it behind the earlier.
         rendering.templates.reverse();
-        rendering.templates.dedup_by(|later, kept| later.name == kept.name);
+        rendering.templates.dedup_by(|later, last| later.name == last.name);
         rendering.templates.reverse();
         rendering
     }

@@ -201,11 +201,11 @@ mod tests {
         assert_eq!(cache.read(digests[0], 30).await.as_ref(), Some(&contents[0]));
         hand.jump(SignedDuration::from_secs(1));
         cache.write(digests[3], contents[3].clone()).await;
-        let mut kept = Vec::new();
+        let mut is_cached = Vec::new();
         for digest in digests {
-            kept.push(cache.read(digest, 30).await.is_some());
+            is_cached.push(cache.read(digest, 30).await.is_some());
         }
-        assert_eq!(kept, [true, false, true, true]);
+        assert_eq!(is_cached, [true, false, true, true]);
         let large = Bytes::from(vec![0; 91]);
         cache.write(Digest::of(&large), large.clone()).await;
         assert_eq!(

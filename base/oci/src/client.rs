@@ -162,12 +162,12 @@ pub(crate) struct Endpoint {
 impl Endpoint {
     fn new(scheme: &str, authority: &str, prefix: &str) -> Option<Self> {
         // What people call Docker's registry is not where it answers.
-        let asked = match authority {
+        let host = match authority {
             "docker.io" | "index.docker.io" => "registry-1.docker.io",
             authority => authority,
         };
         Some(Self {
-            url: Url::parse(&format!("{scheme}://{asked}/")).ok()?,
+            url: Url::parse(&format!("{scheme}://{host}/")).ok()?,
             authority: authority.to_owned(),
             prefix: prefix.to_owned(),
         })
@@ -287,7 +287,7 @@ impl Client {
     ) -> Result<Answer, Kind> {
         let mut tries = 1;
         loop {
-            let kind = match self.ask(endpoint, reference.repository(), want, until).await {
+            let kind = match self.attempt(endpoint, reference.repository(), want, until).await {
                 Ok(answer) => return Ok(answer),
                 Err(kind) => kind,
             };

@@ -532,8 +532,8 @@ mod tests {
     #[test]
     fn a_list_is_no_configuration_and_no_entry() {
         for config in ["[]", " [{}]", "[{},\"\",{}]"] {
-            let said = Keyring::of_docker_config(config.as_bytes(), "a file").unwrap_err();
-            assert!(matches!(said, KeyringError::Form { line: 1, .. }), "{config}: {said}");
+            let error = Keyring::of_docker_config(config.as_bytes(), "a file").unwrap_err();
+            assert!(matches!(error, KeyringError::Form { line: 1, .. }), "{config}: {error}");
         }
         let keyring = Keyring::of_docker_config(br#"{"auths": {"a.example": ["YTpi"]}}"#, "a file").unwrap();
         let found = keyring.find("a.example", "x").credential;
@@ -576,7 +576,7 @@ mod tests {
 
     /// As oras 2.6 has it, by which Helm goes.
     #[tokio::test]
-    async fn helpers_go_before_what_is_written_and_the_next_file_is_asked_where_they_have_nothing() {
+    async fn helpers_precede_written_credentials_and_then_the_next_file_is_read() {
         const AUTHS: &str = r#""auths":{"r.example":{"username":"stale","password":"p"}}"#;
         const K: &str = "docker-credential-k/p";
         let (k, l) = ("credential-k", "credential-l");

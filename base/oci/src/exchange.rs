@@ -56,8 +56,8 @@ pub(crate) struct Answer {
 }
 
 impl Client {
-    /// Asks once.
-    pub(crate) async fn ask(
+    /// Sends one request.
+    pub(crate) async fn attempt(
         &self,
         endpoint: &Endpoint,
         repository: &str,
@@ -72,9 +72,9 @@ impl Client {
         let mut found = self.keyring.find(endpoint.authority(), &repository);
         let is_challenged = is_own && response.status() == StatusCode::UNAUTHORIZED;
         if let (true, Some(helper)) = (is_challenged, self.helper.as_deref()) {
-            let asking = self.keyring.find_with(endpoint.authority(), &repository, helper);
+            let search = self.keyring.find_with(endpoint.authority(), &repository, helper);
             let late = |_| Kind::Unreachable("the program that keeps its credentials does not answer".to_owned());
-            found = timeout_at(until, asking).await.map_err(late)?;
+            found = timeout_at(until, search).await.map_err(late)?;
         }
         let authority = Authority {
             transport: &self.transport,

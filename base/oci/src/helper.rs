@@ -10,7 +10,7 @@ use crate::credentials::{SecretText, object};
 /// What a program prints that has nothing for a server (`credentials/error.go`).
 const NOT_FOUND: &str = "credentials not found in native keychain";
 /// So much of what a program prints is reported.
-const SAID_CHARACTERS_MAX: usize = 200;
+const OUTPUT_CHARACTERS_MAX: usize = 200;
 
 /// A user with a password, or with `<token>` for a name and an identity token.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -41,14 +41,14 @@ impl Login {
             let is_empty = login.user.is_empty() && !login.secret.is_there();
             return Ok((!is_empty).then_some(login));
         }
-        let said = String::from_utf8_lossy(written);
-        let line = said.trim().lines().next().unwrap_or_default();
+        let output = String::from_utf8_lossy(written);
+        let line = output.trim().lines().next().unwrap_or_default();
         match line {
             NOT_FOUND => Ok(None),
             // It may be an answer all the same.
-            _ if line.is_empty() || said.contains(['{', '"']) => Err("has failed".to_owned()),
+            _ if line.is_empty() || output.contains(['{', '"']) => Err("has failed".to_owned()),
             line => {
-                let end = line.char_indices().nth(SAID_CHARACTERS_MAX);
+                let end = line.char_indices().nth(OUTPUT_CHARACTERS_MAX);
                 let end = end.map_or(line.len(), |(end, _)| end);
                 Err(format!("has failed: {:?}", &line[..end]))
             }
@@ -67,7 +67,7 @@ mod tests {
     use super::Login;
 
     #[test]
-    fn programs_answer_in_json_or_say_that_they_have_nothing() {
+    fn programs_answer_in_json_or_report_no_credentials() {
         let json = br#"{"ServerURL":"r.example","Username":"me","Secret":"hush"}"#;
         let login = Login::read(true, json).unwrap().unwrap();
         assert_eq!((login.user.as_str(), login.secret().expose_secret()), ("me", "hush"));

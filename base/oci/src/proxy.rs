@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_be_asked_directly_is_meant_as_go_means_it() {
+    fn no_proxy_matches_hosts_as_go_does() {
         let cases = [
             ("*", "a.example", true),
             ("a.example", "a.example", true),
@@ -399,8 +399,8 @@ mod tests {
             ("http://me:hush@p.example:many", "HTTPS_PROXY names no proxy: it is"),
             ("socks5://me:hush@p.example", "it has the scheme \"socks5\""),
         ] {
-            let said = proxies(&[("HTTPS_PROXY", wrong)]).of(&https).unwrap_err().to_string();
-            assert!(said.contains(wanted) && !said.contains("hush"), "{wrong}: {said}");
+            let error = proxies(&[("HTTPS_PROXY", wrong)]).of(&https).unwrap_err().to_string();
+            assert!(error.contains(wanted) && !error.contains("hush"), "{wrong}: {error}");
         }
         // What is not used does no harm.
         let unused = proxies(&[

@@ -79,7 +79,7 @@ impl Client {
             is_watched: true,
             is_patient: true,
         };
-        let bytes = self.kept(reference, layer, &want, until).await?;
+        let bytes = self.cached_or_fetched(reference, layer, &want, until).await?;
         Ok(Pulled { digest, bytes })
     }
 
@@ -140,9 +140,9 @@ impl Client {
         let mut want = manifest_wanted(tag, Missing::Tag(tag.to_owned()));
         want.is_patient = is_patient;
         let Answer { bytes, headers, digest } = self.fetch(reference, &want, until).await?;
-        let said = headers.get(CONTENT_DIGEST).and_then(|value| value.to_str().ok());
+        let stated = headers.get(CONTENT_DIGEST).and_then(|value| value.to_str().ok());
         // Digests of other kinds cannot be held against anything.
-        if let Some(wanted) = said.and_then(Digest::parse).filter(|said| *said != digest) {
+        if let Some(wanted) = stated.and_then(Digest::parse).filter(|stated| *stated != digest) {
             return Err(Error {
                 reference: reference.to_string(),
                 host: String::new(),
@@ -166,11 +166,17 @@ impl Client {
         let mut want = manifest_wanted(&name, Missing::Content(digest));
         want.digest = Some(digest);
         want.bytes = bytes;
-        self.kept(reference, digest, &want, until).await
+        self.cached_or_fetched(reference, digest, &want, until).await
     }
 
     /// Content from disk; where it is not there, from a registry, and then it is.
-    async fn kept(&self, reference: &Reference, digest: Digest, want: &Want, until: Instant) -> Result<Bytes, Error> {
+    async fn cached_or_fetched(
+        &self,
+        reference: &Reference,
+        digest: Digest,
+        want: &Want,
+        until: Instant,
+    ) -> Result<Bytes, Error> {
         let Some(cache) = &self.cache else {
             return Ok(self.fetch(reference, want, until).await?.bytes);
         };

@@ -318,7 +318,7 @@ mod tests {
     const DIGEST: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
     #[test]
-    fn a_reference_says_registry_repository_tag_and_digest() {
+    fn reference_is_parsed_into_registry_repository_tag_and_digest() {
         let whole = format!("oci://Registry.example:5000/charts/web:1.2.3_build.1@{DIGEST}");
         let read = Reference::parse(&whole).unwrap();
         assert_eq!(read.registry(), "registry.example:5000");
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn invalid_reference_is_refused_with_what_is_allowed() {
         let long = format!("oci://r/{}", "a".repeat(2000));
-        for (text, says) in [
+        for (text, expected) in [
             ("oci://host", "names no repository"),
             ("", "names no repository"),
             ("oci://ho st/a", "the registry \"ho st\" is no host name"),
@@ -368,7 +368,7 @@ mod tests {
             (&long, "at most 1024 characters"),
         ] {
             let why = Reference::parse(text).expect_err(text).to_string();
-            assert!(why.contains(says), "{text}: {why}");
+            assert!(why.contains(expected), "{text}: {why}");
         }
     }
 

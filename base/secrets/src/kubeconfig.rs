@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kubeconfig_reads_back_from_its_yaml_with_all_it_says() {
+    fn kubeconfig_is_read_back_from_its_yaml_completely() {
         let spec = KubeconfigSpec {
             name: "garden-local--yes".to_owned(),
             server: "https://127.0.0.1:6443".to_owned(),

@@ -149,9 +149,9 @@ impl Port {
 
     async fn http(self: Arc<Self>, stream: TlsStream<TcpStream>) {
         let limits = &self.server.limits;
-        let has_asked = AtomicBool::new(false);
+        let has_request = AtomicBool::new(false);
         let service = service_fn(|request| {
-            has_asked.store(true, Ordering::Relaxed);
+            has_request.store(true, Ordering::Relaxed);
             self.clone().answer(request)
         });
         let connection = http1::Builder::new()
@@ -172,7 +172,7 @@ impl Port {
                     connection.as_mut().graceful_shutdown();
                 }
                 () = first_request.as_mut(), if !first_request.is_elapsed() => {
-                    if !has_asked.load(Ordering::Relaxed) {
+                    if !has_request.load(Ordering::Relaxed) {
                         tracing::debug!("a connection has sent no request");
                         return;
                     }

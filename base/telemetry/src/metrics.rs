@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_name_is_one_metric_however_often_it_is_asked_for() {
+    fn one_name_is_one_metric_however_often_it_is_requested() {
         let metrics = Metrics::new();
         let reconciles = || {
             metrics

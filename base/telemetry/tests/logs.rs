@@ -32,7 +32,7 @@ fn what_a_server_answered_is_never_logged() {
     tracing::warn!(target: "kube_client::client", "{{\"kind\":\"Secret\",\"data\":\"aHVudGVyMg\"}}, invalid type");
     tracing::debug!(target: "kube_client::client::builder", "requesting");
     tracing::trace!("another");
-    let said = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
-    assert!(!said.contains("aHVudGVyMg"), "{said}");
-    assert!(said.contains("requesting") && said.contains("another"), "{said}");
+    let logged = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    assert!(!logged.contains("aHVudGVyMg"), "{logged}");
+    assert!(logged.contains("requesting") && logged.contains("another"), "{logged}");
 }

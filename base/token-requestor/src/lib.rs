@@ -64,14 +64,14 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
         Some(namespace) => Api::namespaced(source.clone(), namespace),
         None => Api::all(source.clone()),
     };
-    let asking = watcher::Config::default().labels(&format!(
+    let config = watcher::Config::default().labels(&format!(
         "{}={},{}={}",
         labels::RESOURCES_PURPOSE,
         labels::resources::PURPOSE_TOKEN_REQUESTOR,
         labels::RESOURCES_CLASS,
         options.class
     ));
-    let secrets = Cache::start(api, asking, stop.clone());
+    let secrets = Cache::start(api, config, stop.clone());
     let (accounts, changed) = Accounts::new(target.clone(), stop.clone());
     let context = Arc::new(Context {
         recorder: Recorder::new(source.clone(), NAME, clock.clone()),
@@ -115,11 +115,12 @@ fn askers_of(
     changed: BoxStream<'static, ObjectKey>,
 ) -> BoxStream<'static, ObjectKey> {
     let askers = move |account: ObjectKey| {
-        let asks = |secret: &Arc<Secret>| Wanted::of(secret, &options).is_ok_and(|wanted| wanted.account == account);
+        let requests_token =
+            |secret: &Arc<Secret>| Wanted::of(secret, &options).is_ok_and(|wanted| wanted.account == account);
         let keys: Vec<ObjectKey> = secrets
             .list()
             .iter()
-            .filter(|secret| asks(secret))
+            .filter(|secret| requests_token(secret))
             .map(|secret| ObjectKey::of(&**secret))
             .collect();
         futures::stream::iter(keys)

@@ -251,15 +251,15 @@ async fn release(secret: &Secret, context: &Context) -> Result<(), Fault> {
     let Some(live) = get(&api, name).await? else {
         return Ok(());
     };
-    if live.metadata.uid != secret.metadata.uid || !has_finalizer(&live, FINALIZER) || asks(&live, context) {
+    if live.metadata.uid != secret.metadata.uid || !has_finalizer(&live, FINALIZER) || requests_token(&live, context) {
         return Ok(());
     }
     remove_account(secret, context).await?;
     remove_finalizer(&api, live, FINALIZER).await.map(drop)
 }
 
-/// Whether the labels of a Secret ask for a token of our class.
-fn asks(secret: &Secret, context: &Context) -> bool {
+/// Whether the labels of a Secret request a token of our class.
+fn requests_token(secret: &Secret, context: &Context) -> bool {
     let has = |label: &str, value: &str| {
         let labels = secret.metadata.labels.as_ref();
         labels

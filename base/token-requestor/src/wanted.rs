@@ -159,14 +159,14 @@ mod tests {
 
     #[test]
     fn an_annotation_that_cannot_be_followed_is_named() {
-        let said = |more: &[(&str, &str)]| with(more).unwrap_err().to_string();
+        let error = |more: &[(&str, &str)]| with(more).unwrap_err().to_string();
         let expiration = annotation::EXPIRATION;
         assert_eq!(
-            said(&[(expiration, "soon")]),
+            error(&[(expiration, "soon")]),
             format!("annotation {expiration} is no duration such as 12h")
         );
-        assert!(said(&[(expiration, "5m")]).ends_with("is below 10m, the least that Kubernetes grants"));
-        assert!(said(&[(annotation::ACCOUNT_LABELS, "a=b")]).ends_with("is no JSON object of texts"));
+        assert!(error(&[(expiration, "5m")]).ends_with("is below 10m, the least that Kubernetes grants"));
+        assert!(error(&[(annotation::ACCOUNT_LABELS, "a=b")]).ends_with("is no JSON object of texts"));
         let nameless = Wanted::of(&secret(&ACCOUNT[1..]), &Options::default()).unwrap_err();
         assert_eq!(
             nameless.to_string(),

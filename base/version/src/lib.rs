@@ -149,13 +149,13 @@ mod tests {
     use super::{Constraint, Version, is_compatible};
 
     #[test]
-    fn a_version_says_what_is_wrong_with_it() {
-        let said = |text: &str| Version::read(text).map_or_else(|why| why.to_string(), |version| version.to_string());
-        assert_eq!(said("v1.2"), "1.2.0");
-        assert_eq!(said("1.2.3-rc.1+b.2"), "1.2.3-rc.1+b.2");
-        assert_eq!(said("1.2.3.4"), "invalid semantic version");
-        assert_eq!(said("1.0.0-01"), "version segment starts with 0");
-        assert!(said("99999999999999999999").ends_with("\"99999999999999999999\": value out of range"));
+    fn invalid_version_reports_its_reason() {
+        let result = |text: &str| Version::read(text).map_or_else(|why| why.to_string(), |version| version.to_string());
+        assert_eq!(result("v1.2"), "1.2.0");
+        assert_eq!(result("1.2.3-rc.1+b.2"), "1.2.3-rc.1+b.2");
+        assert_eq!(result("1.2.3.4"), "invalid semantic version");
+        assert_eq!(result("1.0.0-01"), "version segment starts with 0");
+        assert!(result("99999999999999999999").ends_with("\"99999999999999999999\": value out of range"));
     }
 
     #[test]

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_read_up_to_a_limit_and_the_error_says_so() {
+    fn documents_are_read_up_to_a_limit_which_the_error_names() {
         let of = |count: usize| read_all::<Value>(&"---\na: b\n".repeat(count));
         assert_eq!(of(5_000).unwrap().len(), 5_000);
         let error = of(DOCUMENTS_MAX + 1).unwrap_err().to_string();

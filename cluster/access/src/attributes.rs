@@ -104,7 +104,7 @@ impl Decision {
 pub fn forbidden_message(attributes: &Attributes, reason: &str) -> String {
     let user = quote(&attributes.user.name);
     let verb = &attributes.verb;
-    let (subject, said) = match &attributes.target {
+    let (subject, denial) = match &attributes.target {
         Target::Path(path) => (
             "forbidden".to_owned(),
             format!("User {user} cannot {verb} path {}", quote(path)),
@@ -136,7 +136,7 @@ pub fn forbidden_message(attributes: &Attributes, reason: &str) -> String {
     } else {
         format!(": {reason}")
     };
-    format!("{subject}: {said}{reason}")
+    format!("{subject}: {denial}{reason}")
 }
 
 /// Text in double quotes as Go's `%q` writes it.

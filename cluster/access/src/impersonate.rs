@@ -32,7 +32,7 @@ impl Impersonation {
     /// # Errors
     /// [`ImpersonationError`] when they contradict themselves.
     pub fn from_headers(headers: &HeaderMap) -> Result<Option<Self>, ImpersonationError> {
-        let mut asked = Self {
+        let mut requested = Self {
             user: String::new(),
             uid: String::new(),
             groups: Vec::new(),
@@ -48,27 +48,27 @@ impl Impersonation {
                 .map_err(|_| ImpersonationError::NotText(name.to_owned()))?
                 .to_owned();
             match name {
-                USER => asked.user = text,
-                UID => asked.uid = text,
-                GROUP => asked.groups.push(text),
+                USER => requested.user = text,
+                UID => requested.uid = text,
+                GROUP => requested.groups.push(text),
                 _ => {
                     if let Some(key) = name.strip_prefix(EXTRA_PREFIX) {
-                        asked.extra.entry(unescape(key)).or_default().push(text);
+                        requested.extra.entry(unescape(key)).or_default().push(text);
                     }
                 }
             }
         }
-        if !asked.user.is_empty() {
-            return Ok(Some(asked));
+        if !requested.user.is_empty() {
+            return Ok(Some(requested));
         }
-        if asked.uid.is_empty() && asked.groups.is_empty() && asked.extra.is_empty() {
+        if requested.uid.is_empty() && requested.groups.is_empty() && requested.extra.is_empty() {
             Ok(None)
         } else {
-            Err(ImpersonationError::WithoutUser(asked.printed()))
+            Err(ImpersonationError::WithoutUser(requested.printed()))
         }
     }
 
-    /// What is asked for beside a user, as Go prints its object references: kind, namespace, name, uid, version, resource
+    /// What is requested beside a user, as Go prints its object references: kind, namespace, name, uid, version, resource
     /// version and field.
     fn printed(&self) -> String {
         let version = format!("{AUTHENTICATION_GROUP}/v1");
@@ -84,7 +84,7 @@ impl Impersonation {
 
     /// What the real user must be allowed, one by one (verb `impersonate`).
     pub fn requests(&self, real: &Arc<User>) -> Vec<Attributes> {
-        let ask = |group: &str, resource: &str, subresource: &str, namespace: &str, name: &str| {
+        let attributes = |group: &str, resource: &str, subresource: &str, namespace: &str, name: &str| {
             let target = ResourceTarget {
                 group: group.to_owned(),
                 version: if group.is_empty() {
@@ -100,19 +100,19 @@ impl Impersonation {
             Attributes::resource(real, "impersonate", target)
         };
         let mut all = vec![match split_service_account(&self.user) {
-            Some((namespace, name)) => ask("", "serviceaccounts", "", namespace, name),
-            None => ask("", "users", "", "", &self.user),
+            Some((namespace, name)) => attributes("", "serviceaccounts", "", namespace, name),
+            None => attributes("", "users", "", "", &self.user),
         }];
-        all.extend(self.groups.iter().map(|group| ask("", "groups", "", "", group)));
+        all.extend(self.groups.iter().map(|group| attributes("", "groups", "", "", group)));
         for (key, values) in &self.extra {
             all.extend(
                 values
                     .iter()
-                    .map(|value| ask(AUTHENTICATION_GROUP, "userextras", key, "", value)),
+                    .map(|value| attributes(AUTHENTICATION_GROUP, "userextras", key, "", value)),
             );
         }
         if !self.uid.is_empty() {
-            all.push(ask(AUTHENTICATION_GROUP, "uids", "", "", &self.uid));
+            all.push(attributes(AUTHENTICATION_GROUP, "uids", "", "", &self.uid));
         }
         all
     }

@@ -50,8 +50,8 @@ pub enum Relation {
     Pod,
 }
 
-/// Judges a request of `node`. `own_pods`: a list or watch is restricted to `spec.nodeName` being this node.
-pub fn judge(node: &str, attributes: &Attributes, own_pods: bool) -> NodeVerdict {
+/// Decides on a request of `node`. `own_pods`: a list or watch is restricted to `spec.nodeName` being this node.
+pub fn node_verdict(node: &str, attributes: &Attributes, own_pods: bool) -> NodeVerdict {
     let Target::Resource(target) = &attributes.target else {
         return NodeVerdict::Deny(String::new());
     };

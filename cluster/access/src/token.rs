@@ -350,17 +350,17 @@ fn parts(token: &str) -> Option<(&str, &str, &str)> {
     (!signature.contains('.')).then_some((header, claims, signature))
 }
 
-/// One audience may be said as a text (RFC 7519, 4.1.3).
+/// One audience may be given as a text (RFC 7519, 4.1.3).
 fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Said {
+    enum Audiences {
         One(String),
         Many(Vec<String>),
     }
-    Said::deserialize(deserializer).map(|said| match said {
-        Said::One(audience) => vec![audience],
-        Said::Many(audiences) => audiences,
+    Audiences::deserialize(deserializer).map(|audiences| match audiences {
+        Audiences::One(audience) => vec![audience],
+        Audiences::Many(audiences) => audiences,
     })
 }
 

@@ -57,7 +57,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn tokens_end_when_they_say_and_unreadable_ones_at_once() {
+    fn tokens_end_at_their_expiration_and_unreadable_ones_at_once() {
         let of = |data: Value| expires_at(&serde_json::from_value(json!({"data": data})).unwrap());
         assert_eq!(of(json!({})), None);
         assert_eq!(

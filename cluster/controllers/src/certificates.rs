@@ -72,7 +72,7 @@ fn text(request: &CertificateSigningRequest) -> String {
 }
 
 /// Why the signer signs no such certificate, whoever has approved it; none when it does.
-fn refusal(request: &CertificateSigningRequest, asked: &SigningRequest) -> Option<String> {
+fn refusal(request: &CertificateSigningRequest, signing_request: &SigningRequest) -> Option<String> {
     let usages = request.spec.usages.as_deref().unwrap_or_default();
     let allowed = |usage: &String| matches!(usage.as_str(), "digital signature" | "key encipherment" | "client auth");
     if let Some(usage) = usages.iter().find(|usage| !allowed(usage)) {
@@ -81,29 +81,29 @@ fn refusal(request: &CertificateSigningRequest, asked: &SigningRequest) -> Optio
     if !usages.iter().any(|usage| usage == "client auth") {
         return Some("usage \"client auth\" is missing".to_owned());
     }
-    if asked.organizations().iter().any(|name| name == MASTERS) {
+    if signing_request.organizations().iter().any(|name| name == MASTERS) {
         return Some(format!("organization {MASTERS} is never granted"));
     }
     if request.spec.signer_name != NODE_CLIENT {
         return None;
     }
-    let is_node = asked
+    let is_node = signing_request
         .common_name()
         .strip_prefix(NODE_USER)
         .is_some_and(|name| !name.is_empty());
     if !is_node {
         return Some(format!(
             "common name {:?} does not begin with {NODE_USER}",
-            asked.common_name()
+            signing_request.common_name()
         ));
     }
-    if asked.organizations() != [NODES] {
+    if signing_request.organizations() != [NODES] {
         return Some(format!(
             "organizations {:?} are not {NODES} alone",
-            asked.organizations()
+            signing_request.organizations()
         ));
     }
-    let names = !asked.dns_names().is_empty() || !asked.ip_addresses().is_empty();
+    let names = !signing_request.dns_names().is_empty() || !signing_request.ip_addresses().is_empty();
     names.then(|| "a node's client certificate has no DNS names and no IP addresses".to_owned())
 }
 
@@ -113,11 +113,11 @@ fn approval(request: &CertificateSigningRequest) -> Option<&'static str> {
     if spec.signer_name != NODE_CLIENT || has_condition(request, "Approved") || has_condition(request, "Denied") {
         return None;
     }
-    let asked = SigningRequest::from_pem(&text(request)).ok()?;
-    if refusal(request, &asked).is_some() {
+    let signing_request = SigningRequest::from_pem(&text(request)).ok()?;
+    if refusal(request, &signing_request).is_some() {
         return None;
     }
-    let user = asked.common_name();
+    let user = signing_request.common_name();
     let groups = spec.groups.as_deref().unwrap_or_default();
     let is_in = |group: &str| groups.iter().any(|it| it == group);
     if is_in(NODES) && spec.username.as_deref() == Some(&user) {
@@ -193,10 +193,10 @@ async fn reconcile_signature(
     });
     let signed = match SigningRequest::from_pem(&text(&request)) {
         Err(error) => Err(error.to_string()),
-        Ok(asked) => match refusal(&request, &asked) {
+        Ok(signing_request) => match refusal(&request, &signing_request) {
             Some(why) => Err(why),
             None => signer
-                .sign_request(&asked, Usage::Client, validity, &context.clock, &entropy)
+                .sign_request(&signing_request, Usage::Client, validity, &context.clock, &entropy)
                 .map_err(|error| error.to_string()),
         },
     };
@@ -237,10 +237,10 @@ mod tests {
     fn request(user: &str, organizations: &[&str], dns: &[&str]) -> CertificateSigningRequest {
         let key = PrivateKey::generate(&Entropy::seeded(1));
         let owned = |list: &[&str]| list.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
-        let asked = SigningRequest::create(&key, user, &owned(organizations), &owned(dns), &[]).unwrap();
+        let signing_request = SigningRequest::create(&key, user, &owned(organizations), &owned(dns), &[]).unwrap();
         CertificateSigningRequest {
             spec: CertificateSigningRequestSpec {
-                request: ByteString(asked.to_pem().into_bytes()),
+                request: ByteString(signing_request.to_pem().into_bytes()),
                 signer_name: NODE_CLIENT.to_owned(),
                 usages: Some(owned(&["digital signature", "client auth"])),
                 username: Some("system:bootstrap:abcdef".to_owned()),

@@ -142,11 +142,11 @@ async fn apply(seen: &Seen, plan: Plan, context: &Context) -> Result<Arc<Deploym
     }
     for (before, after) in change {
         patch_changed(&sets, &*before, &after).await?;
-        say_scaled(seen, context, &after.name_any(), size(&before), size(&after)).await;
+        report_scaled(seen, context, &after.name_any(), size(&before), size(&after)).await;
     }
     if let Some(set) = create {
         match create_seen(&context.client, &context.caches.replica_sets(), &set).await? {
-            Made::Created(set) => say_scaled(seen, context, &set.name_any(), 0, size(&set)).await,
+            Made::Created(set) => report_scaled(seen, context, &set.name_any(), 0, size(&set)).await,
             Made::Exists => match adopt(&context.client, &*seen.deployment, &set).await? {
                 Found::Ours => {}
                 Found::Other(_) => return Err(collide(seen, &deployments).await?),
@@ -178,7 +178,7 @@ async fn collide(seen: &Seen, deployments: &Api<Deployment>) -> Result<Fault, Fa
     ))
 }
 
-async fn say_scaled(seen: &Seen, context: &Context, set: &str, from: i32, to: i32) {
+async fn report_scaled(seen: &Seen, context: &Context, set: &str, from: i32, to: i32) {
     let direction = match from.cmp(&to) {
         std::cmp::Ordering::Less => "up",
         std::cmp::Ordering::Equal => return,

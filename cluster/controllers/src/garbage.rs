@@ -3,7 +3,7 @@
 //! After kubernetes v1.35 `pkg/controller/garbagecollector`.
 
 mod act;
-mod judge;
+mod decide;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Context;
 use act::act;
-use judge::{Verdict, judge};
+use decide::{Verdict, decide};
 
 /// Items that failed, by when they are tried again.
 #[derive(Default)]
@@ -43,7 +43,7 @@ async fn collect(context: Context) {
             todo.extend(later.due.pop_first().map(|(_, uid)| uid));
         }
         for uid in todo {
-            let verdict = judge(&context.inventory.graph(), &uid);
+            let verdict = decide(&context.inventory.graph(), &uid);
             if verdict == Verdict::Wait {
                 waiting.insert(uid);
                 continue;

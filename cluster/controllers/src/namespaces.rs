@@ -260,8 +260,8 @@ fn with_conditions(namespace: &Namespace, content: &Content, failures: &[String]
 }
 
 /// Writes a condition: type, value, reason, message. Its time moves only when its value changes.
-fn set_condition(conditions: &mut Vec<NamespaceCondition>, now: Timestamp, said: (&str, &str, &str, String)) {
-    let (type_, status, reason, message) = said;
+fn set_condition(conditions: &mut Vec<NamespaceCondition>, now: Timestamp, condition: (&str, &str, &str, String)) {
+    let (type_, status, reason, message) = condition;
     let old = conditions.iter_mut().find(|condition| condition.type_ == type_);
     let since = old
         .as_ref()

@@ -164,10 +164,10 @@ async fn reconcile(
             let message = format!(
                 "Node {name} status is now: CIDRNotAvailable: all ranges of prefix length {length} in the pod network {all} are taken; remove a node"
             );
-            let said = context
+            let recorded = context
                 .events
                 .record(&*node, EventType::Normal, "CIDRNotAvailable", &message);
-            said.await;
+            recorded.await;
             return Ok(Next::Change);
         }
     };
@@ -225,17 +225,17 @@ mod tests {
 
     #[test]
     fn lengths_that_do_not_fit_and_second_networks_of_a_family_are_refused() {
-        let said = |networks: &[(IpNet, Option<u8>)]| NodeRanges::new(networks, vec![]).unwrap_err().to_string();
+        let error = |networks: &[(IpNet, Option<u8>)]| NodeRanges::new(networks, vec![]).unwrap_err().to_string();
         let wrong = "10.1.0.0/24 has no parts of prefix length 16: choose one from 24 to 32";
-        assert_eq!(said(&[(net("10.1.0.0/24"), Some(16))]), wrong);
-        assert!(said(&[(net("10.1.0.0/24"), Some(33))]).contains("prefix length 33"));
+        assert_eq!(error(&[(net("10.1.0.0/24"), Some(16))]), wrong);
+        assert!(error(&[(net("10.1.0.0/24"), Some(33))]).contains("prefix length 33"));
         assert!(
-            said(&[(net("10.1.0.0/16"), None), (net("10.2.0.0/16"), None)]).starts_with("10.2.0.0/16 is the second")
+            error(&[(net("10.1.0.0/16"), None), (net("10.2.0.0/16"), None)]).starts_with("10.2.0.0/16 is the second")
         );
     }
 
     #[test]
-    fn what_was_promised_is_kept_until_the_node_has_it_or_is_gone() {
+    fn promised_range_is_reserved_until_the_node_has_it_or_is_gone() {
         let ranges = NodeRanges::new(&[(net("10.1.0.0/23"), None)], vec![]).unwrap();
         let (promised, a, b, c) = (Promised::default(), node("a", &[]), node("b", &[]), node("c", &[]));
         let all = [a.clone(), b.clone(), c.clone()];

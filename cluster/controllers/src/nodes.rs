@@ -39,7 +39,7 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
         return;
     }
     let controller = Controller::new("nodelifecycle", nodes)
-        .when(|old, new| old.is_none_or(|old| judged(old) != judged(new)))
+        .when(|old, new| old.is_none_or(|old| relevant_state(old) != relevant_state(new)))
         .watches(&leases, |change| vec![ObjectKey::cluster(change.object.name_any())])
         .watches(&pods, |change| {
             // A pod that comes to a tainted node must leave it in time.
@@ -64,7 +64,7 @@ fn ready_condition(node: &Node) -> Option<&NodeCondition> {
 }
 
 /// What of a node decides here.
-fn judged(node: &Node) -> (Option<String>, Vec<Taint>, bool) {
+fn relevant_state(node: &Node) -> (Option<String>, Vec<Taint>, bool) {
     let ready = ready_condition(node).map(|condition| condition.status.clone());
     (
         ready,
@@ -82,12 +82,12 @@ async fn reconcile(node: Arc<Node>, context: Context) -> Result<Next, Fault> {
         .get(&ObjectKey::namespaced(crate::caches::NODE_LEASES, node.name_any()));
     let deadline = silent_at(&node, lease.as_deref());
     let silent = deadline <= now;
-    let judgement = if silent {
+    let updated = if silent {
         with_unknown_conditions(&node, now)
     } else {
         (*node).clone()
     };
-    let node = match patch_status_if_changed(&api, &*node, &judgement).await? {
+    let node = match patch_status_if_changed(&api, &*node, &updated).await? {
         Some(written) => {
             let message = format!("Node {} status is now: NodeNotReady", node.name_any());
             context

@@ -406,10 +406,10 @@ mod tests {
     #[test]
     fn reason_is_written_once_per_change() {
         let now = Timestamp::UNIX_EPOCH;
-        let said = unschedulable(&pod(json!({})), "why", now).unwrap();
-        assert_eq!(unschedulable(&said, "why", now), None);
+        let reported = unschedulable(&pod(json!({})), "why", now).unwrap();
+        assert_eq!(unschedulable(&reported, "why", now), None);
         assert_eq!(
-            unschedulable(&said, "other", now)
+            unschedulable(&reported, "other", now)
                 .unwrap()
                 .status
                 .unwrap()

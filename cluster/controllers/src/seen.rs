@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api_meta::Fault;
-use base_client::{Judgement, fault_of, is_exists, is_missing, is_namespace_going, list};
+use base_client::{WaitState, fault_of, is_exists, is_missing, is_namespace_going, list};
 use base_controller::{Cache, ObjectKey};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, PostParams, Preconditions};
@@ -128,8 +128,8 @@ where
     };
     let key = ObjectKey::of(&created);
     let seen = cache.wait_until(&key, SEEN_TIMEOUT, |object| match object {
-        Some(_) => Judgement::Done(()),
-        None => Judgement::NotYet("not seen yet".to_owned()),
+        Some(_) => WaitState::Done(()),
+        None => WaitState::NotYet("not seen yet".to_owned()),
     });
     seen.await.map_err(|_| unseen("created", K::kind(&()).as_ref(), &key))?;
     Ok(Made::Created(created))
@@ -155,9 +155,9 @@ pub(crate) async fn delete_seen(client: &Client, cache: &Cache<Pod>, pod: &Pod) 
     }
     let seen = cache.wait_until(&key, SEEN_TIMEOUT, |now| match now {
         Some(now) if now.metadata.uid == uid && now.metadata.deletion_timestamp.is_none() => {
-            Judgement::NotYet("not seen yet".to_owned())
+            WaitState::NotYet("not seen yet".to_owned())
         }
-        _ => Judgement::Done(()),
+        _ => WaitState::Done(()),
     });
     seen.await.map_err(|_| unseen("deleted", "Pod", &key))
 }
@@ -169,8 +169,8 @@ where
 {
     let key = ObjectKey::of(object);
     let seen = cache.wait_until(&key, SEEN_TIMEOUT, |now| match now {
-        Some(now) if controller_of(now.meta()).is_none() => Judgement::NotYet("not seen yet".to_owned()),
-        _ => Judgement::Done(()),
+        Some(now) if controller_of(now.meta()).is_none() => WaitState::NotYet("not seen yet".to_owned()),
+        _ => WaitState::Done(()),
     });
     seen.await.map_err(|_| unseen("adopted", K::kind(&()).as_ref(), &key))
 }

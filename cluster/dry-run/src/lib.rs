@@ -38,18 +38,18 @@ const MADE: [(&str, &str); 4] = [
     ("node.k8s.io", "RuntimeClass"),
 ];
 
-/// What is said of one of the objects.
+/// A problem of one of the objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
-    /// The object's place among those that were asked about
+    /// The object's place among those that are checked
     pub place: usize,
-    /// What is said
-    pub said: Said,
+    /// The problem
+    pub problem: Problem,
 }
 
-/// What Kubernetes says of an object.
+/// What Kubernetes reports about an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum Problem {
     /// It has an unknown field, as in `unknown field "spec.imag"`: a request without strict validation would not report it.
     UnknownField(String),
     /// It would refuse the object, for this.
@@ -66,9 +66,9 @@ pub enum Said {
     Known,
 }
 
-/// Asks what a Kubernetes that has nothing but the definitions in `known` says of `objects`, in this order, definitions and
+/// Reports what a Kubernetes that has nothing but the definitions in `known` finds wrong with `objects`, in this order, definitions and
 /// namespaces first. Namespaces that objects name are there, whether or not they are among the objects; an object that names
-/// none is looked at in `namespace`. Nothing is said of an object with which nothing is wrong.
+/// none is looked at in `namespace`. Nothing is reported about an object with which nothing is wrong.
 ///
 /// # Errors
 /// The embedded Kubernetes does not start, does not answer or refuses what is `known`, or `namespace` is no name of one.
@@ -92,17 +92,18 @@ pub async fn dry_run(
         kinds: Kinds::default(),
         namespace,
         namespaces: BTreeSet::new(),
-        asked: BTreeMap::new(),
+        checked: BTreeMap::new(),
         remarks: BTreeMap::new(),
     };
     let made = match trial.make_known(known).await {
-        Ok(()) => trial.judge(objects).await,
+        Ok(()) => trial.check_all(objects).await,
         refused => refused,
     };
     let remarks = trial.remarks;
     cluster.stop().await;
     made?;
-    let remark = |(place, said): (usize, Vec<Said>)| said.into_iter().map(move |said| Remark { place, said });
+    let remark =
+        |(place, problems): (usize, Vec<Problem>)| problems.into_iter().map(move |problem| Remark { place, problem });
     Ok(remarks.into_iter().flat_map(remark).collect())
 }
 
@@ -117,10 +118,10 @@ struct Trial<'a> {
     namespace: &'a str,
     /// Those that are there
     namespaces: BTreeSet<String>,
-    /// Places of objects that were asked about
-    asked: BTreeMap<Identity, usize>,
+    /// Places of objects that were checked
+    checked: BTreeMap<Identity, usize>,
     /// By the places of objects
-    remarks: BTreeMap<usize, Vec<Said>>,
+    remarks: BTreeMap<usize, Vec<Problem>>,
 }
 
 impl Trial<'_> {
@@ -133,11 +134,11 @@ impl Trial<'_> {
         Ok(())
     }
 
-    async fn judge(&mut self, objects: &[Value]) -> Result<(), Fault> {
+    async fn check_all(&mut self, objects: &[Value]) -> Result<(), Fault> {
         let is_first = |object: &Value| MADE.contains(&(group_of(object), text(object, "kind")));
-        // What others need is made; the rest is only asked about.
+        // What others need is made; the rest is only checked.
         for (place, object) in objects.iter().enumerate().filter(|(_, object)| is_first(object)) {
-            if let Some((kind, object)) = self.ask(place, object).await? {
+            if let Some((kind, object)) = self.check(place, object).await? {
                 self.make(place, &kind, object).await?;
             }
         }
@@ -145,24 +146,24 @@ impl Trial<'_> {
         self.kinds = Kinds::default();
         self.make_namespace(self.namespace).await?;
         for (place, object) in objects.iter().enumerate().filter(|(_, object)| !is_first(object)) {
-            self.ask(place, object).await?;
+            self.check(place, object).await?;
         }
         Ok(())
     }
 
-    /// Says what is wrong with an object. Gives it back without its namespace, with how its kind is served, if it is.
-    async fn ask(&mut self, place: usize, object: &Value) -> Result<Option<(Kind, Value)>, Fault> {
+    /// Reports what is wrong with an object. Gives it back without its namespace, with how its kind is served, if it is.
+    async fn check(&mut self, place: usize, object: &Value) -> Result<Option<(Kind, Value)>, Fault> {
         let (api_version, kind) = (text(object, "apiVersion"), text(object, "kind"));
         let found = self.kinds.find(self.cluster, api_version, kind).await?;
         self.tell_apart(place, object, &found);
         let kind = match found {
             Found::Served(kind) => kind,
             Found::Gone(why) => {
-                self.say(place, Said::Refused(why));
+                self.report(place, Problem::Refused(why));
                 return Ok(None);
             }
             Found::Unknown => {
-                self.say(place, Said::UnknownKind);
+                self.report(place, Problem::UnknownKind);
                 return Ok(None);
             }
         };
@@ -170,11 +171,11 @@ impl Trial<'_> {
         let namespace = object["metadata"]["namespace"].as_str().filter(|name| !name.is_empty());
         let namespace = namespace.map(str::to_owned);
         match &namespace {
-            None if kind.is_namespaced => self.say(place, Said::NoNamespace),
+            None if kind.is_namespaced => self.report(place, Problem::NoNamespace),
             Some(namespace) if kind.is_namespaced => {
                 if let Some(why) = names::dns_label(namespace) {
                     let why = format!("metadata.namespace: Invalid value: {namespace:?}: {why}");
-                    self.say(place, Said::Refused(why));
+                    self.report(place, Problem::Refused(why));
                     return Ok(None);
                 }
                 self.make_namespace(namespace).await?;
@@ -192,7 +193,7 @@ impl Trial<'_> {
         self.warn(place, &strict);
         let unknown = strict.unknown_fields();
         for field in &unknown {
-            self.say(place, Said::UnknownField(field.clone()));
+            self.report(place, Problem::UnknownField(field.clone()));
         }
         let last = if unknown.is_empty() {
             strict
@@ -202,12 +203,12 @@ impl Trial<'_> {
                 .await?
         };
         for problem in problems_of(&last) {
-            self.say(place, Said::Refused(problem));
+            self.report(place, Problem::Refused(problem));
         }
         Ok(Some((kind, object)))
     }
 
-    /// Says so if the object is one that was asked about already.
+    /// Reports an object that was checked already.
     fn tell_apart(&mut self, place: usize, object: &Value, found: &Found) {
         let metadata = |field| object["metadata"][field].as_str().unwrap_or_default();
         if metadata("name").is_empty() {
@@ -219,10 +220,10 @@ impl Trial<'_> {
             (_, namespace) => namespace,
         };
         let identity = [group_of(object), text(object, "kind"), namespace, metadata("name")];
-        match self.asked.entry(identity.map(str::to_owned)) {
+        match self.checked.entry(identity.map(str::to_owned)) {
             Entry::Occupied(first) => {
                 let first = *first.get();
-                self.say(place, Said::Again(first));
+                self.report(place, Problem::Again(first));
             }
             Entry::Vacant(vacant) => {
                 vacant.insert(place);
@@ -230,7 +231,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Makes what has been asked about, as far as it can be made.
+    /// Makes what has been checked, as far as it can be made.
     async fn make(&mut self, place: usize, kind: &Kind, mut object: Value) -> Result<(), Fault> {
         let is_definition = text(&object, "kind") == DEFINITION;
         if is_definition && let Some(spec) = object["spec"].as_object_mut() {
@@ -245,35 +246,38 @@ impl Trial<'_> {
         match answer.status {
             StatusCode::CREATED => self.look_at_names(place, &kind.path_of("", name)).await,
             StatusCode::CONFLICT if self.known.contains(name) => {
-                self.say(place, Said::Known);
+                self.report(place, Problem::Known);
                 Ok(())
             }
             _ => Ok(()),
         }
     }
 
-    /// Says so if others have the names of a definition: it is taken, and its kind never served.
+    /// Reports a definition whose names others have: it is taken, and its kind never served.
     async fn look_at_names(&mut self, place: usize, path: &str) -> Result<(), Fault> {
         let made = send(self.cluster, Method::GET, path, String::new()).await?.body;
         let conditions = made["status"]["conditions"].as_array().into_iter().flatten();
         let is_refused = |condition: &&Value| condition["type"] == "NamesAccepted" && condition["status"] == "False";
         for condition in conditions.filter(is_refused) {
             let why = text(condition, "message");
-            self.say(place, Said::Refused(format!("its kind would never be served: {why}")));
+            self.report(
+                place,
+                Problem::Refused(format!("its kind would never be served: {why}")),
+            );
         }
         Ok(())
     }
 
     fn warn(&mut self, place: usize, answer: &Answer) {
         for warning in &answer.warnings {
-            self.say(place, Said::Warning(warning.clone()));
+            self.report(place, Problem::Warning(warning.clone()));
         }
     }
 
-    fn say(&mut self, place: usize, said: Said) {
+    fn report(&mut self, place: usize, problem: Problem) {
         let all = self.remarks.entry(place).or_default();
-        if !all.contains(&said) {
-            all.push(said);
+        if !all.contains(&problem) {
+            all.push(problem);
         }
     }
 

@@ -1,9 +1,9 @@
-//! Questions to the embedded Kubernetes as callers ask them.
+//! Dry runs against the embedded Kubernetes as callers do them.
 
-use cluster_dry_run::{Remark, Said, dry_run};
+use cluster_dry_run::{Problem, Remark, dry_run};
 use serde_json::{Value, json};
 
-async fn said(objects: &[Value]) -> Vec<Remark> {
+async fn remarks_on(objects: &[Value]) -> Vec<Remark> {
     dry_run(&[], objects, "here")
         .await
         .expect("the embedded Kubernetes answers")
@@ -33,7 +33,7 @@ fn definition() -> Value {
 }
 
 #[tokio::test]
-async fn nothing_is_said_of_what_is_right_or_there_already() {
+async fn valid_and_existing_objects_get_no_remark() {
     let objects = [
         map(json!({"name": "a", "namespace": "new"})),
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new", "labels": {"a": "b"}}}),
@@ -46,16 +46,16 @@ async fn nothing_is_said_of_what_is_right_or_there_already() {
         // Remarks on objects of the embedded server itself are not reported.
         json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "p"}, "value": 1}),
     ];
-    assert_eq!(said(&objects).await, []);
+    assert_eq!(remarks_on(&objects).await, []);
 }
 
 #[tokio::test]
 async fn what_is_unknown_does_not_hide_what_is_wrong() {
     let mut object = map(json!({"name": "A", "namespace": "here"}));
     object["dta"] = json!({});
-    let remarks = said(&[object]).await;
-    let refused: Vec<_> = remarks.iter().map(|remark| &remark.said).collect();
-    let [Said::UnknownField(unknown), Said::Refused(name)] = refused[..] else {
+    let remarks = remarks_on(&[object]).await;
+    let refused: Vec<_> = remarks.iter().map(|remark| &remark.problem).collect();
+    let [Problem::UnknownField(unknown), Problem::Refused(name)] = refused[..] else {
         panic!("{remarks:?}");
     };
     assert_eq!(unknown, "unknown field \"dta\"");
@@ -64,7 +64,7 @@ async fn what_is_unknown_does_not_hide_what_is_wrong() {
 
 #[tokio::test]
 async fn names_that_would_lead_elsewhere_are_refused_and_not_followed() {
-    let remarks = said(&[
+    let remarks = remarks_on(&[
         map(json!({"name": "a", "namespace": "x/secrets?dryRun=none"})),
         json!({"apiVersion": "v1/../..", "kind": "ConfigMap", "metadata": {"name": "a"}}),
         json!({"kind": 1}),
@@ -73,7 +73,7 @@ async fn names_that_would_lead_elsewhere_are_refused_and_not_followed() {
     .await;
     let Some(Remark {
         place: 0,
-        said: Said::Refused(why),
+        problem: Problem::Refused(why),
     }) = remarks.first()
     else {
         panic!("{remarks:?}");
@@ -81,7 +81,7 @@ async fn names_that_would_lead_elsewhere_are_refused_and_not_followed() {
     assert!(why.starts_with("metadata.namespace: Invalid value"), "{why}");
     assert_eq!(remarks.len(), 4, "{remarks:?}");
     for remark in &remarks[1..] {
-        let Said::Refused(why) = &remark.said else {
+        let Problem::Refused(why) = &remark.problem else {
             panic!("{remark:?}");
         };
         assert!(why.ends_with("is no apiVersion: it is v1 or GROUP/VERSION"), "{why}");
@@ -95,14 +95,14 @@ async fn names_that_would_lead_elsewhere_are_refused_and_not_followed() {
 
 #[tokio::test]
 async fn an_old_version_is_taken_with_a_warning() {
-    let remarks = said(&[json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "a"}})]).await;
+    let remarks = remarks_on(&[json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "a"}})]).await;
     let [
         Remark {
-            said: Said::NoNamespace,
+            problem: Problem::NoNamespace,
             ..
         },
         Remark {
-            said: Said::Warning(why),
+            problem: Problem::Warning(why),
             ..
         },
     ] = &remarks[..]
@@ -115,7 +115,7 @@ async fn an_old_version_is_taken_with_a_warning() {
 #[tokio::test]
 async fn a_removed_version_is_reported_with_the_served_one() {
     let object = |api_version: &str, kind: &str| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a", "namespace": "here"}});
-    let remarks = said(&[
+    let remarks = remarks_on(&[
         object("policy/v1beta1", "PodDisruptionBudget"),
         object("extensions/v1beta1", "Ingress"),
         object("v1", "List"),
@@ -123,16 +123,16 @@ async fn a_removed_version_is_reported_with_the_served_one() {
         object("autoscaling.k8s.io/v1", "VerticalPodAutoscaler"),
     ])
     .await;
-    let refused = |why: &str| Said::Refused(format!("Kubernetes does not serve {why}"));
-    let said: Vec<_> = remarks.into_iter().map(|remark| remark.said).collect();
+    let refused = |why: &str| Problem::Refused(format!("Kubernetes does not serve {why}"));
+    let problems: Vec<_> = remarks.into_iter().map(|remark| remark.problem).collect();
     assert_eq!(
-        said,
+        problems,
         [
             refused("PodDisruptionBudget of policy/v1beta1; it is in policy/v1"),
             refused("Ingress of extensions/v1beta1"),
             refused("List of v1"),
-            Said::UnknownKind,
-            Said::UnknownKind,
+            Problem::UnknownKind,
+            Problem::UnknownKind,
         ]
     );
 }
@@ -141,7 +141,7 @@ async fn a_removed_version_is_reported_with_the_served_one() {
 async fn what_lies_in_no_namespace_is_made_though_it_is_written_with_one() {
     let mut definition = definition();
     definition["metadata"]["namespace"] = json!("here");
-    let remarks = said(&[
+    let remarks = remarks_on(&[
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "here"},
                "spec": {"priorityClassName": "p", "containers": [{"name": "c", "image": "i"}]}}),
         json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": "t", "namespace": "here"}}),
@@ -164,19 +164,19 @@ async fn definitions_call_no_webhook_and_do_not_replace_known_ones() {
     let url = format!("https://{}/convert", listener.local_addr().expect("an address"));
     let old =
         json!({"apiVersion": "example.org/v1alpha1", "kind": "Thing", "metadata": {"name": "a", "namespace": "here"}});
-    let asked = [definition(&url), old];
+    let objects = [definition(&url), old];
     let remarks = tokio::select! {
-        remarks = said(&asked) => remarks,
+        remarks = remarks_on(&objects) => remarks,
         came = listener.accept() => panic!("{came:?} was called"),
     };
     assert_eq!(remarks, []);
     let known = serde_json::from_value(definition(&url)).expect("a definition");
-    let remarks = dry_run(&[known], &asked[..1], "here")
+    let remarks = dry_run(&[known], &objects[..1], "here")
         .await
         .expect("the embedded Kubernetes answers");
     let known = Remark {
         place: 0,
-        said: Said::Known,
+        problem: Problem::Known,
     };
     assert_eq!(remarks, [known]);
 }
@@ -187,11 +187,11 @@ async fn a_definition_with_names_in_use_is_refused() {
     other["metadata"]["name"] = json!("thingies.example.org");
     other["spec"]["names"]["plural"] = json!("thingies");
     other["spec"]["names"]["singular"] = json!("thingy");
-    let remarks = said(&[definition(), other]).await;
+    let remarks = remarks_on(&[definition(), other]).await;
     let [
         Remark {
             place: 1,
-            said: Said::Refused(why),
+            problem: Problem::Refused(why),
         },
     ] = &remarks[..]
     else {
@@ -207,7 +207,7 @@ async fn objects_are_the_same_by_kind_group_name_and_effective_namespace() {
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": []})
     };
     let unheard = |version: &str, namespace: &str| json!({"apiVersion": format!("unheard.example/{version}"), "kind": "Unheard", "metadata": {"name": "a", "namespace": namespace}});
-    let remarks = said(&[
+    let remarks = remarks_on(&[
         role("one"),
         role("two"),
         map(json!({"name": "a"})),
@@ -220,8 +220,8 @@ async fn objects_are_the_same_by_kind_group_name_and_effective_namespace() {
         definition(),
     ])
     .await;
-    let again = |remark: &Remark| match remark.said {
-        Said::Again(first) => Some((remark.place, first)),
+    let again = |remark: &Remark| match remark.problem {
+        Problem::Again(first) => Some((remark.place, first)),
         _ => None,
     };
     assert_eq!(

@@ -120,7 +120,7 @@ pub fn pattern_syntax_error(source: &str) -> Option<String> {
 /// A pattern in the notation of Rust's library.
 fn read(source: &str) -> Result<base_go::regex::Pattern, PatternError> {
     base_go::regex::read(source.as_bytes()).map_err(|why| match why {
-        ReadError::Said(why) => PatternError::Syntax(why),
+        ReadError::Syntax(why) => PatternError::Syntax(why),
         ReadError::Limit => PatternError::Large,
     })
 }

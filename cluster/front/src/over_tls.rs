@@ -97,8 +97,8 @@ impl OverTls {
 
     async fn connect(&self, front: &Front, name: &str) -> Result<Open, BoxError> {
         let (server, connection) = front.dial(name).await?;
-        let asked = ServerName::try_from(name.to_owned())?;
-        let stream = self.connector.connect(asked, connection).await?;
+        let server_name = ServerName::try_from(name.to_owned())?;
+        let stream = self.connector.connect(server_name, connection).await?;
         let (sender, driver) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .keep_alive_interval(PING)

@@ -230,7 +230,7 @@ impl Front {
             peer: chain.map(|chain| PeerCertificates::new(owned(chain))),
             address: from.map(PeerAddress),
             is_http2: tls.alpn_protocol() == Some(HTTP2),
-            has_asked: AtomicBool::new(false),
+            has_request: AtomicBool::new(false),
         };
         session.serve(stream).await;
     }
@@ -316,13 +316,13 @@ struct Session {
     peer: Option<PeerCertificates>,
     address: Option<PeerAddress>,
     is_http2: bool,
-    has_asked: AtomicBool,
+    has_request: AtomicBool,
 }
 
 impl Session {
     async fn serve<S: Wire + 'static>(self, stream: TlsStream<S>) {
         let service = service_fn(|request: Request<Incoming>| {
-            self.has_asked.store(true, Ordering::Relaxed);
+            self.has_request.store(true, Ordering::Relaxed);
             self.answer(request)
         });
         let io = TokioIo::new(Watched::new(stream, self.traffic.clone()));
@@ -358,7 +358,7 @@ impl Session {
                     close(connection.as_mut());
                 }
                 () = first_request.as_mut(), if !first_request.is_elapsed() => {
-                    if !self.has_asked.load(Ordering::Relaxed) {
+                    if !self.has_request.load(Ordering::Relaxed) {
                         tracing::debug!("a connection asked for nothing");
                         return;
                     }
@@ -467,14 +467,14 @@ mod tests {
     use super::without_prefix;
 
     #[test]
-    fn the_part_of_the_path_that_keeps_servers_apart_is_taken_away() {
-        for (asked, wanted) in [
+    fn path_prefix_that_separates_servers_is_removed() {
+        for (requested, wanted) in [
             ("/clusters/garden.internal/api/v1/pods?watch=1", "/api/v1/pods?watch=1"),
             ("/api/v1/namespaces/clusters/pods", "/api/v1/namespaces/clusters/pods"),
             ("/clusters/garden.internal", "/clusters/garden.internal"),
             ("/readyz", "/readyz"),
         ] {
-            assert_eq!(without_prefix(&asked.parse().unwrap()).to_string(), wanted);
+            assert_eq!(without_prefix(&requested.parse().unwrap()).to_string(), wanted);
         }
     }
 }

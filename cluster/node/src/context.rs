@@ -47,12 +47,12 @@ pub struct ContainerContext {
     /// Where a container whose image runs commands offers to do so.
     pub commands: Commands,
     pub(crate) ending: Ending,
-    pub(crate) events: mpsc::Sender<Said>,
+    pub(crate) events: mpsc::Sender<ContainerEvent>,
     pub(crate) api: InCluster,
 }
 
 /// An event that a container reports.
-pub(crate) struct Said {
+pub(crate) struct ContainerEvent {
     pub(crate) container: String,
     pub(crate) weight: Weight,
     pub(crate) reason: &'static str,
@@ -63,22 +63,22 @@ impl ContainerContext {
     /// Reports an ordinary event of the container, as `kubectl describe` shows it. Never secrets. Events are for people:
     /// of a flood some are dropped.
     pub fn report(&self, reason: &'static str, message: impl Into<String>) {
-        self.say(Weight::Normal, reason, message.into());
+        self.send_event(Weight::Normal, reason, message.into());
     }
 
     /// As [`ContainerContext::report`], for what a person should look at.
     pub fn warn(&self, reason: &'static str, message: impl Into<String>) {
-        self.say(Weight::Warning, reason, message.into());
+        self.send_event(Weight::Warning, reason, message.into());
     }
 
-    fn say(&self, weight: Weight, reason: &'static str, message: String) {
-        let said = Said {
+    fn send_event(&self, weight: Weight, reason: &'static str, message: String) {
+        let event = ContainerEvent {
             container: self.container.name.clone(),
             weight,
             reason,
             message,
         };
-        if self.events.try_send(said).is_err() {
+        if self.events.try_send(event).is_err() {
             tracing::debug!(reason, "an event of a container was dropped");
         }
     }

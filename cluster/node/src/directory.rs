@@ -26,8 +26,8 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// The directory that is kept in a folder. Nothing is made there before something is written.
-    pub(crate) fn kept_in(folder: PathBuf) -> io::Result<Self> {
+    /// The directory that is stored in a folder. Nothing is made there before something is written.
+    pub(crate) fn stored_in(folder: PathBuf) -> io::Result<Self> {
         let mut files = BTreeMap::new();
         read_below(&folder, "", &mut files)?;
         Ok(Directory {
@@ -194,24 +194,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kept_directory_is_found_again_as_it_was_left() {
+    fn stored_directory_is_read_back_unchanged() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("pod").join("disk");
-        let first = Directory::kept_in(folder.clone()).unwrap();
+        let first = Directory::stored_in(folder.clone()).unwrap();
         assert!(!folder.exists(), "nothing is made for a volume without writes");
         first.put("etc/a", "one".into()).unwrap();
         first.put("etc/a", "two".into()).unwrap();
         first.put("b", "gone".into()).unwrap();
         first.remove("b").unwrap();
         first.remove("b").unwrap();
-        let again = Directory::kept_in(folder.clone()).unwrap();
+        let again = Directory::stored_in(folder.clone()).unwrap();
         assert_eq!(again.get("etc/a").unwrap(), "two");
         assert_eq!(again.paths_below(""), ["etc/a"]);
         assert_eq!(again.paths_below("etc"), ["a"]);
     }
 
     #[test]
-    fn what_a_program_left_in_a_kept_directory_is_not_read_back() {
+    fn other_content_of_a_stored_directory_is_not_read_back() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("disk");
         make_folder(&folder).unwrap();
@@ -225,7 +225,7 @@ mod tests {
             .unwrap();
         assert!(made.success());
         fs::write(folder.join("small"), "kept").unwrap();
-        let directory = Directory::kept_in(folder.clone()).unwrap();
+        let directory = Directory::stored_in(folder.clone()).unwrap();
         assert_eq!(directory.paths_below(""), ["small"]);
         assert!(folder.join("large").exists());
     }
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn no_file_leaves_its_volume() {
         let root = tempfile::tempdir().unwrap();
-        let directory = Directory::kept_in(root.path().join("v")).unwrap();
+        let directory = Directory::stored_in(root.path().join("v")).unwrap();
         for path in ["../a", "a/../../b", "/a"] {
             let error = directory.put(path, "x".into()).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{path}");
@@ -249,7 +249,7 @@ mod tests {
         let pipe = folder.with_extension("unfinished");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
         assert!(made.success());
-        let directory = Directory::kept_in(folder).unwrap();
+        let directory = Directory::stored_in(folder).unwrap();
         // Opening a pipe to write waits for a reader; opening it for both does not wait.
         let writing = tokio::spawn(async move { directory.put("a", "b".into()).unwrap_err() });
         let read = |pipe: PathBuf| fs::File::options().read(true).write(true).open(pipe).unwrap();

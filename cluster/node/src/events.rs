@@ -46,8 +46,8 @@ impl Recorder {
         }
     }
 
-    /// Says something about the pod, or about one of its containers.
-    pub(crate) async fn say(
+    /// Records an event of the pod, or about one of its containers.
+    pub(crate) async fn record(
         &mut self,
         host: &Host,
         weight: Weight,

@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_is_found_by_name_whatever_registry_tag_and_digest_say() {
+    fn image_is_found_by_name_whatever_registry_tag_and_digest() {
         for (reference, name, tag) in [
             ("etcd", "etcd", None),
             ("orangery.dev/etcd:v0.1.0", "etcd", Some("v0.1.0")),

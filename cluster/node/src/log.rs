@@ -57,7 +57,7 @@ struct Line {
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Retained {
     /// The number of the first line that is left.
     first: u64,
     lines: VecDeque<Line>,
@@ -68,7 +68,7 @@ struct Kept {
 #[derive(Debug)]
 pub(crate) struct Log {
     clock: Clock,
-    kept: Mutex<Kept>,
+    retained: Mutex<Retained>,
     /// The number of the next line, and whether there will be any.
     news: watch::Sender<(u64, bool)>,
 }
@@ -77,7 +77,7 @@ impl Log {
     pub(crate) fn new(clock: Clock) -> Arc<Self> {
         Arc::new(Log {
             clock,
-            kept: Mutex::default(),
+            retained: Mutex::default(),
             news: watch::Sender::new((0, true)),
         })
     }
@@ -85,27 +85,27 @@ impl Log {
     /// Adds lines.
     pub(crate) fn write(&self, text: &str) {
         let at = self.clock.now();
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut retained = self.retained.lock().unwrap_or_else(PoisonError::into_inner);
         for line in text.lines() {
             let mut rest = line;
             loop {
                 let (part, behind) = rest.split_at(rest.floor_char_boundary(LINE_BYTES_MAX));
-                kept.bytes += part.len() + LINE_BYTES;
+                retained.bytes += part.len() + LINE_BYTES;
                 let text = Bytes::copy_from_slice(part.as_bytes());
-                kept.lines.push_back(Line { at, text });
+                retained.lines.push_back(Line { at, text });
                 rest = behind;
                 if rest.is_empty() {
                     break;
                 }
             }
         }
-        while kept.bytes > LOG_BYTES_MAX {
-            let Some(gone) = kept.lines.pop_front() else { break };
-            kept.bytes -= gone.text.len() + LINE_BYTES;
-            kept.first += 1;
+        while retained.bytes > LOG_BYTES_MAX {
+            let Some(gone) = retained.lines.pop_front() else { break };
+            retained.bytes -= gone.text.len() + LINE_BYTES;
+            retained.first += 1;
         }
-        let next = kept.first + kept.lines.len() as u64;
-        drop(kept);
+        let next = retained.first + retained.lines.len() as u64;
+        drop(retained);
         self.news.send_modify(|(known, _)| *known = next);
     }
 
@@ -124,17 +124,17 @@ impl Log {
 
     /// The number of the line that a reading begins with.
     fn begin(&self, tail: Option<u64>) -> u64 {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = kept.lines.len() as u64;
-        kept.first + count - tail.unwrap_or(count).min(count)
+        let retained = self.retained.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = retained.lines.len() as u64;
+        retained.first + count - tail.unwrap_or(count).min(count)
     }
 
     /// All lines from this number on, as they are sent, and the number behind them.
     fn from(&self, number: u64, options: &Reading) -> (Vec<u8>, u64) {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let retained = self.retained.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = Vec::new();
-        let skipped = usize::try_from(number.saturating_sub(kept.first)).unwrap_or(usize::MAX);
-        for line in kept.lines.iter().skip(skipped) {
+        let skipped = usize::try_from(number.saturating_sub(retained.first)).unwrap_or(usize::MAX);
+        for line in retained.lines.iter().skip(skipped) {
             if options.since.is_some_and(|since| line.at < since) {
                 continue;
             }
@@ -144,7 +144,7 @@ impl Log {
             text.extend_from_slice(&line.text);
             text.push(b'\n');
         }
-        (text, (kept.first + kept.lines.len() as u64).max(number))
+        (text, (retained.first + retained.lines.len() as u64).max(number))
     }
 }
 
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_asked_for_is_read_and_nothing_else() {
+    async fn reading_returns_exactly_the_requested_lines() {
         let log = Log::new(Clock::simulated(Timestamp::UNIX_EPOCH));
         log.write("a\nb");
         tokio::time::advance(std::time::Duration::from_secs(60)).await;
@@ -210,7 +210,7 @@ mod tests {
         log.write("c");
         let all = Reading::default();
         assert_eq!(whole(&log, all.clone()).await, "a\nb\nc\n");
-        for (options, said) in [
+        for (options, expected) in [
             (
                 Reading {
                     tail: Some(2),
@@ -255,7 +255,7 @@ mod tests {
                 "a\nb",
             ),
         ] {
-            assert_eq!(whole(&log, options.clone()).await, said, "{options:?}");
+            assert_eq!(whole(&log, options.clone()).await, expected, "{options:?}");
         }
         assert_eq!(log.tail(2, 100), "b\nc\n");
         assert_eq!(log.tail(80, 3), "\nc\n");
@@ -295,15 +295,15 @@ mod tests {
             log.write(&long);
         }
         log.write("last");
-        let kept = whole(&log, Reading::default()).await;
-        assert!(kept.len() <= LOG_BYTES_MAX, "{}", kept.len());
-        assert!(kept.ends_with("\nlast\n"));
-        assert!(kept.lines().all(|line| line.len() <= LINE_BYTES_MAX));
+        let retained = whole(&log, Reading::default()).await;
+        assert!(retained.len() <= LOG_BYTES_MAX, "{}", retained.len());
+        assert!(retained.ends_with("\nlast\n"));
+        assert!(retained.lines().all(|line| line.len() <= LINE_BYTES_MAX));
         for _ in 0..LOG_BYTES_MAX {
             log.write("");
         }
         assert!(
-            log.kept.lock().unwrap().lines.len() * LINE_BYTES <= LOG_BYTES_MAX,
+            log.retained.lock().unwrap().lines.len() * LINE_BYTES <= LOG_BYTES_MAX,
             "empty lines count"
         );
     }

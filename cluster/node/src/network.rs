@@ -73,7 +73,7 @@ pub enum Refused {
     NotListening(String),
     /// A NetworkPolicy at one end does not allow it. A real network drops the packets, and who connects runs into its
     /// time-out.
-    #[error("connect to {address}: refused by network policies: {refusal}{}", allowed::said(.suggested.as_ref()))]
+    #[error("connect to {address}: refused by network policies: {refusal}{}", allowed::suggestion(.suggested.as_ref()))]
     Policy {
         /// What was dialled.
         address: String,

@@ -183,12 +183,12 @@ pub async fn run(options: NodeOptions, stop: CancellationToken) -> Result<(), Fa
     let node = register::NodeApi::new(client.clone(), &options);
     let (name, clock) = (options.name.clone(), options.clock.clone());
     let shown = Shown::default();
-    let _asked_here = options.services.add(
+    let _registration = options.services.add(
         &name,
         serve::service(shown.clone(), options.network.clone(), clock.clone()),
     );
     let (give, given) = oneshot::channel();
-    let asked = range.is_none().then_some(give);
+    let range_sender = range.is_none().then_some(give);
     let pods_stop = CancellationToken::new();
     let mut pods = std::pin::pin!(async {
         let range = match range {
@@ -212,7 +212,7 @@ pub async fn run(options: NodeOptions, stop: CancellationToken) -> Result<(), Fa
         () = stop.cancelled() => {}
         () = &mut pods => {}
         () = lease::renew(client.clone(), &name, uid, clock) => {}
-        () = node.keep_ready(asked) => {}
+        () = node.keep_ready(range_sender) => {}
     }
     // Said before the pods stop: nothing should be scheduled here any more.
     let not_ready = node.report_stopping();
@@ -319,8 +319,8 @@ impl Fleet {
             updates.send_replace(None);
         }
         let (name, volumes) = (&self.host.name, &self.host.volumes);
-        let kept = volumes.pods_of(name).into_iter();
-        for uid in kept.filter(|uid| !uids.contains(uid) && !self.pods.contains_key(uid)) {
+        let known = volumes.pods_of(name).into_iter();
+        for uid in known.filter(|uid| !uids.contains(uid) && !self.pods.contains_key(uid)) {
             volumes.forget_pod(name, &uid);
         }
     }

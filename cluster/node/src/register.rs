@@ -286,8 +286,8 @@ impl NodeApi {
 
     /// Reports the node's state again whenever the Node differs from it (its Lease ran out while the API could not be
     /// reached), and every few minutes anyway. A node without pod addresses is not ready until its Node has a range,
-    /// which goes to `asked`. Never ends.
-    pub(crate) async fn keep_ready(&self, mut asked: Option<oneshot::Sender<IpNet>>) {
+    /// which goes to `range_sender`. Never ends.
+    pub(crate) async fn keep_ready(&self, mut range_sender: Option<oneshot::Sender<IpNet>>) {
         let mut states = Box::pin(follow_one(self.nodes.clone(), &self.name));
         let mut beats = tokio::time::interval_at(Instant::now() + REPORT_EVERY, REPORT_EVERY);
         loop {
@@ -297,12 +297,12 @@ impl NodeApi {
                     Some(Some(node)) => {
                         let range = pod_range(&node);
                         if let Some(range) = range
-                            && let Some(asked) = asked.take()
+                            && let Some(range_sender) = range_sender.take()
                         {
                             // The caller may have stopped meanwhile.
-                            let _ = asked.send(range);
+                            let _ = range_sender.send(range);
                         }
-                        let readiness = Readiness::of(asked.is_none());
+                        let readiness = Readiness::of(range_sender.is_none());
                         let takes = room(self.pods, range);
                         if ready_status(&node) != Some(readiness.status) || stated_room(&node) != Some(takes) {
                             self.insist(readiness, takes).await;
@@ -312,7 +312,7 @@ impl NodeApi {
                     None => return,
                 },
                 _ = beats.tick() => {
-                    if let Err(error) = self.beat(Readiness::of(asked.is_none())).await {
+                    if let Err(error) = self.beat(Readiness::of(range_sender.is_none())).await {
                         tracing::debug!(node = %self.name, %error, "status was not reported");
                     }
                 }

@@ -72,24 +72,24 @@ impl fmt::Debug for Volume {
 /// are the same set.
 #[derive(Clone, Debug, Default)]
 pub struct Volumes {
-    kept: Arc<Mutex<Kept>>,
+    stored: Arc<Mutex<Stored>>,
     folder: Option<Arc<Path>>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Stored {
     persistent: BTreeMap<String, Volume>,
     /// By node and uid of the pod.
     pods: BTreeMap<(String, String), BTreeMap<String, Directory>>,
 }
 
 impl Volumes {
-    /// No volumes; new ones are kept in memory.
+    /// No volumes; new ones are stored in memory.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The volumes that are kept in a folder, which is made when it is not there.
+    /// The volumes that are stored in a folder, which is made when it is not there.
     ///
     /// # Errors
     /// The folder cannot be made or read.
@@ -97,18 +97,18 @@ impl Volumes {
         let (persistent, pods) = (folder.join(PERSISTENT), folder.join(PODS));
         make_folder(&persistent)?;
         make_folder(&pods)?;
-        let mut kept = Kept::default();
+        let mut stored = Stored::default();
         for uid in folders_in(&persistent)? {
             let path = persistent.join(&uid);
-            kept.persistent.insert(uid, Volume::at(Some(path)));
+            stored.persistent.insert(uid, Volume::at(Some(path)));
         }
         for node in folders_in(&pods)? {
             for uid in folders_in(&pods.join(&node))? {
-                kept.pods.insert((node.clone(), uid), BTreeMap::new());
+                stored.pods.insert((node.clone(), uid), BTreeMap::new());
             }
         }
         Ok(Volumes {
-            kept: Arc::new(Mutex::new(kept)),
+            stored: Arc::new(Mutex::new(stored)),
             folder: Some(folder.into()),
         })
     }
@@ -116,8 +116,8 @@ impl Volumes {
     /// The volume of a PersistentVolume.
     pub(crate) fn open(&self, uid: &str) -> Volume {
         let path = || self.folder.as_ref().map(|folder| folder.join(PERSISTENT).join(uid));
-        let mut kept = self.lock();
-        let volume = kept.persistent.entry(uid.to_owned());
+        let mut stored = self.lock();
+        let volume = stored.persistent.entry(uid.to_owned());
         volume.or_insert_with(|| Volume::at(path())).clone()
     }
 
@@ -142,13 +142,13 @@ impl Volumes {
     /// # Errors
     /// Its folder cannot be read.
     pub(crate) fn scratch(&self, node: &str, pod: &str, name: &str) -> io::Result<Directory> {
-        let mut kept = self.lock();
-        let of_pod = kept.pods.entry((node.to_owned(), pod.to_owned())).or_default();
+        let mut stored = self.lock();
+        let of_pod = stored.pods.entry((node.to_owned(), pod.to_owned())).or_default();
         if let Some(directory) = of_pod.get(name) {
             return Ok(directory.clone());
         }
         let directory = match &self.folder {
-            Some(folder) => Directory::kept_in(folder.join(PODS).join(node).join(pod).join(name))?,
+            Some(folder) => Directory::stored_in(folder.join(PODS).join(node).join(pod).join(name))?,
             None => Directory::default(),
         };
         of_pod.insert(name.to_owned(), directory.clone());
@@ -157,8 +157,8 @@ impl Volumes {
 
     /// The uids of all pods of a node with an `emptyDir` here.
     pub(crate) fn pods_of(&self, node: &str) -> Vec<String> {
-        let kept = self.lock();
-        let of_node = kept.pods.keys().filter(|(of, _)| of == node);
+        let stored = self.lock();
+        let of_node = stored.pods.keys().filter(|(of, _)| of == node);
         of_node.map(|(_, uid)| uid.clone()).collect()
     }
 
@@ -180,8 +180,8 @@ impl Volumes {
         self.len() == 0
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Stored> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -193,9 +193,9 @@ pub(crate) fn tidy(managers: Managers) -> Managers {
                 ..manager
             };
             match tidied.get_mut(&ancient) {
-                Some(kept) => {
-                    kept.fields = std::mem::take(&mut kept.fields).union(&owned.fields);
-                    kept.time = owned.time.max(kept.time.take());
+                Some(existing) => {
+                    existing.fields = std::mem::take(&mut existing.fields).union(&owned.fields);
+                    existing.time = owned.time.max(existing.time.take());
                 }
                 None => {
                     tidied.insert(ancient, owned);

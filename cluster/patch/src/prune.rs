@@ -22,8 +22,8 @@ impl<'w> Whole<'w> {
 
     /// What is left of it, and what these fields own.
     pub(crate) fn with_owned(&self, left: &Value, owned: &FieldSet) -> Value {
-        let kept = named(self.schema, left).union(&with_named_parents(self.schema, owned));
-        remove(self.schema, self.value, &self.fields.difference(&kept))
+        let retained = named(self.schema, left).union(&with_named_parents(self.schema, owned));
+        remove(self.schema, self.value, &self.fields.difference(&retained))
     }
 
     /// The same without what is missing in `left`, as far as it was the applier's, with the declared fields above: no other

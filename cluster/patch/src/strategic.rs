@@ -168,11 +168,12 @@ fn without_directives_or_nulls(change: &Value) -> Value {
             if fields.get(PATCH).and_then(Value::as_str) == Some("delete") {
                 return Value::Object(Map::new());
             }
-            let kept = fields
+            let remaining = fields
                 .iter()
                 .filter(|(key, value)| !is_directive(key) && !value.is_null());
             Value::Object(
-                kept.map(|(key, value)| (key.clone(), without_directives_or_nulls(value)))
+                remaining
+                    .map(|(key, value)| (key.clone(), without_directives_or_nulls(value)))
                     .collect(),
             )
         }
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn element_order_is_set_for_patched_and_kept_for_other_elements() {
+    fn element_order_is_set_for_patched_and_unchanged_for_other_elements() {
         let object = json!({"items": [{"name": "a"}, {"name": "server"}, {"name": "b"}], "set": ["x", "y"]});
         check(
             object.clone(),

@@ -389,21 +389,21 @@ pub(crate) fn remove(schema: Option<&Schema>, value: &Value, fields: &FieldSet) 
     match shape(schema, value) {
         Shape::Leaf => value.clone(),
         Shape::Map(map) => {
-            let kept = map
+            let remaining = map
                 .iter()
                 .filter_map(|(name, child)| Some((name.clone(), keep(&Element::field(name), child)?)));
-            let kept: Map<String, Value> = kept.collect();
-            match kept.is_empty() {
+            let remaining: Map<String, Value> = remaining.collect();
+            match remaining.is_empty() {
                 true => Value::Null,
-                false => Value::Object(kept),
+                false => Value::Object(remaining),
             }
         }
         Shape::List(elements) => {
-            let kept = elements.iter().filter_map(|(element, child)| keep(element, child));
-            let kept: Vec<Value> = kept.collect();
-            match kept.is_empty() {
+            let remaining = elements.iter().filter_map(|(element, child)| keep(element, child));
+            let remaining: Vec<Value> = remaining.collect();
+            match remaining.is_empty() {
                 true => Value::Null,
-                false => Value::Array(kept),
+                false => Value::Array(remaining),
             }
         }
     }

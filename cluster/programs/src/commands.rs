@@ -71,10 +71,10 @@ impl RunCommand for PlainCommands {
         Box::pin(async move {
             let mut process = commands.exec(&command, Input::Empty)?;
             let outputs = process.outputs();
-            let (said, ended) = tokio::join!(said(outputs), end_of(&mut process));
+            let (printed, ended) = tokio::join!(printed_by(outputs), end_of(&mut process));
             match ended? {
                 Ended::Exited(0) => Ok(()),
-                ended => Err(failure(Path::new(&command[0]), ended, &said)),
+                ended => Err(failure(Path::new(&command[0]), ended, &printed)),
             }
         })
     }
@@ -104,15 +104,15 @@ impl RunCommand for PlainCommands {
     }
 }
 
-pub(crate) fn failure(program: &Path, ended: Ended, said: &str) -> String {
+pub(crate) fn failure(program: &Path, ended: Ended, printed: &str) -> String {
     let code = ended.code();
-    format!("{} exited with {code}: {said}", program.display())
+    format!("{} exited with {code}: {printed}", program.display())
         .trim_end_matches([':', ' '])
         .to_owned()
 }
 
-/// The beginning of what a command says; the rest is read and left out, so that the command is not held up.
-pub(crate) async fn said(outputs: Vec<Output>) -> String {
+/// The beginning of what a command prints; the rest is read and left out, so that the command is not held up.
+pub(crate) async fn printed_by(outputs: Vec<Output>) -> String {
     let read = outputs.into_iter().map(|mut stream| async move {
         let mut head = Vec::new();
         let mut limited = (&mut stream).take(OUTPUT_BYTES_MAX);

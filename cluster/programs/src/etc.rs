@@ -8,10 +8,10 @@ use k8s_openapi::api::core::v1::Pod;
 /// The longest hostname (kubernetes/kubernetes v1.35 pkg/kubelet/util/util.go).
 const HOSTNAME_BYTES_MAX: usize = 63;
 
-/// The pod's hostname: what it asks for, or its name, as far as a hostname goes.
+/// The pod's hostname: the requested one, or its name, as far as a hostname goes.
 pub(crate) fn hostname(pod: &Pod) -> String {
-    let asked = pod.spec.as_ref().and_then(|spec| spec.hostname.clone());
-    let mut name = asked.or_else(|| pod.metadata.name.clone()).unwrap_or_default();
+    let requested = pod.spec.as_ref().and_then(|spec| spec.hostname.clone());
+    let mut name = requested.or_else(|| pod.metadata.name.clone()).unwrap_or_default();
     name.truncate(HOSTNAME_BYTES_MAX);
     name.trim_end_matches(['-', '.']).to_owned()
 }

@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    fn ask(kind: RecordType, resolved: Resolved) -> Message {
+    fn answer_to(kind: RecordType, resolved: Resolved) -> Message {
         let query = Query::query(Name::from_str("a.ns.svc.cluster.local.").unwrap(), kind);
         let mut question = Message::query();
         question.add_query(query.clone());
@@ -120,19 +120,19 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_the_addresses_of_the_kind_that_was_asked_for() {
+    fn answer_has_addresses_of_the_requested_kind() {
         let (four, six) = (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), IpAddr::V6(Ipv6Addr::LOCALHOST));
         for (kind, count) in [(RecordType::A, 1), (RecordType::AAAA, 1), (RecordType::SRV, 0)] {
-            let answer = ask(kind, Resolved::Addresses(vec![four, six, four]));
+            let answer = answer_to(kind, Resolved::Addresses(vec![four, six, four]));
             assert_eq!(
                 (answer.metadata.response_code, answer.answers.len()),
                 (ResponseCode::NoError, count)
             );
         }
-        let missing = ask(RecordType::A, Resolved::Missing);
+        let missing = answer_to(RecordType::A, Resolved::Missing);
         assert_eq!(missing.metadata.response_code, ResponseCode::NXDomain);
         let many = (0..100).map(|last| IpAddr::from([10, 0, 0, last])).collect();
-        let many = ask(RecordType::A, Resolved::Addresses(many));
+        let many = answer_to(RecordType::A, Resolved::Addresses(many));
         assert_eq!(many.answers.len(), ANSWERS_MAX);
         assert!(many.to_vec().unwrap().len() <= 512);
     }

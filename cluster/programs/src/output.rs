@@ -37,7 +37,7 @@ pub(crate) async fn pump(stream: impl AsyncRead + Send, log: LogWriter) {
 struct Lines(Vec<u8>);
 
 impl Lines {
-    fn take(&mut self, bytes: &[u8], say: impl Fn(&str)) {
+    fn take(&mut self, bytes: &[u8], print: impl Fn(&str)) {
         self.0.extend_from_slice(bytes);
         let whole = match self.0.iter().rposition(|byte| *byte == b'\n') {
             Some(last) => last + 1,
@@ -45,13 +45,13 @@ impl Lines {
             None => return,
         };
         let rest = self.0.split_off(whole);
-        say(&String::from_utf8_lossy(&self.0));
+        print(&String::from_utf8_lossy(&self.0));
         self.0 = rest;
     }
 
-    fn end(self, say: impl Fn(&str)) {
+    fn end(self, print: impl Fn(&str)) {
         if !self.0.is_empty() {
-            say(&String::from_utf8_lossy(&self.0));
+            print(&String::from_utf8_lossy(&self.0));
         }
     }
 }
@@ -64,18 +64,18 @@ mod tests {
 
     #[test]
     fn lines_are_whole_and_bounded() {
-        let said = RefCell::new(Vec::new());
-        let say = |text: &str| said.borrow_mut().push(text.to_owned());
+        let printed = RefCell::new(Vec::new());
+        let print = |text: &str| printed.borrow_mut().push(text.to_owned());
         let mut lines = Lines::default();
-        lines.take(b"one\ntw", say);
-        lines.take(b"o\n\nthree", say);
-        lines.take(&vec![b'x'; LINE_BYTES_MAX], say);
+        lines.take(b"one\ntw", print);
+        lines.take(b"o\n\nthree", print);
+        lines.take(&vec![b'x'; LINE_BYTES_MAX], print);
         assert_eq!(lines.0.len(), 0);
-        lines.take(b"\xffend", say);
-        lines.end(say);
-        let said = said.into_inner();
-        assert_eq!(said[..2], ["one\n", "two\n\n"]);
-        assert!(said[2].starts_with("threexxx") && said[2].len() < 2 * LINE_BYTES_MAX);
-        assert_eq!(said[3], "\u{fffd}end");
+        lines.take(b"\xffend", print);
+        lines.end(print);
+        let printed = printed.into_inner();
+        assert_eq!(printed[..2], ["one\n", "two\n\n"]);
+        assert!(printed[2].starts_with("threexxx") && printed[2].len() < 2 * LINE_BYTES_MAX);
+        assert_eq!(printed[3], "\u{fffd}end");
     }
 }

@@ -61,7 +61,7 @@ pub(crate) fn declared(container: &Container) -> Vec<u16> {
         &container.readiness_probe,
         &container.startup_probe,
     ];
-    let asked = probes.into_iter().flatten().filter_map(|probe| {
+    let probed = probes.into_iter().flatten().filter_map(|probe| {
         let http = probe.http_get.as_ref().and_then(|http| number(&http.port));
         let tcp = probe.tcp_socket.as_ref().and_then(|tcp| number(&tcp.port));
         http.or(tcp).or_else(|| probe.grpc.as_ref().map(|grpc| grpc.port))
@@ -70,7 +70,7 @@ pub(crate) fn declared(container: &Container) -> Vec<u16> {
     let hooks = hooks.into_iter().flat_map(|hooks| [&hooks.post_start, &hooks.pre_stop]);
     let hooks = hooks.filter_map(|hook| number(&hook.as_ref()?.http_get.as_ref()?.port));
     let mut ports: Vec<u16> = named
-        .chain(asked)
+        .chain(probed)
         .chain(hooks)
         .filter_map(|port| u16::try_from(port).ok())
         .collect();

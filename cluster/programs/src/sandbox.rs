@@ -13,7 +13,7 @@ use cluster_sandbox::{Container, ContainerOptions, Exec, ExecOptions, Limits, Mo
 use futures::future::BoxFuture;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::commands::{failure, said};
+use crate::commands::{failure, printed_by};
 use crate::memory::Processes;
 use crate::process::{Ended, Output, Process, Run};
 use crate::{names, outgoing};
@@ -179,10 +179,10 @@ impl RunCommand for Commands {
             let mut exec = commands.exec(command, false).await?;
             let outputs = exec.output();
             let outputs = outputs.map(|(out, err)| vec![Box::new(out) as Output, Box::new(err) as Output]);
-            let (said, code) = tokio::join!(said(outputs.unwrap_or_default()), exec.wait());
+            let (printed, code) = tokio::join!(printed_by(outputs.unwrap_or_default()), exec.wait());
             match ended(code) {
                 Ended::Exited(0) => Ok(()),
-                ended => Err(failure(Path::new(&first), ended, &said)),
+                ended => Err(failure(Path::new(&first), ended, &printed)),
             }
         })
     }

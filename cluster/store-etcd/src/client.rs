@@ -113,7 +113,7 @@ impl Client {
         };
         match timeout_at(Instant::now() + CALL_TIMEOUT, open).await {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
-            Ok(Err(status)) => Err(self.judge(member, &status)),
+            Ok(Err(status)) => Err(self.classify(member, &status)),
             Err(_) => {
                 self.leave(member);
                 Err(Failure::Unknown(format!("no watch within {CALL_TIMEOUT:?}")))
@@ -121,12 +121,12 @@ impl Client {
         }
     }
 
-    /// To where etcd's history was thrown away, asked after a revision that it no longer has. `None`: it has it.
-    pub(crate) async fn oldest(&self, asked: i64) -> Result<Option<i64>, Failure> {
+    /// To where etcd's history was thrown away, if it no longer has this revision. `None`: it has it.
+    pub(crate) async fn oldest(&self, revision: i64) -> Result<Option<i64>, Failure> {
         let create = WatchRequest {
             request: Some(Watching::Create(WatchCreateRequest {
                 key: prost::bytes::Bytes::from_static(b"\0"),
-                start_revision: asked,
+                start_revision: revision,
                 ..WatchCreateRequest::default()
             })),
         };
@@ -141,7 +141,7 @@ impl Client {
                     }
                     Ok(Some(answer)) if answer.created => {}
                     Ok(_) => return Ok(None),
-                    Err(status) => return Err(Failure::Unknown(said(&status))),
+                    Err(status) => return Err(Failure::Unknown(described(&status))),
                 }
             }
         };
@@ -206,7 +206,7 @@ impl Client {
             Ok(Ok(())) => {}
             Ok(Err(status)) => {
                 self.leave(member);
-                return Err(Failure::NotSent(said(&status)));
+                return Err(Failure::NotSent(described(&status)));
             }
             Err(_) => return Err(Failure::NotSent(format!("no connection within {CALL_TIMEOUT:?}"))),
         }
@@ -214,7 +214,7 @@ impl Client {
         let answer = grpc.unary(request.into_request(), PathAndQuery::from_static(path), codec);
         match timeout_at(deadline, answer).await {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
-            Ok(Err(status)) => Err(self.judge(member, &status)),
+            Ok(Err(status)) => Err(self.classify(member, &status)),
             Err(_) => {
                 self.leave(member);
                 Err(Failure::Unknown(format!("no answer within {CALL_TIMEOUT:?}")))
@@ -237,8 +237,8 @@ impl Client {
             .compare_exchange(member, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    fn judge(&self, member: usize, status: &Status) -> Failure {
-        let text = said(status);
+    fn classify(&self, member: usize, status: &Status) -> Failure {
+        let text = described(status);
         if was_not_connected(status) {
             self.leave(member);
             return Failure::NotSent(text);
@@ -325,7 +325,7 @@ fn was_not_connected(status: &Status) -> bool {
 }
 
 /// What went wrong, in words.
-fn said(status: &Status) -> String {
+fn described(status: &Status) -> String {
     match status.source() {
         Some(source) => format!("{}: {}", status.message(), whole(source)),
         None => status.message().to_owned(),

@@ -13,7 +13,7 @@ use prost::bytes::Bytes;
 use crate::client::{Client, Failure};
 use crate::wire::{
     CompactionRequest, Compare, PutRequest, RangeRequest, Request, RequestOp, Response, TARGET_VERSION, Target,
-    TxnRequest, asked, revision_of,
+    TxnRequest, revision_of, to_wire,
 };
 
 /// The key that all of them know.
@@ -80,7 +80,7 @@ pub(crate) async fn once(client: &Client, seen: Seen) -> Result<Seen, Failure> {
         return Ok(now);
     }
     let request = CompactionRequest {
-        revision: asked(seen.revision),
+        revision: to_wire(seen.revision),
     };
     match client.compact(request).await {
         Ok(()) => tracing::debug!(revision = seen.revision, "etcd's history is compacted"),

@@ -16,8 +16,8 @@ use crate::client::{Client, Failure};
 use crate::layout::Layout;
 use crate::repeater::Repeater;
 use crate::wire::{
-    Empty, RangeRequest, WatchCancelRequest, WatchCreateRequest, WatchRequest, WatchResponse, Watching, asked,
-    revision_of,
+    Empty, RangeRequest, WatchCancelRequest, WatchCreateRequest, WatchRequest, WatchResponse, Watching, revision_of,
+    to_wire,
 };
 
 /// Between two streams, when the first ended as soon as it began.
@@ -234,7 +234,7 @@ impl Hub {
             next = self.orders.try_recv().ok();
         }
         if is_progress_wanted {
-            return open.ask_progress();
+            return open.request_progress();
         }
         None
     }
@@ -264,7 +264,7 @@ impl Hub {
             }
             // What was answered about all before did not count for those that were not confirmed.
             let is_complete = open.live.values().all(|watched| watched.standing.made_at.is_some());
-            return is_complete.then(|| open.ask_progress()).flatten();
+            return is_complete.then(|| open.request_progress()).flatten();
         }
         if !answer.events.is_empty() {
             // The revision in the header may lie beyond events that are still to come.
@@ -309,8 +309,8 @@ impl Open {
         }
     }
 
-    /// Asks how far all watches have come, so often that an answer counts for each of them though nothing is written meanwhile.
-    fn ask_progress(&mut self) -> Option<String> {
+    /// Requests how far all watches have come, so often that an answer counts for each of them though nothing is written meanwhile.
+    fn request_progress(&mut self) -> Option<String> {
         let older = self.live.values().map(|watched| watched.standing.older_answers).max();
         let times = older.unwrap_or_default().min(PROGRESS_AT_ONCE_MAX) + 1;
         self.unanswered += times;
@@ -333,7 +333,7 @@ fn create(watch_id: i64, repeater: &Repeater) -> WatchRequest {
             key: repeater.span.first.clone(),
             range_end: repeater.span.end.clone(),
             // Not the revision after it, which etcd may not have come to: what is known already changes nothing.
-            start_revision: asked(repeater.mirror.revision().0.max(1)),
+            start_revision: to_wire(repeater.mirror.revision().0.max(1)),
             progress_notify: true,
             watch_id,
         })),
@@ -370,11 +370,11 @@ mod tests {
     }
 
     #[test]
-    fn answers_asked_for_before_a_watch_do_not_count_for_it() {
+    fn answers_requested_before_a_watch_do_not_count_for_it() {
         assert_eq!(counting(Standing::new(0), &[6, 9]), [false, false], "not confirmed");
         assert_eq!(counting(confirmed(0), &[7]), [true]);
         assert_eq!(counting(confirmed(2), &[6, 7, 7]), [false, false, true]);
-        // Only what was asked for after it can know of a later revision, and nothing older comes behind that.
+        // Only what was requested after it can know of a later revision, and nothing older comes behind that.
         assert_eq!(counting(confirmed(2), &[8, 8]), [true, true]);
     }
 

@@ -37,15 +37,15 @@ impl Newest {
 
 async fn answer(client: Arc<Client>, mut waiting: mpsc::UnboundedReceiver<Answer>) {
     while let Some(first) = waiting.recv().await {
-        let mut asking = vec![first];
+        let mut callers = vec![first];
         while let Ok(next) = waiting.try_recv() {
-            asking.push(next);
+            callers.push(next);
         }
         let newest = client.range(anything()).await;
         let newest = newest
             .map(|answer| Revision(revision_of(answer.header.as_ref())))
             .map_err(unavailable);
-        for answer in asking {
+        for answer in callers {
             // The caller may have gone away.
             let _ = answer.send(newest.clone());
         }

@@ -9,7 +9,7 @@ use tonic::Code;
 use crate::client::{Client, Failure};
 use crate::hub::anything;
 use crate::layout::{Layout, Span, behind};
-use crate::wire::{EVENT_PUT, Event, KeyValue, RangeRequest, asked, number, revision_of};
+use crate::wire::{EVENT_PUT, Event, KeyValue, RangeRequest, number, revision_of, to_wire};
 
 /// Objects per call while a resource is read whole; as kube-apiserver's.
 const PAGE: i64 = 500;
@@ -44,7 +44,7 @@ impl Repeater {
             Err(Failure::Refused {
                 code: Code::OutOfRange, ..
             }) => {
-                let oldest = client.oldest(asked(at)).await.map_err(unavailable)?;
+                let oldest = client.oldest(to_wire(at)).await.map_err(unavailable)?;
                 match read(client, layout, resource, oldest.map_or(0, number)).await {
                     // It was thrown away again meanwhile.
                     Err(Failure::Refused { .. }) => read(client, layout, resource, 0).await,
@@ -147,7 +147,7 @@ async fn read(client: &Client, layout: &Layout, resource: &Arc<str>, at: u64) ->
                 key: first,
                 range_end: span.end.clone(),
                 limit: PAGE,
-                revision: asked(at),
+                revision: to_wire(at),
                 keys_only: false,
             })
             .await?;

@@ -26,7 +26,7 @@ use crate::options::{EtcdError, EtcdOptions};
 use crate::repeater::{Repeater, entry, unavailable};
 use crate::wire::{
     Compare, PutRequest, RangeRequest, Request, RequestOp, Response, TARGET_MOD, Target, TxnRequest, TxnResponse,
-    asked, number, revision_of,
+    number, revision_of, to_wire,
 };
 
 /// How often etcd is asked again for a watch's progress while a caller waits for it: etcd answers only when it has no
@@ -135,7 +135,7 @@ impl EtcdStore {
     /// # Errors
     /// etcd does not answer or refuses, as it does for a revision that it has not come to.
     pub async fn compact(&self, revision: Revision) -> Result<(), StoreError> {
-        let revision = asked(revision.0);
+        let revision = to_wire(revision.0);
         let request = crate::wire::CompactionRequest { revision };
         self.inner.client.compact(request).await.map_err(unavailable)
     }
@@ -217,8 +217,8 @@ impl Inner {
             .range(RangeRequest {
                 key: first,
                 range_end: span.end,
-                limit: limit.map_or(0, |limit| asked(limit.get() as u64)),
-                revision: asked(at.0),
+                limit: limit.map_or(0, |limit| to_wire(limit.get() as u64)),
+                revision: to_wire(at.0),
                 keys_only: false,
             })
             .await;
@@ -229,7 +229,7 @@ impl Inner {
                 let oldest = self
                     .begun(&range.resource)
                     .map_or(at, |repeater| repeater.mirror.revision());
-                return Err(StoreError::Expired { asked: at, oldest });
+                return Err(StoreError::Expired { requested: at, oldest });
             }
             answer => answer.map_err(unavailable)?,
         };
@@ -265,7 +265,7 @@ impl Inner {
         let unchanged = |place: &Bytes, since: Revision| Compare {
             target: TARGET_MOD,
             key: place.clone(),
-            value: Some(Target::ModRevision(asked(since.0))),
+            value: Some(Target::ModRevision(to_wire(since.0))),
         };
         let read = |place: Bytes| {
             Request::Range(RangeRequest {
@@ -403,7 +403,7 @@ impl Store for Inner {
             (repeater, newest) = self.current(&range.resource).await?;
             if at > newest {
                 return Err(StoreError::Ahead {
-                    asked: at,
+                    requested: at,
                     current: newest,
                 });
             }
@@ -433,7 +433,7 @@ impl Store for Inner {
             (repeater, newest) = self.current(&range.resource).await?;
             if from > newest {
                 return Err(StoreError::Ahead {
-                    asked: from,
+                    requested: from,
                     current: newest,
                 });
             }

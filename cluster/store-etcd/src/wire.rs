@@ -250,7 +250,7 @@ pub(crate) fn number(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// What is asked of etcd; a revision that it could never have come to is the last that it can count.
-pub(crate) fn asked(number: u64) -> i64 {
+/// A number in a request to etcd; a revision that it could never have come to is the last that it can count.
+pub(crate) fn to_wire(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -26,18 +26,18 @@ pub enum StoreError {
         current: Entry,
     },
     /// The history no longer reaches back so far; list again.
-    #[error("revision {asked} is older than the history, which begins at {oldest}")]
+    #[error("revision {requested} is older than the history, which begins at {oldest}")]
     Expired {
         /// The requested revision.
-        asked: Revision,
+        requested: Revision,
         /// The oldest revision that can still be answered.
         oldest: Revision,
     },
     /// The store has not come so far. Readers of a store that lost its data meet this; they should list again.
-    #[error("revision {asked} is ahead of the store, which is at {current}")]
+    #[error("revision {requested} is ahead of the store, which is at {current}")]
     Ahead {
         /// The requested revision.
-        asked: Revision,
+        requested: Revision,
         /// The newest revision.
         current: Revision,
     },

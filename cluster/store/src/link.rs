@@ -29,7 +29,7 @@ impl Link {
     }
 
     /// The same with another reason for those who meet the cut.
-    pub(crate) fn saying(self, reason: &'static str) -> Self {
+    pub(crate) fn with_reason(self, reason: &'static str) -> Self {
         Link { reason, ..self }
     }
 

@@ -145,8 +145,8 @@ mod tests {
         assert!(idle.next().now_or_never().is_none());
         mirror.reset(Revision(50), Vec::new());
         let expired = idle.next().now_or_never().unwrap().unwrap().unwrap_err();
-        let (asked, oldest) = (Revision(11), Revision(50));
-        assert_eq!(expired, StoreError::Expired { asked, oldest });
+        let (requested, oldest) = (Revision(11), Revision(50));
+        assert_eq!(expired, StoreError::Expired { requested, oldest });
         assert!(mirror.watch(&Range::all("pods"), Revision(50)).await.is_ok());
         // The other store may even have gone back.
         mirror.reset(Revision(5), Vec::new());

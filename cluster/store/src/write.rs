@@ -52,7 +52,7 @@ impl Write {
     }
 
     /// Whether it may happen where `current` stands at its key.
-    pub(crate) fn judge(&self, current: Option<&Entry>) -> Result<(), StoreError> {
+    pub(crate) fn validate(&self, current: Option<&Entry>) -> Result<(), StoreError> {
         match (self, current) {
             (Write::Create { .. }, None) => Ok(()),
             (Write::Create { .. }, Some(current)) => Err(StoreError::Exists {
@@ -73,9 +73,9 @@ impl Write {
         }
     }
 
-    /// Judges it and, when it may happen, gives it the revision `next`.
+    /// Validates it and, when it may happen, gives it the revision `next`.
     pub(crate) fn decide(self, current: Option<&Entry>, next: Revision) -> Result<Decided, StoreError> {
-        self.judge(current)?;
+        self.validate(current)?;
         let (kind, key, object) = match self {
             Write::Create { key, object } | Write::Update { key, object, .. } => {
                 (DecidedKind::Put, key, Arc::new(object))

@@ -253,8 +253,8 @@ impl Forward {
             Ok(connection) => connection,
             Err(why) => {
                 let (name, uid) = (self.pod.name(), self.pod.uid());
-                let said = format!("error forwarding port {port} to pod {name}, uid {uid}: {why}");
-                return self.end(Some(said)).await;
+                let message = format!("error forwarding port {port} to pod {name}, uid {uid}: {why}");
+                return self.end(Some(message)).await;
             }
         };
         let (mut from, mut to) = split(connection);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_meta::{Fault, FaultClass, annotations};
-use base_client::{Connector, Judgement, Waited, fault_of, wait_until};
+use base_client::{Connector, WaitState, Waited, fault_of, wait_until};
 use base_clock::Entropy;
 use base_secrets::to_yaml;
 use bytes::Bytes;
@@ -162,8 +162,8 @@ async fn configuration(client: kube::Client, config: &AgentConfig) -> Result<Sec
     let secrets: Api<Secret> = Api::namespaced(client, NAMESPACE);
     let read = || async {
         let found = wait_until(&secrets, &config.secret_name, PATIENCE, |secret| match secret {
-            Some(secret) => Judgement::Done(secret.clone()),
-            None => Judgement::NotYet("it is not there".to_owned()),
+            Some(secret) => WaitState::Done(secret.clone()),
+            None => WaitState::NotYet("it is not there".to_owned()),
         });
         Ok(found.await?)
     };
@@ -190,8 +190,8 @@ impl Joined {
         let (mut applied, mut is_reported) = (first, false);
         loop {
             let changed = wait_until(&secrets, &self.config.secret_name, QUIET_MAX, |secret| match secret {
-                Some(secret) if version(secret) != version(&applied) => Judgement::Done(secret.clone()),
-                _ => Judgement::NotYet("it has not changed".to_owned()),
+                Some(secret) if version(secret) != version(&applied) => WaitState::Done(secret.clone()),
+                _ => WaitState::NotYet("it has not changed".to_owned()),
             });
             // The Node may never come of a configuration that is wrong: its correction is seen meanwhile.
             let changed = tokio::select! {
@@ -264,14 +264,14 @@ impl Joined {
         let nodes: Api<Node> = Api::all(client.clone());
         let checksum = checksum(secret);
         let reported = wait_until(&nodes, &self.node, PATIENCE, |node| match node {
-            Some(node) => Judgement::Done(
+            Some(node) => WaitState::Done(
                 node.metadata
                     .annotations
                     .as_ref()
                     .and_then(|all| all.get(annotations::NODE_CLOUD_CONFIG_CHECKSUM))
                     .cloned(),
             ),
-            None => Judgement::NotYet("the kubelet has not registered it".to_owned()),
+            None => WaitState::NotYet("the kubelet has not registered it".to_owned()),
         })
         .await?;
         if reported.as_ref() == Some(&checksum) {

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use api_meta::{Fault, FaultClass};
-use base_client::{Connector, Judgement, fault_of, wait_until};
+use base_client::{Connector, WaitState, fault_of, wait_until};
 use base_clock::Entropy;
 use base_secrets::{Credential, Issued, KubeconfigSpec, PrivateKey, SecretText, SigningRequest, kubeconfig};
 use k8s_openapi::ByteString;
@@ -138,9 +138,9 @@ pub async fn join(
     Ok(kubeconfig(&spec(config, Credential::Certificate(Box::new(issued)))))
 }
 
-fn judge(request: Option<&CertificateSigningRequest>, node: &str) -> Judgement<ByteString> {
+fn judge(request: Option<&CertificateSigningRequest>, node: &str) -> WaitState<ByteString> {
     let Some(request) = request else {
-        return Judgement::Failed(not_issued(node, "its request is gone".to_owned()));
+        return WaitState::Failed(not_issued(node, "its request is gone".to_owned()));
     };
     let status = request.status.clone().unwrap_or_default();
     let bad = status
@@ -154,11 +154,11 @@ fn judge(request: Option<&CertificateSigningRequest>, node: &str) -> Judgement<B
             .as_deref()
             .or(condition.reason.as_deref())
             .unwrap_or("no reason given");
-        return Judgement::Failed(not_issued(node, format!("{}: {message}", condition.type_)));
+        return WaitState::Failed(not_issued(node, format!("{}: {message}", condition.type_)));
     }
     match status.certificate.filter(|certificate| !certificate.0.is_empty()) {
-        Some(certificate) => Judgement::Done(certificate),
-        None => Judgement::NotYet(format!("the certificate of node {node} is not signed yet")),
+        Some(certificate) => WaitState::Done(certificate),
+        None => WaitState::NotYet(format!("the certificate of node {node} is not signed yet")),
     }
 }
 

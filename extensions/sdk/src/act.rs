@@ -105,7 +105,7 @@ mod tests {
     use std::time::Duration;
 
     use api_extensions::Infrastructure;
-    use base_client::Judgement;
+    use base_client::WaitState;
     use k8s_openapi::api::core::v1::Namespace;
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     use kube::Api;
@@ -157,8 +157,8 @@ mod tests {
             let uid = object.metadata.uid.clone();
             let version = object.metadata.resource_version.clone();
             let same = |now: Option<&Infrastructure>| match now {
-                Some(now) if now.metadata.uid == uid && now.metadata.resource_version == version => Judgement::Done(()),
-                _ => Judgement::NotYet("another version is mirrored".to_owned()),
+                Some(now) if now.metadata.uid == uid && now.metadata.resource_version == version => WaitState::Done(()),
+                _ => WaitState::NotYet("another version is mirrored".to_owned()),
             };
             cache.wait_until(&key, Duration::from_secs(60), same).await.unwrap();
         };

@@ -25,7 +25,7 @@ use api_meta::{Condition, ConditionStatus, Fault, LocalObjectReference, labels, 
 pub use api_resources::not_applied;
 use api_resources::{ManagedResource, ManagedResourceSpec};
 use base_client::{
-    Judgement, apply, create_or_get, delete as delete_object, fault_of, is_conflict, is_missing, wait_until,
+    WaitState, apply, create_or_get, delete as delete_object, fault_of, is_conflict, is_missing, wait_until,
 };
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -201,10 +201,10 @@ impl ManagedObjects {
 /// A dependency fault with what gardener-resource-manager reports; what the API server returns.
 pub async fn wait_healthy(client: &Client, namespace: &str, name: &str, timeout: Duration) -> Result<(), Fault> {
     let check = |resource: Option<&ManagedResource>| match resource {
-        None => Judgement::NotYet("it does not exist".to_owned()),
+        None => WaitState::NotYet("it does not exist".to_owned()),
         Some(resource) => match not_healthy(resource) {
-            None => Judgement::Done(resource.clone()),
-            Some(why) => Judgement::NotYet(why),
+            None => WaitState::Done(resource.clone()),
+            Some(why) => WaitState::NotYet(why),
         },
     };
     let healthy = wait_until(&resources(client, namespace), name, timeout, check).await?;
@@ -225,8 +225,8 @@ pub async fn delete(client: &Client, namespace: &str, name: &str) -> Result<(), 
 /// A dependency fault with what gardener-resource-manager reports; what the API server returns.
 pub async fn wait_deleted(client: &Client, namespace: &str, name: &str, timeout: Duration) -> Result<(), Fault> {
     let check = |resource: Option<&ManagedResource>| match resource {
-        None => Judgement::Done(()),
-        Some(resource) => Judgement::NotYet(not_deleted(resource)),
+        None => WaitState::Done(()),
+        Some(resource) => WaitState::NotYet(not_deleted(resource)),
     };
     wait_until(&resources(client, namespace), name, timeout, check).await?;
     let api = secrets(client, namespace);

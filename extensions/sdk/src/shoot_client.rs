@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api_meta::{Fault, annotations, labels, names};
-use base_client::{Connector, Judgement, apply, delete, get, wait_until};
+use base_client::{Connector, WaitState, apply, delete, get, wait_until};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -157,9 +157,9 @@ async fn token(api: &Api<Secret>, namespace: &str, name: &str, timeout: Duration
     let bytes = wait_until(api, name, timeout, |secret| {
         let data = secret.and_then(|secret| secret.data.as_ref()?.get(TOKEN_KEY));
         match (secret, data) {
-            (None, _) => Judgement::NotYet("it does not exist".to_owned()),
-            (Some(_), Some(ByteString(token))) if !token.is_empty() => Judgement::Done(token.clone()),
-            _ => Judgement::NotYet("gardener-resource-manager has not written a token yet".to_owned()),
+            (None, _) => WaitState::NotYet("it does not exist".to_owned()),
+            (Some(_), Some(ByteString(token))) if !token.is_empty() => WaitState::Done(token.clone()),
+            _ => WaitState::NotYet("gardener-resource-manager has not written a token yet".to_owned()),
         }
     });
     let bytes = bytes.await.map_err(|waited| Fault::from(waited).hint(HINT_TOKEN))?;

@@ -12,7 +12,7 @@ use base_clock::{Clock, Entropy};
 use base_helm::Engine;
 use base_helm::lint::{self, Finding, Made, Severity, counted};
 use base_helm::render::Release;
-use cluster_dry_run::{Remark, Said, dry_run};
+use cluster_dry_run::{Problem, Remark, dry_run};
 use cluster_fields::names;
 use control_plane_gardenlet::kinds_of_seed;
 use jiff::Timestamp;
@@ -223,8 +223,8 @@ async fn ask_kubernetes(
     let known = kinds_of_seed();
     let objects: Vec<Value> = made.iter().map(|made| made.value.clone()).collect();
     let mut unknown = BTreeSet::new();
-    for Remark { place, said } in dry_run(&known, &objects, namespace).await? {
-        match finding(made, place, said) {
+    for Remark { place, problem } in dry_run(&known, &objects, namespace).await? {
+        match finding(made, place, problem) {
             Some(finding) => findings.push(finding),
             None => {
                 let text = |field: &str| objects[place][field].as_str().unwrap_or_default();
@@ -236,40 +236,40 @@ async fn ask_kubernetes(
 }
 
 /// What is wrong with the object at that place; nothing if its kind is not known.
-fn finding(made: &[Made], place: usize, said: Said) -> Option<Finding> {
-    let (severity, message, hint) = match said {
-        Said::UnknownField(field) => (
+fn finding(made: &[Made], place: usize, problem: Problem) -> Option<Finding> {
+    let (severity, message, hint) = match problem {
+        Problem::UnknownField(field) => (
             Severity::Warning,
             format!("{field}: it is refused here, where Gardener drops it"),
             "correct the field in the template",
         ),
-        Said::Refused(why) => (
+        Problem::Refused(why) => (
             Severity::Error,
             why,
             "correct the field in the template, or the value that it is made from",
         ),
-        Said::Warning(why) => (
+        Problem::Warning(why) => (
             Severity::Warning,
             why,
             "follow the warning before the kind or field goes",
         ),
-        Said::NoNamespace => (
+        Problem::NoNamespace => (
             Severity::Warning,
             "metadata.namespace is missing: it would lie in the namespace default, beside those of every other chart"
                 .to_owned(),
             "write `namespace: {{ .Release.Namespace }}` below metadata",
         ),
-        Said::Again(first) => (
+        Problem::Again(first) => (
             Severity::Error,
             format!("is made twice, first by {}: one would undo the other", made[first].file),
             "leave one of them out, or name them differently",
         ),
-        Said::Known => (
+        Problem::Known => (
             Severity::Error,
             "is a definition of this product: the chart would write over it".to_owned(),
             "leave it out of the chart",
         ),
-        Said::UnknownKind => return None,
+        Problem::UnknownKind => return None,
     };
     Some(made[place].finding(severity, message, hint))
 }

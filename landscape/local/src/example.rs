@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api_core::v1beta1::{Project, ProjectPhase, Shoot};
 use api_meta::Fault;
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use kube::{Api, Client};
 
 use super::{apply_all, documents};
@@ -37,9 +37,9 @@ pub async fn apply_project(client: &Client) -> Result<(), Fault> {
     let projects: Api<Project> = Api::all(client.clone());
     wait_until(&projects, PROJECT_NAME, PATIENCE, |project| {
         match project.and_then(|project| project.status.as_ref()?.phase.as_ref()) {
-            Some(ProjectPhase::Ready) => Judgement::Done(()),
-            Some(phase) => Judgement::NotYet(format!("its phase is {phase}")),
-            None => Judgement::NotYet("it has no phase".to_owned()),
+            Some(ProjectPhase::Ready) => WaitState::Done(()),
+            Some(phase) => WaitState::NotYet(format!("its phase is {phase}")),
+            None => WaitState::NotYet("it has no phase".to_owned()),
         }
     })
     .await?;

@@ -11,7 +11,7 @@ use api_meta::conditions::installation::{HEALTHY, INSTALLED, PROGRESSING, VALID}
 use api_meta::conditions::seed::{BACKUP_BUCKETS_READY, EXTENSIONS_READY, GARDENLET_READY};
 use api_meta::names::{EXTENSION_NAMESPACE_PREFIX, SEED_LEASE_NAMESPACE};
 use api_meta::{Condition, ConditionStatus, Fault, labels};
-use base_client::{Judgement, fault_of, wait_until};
+use base_client::{WaitState, fault_of, wait_until};
 use base_controller::{Cache, ObjectKey};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
@@ -103,8 +103,8 @@ impl Readiness {
         self.installations.ready().await;
         let name = &before.seed;
         let is_ready = || match self.missing(name) {
-            None => Judgement::Done(()),
-            Some(what) => Judgement::NotYet(what),
+            None => WaitState::Done(()),
+            Some(what) => WaitState::NotYet(what),
         };
         // Either mirror may hear of the last thing that was missing.
         let what = format!("Seed {name}");
@@ -119,8 +119,8 @@ impl Readiness {
         let left = end.saturating_duration_since(Instant::now());
         let all_well = self.seeds.wait_until(&key, left, |seed| {
             match seed.map(|seed| lacks(seed, EXTENSIONS_READY)) {
-                Some(None) => Judgement::Done(()),
-                _ => Judgement::NotYet("its extensions are not ready".to_owned()),
+                Some(None) => WaitState::Done(()),
+                _ => WaitState::NotYet("its extensions are not ready".to_owned()),
             }
         });
         if all_well.await.is_err() {
@@ -207,9 +207,9 @@ impl Before {
         if self.beat.is_some() {
             wait_until(&leases(garden), &self.seed, patience, |lease| {
                 if lease.and_then(ResourceExt::resource_version) == self.beat {
-                    Judgement::NotYet("its gardenlet has not renewed it since the start".to_owned())
+                    WaitState::NotYet("its gardenlet has not renewed it since the start".to_owned())
                 } else {
-                    Judgement::Done(())
+                    WaitState::Done(())
                 }
             })
             .await?;
@@ -243,9 +243,9 @@ impl Started {
     async fn wait_until_again(&self, seed: &Client, patience: Duration) -> Result<(), Fault> {
         let pods: kube::Api<Pod> = kube::Api::namespaced(seed.clone(), &self.namespace);
         wait_until(&pods, &self.pod, patience, |pod| match pod {
-            Some(pod) if starts(pod) == self.times => Judgement::NotYet("it has not been started again".to_owned()),
-            Some(pod) if !is_ready(pod) => Judgement::NotYet("it is not ready again".to_owned()),
-            _ => Judgement::Done(()),
+            Some(pod) if starts(pod) == self.times => WaitState::NotYet("it has not been started again".to_owned()),
+            Some(pod) if !is_ready(pod) => WaitState::NotYet("it is not ready again".to_owned()),
+            _ => WaitState::Done(()),
         })
         .await?;
         Ok(())

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api_meta::Fault;
 use api_meta::names::SEEDS_GROUP;
-use base_client::{Judgement, fault_of, wait_until};
+use base_client::{WaitState, fault_of, wait_until};
 use base_clock::Entropy;
 use base_secrets::{Issued, PrivateKey, SigningRequest};
 use control_plane_controller_manager::{GARDENLET_SIGNER, GARDENLET_USAGES};
@@ -55,9 +55,9 @@ pub(crate) async fn sign(
 }
 
 /// The certificate, as PEM, once it is there.
-fn evaluate(name: &str, request: Option<&CertificateSigningRequest>) -> Judgement<String> {
+fn evaluate(name: &str, request: Option<&CertificateSigningRequest>) -> WaitState<String> {
     let Some(request) = request else {
-        return Judgement::Failed(
+        return WaitState::Failed(
             Fault::dependency(format!(
                 "CertificateSigningRequest {name} was deleted before it was answered"
             ))
@@ -70,16 +70,16 @@ fn evaluate(name: &str, request: Option<&CertificateSigningRequest>) -> Judgemen
     if let Some(ended) = of("Denied").or_else(|| of("Failed")) {
         let why = ended.message.clone().unwrap_or_default();
         let what = ended.type_.to_lowercase();
-        return Judgement::Failed(
+        return WaitState::Failed(
             Fault::user(format!("CertificateSigningRequest {name} is {what}: {why}"))
                 .hint("mend what the message names; the next request is made by itself"),
         );
     }
     match (status.certificate, of("Approved")) {
-        (Some(certificate), _) => Judgement::Done(String::from_utf8_lossy(&certificate.0).into_owned()),
-        (None, Some(_)) => Judgement::NotYet("it is approved and not signed: kube-controller-manager signs".to_owned()),
+        (Some(certificate), _) => WaitState::Done(String::from_utf8_lossy(&certificate.0).into_owned()),
+        (None, Some(_)) => WaitState::NotYet("it is approved and not signed: kube-controller-manager signs".to_owned()),
         (None, None) => {
-            Judgement::NotYet("it is not approved: gardener-controller-manager does, or a person".to_owned())
+            WaitState::NotYet("it is not approved: gardener-controller-manager does, or a person".to_owned())
         }
     }
 }
@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    fn evaluated(status: Value) -> Judgement<String> {
+    fn evaluated(status: Value) -> WaitState<String> {
         let request = json!({"metadata": {"name": "r"}, "spec": {"request": "", "signerName": GARDENLET_SIGNER}, "status": status});
         let request: CertificateSigningRequest = serde_json::from_value(request).unwrap();
         evaluate("r", Some(&request))
@@ -99,17 +99,17 @@ mod tests {
     #[test]
     fn request_is_waited_for_until_it_is_signed_or_refused() {
         let condition = |type_: &str| json!({"conditions": [{"type": type_, "status": "True", "message": "why"}]});
-        assert!(matches!(evaluated(json!({})), Judgement::NotYet(why) if why.contains("not approved")));
-        assert!(matches!(evaluated(condition("Approved")), Judgement::NotYet(why) if why.contains("not signed")));
+        assert!(matches!(evaluated(json!({})), WaitState::NotYet(why) if why.contains("not approved")));
+        assert!(matches!(evaluated(condition("Approved")), WaitState::NotYet(why) if why.contains("not signed")));
         for (type_, word) in [("Denied", "denied: why"), ("Failed", "failed: why")] {
-            let Judgement::Failed(fault) = evaluated(condition(type_)) else {
+            let WaitState::Failed(fault) = evaluated(condition(type_)) else {
                 panic!("{type_}");
             };
             assert!(fault.to_string().ends_with(word), "{fault}");
         }
         let mut signed = condition("Approved");
         signed["certificate"] = json!("cGVt");
-        assert!(matches!(evaluated(signed), Judgement::Done(pem) if pem == "pem"));
-        assert!(matches!(evaluate("r", None), Judgement::Failed(_)));
+        assert!(matches!(evaluated(signed), WaitState::Done(pem) if pem == "pem"));
+        assert!(matches!(evaluate("r", None), WaitState::Failed(_)));
     }
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use api_core::v1beta1::Shoot;
 use api_meta::Fault;
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use base_clock::Clock;
 use base_flow_run::{Heard, Listener};
 use kube::Api;
@@ -94,15 +94,15 @@ impl Show<'_> {
         answer
     }
 
-    fn see(&self, shoot: Option<&Shoot>) -> Judgement<Ended> {
+    fn see(&self, shoot: Option<&Shoot>) -> WaitState<Ended> {
         let now = self.clock.now();
         let (view, plain) = &mut *self.state();
         view.see(shoot);
         self.lines(plain.standing(view, now));
         match &view.standing.ended {
-            Some(ended) => Judgement::Done(ended.clone()),
-            None if view.standing.before.is_empty() => Judgement::NotYet(view.standing.description.clone()),
-            None => Judgement::NotYet(view.standing.before.clone()),
+            Some(ended) => WaitState::Done(ended.clone()),
+            None if view.standing.before.is_empty() => WaitState::NotYet(view.standing.description.clone()),
+            None => WaitState::NotYet(view.standing.before.clone()),
         }
     }
 

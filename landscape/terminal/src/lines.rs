@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api_core::v1beta1::Shoot;
 use api_meta::{Fault, LastOperationState};
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use base_clock::Clock;
 use kube::Api;
 
@@ -38,8 +38,8 @@ pub async fn follow(
             said = line;
         }
         match shoot.and_then(ended) {
-            Some(ended) => Judgement::Done(ended),
-            None => Judgement::NotYet(said.clone()),
+            Some(ended) => WaitState::Done(ended),
+            None => WaitState::NotYet(said.clone()),
         }
     })
     .await?;

@@ -192,7 +192,7 @@ fn a_registry_that_only_a_proxy_can_reach_is_reached_through_it_as_helm_reaches_
     let access = Helm::access(&registry);
     let chart = format!("oci://{}/charts/web:1.0.0", Registry::NAME);
     let words = words(&chart, &access);
-    let asked = || proxy.asked().len();
+    let asked = || proxy.requested().len();
 
     let helm = helm.with_variables(vec![("HTTPS_PROXY", proxy.url())]);
     let helms = helm.prints(&[&["template"], words.as_slice()].concat()).unwrap();
@@ -200,7 +200,7 @@ fn a_registry_that_only_a_proxy_can_reach_is_reached_through_it_as_helm_reaches_
     let ours = orangery(&helm, &words, "");
     assert_eq!((ours.status.code(), printed(&ours).as_str()), (Some(0), ""));
     assert_eq!(String::from_utf8_lossy(&ours.stdout), helms);
-    assert!(before > 0 && asked() > before, "both ask it: {:?}", proxy.asked());
+    assert!(before > 0 && asked() > before, "both ask it: {:?}", proxy.requested());
 
     let helm = helm.with_variables(vec![("https_proxy", proxy.host())]);
     let none = printed(&orangery(&helm, &words, ""));

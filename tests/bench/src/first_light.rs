@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use api_core::v1beta1::Shoot;
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 
@@ -72,8 +72,8 @@ async fn second_reconcile(shoots: &Api<Shoot>) -> Result<f64, String> {
     let generation = asked.metadata.generation;
     wait_until(shoots, EXAMPLE, GIVE_UP, |shoot| {
         match shoot.and_then(|shoot| shoot.status.as_ref()) {
-            Some(status) if status.observed_generation >= generation && is_succeeded(status) => Judgement::Done(()),
-            _ => Judgement::NotYet("the reconcile has not ended".to_owned()),
+            Some(status) if status.observed_generation >= generation && is_succeeded(status) => WaitState::Done(()),
+            _ => WaitState::NotYet("the reconcile has not ended".to_owned()),
         }
     })
     .await

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use api_core::v1beta1::Shoot;
 use api_meta::conditions::shoot::HIBERNATION_POSSIBLE;
 use api_meta::{Condition, ConditionStatus};
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -134,8 +134,8 @@ async fn until_possible(api: &Api<Shoot>, name: &str) -> Result<(), String> {
         let constraints = shoot.and_then(|shoot| shoot.status.as_ref());
         let constraints = constraints.map_or(&[][..], |status| &status.constraints);
         match Condition::find(constraints, HIBERNATION_POSSIBLE) {
-            Some(constraint) if constraint.status == ConditionStatus::True => Judgement::Done(()),
-            _ => Judgement::NotYet(format!("its constraint {HIBERNATION_POSSIBLE} is not True")),
+            Some(constraint) if constraint.status == ConditionStatus::True => WaitState::Done(()),
+            _ => WaitState::NotYet(format!("its constraint {HIBERNATION_POSSIBLE} is not True")),
         }
     });
     waited.await.map_err(|waited| waited.to_string())

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base_client::{Connector, Https, Judgement, wait_until};
+use base_client::{Connector, Https, WaitState, wait_until};
 use base_clock::{Clock, Entropy};
 use base_secrets::{Authority, CertificateSpec};
 use cluster_front::{ANY_NAME, Front, RegisteredServer, Registration};
@@ -132,8 +132,8 @@ pub(crate) async fn ready(admin: &Client, name: &str) -> Outcome {
             .into_iter()
             .flatten();
         match conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True") {
-            true => Judgement::Done(()),
-            false => Judgement::NotYet("it is not ready".to_owned()),
+            true => WaitState::Done(()),
+            false => WaitState::NotYet("it is not ready".to_owned()),
         }
     });
     waited.await.map(drop).map_err(|waited| waited.to_string())

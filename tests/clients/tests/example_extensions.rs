@@ -12,7 +12,7 @@ use std::process::Command;
 
 use api_core::v1beta1::{ControllerDeployment, ControllerInstallation, ControllerRegistration, Shoot};
 use api_extensions::OperatingSystemConfig;
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
@@ -177,8 +177,8 @@ impl Scene {
         let judge = |found: Option<&K>| {
             let found = serde_json::to_value(found).unwrap();
             match judge(&found) {
-                Some(done) => Judgement::Done(done),
-                None => Judgement::NotYet(format!("{found:#}")),
+                Some(done) => WaitState::Done(done),
+                None => WaitState::NotYet(format!("{found:#}")),
             }
         };
         let waited = wait_until(&api, name, PATIENCE, judge).await;

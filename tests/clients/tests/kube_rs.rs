@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base_client::{Connector, Https, Judgement, wait_until};
+use base_client::{Connector, Https, WaitState, wait_until};
 use cluster_bare::Cluster;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -59,9 +59,9 @@ async fn until(client: &Client, name: &str, value: Option<&str>) -> Option<Confi
     let waited = wait_until(&api, name, PATIENCE, |found| {
         let now = found.and_then(|map| map.data.as_ref()?.get("k").map(String::as_str));
         match (found, value) {
-            (None, None) => Judgement::Done(None),
-            (Some(map), Some(_)) if now == value => Judgement::Done(Some(map.clone())),
-            _ => Judgement::NotYet(format!("{name} is {found:?}, not {value:?}")),
+            (None, None) => WaitState::Done(None),
+            (Some(map), Some(_)) if now == value => WaitState::Done(Some(map.clone())),
+            _ => WaitState::NotYet(format!("{name} is {found:?}, not {value:?}")),
         }
     });
     waited.await.unwrap()
@@ -91,8 +91,8 @@ async fn run(client: Client) {
     api.delete("child", &DeleteParams::default()).await.unwrap();
     let renewed = wait_until(&api, "child", PATIENCE, |found| {
         match found.filter(|map| map.metadata.uid != first.metadata.uid) {
-            Some(map) => Judgement::Done(map.data.clone()),
-            None => Judgement::NotYet("it is not recreated".to_owned()),
+            Some(map) => WaitState::Done(map.data.clone()),
+            None => WaitState::NotYet("it is not recreated".to_owned()),
         }
     });
     assert_eq!(renewed.await.unwrap().unwrap()["k"], "2");

@@ -13,7 +13,7 @@ mod node;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use cluster_node::{ContainerContext, Exit, ImageCatalogue, Network};
 use futures::{AsyncBufReadExt, TryStreamExt};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
@@ -83,8 +83,8 @@ where
 {
     let api: Api<K> = Api::namespaced(client.clone(), "default");
     let waited = wait_until(&api, name, PATIENCE, |found: Option<&K>| match found {
-        Some(found) if done(found) => Judgement::Done(found.clone()),
-        other => Judgement::NotYet(format!("{what} is not yet true of {other:?}")),
+        Some(found) if done(found) => WaitState::Done(found.clone()),
+        other => WaitState::NotYet(format!("{what} is not yet true of {other:?}")),
     });
     waited.await.unwrap()
 }
@@ -126,8 +126,8 @@ async fn real_kubernetes_runs_pods_on_two_nodes_of_ours() {
         // The namespace of Leases is made while the first node registers.
         let held = wait_until(&leases, name, PATIENCE, |lease| {
             match lease.and_then(|lease| lease.spec.as_ref()?.holder_identity.clone()) {
-                Some(holder) => Judgement::Done(holder),
-                None => Judgement::NotYet("it is not made".to_owned()),
+                Some(holder) => WaitState::Done(holder),
+                None => WaitState::NotYet("it is not made".to_owned()),
             }
         });
         assert_eq!(held.await.unwrap(), name);
@@ -168,8 +168,8 @@ async fn real_kubernetes_runs_pods_on_two_nodes_of_ours() {
             .flatten()
             .any(|one| one.type_ == "Ready" && one.status != "True")
         {
-            true => Judgement::Done(()),
-            false => Judgement::NotYet("it is ready".to_owned()),
+            true => WaitState::Done(()),
+            false => WaitState::NotYet("it is ready".to_owned()),
         }
     });
     stopped.await.unwrap();
@@ -235,8 +235,8 @@ async fn drain(client: &Client, name: &str) {
             let pod = pod.metadata.name.unwrap();
             api.evict(&pod, &EvictParams::default()).await.unwrap();
             wait_until(&api, &pod, PATIENCE, |pod| match pod {
-                None => Judgement::Done(()),
-                Some(_) => Judgement::NotYet("it is there".to_owned()),
+                None => WaitState::Done(()),
+                Some(_) => WaitState::NotYet("it is there".to_owned()),
             })
             .await
             .unwrap();

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use api_core::v1beta1::{ControllerDeployment, ControllerInstallation, ControllerRegistration};
 use api_meta::{Condition, ConditionStatus};
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
@@ -161,9 +161,9 @@ impl Scene {
             let conditions = known.map(|status| status.conditions.as_slice()).unwrap_or_default();
             match Condition::find(conditions, type_) {
                 Some(known) if known.status == status && known.reason == reason && known.message.contains(text) => {
-                    Judgement::Done(())
+                    WaitState::Done(())
                 }
-                _ => Judgement::NotYet(format!("{type_} is not {status}, {reason}, {text:?}: {conditions:#?}")),
+                _ => WaitState::NotYet(format!("{type_} is not {status}, {reason}, {text:?}: {conditions:#?}")),
             }
         });
         waited.await;
@@ -172,8 +172,8 @@ impl Scene {
     /// Waits until the extension is installed and greets so.
     async fn until_it_greets(&self, installation: &str, greeting: &str) {
         let waited = self.wait(self.maps(installation), "greeting", |map| match map {
-            Some(map) if text(map) == greeting => Judgement::Done(()),
-            other => Judgement::NotYet(format!("it does not say {greeting:?}: {other:?}")),
+            Some(map) if text(map) == greeting => WaitState::Done(()),
+            other => WaitState::NotYet(format!("it does not say {greeting:?}: {other:?}")),
         });
         waited.await;
         for (type_, reason) in [("Valid", "RegistrationValid"), ("Installed", "InstallationSuccessful")] {
@@ -196,7 +196,7 @@ impl Scene {
         );
     }
 
-    async fn wait<K, T>(&self, api: Api<K>, name: &str, judge: impl FnMut(Option<&K>) -> Judgement<T>) -> T
+    async fn wait<K, T>(&self, api: Api<K>, name: &str, judge: impl FnMut(Option<&K>) -> WaitState<T>) -> T
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
     {

@@ -22,7 +22,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use api_core::v1beta1::{Project, Shoot};
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
@@ -245,8 +245,8 @@ where
     let judge = |found: Option<&K>| {
         let found = serde_json::to_value(found).unwrap();
         match judge(&found) {
-            Some(done) => Judgement::Done(done),
-            None => Judgement::NotYet(format!("{found:#}")),
+            Some(done) => WaitState::Done(done),
+            None => WaitState::NotYet(format!("{found:#}")),
         }
     };
     wait_until(&api, name, PATIENCE, judge).await.unwrap()

@@ -76,16 +76,16 @@ pub async fn compare(real: &Endpoint, ours: &Endpoint, table: &Table) -> Outcome
     let all: Vec<Attempt> = attempts::all().into_iter().filter(is_compared).collect();
     let (real, ours) = (&real, &ours);
     let both = |attempt| async move { tokio::try_join!(once(real, attempt), once(ours, attempt)) };
-    let said: Vec<_> = stream::iter(all.iter().map(both)).buffered(AT_ONCE).collect().await;
-    for (attempt, said) in all.iter().zip(said) {
-        let (said, of_ours) = said?;
-        if said == of_ours {
+    let outcomes: Vec<_> = stream::iter(all.iter().map(both)).buffered(AT_ONCE).collect().await;
+    for (attempt, outcome) in all.iter().zip(outcomes) {
+        let (of_real, of_ours) = outcome?;
+        if of_real == of_ours {
             tally.agree += 1;
             continue;
         }
         let difference = Difference {
             at: "1/end".to_owned(),
-            real: Some(Value::from(said)),
+            real: Some(Value::from(of_real)),
             ours: Some(Value::from(of_ours)),
         };
         match table.explain(&name(attempt.title), &difference) {
@@ -106,11 +106,11 @@ async fn once(endpoint: &Endpoint, attempt: &Attempt) -> Outcome<&'static str> {
     Ok(heard.summary(ended.is_ok()))
 }
 
-/// Says it, and listens until the server ends the connection.
+/// Sends it, and listens until the server ends the connection.
 async fn attack(endpoint: &Endpoint, attempt: &Attempt, heard: &mut Heard) -> Outcome {
     let (mut reader, mut writer) = tokio::io::split(endpoint.encrypted().await?);
-    let says = async {
-        // Who is hung up on has nothing more to say; who is not leaves the connection open.
+    let sending = async {
+        // A client whose connection was ended sends nothing more; another leaves the connection open.
         let _ = writer.write_all(&attempt.bytes).await;
         let _ = writer.flush().await;
         std::future::pending::<()>().await;
@@ -125,7 +125,7 @@ async fn attack(endpoint: &Endpoint, attempt: &Attempt, heard: &mut Heard) -> Ou
         }
     };
     tokio::select! {
-        () = says => {}
+        () = sending => {}
         () = listens => {}
     }
     Ok(())
@@ -166,15 +166,15 @@ pub async fn endure() -> Outcome<Tally> {
         if taken > tally.most.0 {
             tally.most = (taken, attempt.title);
         }
-        let kept = ended.iter().filter(|ended| ended.is_err()).count();
+        let open = ended.iter().filter(|ended| ended.is_err()).count();
         let title = name(attempt.title);
-        if kept > 0 {
-            tally.differ.push(format!("{title}: {kept} connections were not ended"));
+        if open > 0 {
+            tally.differ.push(format!("{title}: {open} connections were not ended"));
         }
         if taken > TAKEN_BYTES_MAX {
             tally.differ.push(format!("{title}: {} MiB of memory", taken >> 20));
         }
-        tally.agree += usize::from(kept == 0 && taken <= TAKEN_BYTES_MAX);
+        tally.agree += usize::from(open == 0 && taken <= TAKEN_BYTES_MAX);
     }
     Ok(tally)
 }

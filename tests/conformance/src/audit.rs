@@ -106,13 +106,13 @@ fn compare(of_real: &[Value], of_ours: &[Value], table: &Table) -> Tally {
     for index in 0..of_real.len().max(of_ours.len()) {
         let (real, ours) = (of_real.get(index), of_ours.get(index));
         let (real, ours) = (real.unwrap_or(&Value::Null), ours.unwrap_or(&Value::Null));
-        let said = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
+        let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
         let either = if real.is_null() { ours } else { real };
         let title = format!(
             "{} {} {}",
-            said(either, "verb"),
-            said(either, "requestURI"),
-            said(either, "stage")
+            text(either, "verb"),
+            text(either, "requestURI"),
+            text(either, "stage")
         );
         let mut found = differences("1", real, ours);
         let all = found.len();

@@ -101,8 +101,8 @@ pub async fn run(real: &Real, ours: &Ours, table: &Table) -> Outcome<Tally> {
     let mut tally = Tally::default();
     for ((title, to_real), (_, to_ours)) in of_real.iter().zip(&of_ours) {
         let name = format!("{FILE} / {title}");
-        let (said, by_ours) = tokio::try_join!(real.ask(to_real), ours.ask(to_ours))?;
-        let all = differences("1", &said, &by_ours);
+        let (of_real, by_ours) = tokio::try_join!(real.answer_to(to_real), ours.answer_to(to_ours))?;
+        let all = differences("1", &of_real, &by_ours);
         let count = all.len();
         let unknown: Vec<_> = all
             .into_iter()
@@ -126,7 +126,7 @@ pub(crate) async fn bad(ours: &Ours) -> Outcome<(Vec<Shown>, Vec<Shown>)> {
     let mut party = Party::new(&ours.endpoint, &ours.pki).await?;
     let (mut certificates, mut others) = (Vec::new(), Vec::new());
     for (_, shown) in party.cases().await? {
-        let is_refused = party.ask(&shown).await?["status"].as_u64() >= Some(400);
+        let is_refused = party.answer_to(&shown).await?["status"].as_u64() >= Some(400);
         match (is_refused, &shown.certificate) {
             (true, Some(_)) => certificates.push(shown),
             (true, None) => others.push(shown),
@@ -154,7 +154,7 @@ impl<'a> Party<'a> {
     }
 
     /// What is answered to a client that shows this.
-    pub(crate) async fn ask(&self, shown: &Shown) -> Outcome<Value> {
+    pub(crate) async fn answer_to(&self, shown: &Shown) -> Outcome<Value> {
         let mut call = object(Method::POST, WHO_AM_I, &json!({}));
         for (name, value) in &shown.headers {
             let value = HeaderValue::from_str(value).map_err(|error| format!("{name}: {error}"))?;
@@ -174,8 +174,8 @@ impl<'a> Party<'a> {
     }
 
     /// Has the administrator do something, and tells what became of it.
-    async fn order(&mut self, method: Method, path: &str, said: &Value) -> Outcome<Value> {
-        let answer: Answer = self.admin.send(&object(method.clone(), path, said)).await?;
+    async fn order(&mut self, method: Method, path: &str, content: &Value) -> Outcome<Value> {
+        let answer: Answer = self.admin.send(&object(method.clone(), path, content)).await?;
         match answer.status.is_success() {
             true => Ok(body(&answer)),
             false => Err(format!(
@@ -187,13 +187,13 @@ impl<'a> Party<'a> {
     }
 }
 
-fn object(method: Method, path: &str, said: &Value) -> Call {
+fn object(method: Method, path: &str, content: &Value) -> Call {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Call {
         method,
         path: path.to_owned(),
         headers,
-        body: said.to_string().into(),
+        body: content.to_string().into(),
     }
 }

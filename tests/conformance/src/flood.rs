@@ -153,7 +153,7 @@ async fn send(ours: &Ours, kind: &Kind, each: usize) -> Outcome {
             let party = &party;
             let sent = all.iter().cycle().take(each).map(|shown| {
                 Ok(async move {
-                    let status = party.ask(shown).await?["status"].as_u64();
+                    let status = party.answer_to(shown).await?["status"].as_u64();
                     match status {
                         Some(401 | 403) => Ok(()),
                         _ => Err(format!("a bad credential was answered with {status:?}")),

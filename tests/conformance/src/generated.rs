@@ -97,7 +97,7 @@ impl Found<'_> {
         let ours = Ours::start(Keeps::InMemory).await?;
         let mut court = Court::open(&real.endpoint, &ours.endpoint).await?;
         for case in self.world.beforehand()? {
-            let verdict = court.judge(&case, self.table).await?;
+            let verdict = court.compare(&case, self.table).await?;
             show(&verdict, false);
             self.count.borrow_mut().add(&verdict);
         }
@@ -120,13 +120,13 @@ impl Found<'_> {
 
     async fn one(&self, number: u64, court: &mut Court) -> Outcome {
         let sequence = self.world.draw(number);
-        let mut outcome = court.judge(&sequence.case(0)?, self.table).await;
+        let mut outcome = court.compare(&sequence.case(0)?, self.table).await;
         if self.settings.again
             && let Ok(verdict) = &outcome
             && !verdict.unexplained.is_empty()
         {
             println!("{} differs and is asked again", verdict.case);
-            outcome = court.judge(&sequence.case(AGAIN)?, self.table).await;
+            outcome = court.compare(&sequence.case(AGAIN)?, self.table).await;
         }
         let found = match &outcome {
             Ok(verdict) => {
@@ -203,19 +203,19 @@ impl Found<'_> {
             }
             let has = |verdict: &Verdict| kinds_of(verdict).contains(&name);
             attempt += 1;
-            let Ok(verdict) = court.judge(&first.case(attempt)?, self.table).await else {
+            let Ok(verdict) = court.compare(&first.case(attempt)?, self.table).await else {
                 continue;
             };
-            let judge = async |candidate: &Sequence| {
+            let compare = async |candidate: &Sequence| {
                 if begun.elapsed() > SMALLER_TIME_MAX {
                     return None;
                 }
                 attempt += 1;
                 // One that speaks of an answer that is gone cannot be run.
                 let case = candidate.case(attempt).ok()?;
-                court.judge(&case, self.table).await.ok().filter(has)
+                court.compare(&case, self.table).await.ok().filter(has)
             };
-            let (left, verdict) = smallest(first.clone(), verdict, SMALLER_MAX, judge).await;
+            let (left, verdict) = smallest(first.clone(), verdict, SMALLER_MAX, compare).await;
             if let Some(kind) = self.kinds.borrow_mut().get_mut(&name) {
                 kind.smallest = Some((left.text(), verdict));
             }

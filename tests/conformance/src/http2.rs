@@ -144,8 +144,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_says_is_heard_in_pieces_too() {
-        let said = [
+    fn frames_of_a_server_are_read_in_pieces_too() {
+        let frames = [
             frame(Kind::Settings, 0, 0, &[]),
             frame(Kind::Headers, END_HEADERS, 1, &[0x88]),
             frame(Kind::Reset, 0, 3, &7_u32.to_be_bytes()),
@@ -154,7 +154,7 @@ mod tests {
         .concat();
         let mut heard = Heard::default();
         assert_eq!(heard.summary(false), "silent");
-        for (at, byte) in said.iter().enumerate() {
+        for (at, byte) in frames.iter().enumerate() {
             heard.hear(&[*byte]);
             if at == 18 {
                 assert_eq!(heard.summary(false), "answered");

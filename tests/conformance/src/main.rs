@@ -193,24 +193,24 @@ async fn without_script(
     names: &mut Vec<String>,
 ) -> Outcome {
     let filter = arguments.filter.as_deref();
-    let is_asked = |file: &str| filter.is_none_or(|filter| filter == file);
-    if is_asked(attacks::FILE) {
+    let is_selected = |file: &str| filter.is_none_or(|filter| filter == file);
+    if is_selected(attacks::FILE) {
         counts.insert(attacks::FILE.to_owned(), attacked(table).await?);
         names.extend(attacks::names());
     }
-    if is_asked(flood::FILE) {
+    if is_selected(flood::FILE) {
         counts.insert(flood::FILE.to_owned(), by_the_hundred(arguments.each).await?);
     }
-    if is_asked(raw::FILE) {
+    if is_selected(raw::FILE) {
         counts.insert(raw::FILE.to_owned(), bytes(table).await?);
         names.extend(raw::names());
     }
-    if is_asked(credentials::FILE) {
+    if is_selected(credentials::FILE) {
         let (count, shown) = identities(table).await?;
         counts.insert(credentials::FILE.to_owned(), count);
         names.extend(shown);
     }
-    if is_asked(audit::FILE) {
+    if is_selected(audit::FILE) {
         counts.insert(audit::FILE.to_owned(), events(table).await?);
     }
     Ok(())
@@ -257,7 +257,7 @@ async fn curated(
     let mut differ = Vec::new();
     for case in cases {
         let count = counts.entry(file(case)).or_default();
-        match court.judge(case, table).await {
+        match court.compare(case, table).await {
             Ok(verdict) => {
                 show(&verdict, arguments.show);
                 if arguments.propose {

@@ -473,16 +473,16 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_only_a_sentence_shows_is_masked() {
-        let said = |version: &str| {
+    fn version_that_occurs_only_in_a_sentence_is_masked() {
+        let masked = |version: &str| {
             let message = format!(r#"Invalid value: "{{\"resourceVersion\":\"{version}\",\"uid\":\"\"}}": no"#);
             Mask::new("").mask(1, &json!({"message": message}))
         };
-        assert_eq!(said("378"), said("23"));
+        assert_eq!(masked("378"), masked("23"));
     }
 
     #[test]
-    fn an_address_is_not_said_by_a_longer_one() {
+    fn address_is_masked_although_a_longer_one_begins_with_it() {
         let mut mask = Mask::new("clusterIP: 10.0.0.200");
         assert_ne!(
             mask.mask(1, &json!({"clusterIP": "10.0.0.2"})),
@@ -491,17 +491,17 @@ mod tests {
     }
 
     #[test]
-    fn what_the_case_says_is_left_alone() {
+    fn values_from_the_case_are_not_masked() {
         let case = format!("uid: {ONE}\ntime: 2026-01-01T00:00:00Z\nclusterIP: 10.0.0.7");
-        let said = json!({"uid": ONE, "at": "2026-01-01T00:00:00Z", "spec": {"clusterIP": "10.0.0.7"}});
-        assert_eq!(Mask::new(&case).mask(1, &said), said);
-        assert_ne!(Mask::new("").mask(1, &said), said);
+        let answer = json!({"uid": ONE, "at": "2026-01-01T00:00:00Z", "spec": {"clusterIP": "10.0.0.7"}});
+        assert_eq!(Mask::new(&case).mask(1, &answer), answer);
+        assert_ne!(Mask::new("").mask(1, &answer), answer);
     }
 
     #[test]
     fn a_version_is_replaced_in_a_sentence_as_a_word_alone() {
-        let said = json!({"message": "7 is not 17, 7.5 or a7", "resourceVersion": "7", "name": "7"});
-        let masked = Mask::new("").mask(1, &said);
+        let answer = json!({"message": "7 is not 17, 7.5 or a7", "resourceVersion": "7", "name": "7"});
+        let masked = Mask::new("").mask(1, &answer);
         assert_eq!(
             masked["message"],
             "<version first at 1/resourceVersion> is not 17, 7.5 or a7"
@@ -522,9 +522,9 @@ mod tests {
     #[test]
     fn precise_times_and_ages_of_tables_are_masked() {
         let mut mask = Mask::new("");
-        let said = json!({"renew": "2026-11-21T10:00:00.123456Z", "rows": [{"cells": ["a", "12s"]}], "text": "12s"});
+        let answer = json!({"renew": "2026-11-21T10:00:00.123456Z", "rows": [{"cells": ["a", "12s"]}], "text": "12s"});
         assert_eq!(
-            mask.mask(1, &said),
+            mask.mask(1, &answer),
             json!({"renew": "<precise time>", "rows": [{"cells": ["a", "<age>"]}], "text": "12s"})
         );
     }

@@ -44,26 +44,26 @@ pub fn names() -> Vec<String> {
 pub async fn run(real: &Endpoint, ours: &Endpoint, table: &Table) -> Outcome<Tally> {
     let mut tally = Tally::default();
     for case in cases::all() {
-        let (said, of_ours) = tokio::join!(exchange(real, &case.bytes), exchange(ours, &case.bytes));
-        let (said, of_ours) = (said?, of_ours?);
+        let (of_real, of_ours) = tokio::join!(exchange(real, &case.bytes), exchange(ours, &case.bytes));
+        let (of_real, of_ours) = (of_real?, of_ours?);
         // A request that is refused before it is known to be for the API gets no reason.
-        let is_code_alone = said.parse::<u16>().is_ok();
+        let is_code_alone = of_real.parse::<u16>().is_ok();
         let of_ours = match of_ours.split_once(' ') {
             Some((code, _)) if is_code_alone => code.to_owned(),
             _ => of_ours,
         };
-        if said == of_ours {
+        if of_real == of_ours {
             tally.agree += 1;
             continue;
         }
         let difference = Difference {
             at: "1/status".to_owned(),
-            real: Some(Value::from(said.as_str())),
+            real: Some(Value::from(of_real.as_str())),
             ours: Some(Value::from(of_ours.as_str())),
         };
         match table.explain(&case.name(), &difference) {
             Some(_) => tally.known += 1,
-            None => tally.differ.push((case.title, said, of_ours)),
+            None => tally.differ.push((case.title, of_real, of_ours)),
         }
     }
     Ok(tally)

@@ -429,8 +429,8 @@ async fn patience(running: &mut [Program], begun: Instant) -> Outcome {
         program.check()?;
     }
     if begun.elapsed() > READY_TIMEOUT {
-        let said: Vec<String> = running.iter().map(Program::said).collect();
-        return Err(format!("not ready within {READY_TIMEOUT:?}:\n{}", said.join("\n")));
+        let logs: Vec<String> = running.iter().map(Program::log_end).collect();
+        return Err(format!("not ready within {READY_TIMEOUT:?}:\n{}", logs.join("\n")));
     }
     tokio::time::sleep(LOOK_PAUSE).await;
     Ok(())

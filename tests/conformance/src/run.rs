@@ -63,7 +63,7 @@ impl Court {
     ///
     /// # Errors
     /// When a server does not answer or a reference names nothing: then there is nothing to compare.
-    pub async fn judge(&mut self, case: &Case, table: &Table) -> Outcome<Verdict> {
+    pub async fn compare(&mut self, case: &Case, table: &Table) -> Outcome<Verdict> {
         let of_case = |why: String| format!("{}: {why}", case.name);
         self.prepare(case).await.map_err(of_case)?;
         let mut verdict = Verdict {

@@ -332,7 +332,7 @@ Body: as written
     }
 
     #[test]
-    fn a_request_may_be_asked_until_its_code_comes() {
+    fn request_may_be_repeated_until_its_code_comes() {
         let cases = read(
             "x",
             "== t\nUNTIL 403 POST v1/configmaps?dryRun=All\n  metadata: {name: a}\nGET /a",

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use api_core::v1beta1::{Shoot, ShootStatus};
 use api_meta::LastOperationState;
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use base_clock::Entropy;
 use base_flow::Name;
 use base_flow_run::{Feed, FlowEnd, TaskState};
@@ -440,9 +440,9 @@ impl Stage {
                 .as_ref()
                 .is_some_and(|last| matches!(last.state, LastOperationState::Error | LastOperationState::Failed));
             if over && errors.any(|error| error.task_id.as_deref() == Some(task)) {
-                Judgement::Done(status)
+                WaitState::Done(status)
             } else {
-                Judgement::NotYet(format!("its status is {status:?}"))
+                WaitState::NotYet(format!("its status is {status:?}"))
             }
         };
         let waited = wait_until(&self.shoots(), NAME, PATIENCE, judge).await;
@@ -467,8 +467,8 @@ impl Stage {
 
     async fn gone(&self) -> Result<(), String> {
         let judge = |shoot: Option<&Shoot>| match shoot {
-            None => Judgement::Done(()),
-            Some(shoot) => Judgement::NotYet(format!("its status is {:?}", shoot.status)),
+            None => WaitState::Done(()),
+            Some(shoot) => WaitState::NotYet(format!("its status is {:?}", shoot.status)),
         };
         let waited = wait_until(&self.shoots(), NAME, PATIENCE, judge).await;
         waited.map_err(|error| error.to_string())

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use api_core::v1beta1::{Project, ProjectPhase, Shoot};
 use api_meta::LastOperationState;
-use base_client::{Judgement, delete_and_wait, wait_until};
+use base_client::{WaitState, delete_and_wait, wait_until};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use landscape_local::{apply_all, documents};
@@ -235,8 +235,8 @@ pub async fn surround(garden: &Client) -> Result<(), String> {
         PROJECT_NAME,
         PATIENCE,
         |project| match project.and_then(|project| project.status.as_ref()?.phase.as_ref()) {
-            Some(ProjectPhase::Ready) => Judgement::Done(()),
-            phase => Judgement::NotYet(format!("its phase is {phase:?}")),
+            Some(ProjectPhase::Ready) => WaitState::Done(()),
+            phase => WaitState::NotYet(format!("its phase is {phase:?}")),
         },
     )
     .await
@@ -260,19 +260,19 @@ async fn apply(garden: &Client, manifest: &str) -> Result<(), String> {
 pub async fn succeeded(shoots: &Api<Shoot>) -> Result<(), String> {
     wait_until(shoots, NAME, PATIENCE, |shoot| {
         let Some(shoot) = shoot else {
-            return Judgement::NotYet("it is not there".to_owned());
+            return WaitState::NotYet("it is not there".to_owned());
         };
         let Some(status) = &shoot.status else {
-            return Judgement::NotYet("it has no status".to_owned());
+            return WaitState::NotYet("it has no status".to_owned());
         };
         let done = status
             .last_operation
             .as_ref()
             .is_some_and(|operation| operation.state == LastOperationState::Succeeded && operation.progress == 100);
         if done && status.observed_generation == shoot.metadata.generation {
-            Judgement::Done(())
+            WaitState::Done(())
         } else {
-            Judgement::NotYet(format!(
+            WaitState::NotYet(format!(
                 "generation {:?}, observed {:?}, last operation {:?}, last errors {:?}",
                 shoot.metadata.generation, status.observed_generation, status.last_operation, status.last_errors
             ))

@@ -1,6 +1,6 @@
 //! Bodies as the server reads them: the input is the body, read as each of the three encodings.
 
-use cluster_apiserver::request::{Said, read_object};
+use cluster_apiserver::request::{ParsedObject, read_object};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
@@ -14,31 +14,31 @@ const YAML_BYTES: usize = 1 << 20;
 const PROTOBUF_FACTOR: usize = 128;
 
 pub(crate) fn check(input: &[u8]) {
-    if let Some(said) = read("application/json", input) {
-        let printed = said.value.to_string();
+    if let Some(parsed) = read("application/json", input) {
+        let printed = parsed.value.to_string();
         assert!(printed.len() <= JSON_FACTOR * input.len() + 16, "{printed}");
         let plainly: Result<Value, _> = serde_json::from_slice(input);
         let is_mended = std::str::from_utf8(input).is_err() || has_escape(input);
         assert!(plainly.is_ok() || is_mended, "taken, and no JSON: {:?}", plainly.err());
-        again(&said.value, &printed);
+        again(&parsed.value, &printed);
     }
-    if let Some(said) = read("application/yaml", input) {
-        let printed = said.value.to_string();
+    if let Some(parsed) = read("application/yaml", input) {
+        let printed = parsed.value.to_string();
         assert!(printed.len() <= YAML_FACTOR * input.len() + YAML_BYTES);
-        again(&said.value, &printed);
+        again(&parsed.value, &printed);
     }
-    if let Some(said) = read("application/vnd.kubernetes.protobuf", input) {
-        let printed = said.value.to_string();
+    if let Some(parsed) = read("application/vnd.kubernetes.protobuf", input) {
+        let printed = parsed.value.to_string();
         assert!(printed.len() <= PROTOBUF_FACTOR * input.len() + 256, "{printed}");
-        again(&said.value, &printed);
+        again(&parsed.value, &printed);
     }
 }
 
-fn read(media_type: &'static str, input: &[u8]) -> Option<Said> {
+fn read(media_type: &'static str, input: &[u8]) -> Option<ParsedObject> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     match read_object(&headers, input) {
-        Ok(said) => Some(said),
+        Ok(parsed) => Some(parsed),
         Err(status) => {
             let code = status.code();
             assert!(
@@ -57,7 +57,7 @@ fn has_escape(input: &[u8]) -> bool {
 
 /// What the server has read it can read again, and nothing stands twice in it.
 fn again(value: &Value, printed: &str) {
-    let said = read("application/json", printed.as_bytes()).expect("what was printed is JSON");
-    assert!(said.problems.is_empty(), "{:?}", said.problems);
-    assert_eq!(value, &said.value);
+    let parsed = read("application/json", printed.as_bytes()).expect("what was printed is JSON");
+    assert!(parsed.problems.is_empty(), "{:?}", parsed.problems);
+    assert_eq!(value, &parsed.value);
 }

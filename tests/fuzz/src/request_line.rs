@@ -1,6 +1,6 @@
 //! Request lines and headers: the first line is method and target, each line behind it a header.
 
-use cluster_apiserver::request::Asked;
+use cluster_apiserver::request::ParsedRequest;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 
 const VERBS: [&str; 16] = [
@@ -41,8 +41,8 @@ pub(crate) fn check(input: &[u8]) {
             headers.append(name, value);
         }
     }
-    let asked = match Asked::read(&method, &target, &headers) {
-        Ok(asked) => asked,
+    let request = match ParsedRequest::read(&method, &target, &headers) {
+        Ok(request) => request,
         Err(status) => {
             let code = status.code().as_u16();
             assert!(matches!(code, 400 | 414 | 415 | 422 | 500 | 501), "{code}: {status}");
@@ -53,9 +53,9 @@ pub(crate) fn check(input: &[u8]) {
             return;
         }
     };
-    assert!(VERBS.contains(&asked.verb), "{}", asked.verb);
-    assert!(asked.path.len() <= target.path().len());
-    let Some(resource) = &asked.resource else { return };
+    assert!(VERBS.contains(&request.verb), "{}", request.verb);
+    assert!(request.path.len() <= target.path().len());
+    let Some(resource) = &request.resource else { return };
     let segments = [Some(&resource.group), Some(&resource.version), Some(&resource.resource)]
         .into_iter()
         .flatten()
@@ -68,7 +68,7 @@ pub(crate) fn check(input: &[u8]) {
         let refused = name.contains(['/', '%']) || matches!(name.as_str(), "." | "..");
         assert!(!refused, "{name} is no name");
     }
-    same_when_encoded(&asked, &method, &target, &headers);
+    same_when_encoded(&request, &method, &target, &headers);
 }
 
 fn request_line(line: &[u8]) -> Option<(Method, Uri)> {
@@ -79,10 +79,10 @@ fn request_line(line: &[u8]) -> Option<(Method, Uri)> {
 }
 
 /// However the path is encoded, it leads to the same place.
-fn same_when_encoded(asked: &Asked, method: &Method, target: &Uri, headers: &HeaderMap) {
+fn same_when_encoded(request: &ParsedRequest, method: &Method, target: &Uri, headers: &HeaderMap) {
     use std::fmt::Write;
     let mut path = String::new();
-    for byte in asked.path.bytes() {
+    for byte in request.path.bytes() {
         let plain = byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'.' | b'_');
         let _ = match plain {
             true => write!(path, "{}", char::from(byte)),
@@ -93,8 +93,8 @@ fn same_when_encoded(asked: &Asked, method: &Method, target: &Uri, headers: &Hea
         path = format!("{path}?{query}");
     }
     let Ok(encoded) = path.parse::<Uri>() else { return };
-    match Asked::read(method, &encoded, headers) {
-        Ok(again) => assert_eq!(&again, asked, "{path}"),
+    match ParsedRequest::read(method, &encoded, headers) {
+        Ok(again) => assert_eq!(&again, request, "{path}"),
         Err(status) => assert_eq!(status.code().as_u16(), 414, "{path}: {status}"),
     }
 }

@@ -1,14 +1,14 @@
-//! Every input that is kept, run through its property: the seeds of the fuzzers, and what they have found.
+//! Every stored input, run through its property: the seeds of the fuzzers, and what they have found.
 
 use std::fs;
 use std::path::Path;
 
 #[test]
-fn what_is_kept_breaks_nothing() {
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+fn stored_inputs_hold_their_properties() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
     for (target, check) in tests_fuzz::TARGETS {
         for folder in ["seeds", "found"] {
-            let folder = kept.join(folder).join(target);
+            let folder = root.join(folder).join(target);
             let mut files: Vec<_> = fs::read_dir(&folder)
                 .map(|files| files.map(|file| file.expect("a file").path()).collect())
                 .unwrap_or_default();

@@ -19,25 +19,25 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    ended(&judge(&Arguments::parse().compared))
+    ended(&compare(&Arguments::parse().compared))
 }
 
-fn judge(asked: &Comparing) -> Outcome<bool> {
+fn compare(options: &Comparing) -> Outcome<bool> {
     let mut oracle = Oracle::start()?;
     let (mut passed, mut failed) = (0_u64, 0);
     for mut file in case::files()? {
         for case in &mut file.cases {
-            if !asked.is_meant(&case.name) {
+            if !options.is_meant(&case.name) {
                 continue;
             }
             let answer = oracle.answer(case)?;
-            let is_stale = case.answer.as_ref() != Some(&answer) && !asked.update;
+            let is_stale = case.answer.as_ref() != Some(&answer) && !options.update;
             if is_stale {
                 println!("{}: the answer in the file is not Go's: run with --update", case.name);
             }
             case.answer = Some(answer);
             let agrees = match case.is_random {
-                true => is_as_good(case, &mut oracle, asked.update)?,
+                true => is_as_good(case, &mut oracle, options.update)?,
                 false => agrees(case)?,
             };
             if is_stale || !agrees {
@@ -46,29 +46,29 @@ fn judge(asked: &Comparing) -> Outcome<bool> {
                 passed += 1;
             }
         }
-        if asked.update {
+        if options.update {
             file.write()?;
         }
     }
-    let differ = drawn(asked, &mut oracle)?;
-    passed += asked.drawn - differ;
+    let differ = drawn(options, &mut oracle)?;
+    passed += options.drawn - differ;
     failed += differ;
     println!("{passed} passed, {failed} failed");
     Ok(failed == 0)
 }
 
 /// How many drawn templates differ. Each is shown as small as it gets.
-fn drawn(asked: &Comparing, oracle: &mut Oracle) -> Outcome<u64> {
+fn drawn(options: &Comparing, oracle: &mut Oracle) -> Outcome<u64> {
     let mut differ = 0;
     let mut errors = 0;
-    for number in 0..asked.drawn {
+    for number in 0..options.drawn {
         // One after the other: a template of Go's own functions, a call of one of Sprig's, values as YAML, dates, TOML.
         let mut case = match number % 5 {
-            0 => generate::draw(asked.seed, number),
-            1 => generate::draw_call(asked.seed, number),
-            2 => forms::draw_date(asked.seed, number),
-            3 => forms::draw_toml(asked.seed, number),
-            _ => generate::draw_yaml(asked.seed, number),
+            0 => generate::draw(options.seed, number),
+            1 => generate::draw_call(options.seed, number),
+            2 => forms::draw_date(options.seed, number),
+            3 => forms::draw_toml(options.seed, number),
+            _ => generate::draw_yaml(options.seed, number),
         };
         let answer = oracle.answer(&case)?;
         errors += u64::from(matches!(answer, Answer::Error(_)));
@@ -93,8 +93,8 @@ fn drawn(asked: &Comparing, oracle: &mut Oracle) -> Outcome<u64> {
         case.answer = Some(oracle.answer(&case)?);
         agrees(&case)?;
     }
-    if asked.drawn > 0 {
-        println!("of {} drawn templates {errors} end in an error", asked.drawn);
+    if options.drawn > 0 {
+        println!("of {} drawn templates {errors} end in an error", options.drawn);
     }
     Ok(differ)
 }

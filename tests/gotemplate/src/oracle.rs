@@ -61,7 +61,7 @@ impl Oracle {
             helm: case.helm,
             inspect: None,
         };
-        let answer = self.ask(&request, case)?;
+        let answer = self.exchange(&request, case)?;
         match answer {
             Answer::Output(text) if case.is_random => self.inspect(case, &text),
             answer => Ok(answer),
@@ -83,17 +83,20 @@ impl Oracle {
             helm: case.helm,
             inspect: Some(BASE64_STANDARD.encode(text)),
         };
-        self.ask(&request, case)
+        self.exchange(&request, case)
     }
 
-    fn ask(&mut self, request: &Request<'_>, case: &Case) -> Outcome<Answer> {
+    fn exchange(&mut self, request: &Request<'_>, case: &Case) -> Outcome<Answer> {
         let mut line = serde_json::to_string(request).map_err(|error| error.to_string())?;
         // Data may have lines.
         line = line.replace('\n', " ");
-        let said = self.0.ask(&line).map_err(|why| format!("case {}: {why}", case.name))?;
-        let response: Response = serde_json::from_str(&said).map_err(|error| {
+        let answer = self
+            .0
+            .exchange(&line)
+            .map_err(|why| format!("case {}: {why}", case.name))?;
+        let response: Response = serde_json::from_str(&answer).map_err(|error| {
             format!(
-                "case {} {:?}: the oracle says {said:?}: {error}",
+                "case {} {:?}: the oracle says {answer:?}: {error}",
                 case.name, case.template
             )
         })?;

@@ -113,7 +113,7 @@ pub fn run(filter: &str, mut print: impl FnMut(String)) -> Outcome {
             Answer::Error(_) => continue,
         };
         let [ours, theirs] = [of_ours(&chart)?, theirs]
-            .map(|said| serde_json::from_str::<Measured>(&said).map_err(|error| format!("{said}: {error}")));
+            .map(|line| serde_json::from_str::<Measured>(&line).map_err(|error| format!("{line}: {error}")));
         let (ours, theirs) = (ours?, theirs?);
         let kept = ours
             .kept
@@ -157,9 +157,9 @@ fn short(name: &str) -> &str {
 }
 
 fn of_helm(chart: &RealChart) -> Outcome<Answer> {
-    let asked = json!({"Path": chart.folder(), "Times": TIMES, "Seconds": TIME_MAX.as_secs_f64()});
+    let request = json!({"Path": chart.folder(), "Times": TIMES, "Seconds": TIME_MAX.as_secs_f64()});
     // A process for each, so that none has the memory of the one before.
-    Oracle::start()?.answer(&Case::of_value("measure", asked))
+    Oracle::start()?.answer(&Case::of_value("measure", request))
 }
 
 fn of_ours(chart: &RealChart) -> Outcome<String> {

@@ -35,12 +35,12 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    ended(&judge(&Arguments::parse()))
+    ended(&compare(&Arguments::parse()))
 }
 
-fn judge(arguments: &Arguments) -> Outcome<bool> {
-    let asked = &arguments.compared;
-    let filter = asked.filter.as_deref().unwrap_or_default();
+fn compare(arguments: &Arguments) -> Outcome<bool> {
+    let options = &arguments.compared;
+    let filter = options.filter.as_deref().unwrap_or_default();
     if let Some(folder) = &arguments.measure {
         println!("{}", bench::measure(folder)?);
         return Ok(true);
@@ -64,11 +64,11 @@ fn judge(arguments: &Arguments) -> Outcome<bool> {
     let (mut passed, mut failed) = (0_u64, 0);
     for mut file in case::files()? {
         for case in file.cases() {
-            if !asked.is_meant(&case.shown()) {
+            if !options.is_meant(&case.shown()) {
                 continue;
             }
             let answer = oracle.answer(case)?;
-            let is_stale = case.answer().as_ref() != Some(&answer) && !asked.update;
+            let is_stale = case.answer().as_ref() != Some(&answer) && !options.update;
             if is_stale {
                 println!(
                     "{}: the answer in the file is not Helm's: run with --update",
@@ -82,12 +82,12 @@ fn judge(arguments: &Arguments) -> Outcome<bool> {
                 passed += 1;
             }
         }
-        if asked.update {
+        if options.update {
             file.write()?;
         }
     }
-    let differ = drawn(asked, &mut oracle)?;
-    passed += asked.drawn - differ;
+    let differ = drawn(options, &mut oracle)?;
+    passed += options.drawn - differ;
     failed += differ;
     println!("{passed} passed, {failed} failed");
     Ok(failed == 0)
@@ -123,10 +123,10 @@ fn charts(
 }
 
 /// How many drawn cases differ. Each is shown as small as it gets.
-fn drawn(asked: &Comparing, oracle: &mut Oracle) -> Outcome<u64> {
+fn drawn(options: &Comparing, oracle: &mut Oracle) -> Outcome<u64> {
     let (mut differ, mut errors, mut vary) = (0, 0, 0);
-    for number in 0..asked.drawn {
-        let case = generate::draw(asked.seed, number);
+    for number in 0..options.drawn {
+        let case = generate::draw(options.seed, number);
         let answer = oracle.answer(&case)?;
         errors += u64::from(matches!(answer, Answer::Error(_)));
         let ours = our_answer(&case)?;
@@ -154,10 +154,10 @@ fn drawn(asked: &Comparing, oracle: &mut Oracle) -> Outcome<u64> {
         let answer = oracle.answer(&case)?;
         agrees(&case, &answer)?;
     }
-    if asked.drawn > 0 {
+    if options.drawn > 0 {
         println!(
             "of {} drawn cases {errors} end in an error; of {vary} Helm's answer is not always the same",
-            asked.drawn
+            options.drawn
         );
     }
     Ok(differ)

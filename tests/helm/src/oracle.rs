@@ -52,9 +52,12 @@ impl Oracle {
             value: &case.value,
         };
         let line = serde_json::to_string(&request).map_err(|error| error.to_string())?;
-        let said = self.0.ask(&line).map_err(|why| format!("{}: {why}", case.shown()))?;
-        let response: Response = serde_json::from_str(&said)
-            .map_err(|error| format!("{}: the oracle says {said:?}: {error}", case.shown()))?;
+        let answer = self
+            .0
+            .exchange(&line)
+            .map_err(|why| format!("{}: {why}", case.shown()))?;
+        let response: Response = serde_json::from_str(&answer)
+            .map_err(|error| format!("{}: the oracle says {answer:?}: {error}", case.shown()))?;
         Ok(match response.failed {
             true => Answer::Error(response.error),
             false => Answer::Output(response.output),

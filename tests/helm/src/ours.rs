@@ -159,9 +159,9 @@ fn manifests(sorted: &Sorted) -> Value {
 }
 
 /// The values that the templates of a chart see, once its dependencies are settled.
-fn coalesced(asked: &Value) -> Outcome<Result<String, String>> {
-    let files = files(&asked["Files"])?;
-    let user = match untagged(&asked["Values"]) {
+fn coalesced(request: &Value) -> Outcome<Result<String, String>> {
+    let files = files(&request["Files"])?;
+    let user = match untagged(&request["Values"]) {
         Value::Object(user) => user,
         _ => Map::new(),
     };
@@ -175,9 +175,9 @@ fn coalesced(asked: &Value) -> Outcome<Result<String, String>> {
 }
 
 /// What each template of a chart sees.
-fn scopes(asked: &Value) -> Outcome<Result<String, String>> {
-    let files = files(&asked["Files"])?;
-    let user = untagged(&asked["Values"]).as_object().cloned().unwrap_or_default();
+fn scopes(request: &Value) -> Outcome<Result<String, String>> {
+    let files = files(&request["Files"])?;
+    let user = untagged(&request["Values"]).as_object().cloned().unwrap_or_default();
     let release = release(false);
     let seen = || -> Result<String, String> {
         let mut chart = Chart::from_files(files).map_err(|error| error.to_string())?;
@@ -205,26 +205,26 @@ fn scopes(asked: &Value) -> Outcome<Result<String, String>> {
 }
 
 /// What `helm template r chart -n n` prints, then the notes.
-fn template(asked: &Value) -> Outcome<Result<String, String>> {
-    let path = asked["Path"].as_str();
-    let files = path.map_or_else(|| files(&asked["Files"]), |_| Ok(Vec::new()))?;
-    let user = untagged(&asked["Values"]).as_object().cloned().unwrap_or_default();
+fn template(request: &Value) -> Outcome<Result<String, String>> {
+    let path = request["Path"].as_str();
+    let files = path.map_or_else(|| files(&request["Files"]), |_| Ok(Vec::new()))?;
+    let user = untagged(&request["Values"]).as_object().cloned().unwrap_or_default();
     let rendered = || -> Result<String, String> {
         let chart = path.map_or_else(|| Chart::from_files(files), |path| Chart::from_folder(Path::new(path)));
         let chart = chart.map_err(|error| error.to_string())?;
         let mut setting = Setting {
-            release: release(asked["IsUpgrade"] == json!(true)),
+            release: release(request["IsUpgrade"] == json!(true)),
             ..Setting::default()
         };
-        if let Some(version) = asked["KubeVersion"].as_str().filter(|version| !version.is_empty()) {
+        if let Some(version) = request["KubeVersion"].as_str().filter(|version| !version.is_empty()) {
             setting.capabilities.kube_version = KubeVersion::read(version).map_err(|error| error.to_string())?;
         }
-        let more = asked["APIVersions"].as_array().into_iter().flatten();
+        let more = request["APIVersions"].as_array().into_iter().flatten();
         let more = more.filter_map(|version| Some(version.as_str()?.to_owned()));
         setting.capabilities.api_versions.extend(more);
         let rendered = Engine::default().render(&chart, &user, &setting);
         let rendered = rendered.map_err(|error| error.to_string())?;
-        let mut printed = rendered.manifest(asked["IncludeCRDs"] == json!(true));
+        let mut printed = rendered.manifest(request["IncludeCRDs"] == json!(true));
         if !rendered.notes.is_empty() {
             printed += &format!("NOTES:\n{}", rendered.notes);
         }
@@ -234,9 +234,9 @@ fn template(asked: &Value) -> Outcome<Result<String, String>> {
 }
 
 /// Whether the schemas of a chart and of those in it take its values.
-fn schema(asked: &Value) -> Outcome<Result<String, String>> {
-    let files = files(&asked["Files"])?;
-    let user = untagged(&asked["Values"]).as_object().cloned().unwrap_or_default();
+fn schema(request: &Value) -> Outcome<Result<String, String>> {
+    let files = files(&request["Files"])?;
+    let user = untagged(&request["Values"]).as_object().cloned().unwrap_or_default();
     let checked = || -> Result<String, String> {
         let mut chart = Chart::from_files(files).map_err(|error| error.to_string())?;
         // What it renders is not the question.

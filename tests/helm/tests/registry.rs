@@ -115,7 +115,7 @@ async fn charts_are_pulled_by_tag_by_digest_and_by_what_a_version_may_be() {
 }
 
 #[tokio::test]
-async fn who_is_not_known_is_refused_and_whose_certificate_is_not_known_is_not_asked() {
+async fn unknown_user_is_refused_and_unknown_certificate_gets_no_request() {
     let (registry, helm) = (Registry::start().unwrap(), Helm::find().unwrap());
     helm.push(&registry, "web", "1.0.0", &[TEMPLATE]).unwrap();
     let web = name(&registry, "web:1.0.0");
@@ -126,22 +126,22 @@ async fn who_is_not_known_is_refused_and_whose_certificate_is_not_known_is_not_a
             .map(|_| ())
             .map_err(|error| (error.to_string(), error.kind))
     };
-    let (said, wrong) = kind(|registry, settings| settings.keyring = user(registry, "wr0ng"))
+    let (error, wrong) = kind(|registry, settings| settings.keyring = user(registry, "wr0ng"))
         .await
         .unwrap_err();
-    assert!(matches!(wrong, Kind::Unauthorised { status: 401, .. }), "{said}");
+    assert!(matches!(wrong, Kind::Unauthorised { status: 401, .. }), "{error}");
     assert!(
-        said.contains("the user \"puller\" of the test") && !said.contains("wr0ng"),
-        "{said}"
+        error.contains("the user \"puller\" of the test") && !error.contains("wr0ng"),
+        "{error}"
     );
-    let (said, anonymous) = kind(|_, settings| settings.keyring = Keyring::default())
+    let (error, anonymous) = kind(|_, settings| settings.keyring = Keyring::default())
         .await
         .unwrap_err();
-    assert!(matches!(anonymous, Kind::Unauthorised { status: 401, .. }), "{said}");
-    let (said, strange) = kind(|_, settings| settings.ca_bundle = None).await.unwrap_err();
-    assert!(matches!(strange, Kind::Untrusted { .. }), "{said}");
-    let (said, open) = kind(|_, settings| settings.plain_http = true).await.unwrap_err();
-    assert!(matches!(open, Kind::Refused { status: 400, .. }), "{said}");
+    assert!(matches!(anonymous, Kind::Unauthorised { status: 401, .. }), "{error}");
+    let (error, strange) = kind(|_, settings| settings.ca_bundle = None).await.unwrap_err();
+    assert!(matches!(strange, Kind::Untrusted { .. }), "{error}");
+    let (error, open) = kind(|_, settings| settings.plain_http = true).await.unwrap_err();
+    assert!(matches!(open, Kind::Refused { status: 400, .. }), "{error}");
     let blind = kind(|_, settings| {
         settings.ca_bundle = None;
         settings.insecure_skip_tls_verify = true;
@@ -264,7 +264,7 @@ async fn a_pull_resumes_when_a_killed_registry_is_back_and_fails_otherwise() {
 }
 
 #[tokio::test]
-async fn a_mirror_is_asked_before_the_registry_and_the_registry_for_what_the_mirror_lacks() {
+async fn mirror_is_used_first_and_the_registry_for_what_it_lacks() {
     let (mirror, mut registry, helm) = (
         Registry::start().unwrap(),
         Registry::start().unwrap(),

@@ -40,18 +40,18 @@ impl Answering {
         })
     }
 
-    /// Its answer, a line, to a line; neither line break is part of what is asked.
+    /// Its answer, a line, to a line; neither line break is part of the request.
     ///
     /// # Errors
     /// It does not answer.
-    pub fn ask(&mut self, line: &str) -> Outcome<String> {
-        let mut said = String::new();
-        let asked = self
+    pub fn exchange(&mut self, line: &str) -> Outcome<String> {
+        let mut answer = String::new();
+        let exchanged = self
             .input
             .write_all(format!("{line}\n").as_bytes())
-            .and_then(|()| self.output.read_line(&mut said));
-        match asked {
-            Ok(_) => Ok(said),
+            .and_then(|()| self.output.read_line(&mut answer));
+        match exchanged {
+            Ok(_) => Ok(answer),
             Err(error) => Err(format!("the oracle does not answer: {error}")),
         }
     }

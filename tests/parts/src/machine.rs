@@ -41,8 +41,8 @@ pub fn cache_folder() -> Option<PathBuf> {
 pub fn memory_kib(process: u32, figure: &str) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let of_line = |line: &str| {
-        let said = line.strip_prefix(figure)?.strip_prefix(':')?;
-        said.trim().strip_suffix(" kB")?.parse().ok()
+        let value = line.strip_prefix(figure)?.strip_prefix(':')?;
+        value.trim().strip_suffix(" kB")?.parse().ok()
     };
     status.lines().find_map(of_line)
 }

@@ -40,13 +40,13 @@ pub fn fed(command: &mut Command, input: &str) -> Outcome<Output> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let said = piped.spawn().and_then(|mut child| {
+    let output = piped.spawn().and_then(|mut child| {
         if let Some(mut stdin) = child.stdin.take() {
             stdin.write_all(input.as_bytes())?;
         }
         child.wait_with_output()
     });
-    said.map_err(|error| format!("cannot run {command:?}: {error}"))
+    output.map_err(|error| format!("cannot run {command:?}: {error}"))
 }
 
 /// A running program. Dropping it kills it, as `kill -9` does.
@@ -124,11 +124,11 @@ impl Program {
     /// Looks whether it still runs.
     ///
     /// # Errors
-    /// It has ended; with the last lines it said.
+    /// It has ended; with the last lines of its log.
     pub fn check(&mut self) -> Outcome {
         match self.keeper.try_wait() {
             Ok(None) => Ok(()),
-            Ok(Some(status)) => Err(format!("{} ended ({status}):\n{}", self.name, self.said())),
+            Ok(Some(status)) => Err(format!("{} ended ({status}):\n{}", self.name, self.log_end())),
             Err(error) => Err(format!("cannot tell whether {} runs: {error}", self.name)),
         }
     }
@@ -142,8 +142,8 @@ impl Program {
         while TcpStream::connect(address).is_err() {
             self.check()?;
             if begun.elapsed() > READY_TIMEOUT {
-                let (name, said) = (self.name, self.said());
-                return Err(format!("{name} is not ready within {READY_TIMEOUT:?}:\n{said}"));
+                let (name, log_end) = (self.name, self.log_end());
+                return Err(format!("{name} is not ready within {READY_TIMEOUT:?}:\n{log_end}"));
             }
             std::thread::sleep(LOOK_PAUSE);
         }
@@ -152,7 +152,7 @@ impl Program {
 
     /// The last lines of its log.
     #[must_use]
-    pub fn said(&self) -> String {
+    pub fn log_end(&self) -> String {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         lines
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_ends_by_itself_is_noticed_with_what_it_said() {
+    fn program_that_ends_by_itself_is_reported_with_its_log() {
         let folder = tempfile::tempdir().unwrap();
         let mut program = Program::start(
             "ending",

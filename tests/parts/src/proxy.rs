@@ -8,13 +8,13 @@ use std::thread;
 
 use crate::Outcome;
 
-/// Most bytes of a question.
+/// Most bytes of the head of a request.
 const HEAD_BYTES_MAX: u64 = 16 << 10;
 
 /// The proxy, which runs as long as the process.
 pub struct Proxy {
     address: SocketAddr,
-    asked: Arc<Mutex<Vec<String>>>,
+    requested: Arc<Mutex<Vec<String>>>,
 }
 
 impl Proxy {
@@ -34,14 +34,14 @@ impl Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         let proxy = Self {
             address: listener.local_addr().map_err(failed)?,
-            asked: Arc::default(),
+            requested: Arc::default(),
         };
-        let asked = Arc::clone(&proxy.asked);
+        let requested = Arc::clone(&proxy.requested);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                let asked = Arc::clone(&asked);
+                let requested = Arc::clone(&requested);
                 // Whoever goes in the middle has seen what there was to see.
-                thread::spawn(move || drop(serve(client, target, &asked)));
+                thread::spawn(move || drop(serve(client, target, &requested)));
             }
         });
         Ok(proxy)
@@ -59,14 +59,14 @@ impl Proxy {
         format!("http://{}:{}@{}", Self::USER, Self::PASSWORD, self.address)
     }
 
-    /// Which hosts it was asked for so far, those it refused as well.
+    /// Which hosts were requested so far, those it refused as well.
     #[must_use]
-    pub fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn requested(&self) -> Vec<String> {
+        self.requested.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-fn serve(mut client: TcpStream, target: SocketAddr, asked: &Mutex<Vec<String>>) -> io::Result<()> {
+fn serve(mut client: TcpStream, target: SocketAddr, requested: &Mutex<Vec<String>>) -> io::Result<()> {
     let mut head = String::new();
     let mut reader = BufReader::new(client.try_clone()?).take(HEAD_BYTES_MAX);
     while reader.read_line(&mut head)? > 2 {}
@@ -74,7 +74,7 @@ fn serve(mut client: TcpStream, target: SocketAddr, asked: &Mutex<Vec<String>>) 
     let Some(host) = host else {
         return client.write_all(b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n");
     };
-    asked
+    requested
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .push(host.to_owned());

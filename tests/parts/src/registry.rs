@@ -272,14 +272,14 @@ impl Helm {
         let mut words = vec!["push", &archive, &target];
         words.extend(access.iter().map(String::as_str));
         let output = self.run(&words)?;
-        // It tells on standard error.
-        let said = [output.stdout, output.stderr]
+        // It prints the digest on standard error.
+        let printed = [output.stdout, output.stderr]
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .concat();
-        let digest = said.lines().find_map(|line| line.strip_prefix("Digest: "));
+        let digest = printed.lines().find_map(|line| line.strip_prefix("Digest: "));
         match (output.status.success(), digest) {
             (true, Some(digest)) => Ok(digest.trim().to_owned()),
-            _ => Err(format!("helm push: {said}")),
+            _ => Err(format!("helm push: {printed}")),
         }
     }
 }

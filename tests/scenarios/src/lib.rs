@@ -12,7 +12,7 @@ use std::time::Duration;
 use api_core::authentication::{AdminKubeconfigRequest, KubeconfigRequestSpec};
 use api_core::v1beta1::{ControllerDeployment, ControllerInstallation, Shoot};
 use api_meta::{LastOperation, LastOperationState};
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
@@ -278,8 +278,8 @@ where
     K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + Debug + Send + 'static,
 {
     wait_until(api, name, PATIENCE, |object| match judge(object) {
-        Some(found) => Judgement::Done(found),
-        None => Judgement::NotYet(describe(object)),
+        Some(found) => WaitState::Done(found),
+        None => WaitState::NotYet(describe(object)),
     })
     .await
     .unwrap_or_else(|waited| panic!("{waited}"))

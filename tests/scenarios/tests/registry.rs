@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use api_core::v1beta1::{ControllerDeployment, ControllerInstallation, ControllerRegistration};
 use api_meta::{Condition, ConditionStatus};
-use base_client::{Judgement, delete_and_wait, wait_until};
+use base_client::{WaitState, delete_and_wait, wait_until};
 use base_clock::{Clock, Entropy};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -162,9 +162,9 @@ impl Scene {
             let conditions = conditions.map(Vec::as_slice).unwrap_or_default();
             match Condition::find(conditions, type_) {
                 Some(known) if known.reason == reason && known.message.contains(text) => {
-                    Judgement::Done(conditions.to_vec())
+                    WaitState::Done(conditions.to_vec())
                 }
-                _ => Judgement::NotYet(format!("{type_} is not {reason}, {text:?}: {conditions:#?}")),
+                _ => WaitState::NotYet(format!("{type_} is not {reason}, {text:?}: {conditions:#?}")),
             }
         });
         waited.await
@@ -173,8 +173,8 @@ impl Scene {
     /// Waits until the chart has this version in the seed, and the installation is as it should be.
     async fn until_installed(&self, installation: &str, version: &str) {
         let waited = wait(self.maps(installation), WEB, |map| match map {
-            Some(map) if value(map, "chart") == version => Judgement::Done(value(map, "seed").to_owned()),
-            other => Judgement::NotYet(format!("the chart is not {version}: {other:?}")),
+            Some(map) if value(map, "chart") == version => WaitState::Done(value(map, "seed").to_owned()),
+            other => WaitState::NotYet(format!("the chart is not {version}: {other:?}")),
         });
         assert_eq!(waited.await, "local");
         for condition in [
@@ -208,8 +208,8 @@ impl Scene {
         for (name, installation) in registrations {
             gone::<ControllerRegistration>(&Api::all(garden.clone()), name).await;
             let removed = wait(self.installations(), installation, |found| match found {
-                None => Judgement::Done(()),
-                Some(found) => Judgement::NotYet(format!("{:?}", found.status)),
+                None => WaitState::Done(()),
+                Some(found) => WaitState::NotYet(format!("{:?}", found.status)),
             });
             removed.await;
             gone::<ControllerDeployment>(&Api::all(garden.clone()), name).await;
@@ -223,7 +223,7 @@ impl Scene {
 }
 
 /// Waits in real time.
-async fn wait<K, T>(api: Api<K>, name: &str, judge: impl FnMut(Option<&K>) -> Judgement<T>) -> T
+async fn wait<K, T>(api: Api<K>, name: &str, judge: impl FnMut(Option<&K>) -> WaitState<T>) -> T
 where
     K: kube::Resource<DynamicType = ()> + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
@@ -385,8 +385,8 @@ async fn a_registry_that_is_down_holds_up_what_must_be_pulled_and_nothing_else()
         .deploy_with("pinned", scene.digest(&first), json!({"greeting": "good day"}))
         .await;
     let changed = wait(scene.maps(&pinned), WEB, |map| match map {
-        Some(map) if value(map, "greeting") == "good day" => Judgement::Done(()),
-        other => Judgement::NotYet(format!("{other:?}")),
+        Some(map) if value(map, "greeting") == "good day" => WaitState::Done(()),
+        other => WaitState::NotYet(format!("{other:?}")),
     });
     changed.await;
     scene.until_installed(&pinned, "1.0.0").await;

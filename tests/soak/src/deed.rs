@@ -227,16 +227,16 @@ mod tests {
         for _ in 0..2000 {
             let deed = Deed::draw(wish.as_ref(), &entropy);
             let before = wish.clone();
-            let asked = deed.orders(&mut wish, &entropy);
-            assert!(!asked.is_empty(), "{deed:?} of {before:?}");
+            let ordered = deed.orders(&mut wish, &entropy);
+            assert!(!ordered.is_empty(), "{deed:?} of {before:?}");
             if let Some(wish) = &wish {
                 assert!(!wish.pools.is_empty() && wish.version < VERSIONS.len(), "{wish:?}");
             }
-            if let (Some(Order::Change(to)), Some(before)) = (asked.first(), &before) {
+            if let (Some(Order::Change(to)), Some(before)) = (ordered.first(), &before) {
                 assert_ne!(to, before, "{deed:?} changes nothing");
             }
             deeds.push(deed);
-            orders.extend(asked);
+            orders.extend(ordered);
         }
         (deeds, orders)
     }

@@ -35,13 +35,13 @@ pub async fn names(user: &User) -> Result<BTreeSet<String>, String> {
     Ok(addresses.map(|record| record.spec.name).collect())
 }
 
-/// Asks the process for each name: all are answered with an address, or none is.
+/// Queries the process for each name: all are answered with an address, or none is.
 ///
 /// # Errors
 /// The names that are answered otherwise.
-pub async fn ask(process: u32, names: &BTreeSet<String>, there: bool) -> Result<(), String> {
+pub async fn check(process: u32, names: &BTreeSet<String>, there: bool) -> Result<(), String> {
     let names = names.clone();
-    let asking = tokio::task::spawn_blocking(move || {
+    let lookup = tokio::task::spawn_blocking(move || {
         let ports = ports(process)?;
         let [port] = ports[..] else {
             return Err(format!(
@@ -71,7 +71,7 @@ pub async fn ask(process: u32, names: &BTreeSet<String>, there: bool) -> Result<
             )),
         }
     });
-    asking.await.map_err(|error| error.to_string())?
+    lookup.await.map_err(|error| error.to_string())?
 }
 
 /// The UDP ports that a process has on 127.0.0.1.

@@ -85,7 +85,7 @@ async fn soak(settings: Settings, folder: &Path, title: &str) -> Result<(), Stri
     };
     let samples = soak.samples();
     let findings = if ran.is_ok() {
-        verdict::judge(&samples)
+        verdict::findings(&samples)
     } else {
         Vec::new()
     };
@@ -110,10 +110,10 @@ async fn soak(settings: Settings, folder: &Path, title: &str) -> Result<(), Stri
 
 /// Ends with Ctrl-C or SIGTERM, so that the process under test ends with this one and what was measured stays.
 async fn interrupted() {
-    let asked = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
+    let signal = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
     let terminated = async {
-        match asked {
-            Ok(mut asked) => drop(asked.recv().await),
+        match signal {
+            Ok(mut signal) => drop(signal.recv().await),
             Err(_) => std::future::pending().await,
         }
     };

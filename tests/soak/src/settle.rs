@@ -199,10 +199,10 @@ mod tests {
     #[test]
     fn a_shoot_differs_by_generation_operation_condition_and_spec() {
         assert_eq!(of_shoot(&shoot(|_| {}), &wish()), None);
-        let check = |pointer: &str, value: Value, said: &str| {
+        let check = |pointer: &str, value: Value, expected: &str| {
             let differing = shoot(|shoot| *shoot.pointer_mut(pointer).unwrap() = value);
             let difference = of_shoot(&differing, &wish()).unwrap();
-            assert!(difference.contains(said), "{difference}");
+            assert!(difference.contains(expected), "{difference}");
         };
         check("/status/observedGeneration", json!(3), "observed Some(3)");
         check("/status/lastOperation/state", json!("Error"), "Error");

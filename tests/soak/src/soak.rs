@@ -366,7 +366,7 @@ impl Soak {
     ) -> Result<(), String> {
         let names = dns::names(user).await?;
         let (process, _) = product.process();
-        dns::ask(process, &names, true).await?;
+        dns::check(process, &names, true).await?;
         self.enter(Phase::Delete);
         let begun = Instant::now();
         fleet.delete_all();
@@ -383,7 +383,7 @@ impl Soak {
             tokio::time::sleep(LOOK).await;
         }
         (self.tell)(&format!("all are gone after {:.0} s", begun.elapsed().as_secs_f64()));
-        dns::ask(process, &names, false).await?;
+        dns::check(process, &names, false).await?;
         (self.tell)(&format!(
             "{} names were answered before and are unknown now",
             names.len()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use api_core::v1beta1::{ControllerRegistration, Shoot};
-use base_client::{Connector, Https, Judgement, wait_until};
+use base_client::{Connector, Https, WaitState, wait_until};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
@@ -45,7 +45,7 @@ enum Failed {
     Refused(String),
 }
 
-fn judge(error: kube::Error) -> Failed {
+fn refusal(error: kube::Error) -> Failed {
     const TOO_LONG: u16 = 408;
     const CONFLICT: u16 = 409;
     const TOO_MANY: u16 = 429;
@@ -126,7 +126,7 @@ impl User {
         let api: Api<K> = Api::all(self.garden.clone());
         insist(&format!("patch {name}"), || async {
             let answer = api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
-            answer.map(drop).map_err(judge)
+            answer.map(drop).map_err(refusal)
         })
         .await
     }
@@ -140,13 +140,13 @@ impl User {
         insist(&format!("the deletion of registration {name}"), || async {
             match api.delete(name, &DeleteParams::default()).await {
                 Err(error) if base_client::is_missing(&error) => Ok(()),
-                answer => answer.map(drop).map_err(judge),
+                answer => answer.map(drop).map_err(refusal),
             }
         })
         .await?;
         wait_until(&api, name, PATIENCE, |registration| match registration {
-            None => Judgement::Done(()),
-            Some(_) => Judgement::NotYet("it is still there".to_owned()),
+            None => WaitState::Done(()),
+            Some(_) => WaitState::NotYet("it is still there".to_owned()),
         })
         .await
         .map_err(|waited| waited.to_string())
@@ -181,9 +181,9 @@ impl User {
         let api = self.shoots(place);
         insist(&format!("create {place}"), || async {
             match api.create(&PostParams::default(), &shoot).await {
-                // It had gone before, so this is the one that was asked for when the answer was lost.
+                // It had gone before, so this is the one that was requested when the answer was lost.
                 Err(error) if base_client::is_exists(&error) => Ok(()),
-                answer => answer.map(drop).map_err(judge),
+                answer => answer.map(drop).map_err(refusal),
             }
         })
         .await
@@ -195,10 +195,10 @@ impl User {
     /// It stays.
     pub async fn gone(&self, place: &Place) -> Result<(), String> {
         wait_until(&self.shoots(place), &place.name, GONE_MAX, |shoot| match shoot {
-            None => Judgement::Done(()),
+            None => WaitState::Done(()),
             Some(shoot) => {
                 let status = shoot.status.as_ref();
-                Judgement::NotYet(format!(
+                WaitState::NotYet(format!(
                     "its last operation is {:?}, its last errors {:?}",
                     status.and_then(|status| status.last_operation.as_ref()),
                     status.map(|status| &status.last_errors)
@@ -215,7 +215,7 @@ impl User {
             let answer = api
                 .patch(&place.name, &PatchParams::default(), &Patch::Merge(patch))
                 .await;
-            answer.map(drop).map_err(judge)
+            answer.map(drop).map_err(refusal)
         })
         .await
     }
@@ -225,13 +225,13 @@ impl User {
         let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
         insist(&format!("the deletion of {place}"), || async {
             let parameters = PatchParams::default();
-            let asked = match api.patch(&place.name, &parameters, &Patch::Merge(&confirmed)).await {
+            let answer = match api.patch(&place.name, &parameters, &Patch::Merge(&confirmed)).await {
                 Ok(_) => api.delete(&place.name, &DeleteParams::default()).await.map(drop),
                 Err(error) => Err(error),
             };
-            match asked {
+            match answer {
                 Err(error) if base_client::is_missing(&error) => Ok(()),
-                asked => asked.map_err(judge),
+                answer => answer.map_err(refusal),
             }
         })
         .await
@@ -244,7 +244,7 @@ impl User {
             false => DeleteParams::default().grace_period(0),
         };
         insist(&format!("the loss of a pod of {place}"), || async {
-            let pods = api.list(&ListParams::default()).await.map_err(judge)?;
+            let pods = api.list(&ListParams::default()).await.map_err(refusal)?;
             let names: Vec<String> = pods.items.iter().map(ResourceExt::name_any).collect();
             let fitting: Vec<&String> = names
                 .iter()
@@ -255,7 +255,7 @@ impl User {
             };
             match api.delete(name, &parameters).await {
                 Err(error) if base_client::is_missing(&error) => Ok(()),
-                answer => answer.map(drop).map_err(judge),
+                answer => answer.map(drop).map_err(refusal),
             }
         })
         .await

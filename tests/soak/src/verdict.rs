@@ -10,8 +10,8 @@ const GROWTH_MAX: f64 = 1.10;
 /// How much more an empty landscape may take after everything than before, once it was started again.
 const EMPTY_MAX: f64 = 1.25;
 /// Which part of the memory under load may stay with the process when all Shoots have gone, and before it is started
-/// again: what an allocator keeps, and what is remembered for a while of what was deleted.
-const KEPT_MAX: f64 = 0.5;
+/// again: what an allocator retains, and what is cached for a while of what was deleted.
+const RETAINED_MAX: f64 = 0.5;
 /// Below this, in megabytes, sizes say nothing: code and caches that every landscape has.
 const FLOOR_MB: f64 = 150.0;
 /// Fewer samples in a third say nothing.
@@ -44,7 +44,7 @@ fn median(figures: impl Iterator<Item = f64>) -> f64 {
 
 /// All rules.
 #[must_use]
-pub fn judge(samples: &[Sample]) -> Vec<Finding> {
+pub fn findings(samples: &[Sample]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let last = samples
         .iter()
@@ -68,7 +68,7 @@ pub fn judge(samples: &[Sample]) -> Vec<Finding> {
             sample.threads as f64
         }));
     }
-    findings.extend(kept(samples, &life));
+    findings.extend(retained(samples, &life));
     findings.extend(empty(samples));
     findings
 }
@@ -96,15 +96,15 @@ fn of_phase(samples: &[Sample], phase: Phase, figure: fn(&Sample) -> f64) -> Opt
     (!later.is_empty()).then(|| median(later.iter().copied()))
 }
 
-fn kept(samples: &[Sample], life: &[&Sample]) -> Option<Finding> {
+fn retained(samples: &[Sample], life: &[&Sample]) -> Option<Finding> {
     let after = of_phase(samples, Phase::After, |sample| sample.rss_anon_mb)?;
     let loaded = median(life.iter().map(|sample| sample.rss_anon_mb));
     Some(Finding {
         rule: format!(
-            "resident memory once all Shoots have gone, at most {KEPT_MAX} of that under deeds or {FLOOR_MB} MB"
+            "resident memory once all Shoots have gone, at most {RETAINED_MAX} of that under deeds or {FLOOR_MB} MB"
         ),
         found: format!("{after:.0} MB after {loaded:.0} MB, {:.2} of it", after / loaded),
-        holds: after <= (loaded * KEPT_MAX).max(FLOOR_MB),
+        holds: after <= (loaded * RETAINED_MAX).max(FLOOR_MB),
     })
 }
 
@@ -154,7 +154,7 @@ mod tests {
             .collect()
     }
 
-    fn judged(megabytes: impl Fn(u32) -> f64, after: f64, again: f64) -> Vec<bool> {
+    fn rules_hold(megabytes: impl Fn(u32) -> f64, after: f64, again: f64) -> Vec<bool> {
         let all = [
             samples(Phase::Empty, 1, |_| 60.0),
             // A life before, of another size, is not compared with.
@@ -163,27 +163,27 @@ mod tests {
             samples(Phase::After, 5, |_| after),
             samples(Phase::Again, 6, |_| again),
         ];
-        judge(&all.concat()).iter().map(|finding| finding.holds).collect()
+        findings(&all.concat()).iter().map(|finding| finding.holds).collect()
     }
 
     #[test]
     fn memory_that_grows_with_time_does_not_hold_and_noise_does() {
         let noise = |number: u32| 1000.0 + f64::from(number % 7) * 10.0;
-        assert_eq!(judged(noise, 300.0, 61.0), [true; 7]);
+        assert_eq!(rules_hold(noise, 300.0, 61.0), [true; 7]);
         let leak = |number: u32| 1000.0 + f64::from(number) * 8.0;
-        assert!(!judged(leak, 300.0, 61.0)[0]);
+        assert!(!rules_hold(leak, 300.0, 61.0)[0]);
     }
 
     #[test]
     fn what_stays_after_the_last_shoot_does_not_hold() {
         let flat = |_| 1000.0;
-        assert!(!judged(flat, 800.0, 61.0)[3]);
-        assert!(!judged(flat, 300.0, 90.0)[4]);
+        assert!(!rules_hold(flat, 800.0, 61.0)[3]);
+        assert!(!rules_hold(flat, 300.0, 90.0)[4]);
     }
 
     #[test]
-    fn too_short_a_life_is_not_judged_for_growth() {
+    fn growth_is_not_checked_in_too_short_a_life() {
         let few = samples(Phase::Deeds, 1, f64::from).split_off(50);
-        assert!(judge(&few).is_empty());
+        assert!(findings(&few).is_empty());
     }
 }

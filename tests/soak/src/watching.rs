@@ -89,7 +89,7 @@ impl Watching {
         busy.map(|(key, shoot)| {
             let status = shoot.status.as_ref();
             let operation = status.and_then(|status| status.last_operation.as_ref());
-            let said = operation.map_or_else(String::new, |last| {
+            let progress = operation.map_or_else(String::new, |last| {
                 format!(
                     "{:?} {:?} {}%: {}",
                     last.type_, last.state, last.progress, last.description
@@ -97,7 +97,7 @@ impl Watching {
             });
             let errors = status.map(|status| status.last_errors.as_slice()).unwrap_or_default();
             let errors: Vec<&str> = errors.iter().map(|error| error.description.as_str()).collect();
-            format!("{key}: {said} {}", errors.join("; "))
+            format!("{key}: {progress} {}", errors.join("; "))
         })
         .collect()
     }

@@ -48,10 +48,10 @@ pub async fn kill(program: &Path, kills: u32, seed: u64, report: impl Fn(&Shown)
     for round in 0..kills {
         let outcome = one(program, folder.path(), (seed, round, kills), &mut ledger, &mut shown).await;
         if let Err(why) = outcome {
-            let kept = folder.keep();
+            let retained = folder.keep();
             return Err(format!(
                 "seed {seed}, kill {round}: {why}\nthe folder is {}",
-                kept.display()
+                retained.display()
             ));
         }
         shown.kills += 1;

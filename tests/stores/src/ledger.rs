@@ -139,7 +139,7 @@ impl Ledger {
             changes.keys()
         );
         for (revision, change) in changes {
-            self.judge(revision, &change)?;
+            self.check_change(revision, &change)?;
         }
         ensure!(self.acknowledged.is_empty(), "lost: {:?}", self.acknowledged);
         self.compare(store).await?;
@@ -147,7 +147,7 @@ impl Ledger {
         Ok(())
     }
 
-    fn judge(&mut self, revision: u64, change: &Change) -> Outcome {
+    fn check_change(&mut self, revision: u64, change: &Change) -> Outcome {
         let Key { resource, name, .. } = &change.entry.key;
         let found = if change.is_delete() { -1 } else { content(&change.entry) };
         let matches = |sent: &i64| *sent == found || (*sent < 0 && found < 0);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use base_client::{Injected, Judgement, Verb, apply, delete, inject_faults};
+use base_client::{Injected, Verb, WaitState, apply, delete, inject_faults};
 use base_controller::{Cache, ObjectKey};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::{NamespaceResourceScope, ObjectMeta};
@@ -64,8 +64,8 @@ async fn a_mirror_that_lost_its_watch_finds_out_what_it_missed() {
     cut.store(false, Ordering::SeqCst);
     let new = key("new");
     let waited = cache.wait_until(&new, Duration::from_secs(60), |map| match map {
-        Some(_) => Judgement::Done(()),
-        None => Judgement::NotYet("it has not been seen".to_owned()),
+        Some(_) => WaitState::Done(()),
+        None => WaitState::NotYet("it has not been seen".to_owned()),
     });
     waited.await.unwrap();
     let mut missed = Vec::new();
@@ -145,8 +145,8 @@ async fn wait_for_one_object_does_not_look_at_changes_of_others() {
         let check = |map: Option<&ConfigMap>| {
             counter.fetch_add(1, Ordering::SeqCst);
             match map {
-                Some(_) => Judgement::Done(()),
-                None => Judgement::NotYet("it has not been seen".to_owned()),
+                Some(_) => WaitState::Done(()),
+                None => WaitState::NotYet("it has not been seen".to_owned()),
             }
         };
         waiting.wait_until(&awaited, Duration::from_secs(60), check).await
@@ -166,8 +166,8 @@ async fn wait_in_a_namespace_ends_with_a_change_in_it() {
     let server = start().await;
     let cache = server.cache();
     let check = |cache: &Cache<ConfigMap>| match cache.list_in("default").len() {
-        2 => Judgement::Done(()),
-        there => Judgement::NotYet(format!("{there} of 2")),
+        2 => WaitState::Done(()),
+        there => WaitState::NotYet(format!("{there} of 2")),
     };
     let (waited, ()) = tokio::join!(
         cache.wait_in("default", "two maps", Duration::from_secs(60), check),
@@ -178,13 +178,13 @@ async fn wait_in_a_namespace_ends_with_a_change_in_it() {
     );
     waited.unwrap();
     let late = cache.wait_in("other", "two maps", Duration::from_secs(5), |_| {
-        Judgement::<()>::NotYet("none is there".to_owned())
+        WaitState::<()>::NotYet("none is there".to_owned())
     });
     assert!(late.await.unwrap_err().to_string().contains("none is there"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mirror_that_may_not_read_says_so_and_is_never_empty_by_mistake() {
+async fn mirror_without_permission_reports_the_error_and_is_not_ready() {
     let server = start().await;
     let client = inject_faults(server.client.clone(), |_| Injected::Answer(403));
     let api: Api<ConfigMap> = Api::namespaced(client, "default");
@@ -196,7 +196,7 @@ async fn a_mirror_that_may_not_read_says_so_and_is_never_empty_by_mistake() {
         "watch configmaps: answered by an injected fault"
     );
     let waited = cache
-        .wait_for("maps", Duration::from_secs(5), |_| Judgement::Done(()))
+        .wait_for("maps", Duration::from_secs(5), |_| WaitState::Done(()))
         .await;
     assert!(
         waited
@@ -221,7 +221,7 @@ fn refusing(server: &crate::server::Server, verb: Verb) -> (kube::Client, Arc<At
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mirror_that_is_refused_asks_ever_more_rarely_and_sees_it_soon_when_it_is_let_in() {
+async fn refused_mirror_backs_off_and_notices_soon_when_it_is_admitted() {
     for verb in [Verb::List, Verb::Watch] {
         let server = start().await;
         let (client, refused, calls) = refusing(&server, verb);
@@ -229,14 +229,14 @@ async fn a_mirror_that_is_refused_asks_ever_more_rarely_and_sees_it_soon_when_it
         let cache = Cache::start(api, watcher::Config::default().labels("test=yes"), server.stop.clone());
         tokio::time::sleep(Duration::from_secs(60)).await;
         // After 0.1, 0.2, ... 12.8 s, then every 15 s.
-        let asked = calls.load(Ordering::SeqCst);
-        assert!((8..=12).contains(&asked), "{verb}: {asked} times in a minute");
+        let requests = calls.load(Ordering::SeqCst);
+        assert!((8..=12).contains(&requests), "{verb}: {requests} times in a minute");
         refused.store(false, Ordering::SeqCst);
         server.create("new").await;
         let let_in = Instant::now();
         let (new, seen) = (key("new"), |map: Option<&ConfigMap>| match map {
-            Some(_) => Judgement::Done(()),
-            None => Judgement::NotYet("it has not been seen".to_owned()),
+            Some(_) => WaitState::Done(()),
+            None => WaitState::NotYet("it has not been seen".to_owned()),
         });
         cache.wait_until(&new, Duration::from_secs(60), seen).await.unwrap();
         assert!(
@@ -248,7 +248,7 @@ async fn a_mirror_that_is_refused_asks_ever_more_rarely_and_sees_it_soon_when_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mirror_that_worked_and_is_cut_off_asks_again_at_once() {
+async fn mirror_that_worked_and_is_cut_off_reconnects_at_once() {
     let server = start().await;
     let (client, refused, _) = refusing(&server, Verb::Watch);
     let calls = Arc::new(AtomicUsize::new(0));
@@ -268,8 +268,8 @@ async fn a_mirror_that_worked_and_is_cut_off_asks_again_at_once() {
     server.server.shutdown().await;
     tokio::time::sleep(Duration::from_millis(250)).await;
     // At once, and again after 0.1 s; the pauses from before are forgotten.
-    let asked = calls.load(Ordering::SeqCst);
-    assert_eq!(asked, 2);
+    let requests = calls.load(Ordering::SeqCst);
+    assert_eq!(requests, 2);
 }
 
 /// ConfigMaps as read by a client that expects more than there is.

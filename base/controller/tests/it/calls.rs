@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api_meta::{FaultClass, Seen};
 use base_client::{
-    Injected, Judgement, Outcome, Verb, Waited, add_finalizer, apply, delete_and_wait, inject_faults, observe,
+    Injected, Outcome, Verb, WaitState, Waited, add_finalizer, apply, delete_and_wait, inject_faults, observe,
     patch_changed, record, remove_finalizer, wait_until,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -50,9 +50,9 @@ async fn finalizers_come_and_go_whatever_others_write_meanwhile() {
 async fn a_wait_ends_with_the_change_and_else_with_its_last_reason() {
     let server = start().await;
     let value = |map: Option<&ConfigMap>| match map.and_then(|map| map.data.as_ref()?.get("value")) {
-        Some(value) if value == "1" => Judgement::Done(value.clone()),
-        Some(value) => Judgement::NotYet(format!("the value is {value}")),
-        None => Judgement::NotYet("it does not exist".to_owned()),
+        Some(value) if value == "1" => WaitState::Done(value.clone()),
+        Some(value) => WaitState::NotYet(format!("the value is {value}")),
+        None => WaitState::NotYet("it does not exist".to_owned()),
     };
     let timeout = Duration::from_secs(60);
     let begin = Instant::now();
@@ -135,12 +135,12 @@ async fn injected_faults_are_seen_as_what_they_stand_for_and_calls_are_recorded(
     assert_eq!(now.data.unwrap()["value"], "7", "the connection broke after the effect");
 
     let records = records.lock().unwrap();
-    let said: Vec<(Verb, bool)> = records
+    let verbs_and_success: Vec<(Verb, bool)> = records
         .iter()
         .map(|record| (record.call.verb, matches!(record.outcome, Outcome::Answered(200))))
         .collect();
     assert_eq!(
-        said,
+        verbs_and_success,
         [
             (Verb::Get, false),
             (Verb::Get, false),

@@ -78,7 +78,7 @@ async fn a_leader_that_cannot_renew_ends_before_another_begins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_not_take_the_lease_asks_on_until_it_may() {
+async fn refused_lease_is_requested_until_it_is_allowed() {
     let (server, log) = (start().await, Log::default());
     let refused = Arc::new(Mutex::new(true));
     let is_refused = refused.clone();

@@ -55,15 +55,15 @@ async fn a_mirror_is_open_while_it_has_an_owner_and_tells_of_changes() {
     assert_eq!(name.as_deref(), Some("new"));
     let same = || panic!("one of the same version is there");
     assert!(mirrors.open("a", Some("1"), same).unwrap().is_some());
-    let asked = std::cell::Cell::new(0);
+    let connections = std::cell::Cell::new(0);
     let again = || {
-        asked.set(asked.get() + 1);
+        connections.set(connections.get() + 1);
         Ok(server.client.clone())
     };
     mirrors.open("a", Some("2"), again).unwrap();
     mirrors.open("a", None, again).unwrap();
     mirrors.open("a", None, again).unwrap();
-    assert_eq!(asked.get(), 3, "another version, and none at all");
+    assert_eq!(connections.get(), 3, "another version, and none at all");
 
     delete(&server.maps, "a").await.unwrap();
     until(&owners, "a", |owner| owner.is_none()).await;

@@ -29,7 +29,7 @@ fn note(log: &Log, begin: Instant, object: &ConfigMap) -> usize {
     log.len()
 }
 
-fn said(log: &Log) -> Vec<String> {
+fn reconciled(log: &Log) -> Vec<String> {
     log.lock().unwrap().iter().map(|(_, what)| what.clone()).collect()
 }
 
@@ -55,7 +55,7 @@ async fn objects_are_reconciled_when_seen_and_when_changed_and_not_otherwise() {
     a_second().await;
     delete(&server.maps, "b").await.unwrap();
     tokio::time::sleep(Duration::from_secs(3600)).await;
-    assert_eq!(said(&log), ["a=0", "b=0", "a=1"]);
+    assert_eq!(reconciled(&log), ["a=0", "b=0", "a=1"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,15 +110,15 @@ async fn one_object_is_never_worked_on_twice_at_once_and_none_holds_back_another
         }
     }));
     a_second().await;
-    assert_eq!(said(&log), ["a=0", "b=0", "c=0"], "b and c did not wait for a");
+    assert_eq!(reconciled(&log), ["a=0", "b=0", "c=0"], "b and c did not wait for a");
     for value in ["1", "2"] {
         apply(&server.maps, &map("a", value), "t").await.unwrap();
         a_second().await;
     }
-    assert_eq!(said(&log).len(), 3, "a is still at work");
+    assert_eq!(reconciled(&log).len(), 3, "a is still at work");
     gate.add_permits(1);
     a_second().await;
-    assert_eq!(said(&log)[3..], ["a=2"], "one turn for both changes");
+    assert_eq!(reconciled(&log)[3..], ["a=2"], "one turn for both changes");
 }
 
 #[tokio::test(start_paused = true)]
@@ -149,15 +149,15 @@ async fn related_objects_call_for_those_they_concern_but_do_not_defeat_a_backoff
         }
     }));
     a_second().await;
-    assert_eq!(said(&log).len(), 1);
+    assert_eq!(reconciled(&log).len(), 1);
     apply(&server.maps, &map("related-a", "1"), "t").await.unwrap();
     tokio::time::sleep(Duration::from_millis(10)).await;
-    assert_eq!(said(&log).len(), 2, "the related change calls at once");
+    assert_eq!(reconciled(&log).len(), 2, "the related change calls at once");
     apply(&server.maps, &map("related-a", "2"), "t").await.unwrap();
     tokio::time::sleep(Duration::from_millis(10)).await;
-    assert_eq!(said(&log).len(), 2, "it failed: related changes wait a little");
+    assert_eq!(reconciled(&log).len(), 2, "it failed: related changes wait a little");
     a_second().await;
-    assert_eq!(said(&log).len(), 3, "and not for the whole backoff");
+    assert_eq!(reconciled(&log).len(), 3, "and not for the whole backoff");
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,7 +182,7 @@ async fn a_stop_lets_running_reconciles_end_and_cuts_off_those_that_do_not() {
     a_second().await;
     server.stop.cancel();
     running.await.unwrap();
-    assert_eq!(said(&log), ["quick=0"]);
+    assert_eq!(reconciled(&log), ["quick=0"]);
     assert!(begin.elapsed() < Duration::from_secs(3));
 }
 

@@ -151,7 +151,7 @@ async fn events_tell_the_whole_story_and_survive_json() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tries_end_with_the_time_out_and_the_last_fault_is_kept() {
+async fn tries_end_with_the_time_out_and_the_last_fault_is_reported() {
     let mut flow = Flow::builder("f");
     flow.task(Task::A).timeout(Duration::from_secs(10)).retry(Backoff {
         first: Duration::from_secs(2),

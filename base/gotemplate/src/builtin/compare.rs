@@ -40,7 +40,7 @@ fn basic(value: &Value) -> Basic<'_> {
 
 fn incompatible(one: &Value, other: &Value) -> Fault {
     let (one, other) = (one.type_name(), other.type_name());
-    Fault::Said(format!("incompatible types for comparison: {one} and {other}"))
+    Fault::Message(format!("incompatible types for comparison: {one} and {other}"))
 }
 
 /// Whether the first is equal to one of the others.
@@ -88,7 +88,7 @@ fn others_are_equal(one: &Value, other: &Value) -> Result<bool, Fault> {
         return Ok(Arc::ptr_eq(one, other) || one.equals(&**other));
     }
     if is_map(one) != is_map(other) {
-        return Err(Fault::Said(format!(
+        return Err(Fault::Message(format!(
             "non-comparable types {}: {}, {}: {}",
             shown(one, b"%s")?,
             one.type_name(),
@@ -97,7 +97,7 @@ fn others_are_equal(one: &Value, other: &Value) -> Result<bool, Fault> {
         )));
     }
     let what = shown(other, b"%s")?;
-    Err(Fault::Said(format!(
+    Err(Fault::Message(format!(
         "non-comparable type {what}: {}",
         other.type_name()
     )))

@@ -13,13 +13,15 @@ fn place(index: &Value, length: usize) -> Result<usize, Fault> {
         Value::Absent => return Err(Fault::from("cannot index slice/array with nil")),
         other => {
             let type_name = other.type_name();
-            return Err(Fault::Said(format!("cannot index slice/array with type {type_name}")));
+            return Err(Fault::Message(format!(
+                "cannot index slice/array with type {type_name}"
+            )));
         }
     };
     usize::try_from(number)
         .ok()
         .filter(|place| *place <= length)
-        .ok_or_else(|| Fault::Said(format!("index out of range: {number}")))
+        .ok_or_else(|| Fault::Message(format!("index out of range: {number}")))
 }
 
 /// The item below the first, by one index after the other.
@@ -56,16 +58,16 @@ fn item_at(item: &Value, index: &Value) -> Result<Value, Fault> {
             Value::Absent | Value::Nil => Err(Fault::from("value is nil; should be of type string")),
             other => {
                 let type_name = other.type_name();
-                Err(Fault::Said(format!("value has type {type_name}; should be string")))
+                Err(Fault::Message(format!("value has type {type_name}; should be string")))
             }
         },
-        _ => Err(Fault::Said(format!("can't index item of type {}", item.type_name()))),
+        _ => Err(Fault::Message(format!("can't index item of type {}", item.type_name()))),
     }
 }
 
 /// The message of a panic of Go's reflection.
 fn out_of_range(what: &str) -> Fault {
-    Fault::Said(format!("reflect: {what} index out of range"))
+    Fault::Message(format!("reflect: {what} index out of range"))
 }
 
 /// `x[i:j:k]`. There is no room beyond the length of what we slice.
@@ -76,14 +78,14 @@ pub(crate) fn slice(args: &[Value]) -> Result<Value, Fault> {
     }
     let indexes = args.get(1..).unwrap_or_default();
     if indexes.len() > 3 {
-        return Err(Fault::Said(format!("too many slice indexes: {}", indexes.len())));
+        return Err(Fault::Message(format!("too many slice indexes: {}", indexes.len())));
     }
     let plain = plain_value(&item);
     let length = match &plain {
         Value::Str(_) if indexes.len() == 3 => return Err(Fault::from("cannot 3-index slice a string")),
         Value::Str(text) | Value::Bytes(text) => text.len(),
         Value::List(list) => list.items().len(),
-        _ => return Err(Fault::Said(format!("can't slice item of type {}", item.type_name()))),
+        _ => return Err(Fault::Message(format!("can't slice item of type {}", item.type_name()))),
     };
     let mut places = [0, length, length];
     for (at, index) in indexes.iter().enumerate() {
@@ -91,10 +93,10 @@ pub(crate) fn slice(args: &[Value]) -> Result<Value, Fault> {
     }
     let [from, to, end] = places;
     if from > to {
-        return Err(Fault::Said(format!("invalid slice index: {from} > {to}")));
+        return Err(Fault::Message(format!("invalid slice index: {from} > {to}")));
     }
     if indexes.len() == 3 && to > end {
-        return Err(Fault::Said(format!("invalid slice index: {to} > {end}")));
+        return Err(Fault::Message(format!("invalid slice index: {to} > {end}")));
     }
     Ok(match plain {
         Value::Bytes(bytes) => Value::Bytes(bytes.get(from..to).unwrap_or_default().into()),
@@ -115,7 +117,7 @@ pub(super) fn len(item: &Value) -> Result<Value, Fault> {
         Value::Str(text) | Value::Bytes(text) => text.len(),
         Value::List(list) => list.items().len(),
         Value::Map(map) => map.len(),
-        _ => return Err(Fault::Said(format!("len of type {}", item.type_name()))),
+        _ => return Err(Fault::Message(format!("len of type {}", item.type_name()))),
     };
     Ok(Value::int(i64::try_from(length).unwrap_or(i64::MAX)))
 }

@@ -104,7 +104,7 @@ pub(crate) fn call(args: &[Value]) -> Result<Value, Fault> {
         (Value::Str(name), _) | (_, Value::Str(name)) => name.lossy().into_owned(),
         _ => format!("<{type_name} Value>"),
     };
-    Err(Fault::Said(format!("non-function {name} of type {type_name}")))
+    Err(Fault::Message(format!("non-function {name} of type {type_name}")))
 }
 
 /// What an object is at bottom, other values themselves.

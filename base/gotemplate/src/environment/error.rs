@@ -83,20 +83,20 @@ pub enum PrintError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The error of Go's function
-    Said(String),
+    Message(String),
     /// A limit was met
     Limit(LimitError),
 }
 
 impl From<String> for Fault {
     fn from(text: String) -> Self {
-        Self::Said(text)
+        Self::Message(text)
     }
 }
 
 impl From<&str> for Fault {
     fn from(text: &str) -> Self {
-        Self::Said(text.to_owned())
+        Self::Message(text.to_owned())
     }
 }
 

@@ -48,7 +48,7 @@ impl Machine<'_> {
                 }
                 Err(fault) => Err(fault),
             },
-            Body::Uncallable(why) => return Err(Failure::Said(why.clone(), at)),
+            Body::Uncallable(why) => return Err(Failure::Message(why.clone(), at)),
             // These are no calls but jumps.
             Body::And | Body::Or => Ok(Value::Absent),
         };
@@ -108,11 +108,11 @@ impl Machine<'_> {
         };
         if frame.set.get(name).is_none() {
             let what = format!("template {} not defined", quoted(name));
-            return Err(Failure::Said(what, at));
+            return Err(Failure::Message(what, at));
         }
         if frame.depth == TEMPLATE_DEPTH_MAX {
             let what = format!("exceeded maximum template depth ({TEMPLATE_DEPTH_MAX})");
-            return Err(Failure::Said(what, at));
+            return Err(Failure::Message(what, at));
         }
         Ok(())
     }
@@ -148,7 +148,7 @@ impl Machine<'_> {
     pub(super) fn constant_bound(&mut self, program: &Program, node: NodeId, place: u32) -> Outcome<()> {
         let wanted = self.bound_param(place);
         let value = constant_for_type(&program.tree, node, &wanted);
-        let value = value.map_err(|why| Failure::Said(why, At::Node(node)))?;
+        let value = value.map_err(|why| Failure::Message(why, At::Node(node)))?;
         self.stack.push(value);
         Ok(())
     }
@@ -175,7 +175,7 @@ fn size(value: &Value) -> usize {
 /// The error of a function that failed.
 pub(super) fn called(function: &Function, fault: Fault, at: At) -> Failure {
     match fault {
-        Fault::Said(why) => Failure::Said(format!("{CALLING}{}: {why}", function.name()), at),
+        Fault::Message(why) => Failure::Message(format!("{CALLING}{}: {why}", function.name()), at),
         Fault::Limit(limit) => Failure::Limit(limit),
     }
 }

@@ -29,7 +29,7 @@ impl Machine<'_> {
                 None => self.entry(map, name, at),
             },
             Value::Absent => match self.missing_key() {
-                MissingKey::Error => Err(Failure::Said(format!("nil data; no entry for key \"{name}\""), at)),
+                MissingKey::Error => Err(Failure::Message(format!("nil data; no entry for key \"{name}\""), at)),
                 _ => Ok(Value::Absent),
             },
             Value::Object(object) => self.object_field(object, name, at),
@@ -53,7 +53,7 @@ impl Machine<'_> {
             MissingKey::Zero => Ok(map.element().zero()),
             MissingKey::Error => {
                 let name = quoted(name.as_bytes());
-                Err(Failure::Said(format!("map has no entry for key {name}"), at))
+                Err(Failure::Message(format!("map has no entry for key {name}"), at))
             }
         }
     }
@@ -71,7 +71,7 @@ impl Machine<'_> {
             _ if object.fields().iter().any(|(known, _)| *known == name) => {
                 let of = object.type_name();
                 let what = format!("{name} is an unexported field of struct type {of}");
-                Err(Failure::Said(what, at))
+                Err(Failure::Message(what, at))
             }
             _ => Err(self.no_field(&Value::Object(Arc::clone(object)), name, at)),
         }
@@ -79,9 +79,9 @@ impl Machine<'_> {
 
     /// A method without arguments, in the middle of a chain of fields.
     fn call_without(&mut self, method: &Function, at: At) -> Outcome<Value> {
-        method.check_count(0, false).map_err(|why| Failure::Said(why, at))?;
+        method.check_count(0, false).map_err(|why| Failure::Message(why, at))?;
         if let Body::Uncallable(why) = &method.body {
-            return Err(Failure::Said(why.clone(), at));
+            return Err(Failure::Message(why.clone(), at));
         }
         let node = self.node(at);
         let (Some(frame), Body::Plain(plain)) = (self.frames.last(), &method.body) else {
@@ -108,7 +108,7 @@ impl Machine<'_> {
         } else {
             receiver.type_name().into_owned()
         };
-        Failure::Said(
+        Failure::Message(
             match receiver {
                 Value::Nil => format!("nil pointer evaluating interface {{}}.{name}"),
                 _ => format!("can't evaluate field {name} in type {type_name}"),
@@ -121,7 +121,7 @@ impl Machine<'_> {
     pub(super) fn bind(&mut self, binding: &Binding, at: At) -> Outcome {
         let receiver = self.pop();
         let name = &binding.name;
-        let said = |what: String| Err(Failure::Said(what, at));
+        let failed = |what: String| Err(Failure::Message(what, at));
         match &receiver {
             Value::Absent => {
                 self.field(receiver, name, at)?;
@@ -140,18 +140,18 @@ impl Machine<'_> {
                 };
                 if let Some(method) = method {
                     let counted = method.check_count(binding.written, binding.is_piped);
-                    counted.map_err(|why| Failure::Said(why, at))?;
+                    counted.map_err(|why| Failure::Message(why, at))?;
                     self.bound.push(method);
                     return Ok(Flow::Next);
                 }
                 if matches!(&receiver, Value::Object(object) if object.field(name).is_some()) {
-                    return said(format!("{name} has arguments but cannot be invoked as function"));
+                    return failed(format!("{name} has arguments but cannot be invoked as function"));
                 }
             }
             _ => {}
         }
         match plain_value(&receiver) {
-            Value::Map(_) => said(format!("{name} is not a method but has arguments")),
+            Value::Map(_) => failed(format!("{name} is not a method but has arguments")),
             _ => Err(self.no_field(&receiver, name, at)),
         }
     }

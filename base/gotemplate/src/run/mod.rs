@@ -73,14 +73,14 @@ struct Rendered {
 
 impl Executed for Vec<Frame> {
     fn count(&self, function: &str, template: &[u8]) -> usize {
-        let is_asked_for = |frame: &&Frame| {
+        let is_of_function = |frame: &&Frame| {
             frame
                 .render
                 .as_ref()
                 .is_some_and(|render| render.function.name() == function)
         };
-        let asked_for = self.iter().filter(is_asked_for);
-        asked_for.filter(|frame| *frame.program.name == *template).count()
+        let renders = self.iter().filter(is_of_function);
+        renders.filter(|frame| *frame.program.name == *template).count()
     }
 
     fn depth(&self) -> usize {
@@ -113,7 +113,7 @@ impl Executed for Vec<Frame> {
 /// Why an operation failed.
 enum Failure {
     /// Go's error, without its place
-    Said(String, At),
+    Message(String, At),
     Limit(LimitError),
 }
 
@@ -277,7 +277,7 @@ impl<'a> Machine<'a> {
             Op::RangeNext(slot, end) => return Ok(self.range_next(base + *slot as usize, *end)),
             Op::RangeIndex => self.range_index(),
             Op::RangeEnd => drop(self.iterations.pop()),
-            Op::Fail(what, at) => return Err(Failure::Said(what.as_ref().to_owned(), *at)),
+            Op::Fail(what, at) => return Err(Failure::Message(what.as_ref().to_owned(), *at)),
             Op::Nothing => {}
             Op::End => return self.end(),
         }
@@ -311,7 +311,7 @@ impl<'a> Machine<'a> {
         let mut slots = unsure.slots.iter().map(|slot| base + *slot as usize);
         slots
             .find(|slot| self.slots[*slot].value.is_some())
-            .ok_or_else(|| Failure::Said(format!("undefined variable: {}", unsure.name), at))
+            .ok_or_else(|| Failure::Message(format!("undefined variable: {}", unsure.name), at))
     }
 
     fn mark(&mut self, at: At) {
@@ -379,7 +379,7 @@ impl<'a> Machine<'a> {
         };
         match top {
             Value::Absent if wanted.can_be_nil() => *top = wanted.zero(),
-            Value::Absent => return Err(Failure::Said(format!("invalid value; expected {wanted}"), at)),
+            Value::Absent => return Err(Failure::Message(format!("invalid value; expected {wanted}"), at)),
             top if wanted.takes(top) => {
                 if let Some(passed) = passed(wanted, top) {
                     *top = passed;
@@ -388,7 +388,7 @@ impl<'a> Machine<'a> {
             top => {
                 let given = top.type_name();
                 let what = format!("wrong type for value; expected {wanted}; got {given}");
-                return Err(Failure::Said(what, at));
+                return Err(Failure::Message(what, at));
             }
         }
         Ok(())
@@ -404,7 +404,7 @@ impl<'a> Machine<'a> {
                     limit,
                 };
             }
-            Failure::Said(what, at) => {
+            Failure::Message(what, at) => {
                 causes.extend(cause(&what));
                 self.located(&what, at)
             }
@@ -415,8 +415,8 @@ impl<'a> Machine<'a> {
                 if !rendered.context.is_empty() {
                     causes.push(text.len() + rendered.context.len());
                 }
-                let fault = Fault::Said(rendered.context + &text);
-                if let Failure::Said(what, at) = called(&rendered.function, fault, rendered.at) {
+                let fault = Fault::Message(rendered.context + &text);
+                if let Failure::Message(what, at) = called(&rendered.function, fault, rendered.at) {
                     text = self.located(&what, at);
                 }
             }

@@ -84,7 +84,7 @@ impl Machine<'_> {
             Value::Int(..) | Value::Uint(..) if has_two => {
                 let shown = self.shown(&value)?;
                 let what = format!("can't use {shown} to iterate over more than one variable");
-                return Err(Failure::Said(what, at));
+                return Err(Failure::Message(what, at));
             }
             Value::Int(kind, end) if *end > 0 => Iteration::new(Over::Ints(*kind, 0, *end), false),
             Value::Uint(kind, end) if *end > 0 => Iteration::new(Over::Uints(*kind, 0, *end), false),
@@ -97,7 +97,7 @@ impl Machine<'_> {
             | Value::Nil => return Ok(Flow::Jump(otherwise)),
             _ => {
                 let shown = self.shown(&value)?;
-                return Err(Failure::Said(format!("range can't iterate over {shown}"), at));
+                return Err(Failure::Message(format!("range can't iterate over {shown}"), at));
             }
         };
         self.iterations.push(iteration);

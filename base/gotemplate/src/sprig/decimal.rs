@@ -67,7 +67,7 @@ impl Decimal {
     fn of(number: f64) -> Result<Self, Fault> {
         if !number.is_finite() {
             let shown = non_finite(number);
-            return Err(Fault::Said(format!("Cannot create a Decimal from {shown}")));
+            return Err(Fault::Message(format!("Cannot create a Decimal from {shown}")));
         }
         if number == 0.0 {
             return Ok(Self::default());

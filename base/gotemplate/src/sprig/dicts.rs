@@ -125,5 +125,5 @@ fn conversion(value: &Value, wanted: &str) -> Fault {
     } else {
         value.type_name()
     };
-    Fault::Said(format!("interface conversion: interface {{}} is {found}, not {wanted}"))
+    Fault::Message(format!("interface conversion: interface {{}} is {found}, not {wanted}"))
 }

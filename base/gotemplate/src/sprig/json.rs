@@ -30,7 +30,7 @@ pub(super) fn functions() -> Vec<Function> {
             move |scope: &mut Scope<'_>, args: &[Value]| -> Answer {
                 match write(at(args, 0), form, scope) {
                     // What is no JSON is nothing.
-                    Err(Fault::Said(_)) if forgives => Ok(Value::from("")),
+                    Err(Fault::Message(_)) if forgives => Ok(Value::from("")),
                     Err(why) => Err(why),
                     Ok(text) => Ok(Value::string(text)),
                 }
@@ -100,7 +100,9 @@ impl Writer<'_> {
             Value::Object(object) => match (object.marshalled(), object.underlying()) {
                 (Some(text), _) => {
                     if time_of(value).is_some() {
-                        Moment(&text).check_json().map_err(|why| Fault::Said(why.to_string()))?;
+                        Moment(&text)
+                            .check_json()
+                            .map_err(|why| Fault::Message(why.to_string()))?;
                     }
                     self.string(text.as_bytes());
                 }
@@ -159,7 +161,7 @@ impl Writer<'_> {
     fn float(&mut self, number: f64) -> Result<(), Fault> {
         if !number.is_finite() {
             let name = non_finite(number);
-            return Err(Fault::Said(format!("json: unsupported value: {name}")));
+            return Err(Fault::Message(format!("json: unsupported value: {name}")));
         }
         if number.is_sign_negative() {
             self.out.push(b'-');

@@ -18,8 +18,8 @@ pub(super) fn functions() -> Vec<Function> {
             Ok(read(text(args, 0), scope)?.map_or(Value::Nil, |read| read.value))
         }),
         Function::new("mustFromJson", [Type::Str], |scope, args| -> Answer {
-            let read = read(text(args, 0), scope)?.map_err(Fault::Said)?;
-            read.unfit.map_or(Ok(read.value), |why| Err(Fault::Said(why)))
+            let read = read(text(args, 0), scope)?.map_err(Fault::Message)?;
+            read.unfit.map_or(Ok(read.value), |why| Err(Fault::Message(why)))
         }),
     ]
 }

@@ -84,7 +84,7 @@ fn list_items(list: &Value, complaint: &str, scope: &Scope<'_>) -> Result<Vec<Va
     match items(list, scope)? {
         Some(items) => Ok(items),
         None if list.is_nil() => Err(Fault::from(NIL_POINTER)),
-        None => Err(Fault::Said(complaint.replace("{}", kind(list)))),
+        None => Err(Fault::Message(complaint.replace("{}", kind(list)))),
     }
 }
 
@@ -170,25 +170,25 @@ fn compact(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
 
 fn uniq(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
     let items = list_items(at(args, 0), "Cannot find uniq on type {}", scope)?;
-    let mut kept: Vec<Value> = Vec::new();
+    let mut distinct: Vec<Value> = Vec::new();
     for item in items {
-        if !is_among(&item, &kept, scope)? {
-            kept.push(item);
+        if !is_among(&item, &distinct, scope)? {
+            distinct.push(item);
         }
     }
-    Ok(Value::list(kept))
+    Ok(Value::list(distinct))
 }
 
 fn without(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
     let items = list_items(at(args, 0), "Cannot find without on type {}", scope)?;
     let omitted = args.get(1..).unwrap_or_default();
-    let mut kept = Vec::new();
+    let mut remaining = Vec::new();
     for item in items {
         if !is_among(&item, omitted, scope)? {
-            kept.push(item);
+            remaining.push(item);
         }
     }
-    Ok(Value::list(kept))
+    Ok(Value::list(remaining))
 }
 
 fn slice(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
@@ -201,15 +201,15 @@ fn slice(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
     let from = bound(1, 0);
     let to = bound(2, i64::try_from(all.len()).unwrap_or(i64::MAX));
     let range = usize::try_from(from).ok().zip(usize::try_from(to).ok());
-    let kept = range.and_then(|(from, to)| all.get(from..to));
-    let kept = kept.ok_or_else(|| Fault::from("reflect.Value.Slice: slice index out of bounds"))?;
+    let selected = range.and_then(|(from, to)| all.get(from..to));
+    let selected = selected.ok_or_else(|| Fault::from("reflect.Value.Slice: slice index out of bounds"))?;
     Ok(match list {
         Value::Bytes(bytes) => {
             let (from, to) = range.unwrap_or_default();
             Value::Bytes(bytes.get(from..to).unwrap_or_default().into())
         }
-        Value::List(list) => Value::List(List::new(list.element().clone(), kept.to_vec())),
-        _ => Value::list(kept.to_vec()),
+        Value::List(list) => Value::List(List::new(list.element().clone(), selected.to_vec())),
+        _ => Value::list(selected.to_vec()),
     })
 }
 

@@ -18,13 +18,13 @@ use crate::value::{List, Type, Value};
 
 /// What a compiled expression may take: `\pL{100}` takes about one.
 const COMPILED_BYTES_MAX: usize = 4 << 20;
-/// Expressions that are kept: a chart has a few, and each may take as much as the bound above.
-const KEPT_MAX: usize = 16;
+/// Expressions that are cached: a chart has a few, and each may take as much as the bound above.
+const CACHED_MAX: usize = 16;
 /// Instructions times bytes of text: a second or two where nothing can be left out.
 const WORK_MAX: usize = 1 << 28;
 /// So much of it costs a step: the greatest costs four million.
 const WORK_PER_STEP: usize = 64;
-/// What it costs to compile an instruction, unless the expression is kept.
+/// What it costs to compile an instruction, unless the expression is cached.
 const COMPILE_STEPS: usize = 256;
 
 /// An expression that can be searched for.
@@ -35,13 +35,13 @@ struct Program {
     is_empty: bool,
 }
 
-type Kept = Arc<Mutex<HashMap<Str, Arc<Program>>>>;
+type Cached = Arc<Mutex<HashMap<Str, Arc<Program>>>>;
 type Work = fn(&Search<'_>, &Scope<'_>, &[Value]) -> Answer;
 
 pub(super) fn functions() -> Vec<Function> {
     use Type::Str;
     const INT: Type = Type::INT;
-    let kept = Kept::default();
+    let cached = Cached::default();
     let forms: [(&str, &str, Vec<Type>, Work); 6] = [
         ("regexMatch", "mustRegexMatch", vec![Str, Str], |search, _, _| {
             Ok(Value::Bool(search.find(0).is_some()))
@@ -75,19 +75,19 @@ pub(super) fn functions() -> Vec<Function> {
     })];
     for (name, must, params, work) in forms {
         for (name, panics) in [(name, true), (must, false)] {
-            let kept = Arc::clone(&kept);
-            // What is no expression does not match, says the one; the others of its kind panic.
+            let cached = Arc::clone(&cached);
+            // What is no expression does not match for the one; the others of its kind panic.
             let forgives = name == "regexMatch";
             functions.push(Function::new(name, params.clone(), move |scope, args| {
                 let pattern = text(args, 0);
-                let program = match program(&kept, pattern, scope) {
-                    Err(Fault::Said(_)) if forgives => return Ok(Value::Bool(false)),
-                    Err(Fault::Said(why)) if panics => {
+                let program = match program(&cached, pattern, scope) {
+                    Err(Fault::Message(_)) if forgives => return Ok(Value::Bool(false)),
+                    Err(Fault::Message(why)) if panics => {
                         let shown = match can_backquote(pattern) {
                             true => format!("`{}`", String::from_utf8_lossy(pattern)),
                             false => quoted(pattern),
                         };
-                        return Err(Fault::Said(format!("regexp: Compile({shown}): {why}")));
+                        return Err(Fault::Message(format!("regexp: Compile({shown}): {why}")));
                     }
                     program => program?,
                 };
@@ -98,8 +98,8 @@ pub(super) fn functions() -> Vec<Function> {
     functions
 }
 
-fn program(kept: &Kept, pattern: &[u8], scope: &Scope<'_>) -> Result<Arc<Program>, Fault> {
-    let lock = || kept.lock().unwrap_or_else(PoisonError::into_inner);
+fn program(cached: &Cached, pattern: &[u8], scope: &Scope<'_>) -> Result<Arc<Program>, Fault> {
+    let lock = || cached.lock().unwrap_or_else(PoisonError::into_inner);
     let pattern = Str::from(pattern);
     if let Some(program) = lock().get(&pattern) {
         return Ok(Arc::clone(program));
@@ -107,7 +107,7 @@ fn program(kept: &Kept, pattern: &[u8], scope: &Scope<'_>) -> Result<Arc<Program
     let limit = Fault::Limit(LimitError::Regex);
     let read = match read(&pattern) {
         Ok(read) => read,
-        Err(ReadError::Said(why)) => return Err(Fault::Said(why)),
+        Err(ReadError::Syntax(why)) => return Err(Fault::Message(why)),
         Err(ReadError::Limit) => return Err(limit),
     };
     scope.spend(read.size.saturating_mul(COMPILE_STEPS))?;
@@ -119,11 +119,11 @@ fn program(kept: &Kept, pattern: &[u8], scope: &Scope<'_>) -> Result<Arc<Program
         size: read.size,
         is_empty: pattern.is_empty(),
     });
-    let mut kept = lock();
-    if kept.len() >= KEPT_MAX {
-        kept.clear();
+    let mut cached = lock();
+    if cached.len() >= CACHED_MAX {
+        cached.clear();
     }
-    kept.insert(pattern, Arc::clone(&program));
+    cached.insert(pattern, Arc::clone(&program));
     Ok(program)
 }
 

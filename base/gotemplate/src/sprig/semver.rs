@@ -18,7 +18,7 @@ pub(super) fn functions() -> Vec<Function> {
     vec![
         Function::new("semver", [Str], |_, args| {
             let original = String::from_utf8_lossy(text(args, 0)).into_owned();
-            let version = Version::read(&original).map_err(said)?;
+            let version = Version::read(&original).map_err(fault)?;
             Ok(Value::Object(Arc::new(SemVer {
                 version,
                 original,
@@ -26,15 +26,15 @@ pub(super) fn functions() -> Vec<Function> {
             })))
         }),
         Function::new("semverCompare", [Str, Str], |_, args| {
-            let constraint = Constraint::read(&String::from_utf8_lossy(text(args, 0))).map_err(said)?;
-            let version = Version::read(&String::from_utf8_lossy(text(args, 1))).map_err(said)?;
+            let constraint = Constraint::read(&String::from_utf8_lossy(text(args, 0))).map_err(fault)?;
+            let version = Version::read(&String::from_utf8_lossy(text(args, 1))).map_err(fault)?;
             Ok(Value::Bool(constraint.allows(&version)))
         }),
     ]
 }
 
-fn said(why: impl ToString) -> Fault {
-    Fault::Said(why.to_string())
+fn fault(why: impl ToString) -> Fault {
+    Fault::Message(why.to_string())
 }
 
 /// `*semver.Version`, and `semver.Version`, which has fewer methods and is what some of these make.
@@ -89,7 +89,7 @@ impl SemVer {
             }));
         }
         if mark == '-' && !part.is_empty() {
-            Version::read(&format!("0-{part}")).map_err(said)?;
+            Version::read(&format!("0-{part}")).map_err(fault)?;
         }
         match mark {
             '-' => part.clone_into(&mut version.pre_release),

@@ -145,8 +145,8 @@ fn trim(text: &[u8], is_cut: impl Fn(char) -> bool) -> &[u8] {
     if rest.last().is_none_or(u8::is_ascii) {
         return rest;
     }
-    let kept = runes(rest).filter(|(_, rune, _)| !is_cut(*rune));
-    let end = kept.last().map_or(0, |(at, _, width)| at + width);
+    let remaining = runes(rest).filter(|(_, rune, _)| !is_cut(*rune));
+    let end = remaining.last().map_or(0, |(at, _, width)| at + width);
     rest.get(..end).unwrap_or_default()
 }
 
@@ -185,7 +185,7 @@ fn substr(_: &mut Scope<'_>, args: &[Value]) -> Answer {
     let range = usize::try_from(from).ok().zip(usize::try_from(to).ok());
     match range.and_then(|(from, to)| text.get(from..to)) {
         Some(part) => Ok(Value::string(part)),
-        None => Err(Fault::Said(format!(
+        None => Err(Fault::Message(format!(
             "runtime error: slice bounds out of range {complaint}"
         ))),
     }

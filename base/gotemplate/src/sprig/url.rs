@@ -15,15 +15,15 @@ const ESCAPED_FACTOR: usize = 3;
 pub(super) fn functions() -> Vec<Function> {
     vec![
         Function::new("urlParse", [Type::Str], |_, args| -> Answer {
-            let url = Url::read(text(args, 0)).map_err(|why| said("url", &why))?;
+            let url = Url::read(text(args, 0)).map_err(|why| unparsable("url", &why))?;
             Ok(Value::Map(url.parts()))
         }),
         Function::new("urlJoin", [super::args::map_type()], join),
     ]
 }
 
-fn said(what: &str, why: &str) -> Fault {
-    Fault::Said(format!("unable to parse {what}: {why}"))
+fn unparsable(what: &str, why: &str) -> Fault {
+    Fault::Message(format!("unable to parse {what}: {why}"))
 }
 
 /// What may stand in a part of a URL.
@@ -368,7 +368,7 @@ fn join(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
             Some(value) if value.is_nil() => Err(Fault::from(super::args::NIL_POINTER)),
             Some(value) => {
                 let kind = kind(&value);
-                Err(Fault::Said(format!(
+                Err(Fault::Message(format!(
                     "unable to parse {key} key, must be of type string, but {kind} found"
                 )))
             }
@@ -386,7 +386,9 @@ fn join(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
     let user = part("userinfo")?;
     if !user.is_empty() {
         let whole = [b"proto://", user.bytes(), b"@host"].concat();
-        url.user = Url::read(&whole).map_err(|why| said("userinfo in dict", &why))?.user;
+        url.user = Url::read(&whole)
+            .map_err(|why| unparsable("userinfo in dict", &why))?
+            .user;
     }
     Ok(Value::string(url.written()))
 }

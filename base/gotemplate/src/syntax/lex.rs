@@ -441,11 +441,11 @@ fn leading_spaces(text: &[u8]) -> usize {
 }
 
 fn without_spaces_at_end(text: &[u8]) -> &[u8] {
-    let kept = text
+    let end = text
         .iter()
         .rposition(|byte| !is_space_byte(byte))
         .map_or(0, |last| last + 1);
-    text.get(..kept).unwrap_or_default()
+    text.get(..end).unwrap_or_default()
 }
 
 /// `%#U` of a rune. Go's word for the end of the text is -1.

@@ -280,7 +280,7 @@ impl Reader<'_> {
             let Some(found) = table.get(part) else {
                 let known = String::from_utf8_lossy(&known()?).into_owned();
                 let what = format!("BUG: Context for key '{known}' has not been established.\n\n");
-                return Err(Fault::Said(what).into());
+                return Err(Fault::Message(what).into());
             };
             table = match found.table() {
                 Some(table) => table,

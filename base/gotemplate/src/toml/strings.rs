@@ -131,13 +131,13 @@ pub(super) fn without_escaped_line_ends(text: &[u8]) -> Vec<u8> {
             .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
             .count();
         let is_line_end = behind.iter().take(blank).any(|byte| *byte == b'\n');
-        let (kept, skipped) = match behind.first() {
+        let (copied, skipped) = match behind.first() {
             Some(b'\\') => (at + 2, 0),
             _ if is_line_end => (at, 1 + blank),
             _ => (at + 1, 0),
         };
-        out.extend_from_slice(rest.get(..kept).unwrap_or_default());
-        rest = rest.get(kept + skipped..).unwrap_or_default();
+        out.extend_from_slice(rest.get(..copied).unwrap_or_default());
+        rest = rest.get(copied + skipped..).unwrap_or_default();
     }
     out.extend_from_slice(rest);
     out

@@ -44,7 +44,7 @@ pub(crate) fn write(value: &Value, scope: &Scope<'_>) -> Result<Vec<u8>, Fault> 
     scope.spend_bytes(writer.out.len())?;
     match written {
         Ok(()) => Ok(writer.out),
-        Err(Fault::Said(why)) => Ok(why.into_bytes()),
+        Err(Fault::Message(why)) => Ok(why.into_bytes()),
         Err(limit) => Err(limit),
     }
 }
@@ -157,7 +157,7 @@ impl Writer<'_> {
                 let mut what = b"unsupported type for key '".to_vec();
                 push_path(&mut what, &self.key);
                 what.extend_from_slice(b"': complex128");
-                Err(Fault::Said(String::from_utf8_lossy(&what).into_owned()))
+                Err(Fault::Message(String::from_utf8_lossy(&what).into_owned()))
             }
             Value::List(_) if self.kind(&bottom, 0)? == Kind::Tables => self.tables(&bottom),
             Value::Map(_) => self.table(&bottom),

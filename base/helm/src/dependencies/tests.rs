@@ -52,21 +52,21 @@ fn one_chart_under_many_aliases_shares_its_files() {
 
 #[test]
 fn charts_in_a_chart_are_counted_with_their_aliases() {
-    let said = problem(vec![
+    let error = problem(vec![
         described("", "a", &aliases("b", 1_001, "")),
         described("charts/b/", "b", ""),
     ]);
     assert_eq!(
-        said,
+        error,
         "chart a has 1001 dependencies in Chart.yaml, at most 1000 are allowed"
     );
-    let said = problem(vec![
+    let error = problem(vec![
         described("", "a", &aliases("b", 600, "")),
         described("charts/b/", "b", &aliases("c", 1, "")),
         described("charts/b/charts/c/", "c", ""),
     ]);
     let allowed = "charts in it, those under aliases among them, at most 1000 are allowed";
-    assert_eq!(said, format!("chart a has 1002 {allowed}"));
+    assert_eq!(error, format!("chart a has 1002 {allowed}"));
     // Each has the next one twice.
     let mut folder = String::new();
     let mut files = Vec::new();
@@ -79,11 +79,14 @@ fn charts_in_a_chart_are_counted_with_their_aliases() {
         folder += &format!("charts/n{}/", level + 1);
     }
     files.push(described(&folder, "n16", ""));
-    let said = problem(files);
-    assert!(said.starts_with("chart n0 has ") && said.ends_with(allowed), "{said}");
+    let error = problem(files);
+    assert!(
+        error.starts_with("chart n0 has ") && error.ends_with(allowed),
+        "{error}"
+    );
     let many = (0..1_001).map(|number| described(&format!("charts/{number}/"), "b", ""));
-    let said = problem(many.chain([described("", "a", "")]).collect());
-    assert_eq!(said, format!("chart a has 1001 {allowed}"));
+    let error = problem(many.chain([described("", "a", "")]).collect());
+    assert_eq!(error, format!("chart a has 1001 {allowed}"));
 }
 
 #[test]
@@ -104,10 +107,10 @@ fn what_each_alias_copies_has_a_limit() {
             ]
         };
         assert!(settled(of(90)).is_ok(), "{name}");
-        let said = problem(of(110));
+        let error = problem(of(110));
         assert!(
-            said.contains("chart b10") && said.contains("copies of more than 104857600 bytes"),
-            "{name}: {said}"
+            error.contains("chart b10") && error.contains("copies of more than 104857600 bytes"),
+            "{name}: {error}"
         );
     }
 }
@@ -138,6 +141,6 @@ fn globals_that_many_charts_get_have_a_limit() {
         values.as_object().cloned().unwrap_or_default()
     };
     assert!(coalesce_values(&chart, &globals(1 << 19)).is_ok());
-    let said = coalesce_values(&chart, &globals(1 << 20)).map_err(|why| why.to_string());
-    assert!(said.is_err_and(|said| said.contains("copies of more than")));
+    let result = coalesce_values(&chart, &globals(1 << 20)).map_err(|why| why.to_string());
+    assert!(result.is_err_and(|error| error.contains("copies of more than")));
 }

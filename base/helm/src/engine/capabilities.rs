@@ -137,14 +137,14 @@ impl Object for KubeVersionObject {
     }
 
     fn method(&self, name: &str) -> Option<Arc<Function>> {
-        let said = match name {
+        let version = match name {
             _ if !self.has_methods => return None,
             "String" => &self.version.numbers,
             "GitVersion" => &self.version.version,
             _ => return None,
         };
-        let said = Value::from(said.as_str());
-        Some(Arc::new(Function::new(name, [], move |_, _| Ok(said.clone()))))
+        let version = Value::from(version.as_str());
+        Some(Arc::new(Function::new(name, [], move |_, _| Ok(version.clone()))))
     }
 
     fn field(&self, name: &str) -> Option<Value> {

@@ -6,20 +6,20 @@ use base_gotemplate::{AUTHOR_END, AUTHOR_START, ExecError};
 const TEMPLATE: &str = "template: ";
 
 /// Helm's words for a text that is no template.
-pub(super) fn of_parsing(file: &str, said: &str) -> String {
-    let mut parts = said.split(": ");
+pub(super) fn of_parsing(file: &str, error: &str) -> String {
+    let mut parts = error.split(": ");
     let (Some(_), Some(place)) = (parts.next(), parts.next()) else {
-        return format!("parse error in ({file}): {said}");
+        return format!("parse error in ({file}): {error}");
     };
     format!("parse error at ({place}): {}", parts.last().unwrap_or(place))
 }
 
 /// Helm's words for a template that fails.
 pub(super) fn of_executing(file: &str, error: &ExecError) -> String {
-    let said = error.to_string();
-    let mut parts = said.splitn(3, ": ");
+    let text = error.to_string();
+    let mut parts = text.splitn(3, ": ");
     let (Some(_), Some(place), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
-        return format!("execution error in ({file}): {said}");
+        return format!("execution error in ({file}): {text}");
     };
     if let Some(words) = words_of_author(rest) {
         return format!("execution error at ({place}): {words}");
@@ -28,7 +28,7 @@ pub(super) fn of_executing(file: &str, error: &ExecError) -> String {
     for one in error.chain() {
         // An error that is not a template's leaves the whole as Go prints it.
         let Some(found) = Traced::read(one) else {
-            return said;
+            return text;
         };
         if traced.last() != Some(&found) {
             traced.push(found);
@@ -39,8 +39,8 @@ pub(super) fn of_executing(file: &str, error: &ExecError) -> String {
 }
 
 /// From the first mark to the last.
-fn words_of_author(said: &str) -> Option<&str> {
-    let (_, behind) = said.split_once(AUTHOR_START)?;
+fn words_of_author(message: &str) -> Option<&str> {
+    let (_, behind) = message.split_once(AUTHOR_START)?;
     behind.rsplit_once(AUTHOR_END).map(|(words, _)| words)
 }
 
@@ -54,13 +54,13 @@ struct Traced<'e> {
 }
 
 impl<'e> Traced<'e> {
-    fn read(said: &'e str) -> Option<Self> {
-        let rest = said.strip_prefix(TEMPLATE)?;
+    fn read(text: &'e str) -> Option<Self> {
+        let rest = text.strip_prefix(TEMPLATE)?;
         if rest.starts_with("no template ") {
             return Some(Self {
                 place: "",
                 executing: None,
-                message: said,
+                message: text,
             });
         }
         Self::read_executing(rest).or_else(|| {

@@ -46,16 +46,16 @@ pub(super) struct Schemas(Cache<Schema>);
 impl Schemas {
     /// Holds the values of a chart, and of those in it, against their schemas.
     pub(super) fn check(&self, chart: &Chart, values: &Values) -> Result<(), SchemaError> {
-        let mut said = String::new();
-        self.check_into(&mut said, chart, values);
-        if said.is_empty() {
+        let mut messages = String::new();
+        self.check_into(&mut messages, chart, values);
+        if messages.is_empty() {
             Ok(())
         } else {
-            Err(SchemaError(said))
+            Err(SchemaError(messages))
         }
     }
 
-    fn check_into(&self, said: &mut String, chart: &Chart, values: &Values) {
+    fn check_into(&self, messages: &mut String, chart: &Chart, values: &Values) {
         let name = &chart.metadata.name;
         if let Some(schema) = &chart.schema {
             let faults = match &self.read(schema).validator {
@@ -63,15 +63,15 @@ impl Schemas {
                 Err(why) => vec![why.clone()],
             };
             if !faults.is_empty() {
-                *said += &format!("{name}:\n{}\n", faults.join("\n"));
+                *messages += &format!("{name}:\n{}\n", faults.join("\n"));
             }
         }
         for inner in &chart.dependencies {
             let name = &inner.metadata.name;
             match values.get(name) {
                 None | Some(Value::Null) => {}
-                Some(Value::Object(own)) => self.check_into(said, inner, own),
-                Some(_) => *said += &format!("{name}:\nthe values of this chart are no map\n"),
+                Some(Value::Object(own)) => self.check_into(messages, inner, own),
+                Some(_) => *messages += &format!("{name}:\nthe values of this chart are no map\n"),
             }
         }
     }
@@ -122,17 +122,17 @@ fn faults(validator: &Validator, values: &Values) -> Vec<String> {
     let values = Value::Object(whole(values));
     let faults = validator.iter_errors(&values).take(FAULTS_MAX);
     let shown = faults.map(|fault| {
-        let mut said = format!("- at '{}'", fault.instance_path());
-        let _ = write!(said, ": {}", shortened(&fault.to_string()));
-        said
+        let mut fault_line = format!("- at '{}'", fault.instance_path());
+        let _ = write!(fault_line, ": {}", shortened(&fault.to_string()));
+        fault_line
     });
     shown.collect()
 }
 
-fn shortened(said: &str) -> String {
-    match said.char_indices().nth(FAULT_CHARACTERS_MAX) {
-        Some((end, _)) => format!("{}...", &said[..end]),
-        None => said.to_owned(),
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(FAULT_CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

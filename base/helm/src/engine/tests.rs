@@ -63,8 +63,8 @@ fn many_render_at_once_and_see_only_their_own_changes() {
         let (engine, chart) = (Arc::clone(&engine), Arc::clone(&chart));
         thread::spawn(move || {
             for _ in 0..20 {
-                let said = made(&engine, &chart, json!({"a": number})).ok();
-                assert_eq!(said, Some(format!("a: 1 {number}")));
+                let output = made(&engine, &chart, json!({"a": number})).ok();
+                assert_eq!(output, Some(format!("a: 1 {number}")));
             }
         })
     });
@@ -166,12 +166,12 @@ fn a_chart_under_two_aliases_has_its_files_and_its_own_values_in_both() {
     ]);
     let engine = Engine::default();
     for number in 0..3 {
-        let said = made(&engine, &chart, json!({"c": {"a": number}, "d": {"a": 7}})).ok();
-        assert_eq!(said, Some(format!("c: file {number}\nd: file 7\n")));
+        let output = made(&engine, &chart, json!({"c": {"a": number}, "d": {"a": 7}})).ok();
+        assert_eq!(output, Some(format!("c: file {number}\nd: file 7\n")));
     }
     assert_eq!(engine.schemas.len(), 1);
-    let said = made(&engine, &chart, json!({"c": {"a": "x"}})).map_err(|error| error.to_string());
-    assert!(said.is_err_and(|said| said.contains("c:\n- at '/a'")));
+    let result = made(&engine, &chart, json!({"c": {"a": "x"}})).map_err(|error| error.to_string());
+    assert!(result.is_err_and(|result| result.contains("c:\n- at '/a'")));
 }
 
 fn with_schema(schema: &str, of: serde_json::Value) -> Option<String> {
@@ -183,9 +183,9 @@ fn with_schema(schema: &str, of: serde_json::Value) -> Option<String> {
 #[test]
 fn schema_error_names_the_place_in_the_values() {
     let schema = "{\"properties\": {\"image\": {\"required\": [\"tag\"]}}}";
-    let said = with_schema(schema, json!({"image": {}})).unwrap_or_default();
+    let error = with_schema(schema, json!({"image": {}})).unwrap_or_default();
     let head = "values don't meet the specifications of the schema(s) in the following chart(s):\na:\n- at '/image': ";
-    assert!(said.starts_with(head), "{said}");
+    assert!(error.starts_with(head), "{error}");
 }
 
 #[test]
@@ -194,11 +194,11 @@ fn schemas_fetch_nothing_and_end() {
     let file = folder.path().join("s.json");
     std::fs::write(&file, "true").expect("the file is written");
     for reference in [format!("file://{}", file.display()), "http://127.0.0.1:1/s".to_owned()] {
-        let said = with_schema(&json!({"$ref": reference}).to_string(), json!({})).unwrap_or_default();
-        assert!(said.contains("values.schema.json is no schema"), "{said}");
+        let error = with_schema(&json!({"$ref": reference}).to_string(), json!({})).unwrap_or_default();
+        assert!(error.contains("values.schema.json is no schema"), "{error}");
     }
     // References that lead to themselves, and values that are asked as deep as they go.
     assert_eq!(with_schema("{\"$ref\": \"#\"}", json!({"a": 1})), None);
     let nested = "{\"not\":".repeat(100) + "{}" + &"}".repeat(100);
-    assert!(with_schema(&nested, json!({})).is_some_and(|said| said.contains("nests more than")));
+    assert!(with_schema(&nested, json!({})).is_some_and(|error| error.contains("nests more than")));
 }

@@ -21,7 +21,7 @@ const OTHERS_MAX: usize = 1000;
 const WORD_CHARACTERS_MAX: usize = 80;
 
 /// What is looked up: version, kind, namespace and name, each cut to that length.
-type Asked<'a> = [Cow<'a, str>; 4];
+type Looked<'a> = [Cow<'a, str>; 4];
 
 /// What a rendering looks up.
 #[derive(Default)]
@@ -42,25 +42,25 @@ struct Questions {
     file: String,
     /// The place, as errors name it
     place: String,
-    first: Asked<'static>,
-    others: BTreeSet<Asked<'static>>,
+    first: Looked<'static>,
+    others: BTreeSet<Looked<'static>>,
     /// Whether there were others that are not counted
     is_cut: bool,
 }
 
 impl Seen {
     /// Copies only what is new and reported: templates may look up millions of times.
-    fn add(&mut self, place: &Place<'_>, asked: [&str; 4]) {
+    fn add(&mut self, place: &Place<'_>, lookup: [&str; 4]) {
         let there = self.places.get_mut(place.text());
         if let Some(questions) = there.and_then(|there| there.get_mut(&place.offset())) {
-            if questions.is_cut || questions.has(&asked.map(cut)) {
+            if questions.is_cut || questions.has(&lookup.map(cut)) {
                 return;
             }
             if self.others == OTHERS_MAX {
                 questions.is_cut = true;
                 return;
             }
-            questions.others.insert(asked.map(owned));
+            questions.others.insert(lookup.map(owned));
             self.others += 1;
         } else if self.count == PLACES_MAX {
             self.beyond.get_or_insert_with(|| place.executed().lossy().into_owned());
@@ -68,7 +68,7 @@ impl Seen {
             let questions = Questions {
                 file: place.executed().lossy().into_owned(),
                 place: place.to_string(),
-                first: asked.map(owned),
+                first: lookup.map(owned),
                 others: BTreeSet::new(),
                 is_cut: false,
             };
@@ -81,10 +81,10 @@ impl Seen {
 
 impl Questions {
     /// Whether this lookup is recorded already.
-    fn has(&self, asked: &Asked<'_>) -> bool {
+    fn has(&self, lookup: &Looked<'_>) -> bool {
         // A set of what lives longer is one of what lives as long as this.
-        let others: &BTreeSet<Asked<'_>> = &self.others;
-        self.first == *asked || others.contains(asked)
+        let others: &BTreeSet<Looked<'_>> = &self.others;
+        self.first == *lookup || others.contains(lookup)
     }
 }
 
@@ -168,9 +168,9 @@ impl Questions {
             (more, true) => format!(" and at least {more} more"),
         };
         let finds = if others.is_empty() { "finds" } else { "find" };
-        let (asked, place) = (words.join(" "), self.place);
+        let (lookup, place) = (words.join(" "), self.place);
         let message =
-            format!("`lookup {asked}`{others} at {place} {finds} nothing: the chart is rendered without a cluster");
+            format!("`lookup {lookup}`{others} at {place} {finds} nothing: the chart is rendered without a cluster");
         finding(self.file, message)
     }
 }
@@ -277,23 +277,23 @@ mod tests {
 
     #[test]
     fn findings_over_the_limit_are_counted() {
-        let said = findings_of(&[MANY], OTHERS_MAX + 2);
+        let findings = findings_of(&[MANY], OTHERS_MAX + 2);
         let many = format!(
             "`lookup \"v1\" \"Node\" \"\" \"0\"` and at least {OTHERS_MAX} more at a/templates/b.yaml:1:45 find nothing"
         );
-        assert_eq!(said, [finding("b.yaml", &many)]);
+        assert_eq!(findings, [finding("b.yaml", &many)]);
 
         let places = "{{ lookup `v1` `Node` `` `q` }}".repeat(PLACES_MAX + 1);
         let places = format!("# {places}");
-        let said = findings_of(&[("templates/c.yaml", &places)], 0);
-        assert_eq!(said.len(), PLACES_MAX + 1);
+        let findings = findings_of(&[("templates/c.yaml", &places)], 0);
+        assert_eq!(findings.len(), PLACES_MAX + 1);
         let beyond = format!("something is looked up at more than {PLACES_MAX} places: only that many are reported");
-        assert_eq!(said.last(), Some(&finding("c.yaml", &beyond)));
+        assert_eq!(findings.last(), Some(&finding("c.yaml", &beyond)));
 
         let long = "# {{ lookup `v1` `Node` `` (repeat 4000000 `é`) }}";
-        let said = findings_of(&[("templates/c.yaml", long)], 0);
+        let findings = findings_of(&[("templates/c.yaml", long)], 0);
         let word = "é".repeat(80);
         let cut = format!("`lookup \"v1\" \"Node\" \"\" \"{word}...\"` at a/templates/c.yaml:1:5 finds nothing");
-        assert_eq!(said, [finding("c.yaml", &cut)]);
+        assert_eq!(findings, [finding("c.yaml", &cut)]);
     }
 }

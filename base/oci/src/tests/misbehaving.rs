@@ -21,9 +21,9 @@ use crate::{Client, Settings};
 /// Pieces of 64 KiB that stand for a body without an end: three times as many as anything is read of.
 const ENDLESS_PIECES: usize = 200;
 
-/// A question as it came in.
+/// A request as it was received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct Request {
     pub(super) host: String,
     pub(super) is_open: bool,
     pub(super) method: String,
@@ -69,19 +69,19 @@ pub(super) fn reply(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Reply
     }
 }
 
-type Answers = dyn Fn(&Asked, usize) -> Reply + Send + Sync;
+type Answers = dyn Fn(&Request, usize) -> Reply + Send + Sync;
 
-/// All hosts, with what they were asked.
+/// All hosts, with the requests that they received.
 pub(super) struct Hosts {
     answers: Box<Answers>,
-    asked: Mutex<Vec<Asked>>,
+    received: Mutex<Vec<Request>>,
     tls: TlsAcceptor,
     pub(super) authority: String,
 }
 
 impl Hosts {
-    /// Hosts that answer so. The function gets the question and how many came before it.
-    pub(super) fn new(answers: impl Fn(&Asked, usize) -> Reply + Send + Sync + 'static) -> Arc<Self> {
+    /// Hosts that answer so. The function gets the request and how many came before it.
+    pub(super) fn new(answers: impl Fn(&Request, usize) -> Reply + Send + Sync + 'static) -> Arc<Self> {
         let (clock, entropy) = (Clock::real(), Entropy::seeded(7));
         let authority = Authority::generate("tests", &clock, &entropy).unwrap();
         let names = ["registry", "mirror", "other", "store", "auth", "proxy"].map(|name| format!("{name}.example"));
@@ -98,26 +98,26 @@ impl Hosts {
             .unwrap();
         Arc::new(Self {
             answers: Box::new(answers),
-            asked: Mutex::default(),
+            received: Mutex::default(),
             tls: TlsAcceptor::from(Arc::new(config)),
             authority: authority.certificate_pem(),
         })
     }
 
     /// All requests so far.
-    pub(super) fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+    pub(super) fn received(&self) -> Vec<Request> {
+        self.received.lock().unwrap().clone()
     }
 
     /// The same in short: host and target.
     pub(super) fn requests(&self) -> Vec<String> {
-        let request = |asked: Asked| format!("{} {}", asked.host.trim_end_matches(".example"), asked.target);
-        self.asked().into_iter().map(request).collect()
+        let short = |request: Request| format!("{} {}", request.host.trim_end_matches(".example"), request.target);
+        self.received().into_iter().map(short).collect()
     }
 
     /// Forgets all requests.
     pub(super) fn forget(&self) {
-        self.asked.lock().unwrap().clear();
+        self.received.lock().unwrap().clear();
     }
 
     /// A client that believes the hosts' authority.
@@ -136,21 +136,21 @@ impl Hosts {
                 Err(_) => return,
             },
         };
-        let Some(mut asked) = read(&mut stream).await else {
+        let Some(mut request) = read(&mut stream).await else {
             return;
         };
-        (asked.host, asked.is_open) = (host, is_open);
+        (request.host, request.is_open) = (host, is_open);
         let count = {
-            let mut all = self.asked.lock().unwrap();
-            all.push(asked.clone());
+            let mut all = self.received.lock().unwrap();
+            all.push(request.clone());
             all.len() - 1
         };
-        let reply = (self.answers)(&asked, count);
+        let reply = (self.answers)(&request, count);
         // The client may go whenever it likes.
         let _ = stream.write_all(&reply.bytes).await;
         let _ = stream.flush().await;
-        if asked.method == "CONNECT" && reply.then == Then::Tunnel {
-            let (host, port) = asked.target.rsplit_once(':').unwrap_or_default();
+        if request.method == "CONNECT" && reply.then == Then::Tunnel {
+            let (host, port) = request.target.rsplit_once(':').unwrap_or_default();
             return Box::pin(self.serve(host.to_owned(), port != "443", stream)).await;
         }
         match reply.then {
@@ -168,7 +168,7 @@ impl Hosts {
     }
 }
 
-async fn read(stream: &mut Box<dyn Stream>) -> Option<Asked> {
+async fn read(stream: &mut Box<dyn Stream>) -> Option<Request> {
     let mut bytes = Vec::new();
     let head = loop {
         if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -195,13 +195,13 @@ async fn read(stream: &mut Box<dyn Stream>) -> Option<Asked> {
         body.push(stream.read_u8().await.ok()?);
     }
     let mut words = text.split(' ');
-    Some(Asked {
+    Some(Request {
         method: words.next()?.to_owned(),
         target: words.next()?.to_owned(),
         authorization: header("authorization"),
         proxy_authorization: header("proxy-authorization"),
         body: String::from_utf8(body).ok()?,
-        ..Asked::default()
+        ..Request::default()
     })
 }
 

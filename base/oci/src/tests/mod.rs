@@ -47,15 +47,15 @@ async fn a_store_that_one_is_sent_to_never_sees_credentials() {
     let chart = Chart::new(b"chart");
     let digest = chart.digest();
     let hosts = Hosts::new(
-        move |asked, _| match (asked.host.as_str(), asked.authorization.as_deref()) {
+        move |request, _| match (request.host.as_str(), request.authorization.as_deref()) {
             ("registry.example", None) => reply(401, &[("www-authenticate", "Basic realm=\"r\"")], b""),
-            ("registry.example", Some("Basic bWU6aHVzaA==")) if asked.target.contains("/blobs/") => reply(
+            ("registry.example", Some("Basic bWU6aHVzaA==")) if request.target.contains("/blobs/") => reply(
                 307,
-                &[("location", &format!("https://store.example{}?signed", asked.target))],
+                &[("location", &format!("https://store.example{}?signed", request.target))],
                 b"",
             ),
-            ("registry.example", Some("Basic bWU6aHVzaA==")) => chart.answer(&asked.target),
-            ("store.example", None) => chart.answer(asked.target.trim_end_matches("?signed")),
+            ("registry.example", Some("Basic bWU6aHVzaA==")) => chart.answer(&request.target),
+            ("store.example", None) => chart.answer(request.target.trim_end_matches("?signed")),
             _ => reply(500, &[], b""),
         },
     );
@@ -63,7 +63,7 @@ async fn a_store_that_one_is_sent_to_never_sees_credentials() {
     let pulled = pull(&client).await.unwrap();
     assert_eq!((pulled.bytes.as_ref(), pulled.digest), (b"chart".as_slice(), digest));
     assert_eq!(
-        hosts.asked().len(),
+        hosts.received().len(),
         4,
         "shown once more without being asked: {:?}",
         hosts.requests()
@@ -74,8 +74,8 @@ async fn a_store_that_one_is_sent_to_never_sees_credentials() {
 async fn a_token_service_gets_the_credentials_and_the_registry_the_token() {
     let chart = Chart::new(b"chart");
     let hosts = Hosts::new(
-        move |asked, _| match (asked.host.as_str(), asked.authorization.as_deref()) {
-            ("registry.example", Some("Bearer t0ken")) => chart.answer(&asked.target),
+        move |request, _| match (request.host.as_str(), request.authorization.as_deref()) {
+            ("registry.example", Some("Bearer t0ken")) => chart.answer(&request.target),
             ("registry.example", _) => reply(401, &[("www-authenticate", BEARER)], b""),
             ("auth.example", Some("Basic bWU6aHVzaA==")) => reply(200, &[], br#"{"token":"t0ken"}"#),
             _ => reply(401, &[], b""),
@@ -92,18 +92,18 @@ async fn a_token_service_gets_the_credentials_and_the_registry_the_token() {
 
     let anonymous = pull(&hosts.client(|_| {})).await.expect_err("no credentials");
     assert_eq!(anonymous.class(), FaultClass::Access);
-    let said = anonymous.to_string();
+    let error = anonymous.to_string();
     assert!(
-        said.ends_with("refuses access (HTTP 401) to anonymous: no credentials are known for it"),
-        "{said}"
+        error.ends_with("refuses access (HTTP 401) to anonymous: no credentials are known for it"),
+        "{error}"
     );
     let wrong = pull(&hosts.client(|settings| settings.keyring = user("wrong")))
         .await
         .expect_err("wrong");
-    let said = format!("{wrong} {wrong:?}");
+    let error = format!("{wrong} {wrong:?}");
     assert!(
-        said.contains("the user \"me\" of the test") && !said.contains("wrong"),
-        "{said}"
+        error.contains("the user \"me\" of the test") && !error.contains("wrong"),
+        "{error}"
     );
 }
 
@@ -111,34 +111,34 @@ async fn a_token_service_gets_the_credentials_and_the_registry_the_token() {
 async fn expired_token_is_fetched_again() {
     let chart = Chart::new(b"chart");
     let hosts = Hosts::new(
-        move |asked, count| match (asked.host.as_str(), asked.authorization.as_deref()) {
+        move |request, count| match (request.host.as_str(), request.authorization.as_deref()) {
             ("auth.example", _) => reply(200, &[], format!(r#"{{"access_token":"t{count}"}}"#).as_bytes()),
-            ("registry.example", Some("Bearer t1")) if count < 4 => chart.answer(&asked.target),
-            ("registry.example", Some("Bearer t5")) => chart.answer(&asked.target),
+            ("registry.example", Some("Bearer t1")) if count < 4 => chart.answer(&request.target),
+            ("registry.example", Some("Bearer t5")) => chart.answer(&request.target),
             _ => reply(401, &[("www-authenticate", BEARER)], b""),
         },
     );
     let client = hosts.client(|_| {});
     pull(&client).await.unwrap();
     pull(&client).await.unwrap();
-    assert_eq!(hosts.asked().len(), 8, "{:?}", hosts.requests());
+    assert_eq!(hosts.received().len(), 8, "{:?}", hosts.requests());
 }
 
 #[tokio::test(start_paused = true)]
 async fn identity_token_is_sent_to_the_token_service_alone() {
     let chart = Chart::new(b"chart");
     let hosts = Hosts::new(
-        move |asked, _| match (asked.host.as_str(), asked.authorization.as_deref()) {
-            ("registry.example", Some("Bearer t")) => chart.answer(&asked.target),
+        move |request, _| match (request.host.as_str(), request.authorization.as_deref()) {
+            ("registry.example", Some("Bearer t")) => chart.answer(&request.target),
             ("registry.example", None) => reply(401, &[("www-authenticate", BEARER)], b""),
-            ("auth.example", None) if asked.method == "POST" => reply(200, &[], br#"{"access_token":"t"}"#),
+            ("auth.example", None) if request.method == "POST" => reply(200, &[], br#"{"access_token":"t"}"#),
             _ => reply(500, &[], b""),
         },
     );
     let config = br#"{"auths":{"registry.example":{"identitytoken":"i&d"}}}"#;
     let client = hosts.client(|settings| settings.keyring = Keyring::of_docker_config(config, "a file").unwrap());
     pull(&client).await.unwrap();
-    let body = &hosts.asked()[1].body;
+    let body = &hosts.received()[1].body;
     assert!(
         body.contains("grant_type=refresh_token&") && body.ends_with("&refresh_token=i%26d"),
         "{body}"
@@ -164,16 +164,16 @@ async fn a_token_service_in_the_open_gets_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registry_in_the_open_is_asked_only_if_that_is_wanted() {
+async fn plain_http_is_used_only_if_configured() {
     let chart = Chart::new(b"chart");
     let hosts = Hosts::new(
-        move |asked, _| match (asked.is_open, asked.target.starts_with("/token")) {
+        move |request, _| match (request.is_open, request.target.starts_with("/token")) {
             (true, true) => reply(200, &[], br#"{"token":"t"}"#),
-            (true, false) if asked.authorization.is_none() => {
+            (true, false) if request.authorization.is_none() => {
                 let challenge = "Bearer realm=\"http://registry.example/token\"";
                 reply(401, &[("www-authenticate", challenge)], b"")
             }
-            (true, false) => chart.answer(&asked.target),
+            (true, false) => chart.answer(&request.target),
             (false, _) => reply(404, &[], b""),
         },
     );
@@ -229,14 +229,14 @@ impl Helper for Answering {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_helper_is_asked_when_the_registry_wants_credentials() {
+async fn helper_is_run_when_the_registry_requires_credentials() {
     let chart = Chart::new(b"chart");
     let hosts = Hosts::new(
-        move |asked, _| match (asked.host.as_str(), asked.authorization.as_deref()) {
-            ("registry.example", Some("Bearer t")) => chart.answer(&asked.target),
+        move |request, _| match (request.host.as_str(), request.authorization.as_deref()) {
+            ("registry.example", Some("Bearer t")) => chart.answer(&request.target),
             ("registry.example", _) => reply(401, &[("www-authenticate", BEARER)], b""),
             (_, Some("Basic bWU6aHVzaA==")) => reply(200, &[], br#"{"token":"t"}"#),
-            _ if asked.body.ends_with("&refresh_token=hush") => reply(200, &[], br#"{"token":"t"}"#),
+            _ if request.body.ends_with("&refresh_token=hush") => reply(200, &[], br#"{"token":"t"}"#),
             _ => reply(401, &[], b""),
         },
     );
@@ -255,9 +255,9 @@ async fn a_helper_is_asked_when_the_registry_wants_credentials() {
     let wrong = pull(&with(Ok(br#"{"Username":"you","Secret":"hush"}"#)))
         .await
         .unwrap_err();
-    let said = wrong.to_string();
+    let error = wrong.to_string();
     let whom = "to the user \"you\" of docker-credential-cloud, which a file names";
-    assert!(said.ends_with(whom) && !said.contains("hush"), "{said}");
+    assert!(error.ends_with(whom) && !error.contains("hush"), "{error}");
     let failed = pull(&with(Err("is not there"))).await.unwrap_err();
     assert_eq!(
         (failed.class(), failed.kind),
@@ -269,8 +269,8 @@ async fn a_helper_is_asked_when_the_registry_wants_credentials() {
 async fn a_registry_that_lets_anybody_in_does_so_whatever_the_helper_does() {
     let chart = Chart::new(b"chart");
     let hosts = Hosts::new(
-        move |asked, _| match (asked.host.as_str(), asked.authorization.as_deref()) {
-            ("registry.example", Some("Bearer t")) => chart.answer(&asked.target),
+        move |request, _| match (request.host.as_str(), request.authorization.as_deref()) {
+            ("registry.example", Some("Bearer t")) => chart.answer(&request.target),
             ("auth.example", None) => reply(200, &[], br#"{"token":"t"}"#),
             _ => reply(401, &[("www-authenticate", BEARER)], b""),
         },
@@ -296,12 +296,12 @@ async fn broken_entry_is_an_error_only_where_credentials_are_needed() {
     let source_name = "a file".to_owned();
     assert_eq!(why.kind, Kind::Broken { registry, source_name });
     let chart = Chart::new(b"chart");
-    let open = Hosts::new(move |asked, _| chart.answer(&asked.target));
+    let open = Hosts::new(move |request, _| chart.answer(&request.target));
     pull(&with_config(&open)).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_or_not_there_is_asked_for_once() {
+async fn refused_or_missing_content_is_requested_once() {
     for (status, body, wanted) in [
         (403, "{}", "refuses access (HTTP 403) to anonymous"),
         (
@@ -325,7 +325,7 @@ async fn what_is_refused_or_not_there_is_asked_for_once() {
         let hosts = Hosts::new(move |_, _| reply(status, &[], body.as_bytes()));
         let why = pull(&hosts.client(|_| {})).await.expect_err("it is refused");
         assert!(why.to_string().contains(wanted), "{why}");
-        assert_eq!(hosts.asked().len(), 1, "{why}");
+        assert_eq!(hosts.received().len(), 1, "{why}");
         assert!(!why.hint().is_empty(), "{why}");
     }
 }
@@ -335,17 +335,17 @@ async fn what_may_pass_is_tried_again_for_a_while() {
     let chart = Arc::new(Chart::new(b"chart"));
     for wrong in [503, 500, 408] {
         let chart = chart.clone();
-        let hosts = Hosts::new(move |asked, count| match count {
+        let hosts = Hosts::new(move |request, count| match count {
             0..4 => reply(wrong, &[], b""),
-            _ => chart.answer(&asked.target),
+            _ => chart.answer(&request.target),
         });
         pull(&hosts.client(|_| {})).await.unwrap();
-        assert_eq!(hosts.asked().len(), 6);
+        assert_eq!(hosts.received().len(), 6);
     }
     let hosts = Hosts::new(|_, _| reply(502, &[], b""));
     let begun = Instant::now();
     assert_eq!(refused(&hosts).await, Kind::Server(502));
-    assert_eq!(hosts.asked().len(), 5);
+    assert_eq!(hosts.received().len(), 5);
     assert!(begun.elapsed() > Duration::from_secs(3) && begun.elapsed() < Duration::from_secs(8));
 
     let client = hosts.client(|_| {});
@@ -363,8 +363,8 @@ async fn what_may_pass_is_tried_again_for_a_while() {
 #[tokio::test(start_paused = true)]
 async fn a_blob_that_breaks_off_is_fetched_again() {
     let chart = Chart::new(b"a chart of some length");
-    let hosts = Hosts::new(move |asked, count| {
-        let mut whole = chart.answer(&asked.target);
+    let hosts = Hosts::new(move |request, count| {
+        let mut whole = chart.answer(&request.target);
         if count == 1 {
             whole.bytes.truncate(whole.bytes.len() - 5);
         }
@@ -374,22 +374,22 @@ async fn a_blob_that_breaks_off_is_fetched_again() {
         pull(&hosts.client(|_| {})).await.unwrap().bytes.as_ref(),
         b"a chart of some length"
     );
-    assert_eq!(hosts.asked().len(), 3);
+    assert_eq!(hosts.received().len(), 3);
 
     let hosts = Hosts::new(|_, _| reply(200, &[("content-length", "5")], b"abc"));
-    let said = refused(&hosts).await.to_string();
+    let error = refused(&hosts).await.to_string();
     assert!(
-        said.starts_with("unreachable: the answer breaks off: ") && !said.contains("http"),
-        "{said}"
+        error.starts_with("unreachable: the answer breaks off: ") && !error.contains("http"),
+        "{error}"
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_wish_for_patience_is_met_if_it_is_modest() {
     let chart = Chart::new(b"chart");
-    let hosts = Hosts::new(move |asked, count| match count {
+    let hosts = Hosts::new(move |request, count| match count {
         0 => reply(429, &[("retry-after", "17")], b""),
-        _ => chart.answer(&asked.target),
+        _ => chart.answer(&request.target),
     });
     let begun = Instant::now();
     pull(&hosts.client(|_| {})).await.unwrap();
@@ -401,7 +401,7 @@ async fn a_wish_for_patience_is_met_if_it_is_modest() {
         why.to_string(),
         "the registry limits how often it is asked (HTTP 429), and asks for 3600 s of patience"
     );
-    assert_eq!(hosts.asked().len(), 1);
+    assert_eq!(hosts.received().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -416,7 +416,7 @@ async fn silence_ends_with_the_time_that_a_pull_may_take() {
         let why = pull(&client).await.expect_err("nothing comes");
         assert!(matches!(why.kind, Kind::Unreachable(_)), "{why}");
         assert!(begun.elapsed() <= Duration::from_secs(50), "{:?}", begun.elapsed());
-        assert_eq!(hosts.asked().len(), 2);
+        assert_eq!(hosts.received().len(), 2);
     }
 }
 
@@ -424,9 +424,9 @@ async fn silence_ends_with_the_time_that_a_pull_may_take() {
 async fn sizes_that_lie_are_seen_before_memory_is_full() {
     let blob = |reply: fn(&[u8]) -> Reply, declared: usize| {
         let chart = Chart::declaring(b"chart", declared);
-        Hosts::new(move |asked, _| match asked.target.contains("/blobs/") {
+        Hosts::new(move |request, _| match request.target.contains("/blobs/") {
             true => reply(&chart.archive),
-            false => chart.answer(&asked.target),
+            false => chart.answer(&request.target),
         })
     };
     let plain: fn(&[u8]) -> Reply = |archive| reply(200, &[], archive);
@@ -464,11 +464,11 @@ async fn sizes_that_lie_are_seen_before_memory_is_full() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_content_than_was_asked_for_is_refused() {
+async fn content_with_another_digest_is_refused() {
     let chart = Chart::new(b"chart");
-    let hosts = Hosts::new(move |asked, _| match asked.target.contains("/blobs/") {
+    let hosts = Hosts::new(move |request, _| match request.target.contains("/blobs/") {
         true => reply(200, &[], b"chakt"),
-        false => chart.answer(&asked.target),
+        false => chart.answer(&request.target),
     });
     let (wanted, found) = (Digest::of(b"chart"), Digest::of(b"chakt"));
     assert_eq!(refused(&hosts).await, Kind::Digest { wanted, found });
@@ -480,24 +480,24 @@ async fn other_content_than_was_asked_for_is_refused() {
         .expect_err("another");
     assert!(matches!(why.kind, Kind::Digest { .. }), "{why}");
 
-    let said = Digest::of(b"what it says").to_string();
-    let hosts = Hosts::new(move |_, _| reply(200, &[("docker-content-digest", &said)], b"{}"));
+    let stated = Digest::of(b"what it says").to_string();
+    let hosts = Hosts::new(move |_, _| reply(200, &[("docker-content-digest", &stated)], b"{}"));
     assert!(matches!(refused(&hosts).await, Kind::Digest { .. }));
 }
 
 #[tokio::test(start_paused = true)]
 async fn redirects_end_and_stay_within_tls() {
-    let hosts = Hosts::new(|asked, _| reply(302, &[("location", &asked.target)], b""));
+    let hosts = Hosts::new(|request, _| reply(302, &[("location", &request.target)], b""));
     assert_eq!(
         refused(&hosts).await,
         Kind::Protocol("it leads elsewhere more than 5 times".to_owned())
     );
-    assert_eq!(hosts.asked().len(), 6);
+    assert_eq!(hosts.received().len(), 6);
     let hosts = Hosts::new(|_, _| reply(302, &[("location", "http://store.example/")], b""));
     assert!(matches!(refused(&hosts).await, Kind::Protocol(_)));
-    assert_eq!(hosts.asked().len(), 1);
+    assert_eq!(hosts.received().len(), 1);
     // A store that wants credentials gets none, and is not taken for the registry.
-    let hosts = Hosts::new(|asked, _| match asked.host.as_str() {
+    let hosts = Hosts::new(|request, _| match request.host.as_str() {
         "store.example" => reply(401, &[("www-authenticate", "Basic")], b""),
         _ => reply(302, &[("location", "https://store.example/")], b""),
     });
@@ -505,19 +505,19 @@ async fn redirects_end_and_stay_within_tls() {
         .await
         .expect_err("refused");
     assert!(matches!(why.kind, Kind::Refused { status: 401, .. }), "{why}");
-    assert!(hosts.asked().iter().all(|asked| asked.authorization.is_none()));
+    assert!(hosts.received().iter().all(|request| request.authorization.is_none()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_certificate_of_strangers_is_not_believed() {
     let chart = Chart::new(b"chart");
-    let hosts = Hosts::new(move |asked, _| chart.answer(&asked.target));
+    let hosts = Hosts::new(move |request, _| chart.answer(&request.target));
     let strange = hosts.client(|settings| settings.ca_bundle = None);
     let why = pull(&strange).await.expect_err("no known authority has issued it");
     assert!(matches!(why.kind, Kind::Untrusted { .. }), "{why}");
     let text = "the certificate of the registry is not trusted: no authority that is known here has issued it";
     assert!(why.to_string().ends_with(text), "{why}");
-    assert!(hosts.asked().is_empty());
+    assert!(hosts.received().is_empty());
     let blind = hosts.client(|settings| {
         settings.ca_bundle = None;
         settings.insecure_skip_tls_verify = true;
@@ -537,10 +537,10 @@ async fn a_certificate_of_strangers_is_not_believed() {
 #[tokio::test(start_paused = true)]
 async fn mirrors_come_first_and_what_they_lack_comes_from_the_registry() {
     let chart = Chart::new(b"chart");
-    let hosts = Hosts::new(move |asked, _| match asked.host.as_str() {
-        "mirror.example" if asked.target.contains("/blobs/") => reply(200, &[], b"chakt"),
+    let hosts = Hosts::new(move |request, _| match request.host.as_str() {
+        "mirror.example" if request.target.contains("/blobs/") => reply(200, &[], b"chakt"),
         "other.example" => reply(503, &[], b""),
-        _ => chart.answer(&asked.target),
+        _ => chart.answer(&request.target),
     });
     let mirrors = ["mirror.example/cache", "other.example"].map(|text| Mirror::parse(text).unwrap());
     let client = hosts.client(|settings| settings.mirrors = mirrors.to_vec());
@@ -555,7 +555,7 @@ async fn mirrors_come_first_and_what_they_lack_comes_from_the_registry() {
     ];
     assert_eq!(hosts.requests(), wanted);
 
-    let hosts = Hosts::new(|asked, _| match asked.host.as_str() {
+    let hosts = Hosts::new(|request, _| match request.host.as_str() {
         "mirror.example" => reply(500, &[], b""),
         _ => reply(404, &[], b""),
     });
@@ -563,13 +563,13 @@ async fn mirrors_come_first_and_what_they_lack_comes_from_the_registry() {
     let why = pull(&hosts.client(|settings| settings.mirrors = mirrors.to_vec()))
         .await
         .expect_err("no host has it");
-    let said = why.to_string();
+    let error = why.to_string();
     for part in [
         "absent.invalid:5000: unreachable",
         "mirror.example: the registry fails",
         "registry.example: not found",
     ] {
-        assert!(said.contains(part), "{said}");
+        assert!(error.contains(part), "{error}");
     }
     assert_eq!(why.class(), FaultClass::Dependency, "the registry's own answer counts");
     for wrong in ["", "ftp://a", "a b", "a/B", "http://", "me@a"] {
@@ -578,10 +578,10 @@ async fn mirrors_come_first_and_what_they_lack_comes_from_the_registry() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_kept_is_not_asked_for() {
+async fn cached_content_is_not_requested() {
     let chart = Chart::new(b"chart");
     let digest = chart.digest();
-    let hosts = Hosts::new(move |asked, _| chart.answer(&asked.target));
+    let hosts = Hosts::new(move |request, _| chart.answer(&request.target));
     let folder = tempfile::tempdir().unwrap();
     let client = || {
         let cache = Cache::open(folder.path(), 1 << 20, Clock::real(), Entropy::os()).unwrap();
@@ -605,20 +605,20 @@ async fn what_is_kept_is_not_asked_for() {
         client().pull(&by_digest, &ARTEFACT).await.unwrap().bytes.as_ref(),
         b"chart"
     );
-    assert!(hosts.asked().is_empty(), "{:?}", hosts.requests());
+    assert!(hosts.received().is_empty(), "{:?}", hosts.requests());
     let path = folder.path().join("sha256").join(Digest::of(b"chart").hex());
     std::fs::write(path, "chakt").unwrap();
     assert_eq!(
         client().pull(&by_digest, &ARTEFACT).await.unwrap().bytes.as_ref(),
         b"chart"
     );
-    assert_eq!(hosts.asked().len(), 1);
+    assert_eq!(hosts.received().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn versions_are_chosen_from_all_pages_of_tags() {
     let chart = Chart::new(b"chart");
-    let hosts = Hosts::new(move |asked, _| match asked.target.as_str() {
+    let hosts = Hosts::new(move |request, _| match request.target.as_str() {
         "/v2/charts/web/tags/list?n=1000" => {
             let link = "<https://elsewhere.example/v2/x/tags/list?last=b>; rel=\"next\"";
             reply(
@@ -643,10 +643,10 @@ async fn versions_are_chosen_from_all_pages_of_tags() {
         hosts.forget();
         let name = reference(&format!("oci://registry.example/charts/{name}"));
         client.pull_chart(&name, version, ARCHIVE_BYTES_MAX).await.unwrap();
-        let asked = hosts.requests();
+        let requests = hosts.requests();
         assert!(
-            asked.contains(&format!("registry /v2/charts/web/manifests/{wanted}")),
-            "{name} {version:?}: {asked:?}"
+            requests.contains(&format!("registry /v2/charts/web/manifests/{wanted}")),
+            "{name} {version:?}: {requests:?}"
         );
     }
     let failed = async |name: &str, version| {
@@ -654,20 +654,20 @@ async fn versions_are_chosen_from_all_pages_of_tags() {
         let pulled = client.pull_chart(&name, version, ARCHIVE_BYTES_MAX).await;
         pulled.expect_err("none fits").to_string()
     };
-    let said = failed("web", Some(">2")).await;
+    let error = failed("web", Some(">2")).await;
     assert!(
-        said.ends_with("none of the 4 versions there is allowed by \">2\"; the highest is 2.0.0-rc.1"),
-        "{said}"
+        error.ends_with("none of the 4 versions there is allowed by \">2\"; the highest is 2.0.0-rc.1"),
+        "{error}"
     );
-    let said = failed("web", Some("one")).await;
+    let error = failed("web", Some("one")).await;
     assert!(
-        said.ends_with("\"one\" is no version and no constraint: improper constraint: one"),
-        "{said}"
+        error.ends_with("\"one\" is no version and no constraint: improper constraint: one"),
+        "{error}"
     );
-    let said = failed("web:1.0.0", Some("1.1.0")).await;
+    let error = failed("web:1.0.0", Some("1.1.0")).await;
     assert!(
-        said.ends_with("the version 1.1.0 was asked for, and the reference has the tag 1.0.0"),
-        "{said}"
+        error.ends_with("the version 1.1.0 was asked for, and the reference has the tag 1.0.0"),
+        "{error}"
     );
 
     let hosts = Hosts::new(|_, _| reply(200, &[("link", "<?last=b>; rel=next")], br#"{"tags":null}"#));
@@ -677,7 +677,7 @@ async fn versions_are_chosen_from_all_pages_of_tags() {
         .await
         .expect_err("it has no end");
     assert_eq!(
-        (why.kind, hosts.asked().len()),
+        (why.kind, hosts.received().len()),
         (Kind::Protocol("its list of tags has no end".to_owned()), 100)
     );
 }
@@ -687,11 +687,11 @@ async fn a_tag_beside_a_digest_must_mean_the_same_or_nothing() {
     let (chart, other) = (Chart::new(b"chart"), Chart::new(b"other"));
     let digest = chart.digest();
     let found = other.digest();
-    let hosts = Hosts::new(move |asked, _| match asked.target.rsplit('/').next() {
-        Some("1.0.0") => chart.answer(&asked.target),
-        Some("2.0.0") => other.answer(&asked.target),
+    let hosts = Hosts::new(move |request, _| match request.target.rsplit('/').next() {
+        Some("1.0.0") => chart.answer(&request.target),
+        Some("2.0.0") => other.answer(&request.target),
         Some("3.0.0") => reply(503, &[], b""),
-        Some(name) if name.starts_with("sha256:") => chart.answer(&asked.target),
+        Some(name) if name.starts_with("sha256:") => chart.answer(&request.target),
         _ => reply(404, &[], b""),
     });
     let pull = async |tag: &str| {
@@ -714,7 +714,7 @@ async fn a_tag_beside_a_digest_must_mean_the_same_or_nothing() {
     hosts.forget();
     pull("3.0.0").await.unwrap();
     assert_eq!(
-        hosts.asked().len(),
+        hosts.received().len(),
         3,
         "the tag is asked for once: {:?}",
         hosts.requests()
@@ -724,7 +724,7 @@ async fn a_tag_beside_a_digest_must_mean_the_same_or_nothing() {
 #[tokio::test(start_paused = true)]
 async fn whoever_watches_sees_how_content_comes() {
     let chart = Chart::new(b"chart");
-    let hosts = Hosts::new(move |asked, _| chart.answer(&asked.target));
+    let hosts = Hosts::new(move |request, _| chart.answer(&request.target));
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
     let watched = seen.clone();
     let client = hosts.client(|settings| {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api_meta::{Classified as _, FaultClass};
 
-use super::misbehaving::{Asked, Chart, Hosts, Reply, Then, reply};
+use super::misbehaving::{Chart, Hosts, Reply, Request, Then, reply};
 use super::{BEARER, pull, user};
 use crate::{Client, Kind, Proxies, Settings};
 
@@ -27,8 +27,8 @@ fn tunnel() -> Reply {
 
 /// A registry that wants a token, behind a proxy that wants a password.
 fn guarded(chart: Chart) -> Arc<Hosts> {
-    Hosts::new(move |asked, _| match asked {
-        Asked {
+    Hosts::new(move |request, _| match request {
+        Request {
             method,
             proxy_authorization,
             ..
@@ -36,20 +36,20 @@ fn guarded(chart: Chart) -> Arc<Hosts> {
             Some("Basic bWU6aHVzaA==") => tunnel(),
             _ => reply(407, &[("proxy-authenticate", "Basic realm=\"p\"")], b"no"),
         },
-        Asked {
+        Request {
             proxy_authorization: Some(_),
             ..
         } => reply(500, &[], b"what the proxy is shown came through"),
-        Asked { host, .. } if host == "auth.example" => reply(200, &[], br#"{"token":"t"}"#),
-        Asked {
+        Request { host, .. } if host == "auth.example" => reply(200, &[], br#"{"token":"t"}"#),
+        Request {
             authorization: None, ..
         } => reply(401, &[("www-authenticate", BEARER)], b""),
-        Asked { target, .. } => chart.answer(target),
+        Request { target, .. } => chart.answer(target),
     })
 }
 
 #[tokio::test(start_paused = true)]
-async fn registry_and_token_service_are_asked_through_a_tunnel_that_the_proxy_opens_for_us_alone() {
+async fn registry_and_token_service_are_reached_through_the_tunnel_of_an_authenticated_proxy() {
     let hosts = guarded(Chart::new(b"chart"));
     for proxy in ["http://me:hush@proxy.example:3128", "https://me:hush@proxy.example"] {
         hosts.forget();
@@ -75,11 +75,11 @@ fn refusal(status: u16) -> Kind {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registry_in_the_open_is_asked_by_the_proxy_itself() {
+async fn requests_to_a_plain_http_registry_are_sent_by_the_proxy() {
     let chart = Chart::new(b"chart");
     let hosts = Hosts::new(
-        move |asked, _| match asked.target.strip_prefix("http://registry.example") {
-            Some(path) if asked.proxy_authorization.as_deref() == Some("Basic bWU6aHVzaA==") => chart.answer(path),
+        move |request, _| match request.target.strip_prefix("http://registry.example") {
+            Some(path) if request.proxy_authorization.as_deref() == Some("Basic bWU6aHVzaA==") => chart.answer(path),
             _ => reply(407, &[], b""),
         },
     );
@@ -94,16 +94,16 @@ async fn a_registry_in_the_open_is_asked_by_the_proxy_itself() {
     assert_eq!(refused.kind, refusal(407));
     assert!(
         hosts
-            .asked()
+            .received()
             .iter()
-            .all(|asked| asked.host == "proxy.example" && asked.is_open)
+            .all(|request| request.host == "proxy.example" && request.is_open)
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_host_that_is_excepted_is_asked_directly() {
+async fn excepted_host_is_contacted_directly() {
     let chart = Chart::new(b"chart");
-    let hosts = Hosts::new(move |asked, _| chart.answer(&asked.target));
+    let hosts = Hosts::new(move |request, _| chart.answer(&request.target));
     let client = hosts.client(|settings| {
         settings.proxies = through("HTTPS_PROXY", "proxy.example:3128");
         settings.mirrors = vec![crate::Mirror::parse("mirror.example").unwrap()];
@@ -111,18 +111,18 @@ async fn a_host_that_is_excepted_is_asked_directly() {
     });
     pull(&client).await.unwrap();
     assert!(
-        hosts.asked().iter().all(|asked| asked.host == "mirror.example"),
+        hosts.received().iter().all(|request| request.host == "mirror.example"),
         "{:?}",
         hosts.requests()
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_proxy_that_fails_is_named_and_asked_again_only_if_that_may_help() {
+async fn failing_proxy_is_named_and_retried_only_if_that_may_help() {
     for (status, tries) in [(403, 1), (407, 1), (502, 5)] {
         let hosts = Hosts::new(move |_, _| reply(status, &[], b"<html>"));
         let kind = pull(&behind(&hosts, "proxy.example:3128")).await.unwrap_err().kind;
-        assert_eq!((kind, hosts.asked().len()), (refusal(status), tries));
+        assert_eq!((kind, hosts.received().len()), (refusal(status), tries));
     }
     let garbage = Hosts::new(|_, _| Reply {
         bytes: b"SSH-2.0-OpenSSH\r\n".to_vec(),
@@ -155,10 +155,10 @@ async fn a_proxy_that_fails_is_named_and_asked_again_only_if_that_may_help() {
         settings.proxies = through("HTTPS_PROXY", "https://proxy.example");
     });
     let untrusted = pull(&untrusted).await.unwrap_err();
-    let said = untrusted.to_string();
+    let error = untrusted.to_string();
     assert!(
-        said.contains("the certificate of the proxy proxy.example:443 is not trusted: "),
-        "{said}"
+        error.contains("the certificate of the proxy proxy.example:443 is not trusted: "),
+        "{error}"
     );
     assert_eq!(untrusted.class(), FaultClass::Dependency);
 }

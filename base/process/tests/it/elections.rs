@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api_meta::Fault;
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use base_clock::{Clock, Entropy};
 use base_controller::Terms;
 use base_process::{Elected, Election, Port, Settings};
@@ -61,7 +61,7 @@ fn elected(ports: [u16; 2]) -> Elected {
     Elected::new("test", settings, Clock::real(), Entropy::os())
 }
 
-async fn ask(port: u16, path: &str) -> String {
+async fn get(port: u16, path: &str) -> String {
     loop {
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)).await else {
             tokio::time::sleep(LOOK_PAUSE).await;
@@ -75,10 +75,10 @@ async fn ask(port: u16, path: &str) -> String {
     }
 }
 
-/// Asks until the answer begins so.
+/// Requests a path until the answer begins so.
 async fn until(port: u16, path: &str, beginning: &str) -> String {
     loop {
-        let answer = ask(port, path).await;
+        let answer = get(port, path).await;
         if answer.starts_with(beginning) {
             return answer;
         }
@@ -89,8 +89,8 @@ async fn until(port: u16, path: &str, beginning: &str) -> String {
 /// Waits until some process holds the Lease.
 async fn held(leases: &Api<Lease>) {
     let held = wait_until(leases, LEASE, Duration::from_secs(60), |lease| match lease {
-        Some(lease) if lease.spec.is_some() => Judgement::Done(()),
-        _ => Judgement::NotYet("it is not held".to_owned()),
+        Some(lease) if lease.spec.is_some() => WaitState::Done(()),
+        _ => WaitState::NotYet("it is not held".to_owned()),
     });
     held.await.unwrap();
 }
@@ -114,7 +114,7 @@ async fn a_stop_ends_the_work_and_hands_the_lease_over() {
     let running = tokio::spawn(first.run(server.loopback_client(), stop.clone().cancelled_owned(), work));
     let metrics = async {
         loop {
-            let text = ask(ports[1], "/metrics").await;
+            let text = get(ports[1], "/metrics").await;
             if text.contains("orangery_leading 1") {
                 return text;
             }
@@ -123,8 +123,8 @@ async fn a_stop_ends_the_work_and_hands_the_lease_over() {
     };
     assert!(metrics.await.contains("orangery_api_requests_total"));
     until(ports[0], "/readyz", "HTTP/1.1 200").await;
-    assert!(ask(ports[0], "/healthz").await.ends_with("ok"));
-    assert!(ask(ports[0], "/other").await.starts_with("HTTP/1.1 404"));
+    assert!(get(ports[0], "/healthz").await.ends_with("ok"));
+    assert!(get(ports[0], "/other").await.starts_with("HTTP/1.1 404"));
 
     let others = [free_port().unwrap(), free_port().unwrap()];
     let second = elected(others);
@@ -134,7 +134,7 @@ async fn a_stop_ends_the_work_and_hands_the_lease_over() {
     };
     let waiting = tokio::spawn(second.run(server.loopback_client(), std::future::pending(), idle));
     until(others[0], "/readyz", "HTTP/1.1 200").await;
-    assert!(ask(others[1], "/metrics").await.contains("orangery_leading 0"));
+    assert!(get(others[1], "/metrics").await.contains("orangery_leading 0"));
     stop.cancel();
     running.await.unwrap().unwrap();
     // It is not ready before it has listed something, and so it leads now.
@@ -188,7 +188,7 @@ async fn a_check_that_fails_makes_a_waiting_replica_unready() {
             .ends_with("there is no certificate yet")
     );
     known.store(true, Ordering::Relaxed);
-    assert!(ask(ports[0], "/readyz").await.starts_with("HTTP/1.1 200"));
+    assert!(get(ports[0], "/readyz").await.starts_with("HTTP/1.1 200"));
     holding.abort();
     waiting.abort();
 }

@@ -112,10 +112,10 @@ impl Plan {
 pub fn plan(wanted: &[Wanted], existing: &[Secret], now: Timestamp) -> Result<Plan, SecretError> {
     let mut sorted: Vec<&Wanted> = wanted.iter().collect();
     sorted.sort_by_key(|wanted| matches!(wanted.content, Content::Certificate { .. }));
-    let (mut actions, mut certificates, mut kept) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let (mut actions, mut certificates, mut retained) = (Vec::new(), Vec::new(), BTreeSet::new());
     for wanted_one in sorted {
         let found = Found::of(wanted_one, wanted, existing, now)?;
-        kept.extend(found.current.into_iter().chain(found.old).map(object_name));
+        retained.extend(found.current.into_iter().chain(found.old).map(object_name));
         let into = if wanted_one.has_bundle() {
             &mut actions
         } else {
@@ -130,7 +130,7 @@ pub fn plan(wanted: &[Wanted], existing: &[Secret], now: Timestamp) -> Result<Pl
         if wanted_one.has_bundle() {
             match bundle(wanted_one, &found, existing) {
                 Some(secret) => {
-                    kept.insert(object_name(secret));
+                    retained.insert(object_name(secret));
                 }
                 None => {
                     let reason = if bundles(wanted_one, existing).next().is_none() {
@@ -148,7 +148,7 @@ pub fn plan(wanted: &[Wanted], existing: &[Secret], now: Timestamp) -> Result<Pl
     }
     actions.sort_by_key(|action| matches!(action, Action::Bundle { .. }));
     actions.append(&mut certificates);
-    actions.extend(kept.iter().map(|object| Action::Keep { object: object.clone() }));
+    actions.extend(retained.iter().map(|object| Action::Keep { object: object.clone() }));
     let names: BTreeSet<String> = wanted
         .iter()
         .flat_map(|wanted| [wanted.name.clone(), wanted.bundle_name()])
@@ -158,7 +158,7 @@ pub fn plan(wanted: &[Wanted], existing: &[Secret], now: Timestamp) -> Result<Pl
         .filter(|secret| label_of(secret, label::MANAGED_BY) == Some(label::MANAGER))
     {
         let object = object_name(secret);
-        if !kept.contains(&object) {
+        if !retained.contains(&object) {
             let wanted = label_of(secret, label::NAME).is_some_and(|name| names.contains(name));
             actions.push(Action::Delete {
                 object,
@@ -270,10 +270,10 @@ pub(super) fn signer<'a>(
     all: &[Wanted],
     existing: &'a [Secret],
     now: Timestamp,
-    asking: &str,
+    requester: &str,
 ) -> Result<Option<&'a Secret>, SecretError> {
     let unknown = || SecretError::UnknownAuthority {
-        secret: asking.to_owned(),
+        secret: requester.to_owned(),
         authority: authority.to_owned(),
     };
     let wanted = all

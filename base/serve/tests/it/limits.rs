@@ -31,7 +31,7 @@ async fn silent_connections_are_closed_before_and_after_the_handshake() {
 }
 
 #[tokio::test]
-async fn a_connection_is_kept_between_requests_until_it_has_idled_too_long() {
+async fn connection_stays_open_between_requests_until_its_idle_limit() {
     let signer = Signer::new();
     let limits = Limits {
         first_request: SHORT,

@@ -15,7 +15,7 @@ async fn replacing_a_certificate_fails_no_connection_old_or_new() {
     let signer = std::sync::Arc::new(Signer::new());
     let certificate = signer.certificate();
     let port = serve(lengths(), certificate.clone(), Limits::default()).await;
-    let mut kept = signer.connect(port.address).await.unwrap();
+    let mut persistent = signer.connect(port.address).await.unwrap();
     let clients: Vec<_> = (0..4)
         .map(|_| {
             let (signer, address) = (signer.clone(), port.address);
@@ -31,7 +31,7 @@ async fn replacing_a_certificate_fails_no_connection_old_or_new() {
     for _ in 0..REPLACEMENTS {
         let (pem, key) = signer.pair();
         certificate.replace(&pem, &key).unwrap();
-        assert_eq!(kept.post("/", b"").await.unwrap(), (200, "0".to_owned()));
+        assert_eq!(persistent.post("/", b"").await.unwrap(), (200, "0".to_owned()));
         last = pem;
     }
     for client in clients {

@@ -144,12 +144,12 @@ impl Decimal {
         }
         let exact = format!("{number:.EXACT_DIGITS$e}");
         let below = Self::read(&exact);
-        let (kept, cut) = below.digits.split_at(shortest.digits.len());
+        let (truncated, cut) = below.digits.split_at(shortest.digits.len());
         let is_tie = cut
             .strip_prefix('5')
             .is_some_and(|rest| rest.bytes().all(|digit| digit == b'0'));
         let even = Self {
-            digits: kept.to_owned(),
+            digits: truncated.to_owned(),
             ..below
         };
         if is_tie && reads(&even.scientific(0)) {

@@ -177,14 +177,14 @@ proptest! {
 
     /// Scalars of UTF-8 are borrowed, those of UTF-16 are copied.
     #[test]
-    fn a_text_says_the_same_in_utf8_and_in_utf16(text in drawn_text()) {
+    fn utf8_and_utf16_of_a_text_read_the_same(text in drawn_text()) {
         let mut utf16 = vec![0xFF, 0xFE];
         utf16.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
         prop_assert_eq!(read_exact(text.as_bytes(), Twice::Refused), read_exact(&utf16, Twice::Refused));
     }
 
     #[test]
-    fn entries_that_are_asked_for_are_those_of_the_whole(text in drawn_text()) {
+    fn requested_entries_equal_those_of_the_whole(text in drawn_text()) {
         let wanted = |name: &str| ["kind", "metadata"].contains(&name);
         let whole = read_exact(text.as_bytes(), Twice::Allowed).map(|mut whole| {
             if let Value::Object(entries) = &mut whole {
@@ -205,23 +205,23 @@ proptest! {
 
 #[test]
 fn what_json_cannot_hold_is_no_error_once_it_is_written_over() {
-    let said = |text: &str| read_exact(text.as_bytes(), Twice::Allowed).map_err(|why| why.to_string());
-    assert_eq!(said("a: .nan\na: 1"), Ok(json!({"a": 1})));
-    assert_eq!(said("a: [{b: .inf}, {~: 1}]\nc: 2\na: 1"), Ok(json!({"a": 1, "c": 2})));
+    let read = |text: &str| read_exact(text.as_bytes(), Twice::Allowed).map_err(|why| why.to_string());
+    assert_eq!(read("a: .nan\na: 1"), Ok(json!({"a": 1})));
+    assert_eq!(read("a: [{b: .inf}, {~: 1}]\nc: 2\na: 1"), Ok(json!({"a": 1, "c": 2})));
     assert!(
-        said("a: .nan\nb: -.inf\na: 1")
+        read("a: .nan\nb: -.inf\na: 1")
             .unwrap_err()
             .ends_with("json: unsupported value: -Inf")
     );
     assert!(
-        said("a: 1\na: .nan")
+        read("a: 1\na: .nan")
             .unwrap_err()
             .ends_with("json: unsupported value: NaN")
     );
-    assert_eq!(said("a: {<<: {b: .inf}, b: 1}"), Ok(json!({"a": {"b": 1}})));
+    assert_eq!(read("a: {<<: {b: .inf}, b: 1}"), Ok(json!({"a": {"b": 1}})));
     let key = "unsupported map key of type: %!s(<nil>), key: <nil>, value: ";
-    assert!(said("b: .nan\na: {~: 3}").unwrap_err().ends_with(&format!("{key}3")));
-    assert!(said("{~: ~}").unwrap_err().ends_with(&format!("{key}<nil>")));
+    assert!(read("b: .nan\na: {~: 3}").unwrap_err().ends_with(&format!("{key}3")));
+    assert!(read("{~: ~}").unwrap_err().ends_with(&format!("{key}<nil>")));
     let unfit = format!("a: [{}]\n", ".nan,".repeat(5000));
-    assert!(said(&(unfit + "a: 1")).is_err(), "more than is kept apart");
+    assert!(read(&(unfit + "a: 1")).is_err(), "more than is kept apart");
 }

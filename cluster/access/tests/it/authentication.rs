@@ -264,7 +264,7 @@ async fn tokens_for_others_by_other_keys_or_by_none_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bootstrap_token_is_good_only_while_its_secret_says_so() {
+async fn bootstrap_token_is_valid_only_while_its_secret_allows_it() {
     let (clock, entropy) = (clock(), Entropy::seeded(1));
     let objects = Arc::new(Objects::default());
     let token = BootstrapToken::generate(&entropy);
@@ -278,10 +278,10 @@ async fn a_bootstrap_token_is_good_only_while_its_secret_says_so() {
             .insert(format!("kube-system/{}", token.secret_name()), secret);
     };
     let authenticator = Authenticator::new(clock.clone(), objects.clone()).with_bootstrap_tokens(true);
-    let ask = async || authenticator.authenticate(&bearer(token.text().expose()), None).await;
-    assert!(ask().await.is_err(), "no secret");
+    let authenticate = async || authenticator.authenticate(&bearer(token.text().expose()), None).await;
+    assert!(authenticate().await.is_err(), "no secret");
     put(&|_| {});
-    let user = ask().await.unwrap();
+    let user = authenticate().await.unwrap();
     assert_eq!(user.name, format!("system:bootstrap:{}", token.id()));
     assert_eq!(
         user.groups,
@@ -309,7 +309,7 @@ async fn a_bootstrap_token_is_good_only_while_its_secret_says_so() {
     ];
     for fault in faults {
         put(fault);
-        assert!(ask().await.is_err());
+        assert!(authenticate().await.is_err());
     }
     put(&|_| {});
     let off = Authenticator::new(clock.clone(), objects.clone());
@@ -318,7 +318,7 @@ async fn a_bootstrap_token_is_good_only_while_its_secret_says_so() {
         "switched off"
     );
     tokio::time::advance(HOUR + Duration::from_secs(1)).await;
-    assert!(ask().await.is_err(), "expired");
+    assert!(authenticate().await.is_err(), "expired");
 }
 
 #[tokio::test(start_paused = true)]
@@ -339,7 +339,7 @@ async fn only_a_request_without_any_credential_is_anonymous() {
 }
 
 #[test]
-fn impersonation_asks_for_each_part_and_becomes_what_was_asked() {
+fn impersonation_requests_each_part_and_becomes_the_requested_user() {
     let mut headers = HeaderMap::new();
     assert_eq!(Impersonation::from_headers(&headers), Ok(None));
     headers.append("Impersonate-Group", "dev".parse().unwrap());
@@ -350,9 +350,9 @@ fn impersonation_asks_for_each_part_and_becomes_what_was_asked() {
     headers.append("Impersonate-User", "jane".parse().unwrap());
     headers.append("Impersonate-Group", "ops".parse().unwrap());
     headers.append("Impersonate-Extra-scopes%2Fa", "x".parse().unwrap());
-    let asked = Impersonation::from_headers(&headers).unwrap().unwrap();
+    let requested = Impersonation::from_headers(&headers).unwrap().unwrap();
     let real = Arc::new(User::new("root", &[]));
-    let texts: Vec<String> = asked
+    let texts: Vec<String> = requested
         .requests(&real)
         .iter()
         .map(|request| forbidden_message(request, ""))
@@ -366,7 +366,7 @@ fn impersonation_asks_for_each_part_and_becomes_what_was_asked() {
             r#"userextras.authentication.k8s.io "x" is forbidden: User "root" cannot impersonate resource "userextras/scopes/a" in API group "authentication.k8s.io" at the cluster scope"#,
         ]
     );
-    assert_eq!(asked.user().groups, ["dev", "ops", "system:authenticated"]);
+    assert_eq!(requested.user().groups, ["dev", "ops", "system:authenticated"]);
     let robot = HeaderMap::from_iter([(
         "impersonate-user".parse().unwrap(),
         "system:serviceaccount:ns:robot".parse().unwrap(),

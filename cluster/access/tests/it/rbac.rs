@@ -30,14 +30,14 @@ fn bound(name: &str, subject: Value) -> (&'static str, Value) {
     )
 }
 
-fn may(index: &RbacIndex, user: &User, asked: &str) -> bool {
-    index.authorize(&request(user, asked)).is_allowed()
+fn may(index: &RbacIndex, user: &User, requested: &str) -> bool {
+    index.authorize(&request(user, requested)).is_allowed()
 }
 
 /// `verb group resource[/subresource] namespace name`, `-` for none; or `verb /path`.
-fn request(user: &User, asked: &str) -> Attributes {
+fn request(user: &User, requested: &str) -> Attributes {
     let user = Arc::new(user.clone());
-    let parts: Vec<&str> = asked
+    let parts: Vec<&str> = requested
         .split(' ')
         .map(|part| if part == "-" { "" } else { part })
         .collect();
@@ -87,11 +87,11 @@ fn rules_match_verbs_groups_subresources_names_and_paths_as_kube_apiserver_match
         ("get /logs", false),
         ("post /healthz", false),
     ];
-    for (asked, wanted) in cases {
-        assert_eq!(may(&index, &jane, asked), wanted, "{asked}");
+    for (requested, wanted) in cases {
+        assert_eq!(may(&index, &jane, requested), wanted, "{requested}");
         assert!(
-            !may(&index, &User::new("joe", &["jane"]), asked),
-            "{asked} as another user"
+            !may(&index, &User::new("joe", &["jane"]), requested),
+            "{requested} as another user"
         );
     }
 }
@@ -197,11 +197,11 @@ fn default_roles_aggregate_view_into_edit_into_admin_and_take_in_new_ones_at_onc
         ("get - pods other p", [false, false, false]),
         ("get /apis", [true, true, true]),
     ];
-    for (asked, wanted) in cases {
+    for (requested, wanted) in cases {
         assert_eq!(
-            ["admin", "edit", "view"].map(|name| may(&index, &user(name), asked)),
+            ["admin", "edit", "view"].map(|name| may(&index, &user(name), requested)),
             wanted,
-            "{asked}"
+            "{requested}"
         );
     }
     put(
@@ -243,11 +243,11 @@ fn default_bindings_let_bootstrappers_in_and_leave_nodes_to_their_own_rules() {
         ),
         ("list - secrets kube-system -", [false; 3]),
     ];
-    for (asked, wanted) in cases {
+    for (requested, wanted) in cases {
         assert_eq!(
-            [&node, &joining, &other].map(|user| may(&index, user, asked)),
+            [&node, &joining, &other].map(|user| may(&index, user, requested)),
             wanted,
-            "{asked}"
+            "{requested}"
         );
     }
     assert!(may(&index, &User::anonymous(), "get /healthz") && !may(&index, &User::anonymous(), "get /api"));

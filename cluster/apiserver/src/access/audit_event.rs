@@ -244,7 +244,7 @@ impl Draft {
         }
         self.tell(AuditStage::ResponseStarted, Some(answer.code), None, now());
         let code = answer.code;
-        answer.keeping(AtEnd(Some(Box::new(move || {
+        answer.holding(AtEnd(Some(Box::new(move || {
             self.tell(AuditStage::ResponseComplete, Some(code), None, now());
         }))))
     }
@@ -355,10 +355,10 @@ fn status_of(code: StatusCode, body: Option<&Bytes>) -> Value {
     let mut status = json!({"metadata": {}, "code": code.as_u16()});
     let is_one =
         |body: &&Bytes| body.len() <= STATUS_BYTES_MAX && body.windows(STATUS.len()).any(|part| part == STATUS);
-    let said: Option<Value> = body.filter(is_one).and_then(|body| serde_json::from_slice(body).ok());
-    let said = said.filter(|said| said["kind"] == "Status");
+    let answered: Option<Value> = body.filter(is_one).and_then(|body| serde_json::from_slice(body).ok());
+    let answered = answered.filter(|answered| answered["kind"] == "Status");
     for field in ["status", "message", "reason", "details"] {
-        if let Some(value) = said.as_ref().and_then(|said| said.get(field)) {
+        if let Some(value) = answered.as_ref().and_then(|answered| answered.get(field)) {
             status[field] = value.clone();
         }
     }

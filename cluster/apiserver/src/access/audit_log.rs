@@ -49,22 +49,22 @@ pub struct AuditLog(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    /// How many records are kept; older ones fall out.
-    kept_max: usize,
+    /// How many records are retained; older ones fall out.
+    retained_max: usize,
     ring: Mutex<VecDeque<Arc<AuditRecord>>>,
     subscribers: Mutex<Vec<Subscriber>>,
 }
 
 impl AuditLog {
-    /// A log that keeps so many records.
-    pub(crate) fn keeping(kept_max: usize) -> Self {
+    /// A log that retains so many records.
+    pub(crate) fn retaining(retained_max: usize) -> Self {
         Self(Arc::new(Shared {
-            kept_max,
+            retained_max,
             ..Shared::default()
         }))
     }
 
-    /// The records still kept, oldest first.
+    /// The records still retained, oldest first.
     pub fn records(&self) -> Vec<Arc<AuditRecord>> {
         self.0
             .ring
@@ -92,7 +92,7 @@ impl AuditLog {
     /// Takes in a record, which is only made when it is wanted.
     pub(crate) fn record(&self, record: impl FnOnce() -> AuditRecord) {
         let subscribers = self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
-        if subscribers.is_empty() && self.0.kept_max == 0 {
+        if subscribers.is_empty() && self.0.retained_max == 0 {
             return;
         }
         let record = record();
@@ -100,11 +100,11 @@ impl AuditLog {
             subscriber(&record);
         }
         drop(subscribers);
-        if self.0.kept_max == 0 {
+        if self.0.retained_max == 0 {
             return;
         }
         let mut ring = self.0.ring.lock().unwrap_or_else(PoisonError::into_inner);
-        if ring.len() == self.0.kept_max {
+        if ring.len() == self.0.retained_max {
             ring.pop_front();
         }
         ring.push_back(Arc::new(record));
@@ -134,20 +134,20 @@ mod tests {
     }
 
     #[test]
-    fn a_log_keeps_the_newest_records_and_none_are_made_for_no_one() {
+    fn log_retains_the_newest_records_and_makes_none_without_a_reader() {
         let paths = |log: &AuditLog| {
             log.records()
                 .iter()
                 .map(|record| record.path.clone())
                 .collect::<Vec<_>>()
         };
-        let log = AuditLog::keeping(2);
+        let log = AuditLog::retaining(2);
         for path in ["/a", "/b", "/c"] {
             log.record(|| record(path));
         }
         assert_eq!(paths(&log), ["/b", "/c"]);
 
-        let log = AuditLog::keeping(0);
+        let log = AuditLog::retaining(0);
         log.record(|| unreachable!("no subscriber wants it"));
         let heard = Arc::new(Mutex::new(Vec::new()));
         let hears = heard.clone();

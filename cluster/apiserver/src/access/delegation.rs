@@ -23,10 +23,10 @@ use crate::kinds::registry::DELETE_COLLECTION;
 use crate::wire::query::Query;
 use crate::wire::status::Status;
 
-/// How long an answer is believed, yes or no.
-const KEPT_FOR: Duration = Duration::from_secs(10);
-/// Answers that are kept of each sort; the oldest go first.
-const KEPT_MAX: usize = 4096;
+/// How long an answer is cached, yes or no.
+const CACHED_FOR: Duration = Duration::from_secs(10);
+/// Answers that are cached of each sort; the oldest go first.
+const CACHED_MAX: usize = 4096;
 /// How long an answer is waited for.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// What everybody may see of a server that has no rules.
@@ -35,22 +35,22 @@ const OPEN_PATHS: [&str; 3] = ["/healthz", "/readyz", "/livez"];
 /// The other API server.
 pub(crate) struct Delegation {
     clients: Delegates,
-    users: Kept<Option<Arc<User>>>,
-    decisions: Kept<Decision>,
+    users: Cache<Option<Arc<User>>>,
+    decisions: Cache<Decision>,
 }
 
 impl Delegation {
     pub(crate) fn new(clients: Delegates) -> Self {
         Self {
             clients,
-            users: Kept::default(),
-            decisions: Kept::default(),
+            users: Cache::default(),
+            decisions: Cache::default(),
         }
     }
 
     /// Who a token belongs to. Errors: 401, or no one answered.
     pub(crate) async fn authenticate(&self, token: &str) -> Result<Arc<User>, Status> {
-        // The token itself is not kept.
+        // The token itself is not cached.
         let key = Sha256::digest(token).into();
         if let Some(found) = self.users.get(&key) {
             return found.ok_or_else(Status::unauthorized);
@@ -63,8 +63,8 @@ impl Delegation {
             ..TokenReview::default()
         };
         let reviews = Api::<TokenReview>::all(self.clients.authentication.clone());
-        let asked = answered(reviews.create(&PostParams::default(), &review)).await;
-        let status = asked.map_err(|why| {
+        let reviewed = answered(reviews.create(&PostParams::default(), &review)).await;
+        let status = reviewed.map_err(|why| {
             // The caller learns as little as about a wrong token.
             tracing::warn!(why, "a token was not reviewed by the server in front");
             Status::unauthorized()
@@ -94,7 +94,7 @@ impl Delegation {
         let spec = spec_of(attributes, query);
         let written = serde_json::to_vec(&spec).map_err(Status::internal)?;
         let key = Sha256::digest(written).into();
-        let fresh = (self.clients.asks_again)(&attributes.user);
+        let fresh = (self.clients.bypasses_cache)(&attributes.user);
         if let Some(found) = self.decisions.get(&key).filter(|_| !fresh) {
             return Ok(found);
         }
@@ -122,8 +122,8 @@ impl Delegation {
     }
 }
 
-async fn answered<T>(asked: impl Future<Output = Result<T, kube::Error>>) -> Result<T, String> {
-    match timeout(TIMEOUT, asked).await {
+async fn answered<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, String> {
+    match timeout(TIMEOUT, request).await {
         Ok(answer) => answer.map_err(|error| error.to_string()),
         Err(_) => Err(format!("no answer within {} s", TIMEOUT.as_secs())),
     }
@@ -178,28 +178,28 @@ type Digest = [u8; 32];
 type Answers<T> = HashMap<Digest, (Instant, T)>;
 
 /// The newest answers, and in which order they came.
-struct Kept<T>(Mutex<(Answers<T>, VecDeque<Digest>)>);
+struct Cache<T>(Mutex<(Answers<T>, VecDeque<Digest>)>);
 
-impl<T> Default for Kept<T> {
+impl<T> Default for Cache<T> {
     fn default() -> Self {
         Self(Mutex::new((HashMap::new(), VecDeque::new())))
     }
 }
 
-impl<T: Clone> Kept<T> {
+impl<T: Clone> Cache<T> {
     fn get(&self, key: &Digest) -> Option<T> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (since, answer) = kept.0.get(key)?;
-        (since.elapsed() < KEPT_FOR).then(|| answer.clone())
+        let cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, answer) = cache.0.get(key)?;
+        (since.elapsed() < CACHED_FOR).then(|| answer.clone())
     }
 
     fn put(&self, key: Digest, answer: T) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (answers, order) = &mut *kept;
+        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (answers, order) = &mut *cache;
         if answers.insert(key, (Instant::now(), answer)).is_none() {
             order.push_back(key);
         }
-        if order.len() > KEPT_MAX
+        if order.len() > CACHED_MAX
             && let Some(oldest) = order.pop_front()
         {
             answers.remove(&oldest);
@@ -215,5 +215,5 @@ pub(crate) struct Delegates {
     /// Who reviews access. (`--authorization-kubeconfig`)
     pub(crate) authorization: kube::Client,
     /// Whose access is reviewed each time.
-    pub(crate) asks_again: fn(&User) -> bool,
+    pub(crate) bypasses_cache: fn(&User) -> bool,
 }

@@ -55,16 +55,16 @@ pub(crate) fn concerned<'a>(
     user: &'a User,
 ) -> impl Iterator<Item = &'a Arc<dyn Gatekeeper>> {
     let superuser = !gatekeepers.is_empty() && user.is_in(group::MASTERS);
-    let asked = gatekeepers.iter().filter(move |_| !superuser);
-    asked.filter(|gatekeeper| gatekeeper.concerns(user))
+    let consulted = gatekeepers.iter().filter(move |_| !superuser);
+    consulted.filter(|gatekeeper| gatekeeper.concerns(user))
 }
 
 /// Repeats the call until it allows, or there is no more time to wait for a change.
 pub(crate) async fn settled<T>(
     gatekeeper: &dyn Gatekeeper,
-    ask: impl Fn() -> Result<T, Objection>,
+    review: impl Fn() -> Result<T, Objection>,
 ) -> Result<T, String> {
-    let objection = match ask() {
+    let objection = match review() {
         Err(objection) if !objection.patience.is_zero() => objection,
         outcome => return outcome.map_err(|objection| objection.why),
     };
@@ -72,7 +72,7 @@ pub(crate) async fn settled<T>(
     loop {
         // Subscribed before the call, so that it sees every change after the answer.
         let news = gatekeeper.news();
-        let why = match ask() {
+        let why = match review() {
             Ok(answer) => return Ok(answer),
             Err(Objection { why, patience }) => {
                 until = until.max(patience);

@@ -13,10 +13,10 @@ use crate::wire::status::Status;
 impl Access {
     /// Who the request is from then on: the user, or whom they may act as.
     pub(crate) async fn impersonate(&self, real: Arc<User>, parts: &Parts) -> Result<Arc<User>, Status> {
-        let asked =
+        let requested =
             Impersonation::from_headers(&parts.headers).map_err(|error| Status::bad_request(error.to_string()))?;
-        let Some(asked) = asked else { return Ok(real) };
-        for attributes in asked.requests(&real) {
+        let Some(requested) = requested else { return Ok(real) };
+        for attributes in requested.requests(&real) {
             let decision = match &self.delegation {
                 Some(other) => Box::pin(other.decide(&attributes, &Query::default())).await?,
                 None => self.authorize(&attributes),
@@ -25,6 +25,6 @@ impl Access {
                 return Err(status);
             }
         }
-        Ok(Arc::new(asked.user()))
+        Ok(Arc::new(requested.user()))
     }
 }

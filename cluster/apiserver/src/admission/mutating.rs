@@ -218,7 +218,7 @@ impl<'h, 'a> Rounds<'h, 'a> {
             {
                 continue;
             }
-            let changed = self.ask(it, view, object, again).await?;
+            let changed = self.call_hook(it, view, object, again).await?;
             if changed {
                 self.due.append(&mut self.seen);
                 changed_any = true;
@@ -239,7 +239,7 @@ impl<'h, 'a> Rounds<'h, 'a> {
         }
     }
 
-    async fn ask(
+    async fn call_hook(
         &mut self,
         it: Concerned<'h, 'a>,
         view: &View<'_>,

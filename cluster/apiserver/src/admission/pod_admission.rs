@@ -241,12 +241,12 @@ async fn default_class(context: &Context) -> Result<Option<Value>, Status> {
     let listing = listing.map_err(store_status)?;
     let classes = listing.entries.iter().filter_map(|entry| {
         // Few classes are; the others need not be read.
-        let says = entry
+        let has_field = entry
             .object
             .bytes()
             .windows(GLOBAL_DEFAULT.len())
             .any(|text| text == GLOBAL_DEFAULT);
-        let class = says.then(|| entry.object.value(entry.revision))?;
+        let class = has_field.then(|| entry.object.value(entry.revision))?;
         (class.get("globalDefault") == Some(&json!(true))).then_some(class)
     });
     Ok(classes.min_by_key(|class| class.get("value").and_then(Value::as_i64)))

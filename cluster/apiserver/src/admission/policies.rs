@@ -81,8 +81,8 @@ fn refusal(policy: &Policy, binding: Option<&Binding>, why: &str) -> String {
 /// The objects of a request.
 type Objects<'v> = (Option<&'v Value>, Option<&'v Value>);
 
-/// Evaluates all policies.
-pub(crate) async fn ask(
+/// Evaluates all policies, and refuses what one denies.
+pub(crate) async fn enforce(
     hooks: &Hooks,
     attributes: &AdmissionAttributes<'_>,
     objects: Objects<'_>,
@@ -163,7 +163,7 @@ async fn concerns<'a>(
     let Some(version) = matching.version(attributes) else {
         return Ok(None);
     };
-    if matching.asks_for_namespace(attributes) && labels.is_none() {
+    if matching.needs_namespace(attributes) && labels.is_none() {
         *labels = Some(namespace_labels(attributes, objects.0).await);
     }
     let none = Ok(BTreeMap::new());

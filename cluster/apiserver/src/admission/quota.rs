@@ -168,21 +168,21 @@ fn charged(
         return Err(attributes.forbidden(&format!("status unknown for quota: {name}, resources: {names}")));
     }
     let mut after = used.clone();
-    let (mut asked_for, mut had, mut may) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut requested, mut had, mut may) = (Vec::new(), Vec::new(), Vec::new());
     for resource in limited {
         let Some(more) = delta.get(resource) else { continue };
         let (now, most) = (number(used.get(resource)), number(hard.get(resource)));
         if now + more > most {
-            asked_for.push(format!("{resource}={more}"));
+            requested.push(format!("{resource}={more}"));
             had.push(format!("{resource}={now}"));
             may.push(format!("{resource}={most}"));
         }
         after.insert(resource.clone(), Value::from((now + more).to_string()));
     }
-    if !asked_for.is_empty() {
+    if !requested.is_empty() {
         return Err(attributes.forbidden(&format!(
             "exceeded quota: {name}, requested: {}, used: {}, limited: {}",
-            asked_for.join(","),
+            requested.join(","),
             had.join(","),
             may.join(",")
         )));

@@ -82,11 +82,11 @@ impl Matching {
     }
 
     /// Whether the labels of the request's namespace matter.
-    pub(crate) fn asks_for_namespace(&self, attributes: &AdmissionAttributes<'_>) -> bool {
+    pub(crate) fn needs_namespace(&self, attributes: &AdmissionAttributes<'_>) -> bool {
         !self.namespaces.is_empty() && (attributes.is_of_namespaces() || !attributes.namespace().is_empty())
     }
 
-    /// Whether the selectors want it. Errors: the namespace that they ask about is not known.
+    /// Whether the selectors want it. Errors: the namespace that they select by is not known.
     pub(crate) fn selects(
         &self,
         attributes: &AdmissionAttributes<'_>,
@@ -100,7 +100,7 @@ impl Matching {
                     .flatten()
                     .any(|object| self.objects.matches(&labels_of(object)))
         };
-        if !self.asks_for_namespace(attributes) {
+        if !self.needs_namespace(attributes) {
             return Ok(of_object());
         }
         match namespace {

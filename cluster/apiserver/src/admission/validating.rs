@@ -55,7 +55,7 @@ pub(crate) async fn validate(
     warnings: &mut Vec<String>,
 ) -> Result<(), Status> {
     if !hooks.policies.is_empty() {
-        policies::ask(hooks, attributes, objects, warnings).await?;
+        policies::enforce(hooks, attributes, objects, warnings).await?;
     }
     let (found, labels) = concerned(&hooks.validating, attributes, objects.0).await;
     let mut wanted = Vec::new();
@@ -67,7 +67,7 @@ pub(crate) async fn validate(
     let calls = wanted
         .iter()
         .enumerate()
-        .map(|(place, it)| ask(place, *it, attributes, objects));
+        .map(|(place, it)| call_hook(place, *it, attributes, objects));
     let mut refusal = None;
     for outcome in join_all(calls).await {
         match outcome {
@@ -81,7 +81,7 @@ pub(crate) async fn validate(
     refusal.map_or(Ok(()), Err)
 }
 
-async fn ask(
+async fn call_hook(
     place: usize,
     it: Concerned<'_, '_>,
     attributes: &AdmissionAttributes<'_>,

@@ -99,7 +99,7 @@ pub(crate) async fn concerned<'h, 'a>(
             Some(Concerned { index, hook, version })
         })
         .collect();
-    let labels = if found.iter().any(|it| it.hook.matching.asks_for_namespace(attributes)) {
+    let labels = if found.iter().any(|it| it.hook.matching.needs_namespace(attributes)) {
         namespace_labels(attributes, object).await
     } else {
         Ok(std::collections::BTreeMap::new())

@@ -39,17 +39,17 @@ pub(crate) struct Backend {
     pub(crate) version_priority: i64,
     spec: Value,
     reach: Result<HttpsTarget, String>,
-    /// The same server, whoever it says to be: what is asked whether it is there.
+    /// The same server, whatever name its certificate has: used to check that it is there.
     check: Result<HttpsTarget, String>,
     idle: Mutex<Vec<(SendRequest<Body>, Instant)>>,
-    /// What it says of itself: the resources of the version as in the aggregated document, and its entry in the index
+    /// Its own documents: the resources of the version as in the aggregated document, and its entry in the index
     /// of OpenAPI.
-    pub(crate) said: Mutex<Said>,
+    pub(crate) documents: Mutex<Documents>,
 }
 
-/// What a server says of itself.
+/// What a server publishes about itself.
 #[derive(Clone, Default)]
-pub(crate) struct Said {
+pub(crate) struct Documents {
     pub(crate) resources: Option<Value>,
     pub(crate) openapi: Option<Value>,
 }
@@ -74,7 +74,7 @@ impl Backend {
             check: reach(Trust::AnyServer),
             spec: spec.clone(),
             idle: Mutex::default(),
-            said: Mutex::default(),
+            documents: Mutex::default(),
         }
     }
 
@@ -82,9 +82,9 @@ impl Backend {
         self.spec == object["spec"]
     }
 
-    /// What it said of itself when it was last asked.
-    pub(crate) fn said(&self) -> Said {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The documents that it returned at the last check.
+    pub(crate) fn documents(&self) -> Documents {
+        self.documents.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Where its version is served.
@@ -114,16 +114,16 @@ impl Backend {
         let reach = self.reach.as_ref().map_err(Clone::clone)?;
         set_host(&mut request, reach);
         let mut sender = loop {
-            let Some(mut kept) = self.kept() else {
+            let Some(mut connection) = self.pooled() else {
                 break open(network, reach).await?;
             };
-            if kept.ready().await.is_ok() {
-                break kept;
+            if connection.ready().await.is_ok() {
+                break connection;
             }
         };
         let response = match sender.try_send_request(request).await {
             Ok(response) => response,
-            // A kept connection may have been closed just now; what was not sent on it goes to a new one.
+            // A pooled connection may have been closed just now; what was not sent on it goes to a new one.
             Err(mut error) => match error.take_message() {
                 None => return Err(broken(error.error())),
                 Some(request) => {
@@ -171,7 +171,7 @@ impl Backend {
         Ok((code, body.to_bytes()))
     }
 
-    fn kept(&self) -> Option<SendRequest<Body>> {
+    fn pooled(&self) -> Option<SendRequest<Body>> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.retain(|(sender, since)| !sender.is_closed() && since.elapsed() < IDLE_TIMEOUT);
         idle.pop().map(|(sender, _)| sender)

@@ -107,8 +107,8 @@ impl Kubelets {
     /// Calls one, and waits for the head of its answer. Errors: why there is none.
     pub(crate) async fn get(&self, place: &NodePlace, path: &str) -> Result<Response<ResponseBody>, String> {
         let url = format!("https://{}{path}", place.authority());
-        let asked = async { send(self.connect(place).await?, request(place, path)?).await };
-        asked.await.map_err(|why| format!("Get {url:?}: {why}"))
+        let answer = async { send(self.connect(place).await?, request(place, path)?).await };
+        answer.await.map_err(|why| format!("Get {url:?}: {why}"))
     }
 }
 

@@ -57,7 +57,7 @@ fn of_code(reply: &Reply) -> String {
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok());
     let is_text = media.is_none_or(|media| media.starts_with("text/"));
-    let said = if is_text {
+    let text = if is_text {
         String::from_utf8_lossy(&reply.body).trim().to_owned()
     } else {
         "unknown".to_owned()
@@ -65,7 +65,7 @@ fn of_code(reply: &Reply) -> String {
     match reply.code.as_u16() {
         400 => "the server rejected our request for an unknown reason".to_owned(),
         401 => "the server has asked for the client to provide credentials".to_owned(),
-        403 => said,
+        403 => text,
         404 => "the server could not find the requested resource".to_owned(),
         405 => "the server does not allow this method on the requested resource".to_owned(),
         409 => "the server reported a conflict".to_owned(),
@@ -76,7 +76,7 @@ fn of_code(reply: &Reply) -> String {
             "the server was unable to return a response in the time allotted, but may still be processing the request"
                 .to_owned()
         }
-        500.. => format!("an error on the server ({said:?}) has prevented the request from succeeding"),
+        500.. => format!("an error on the server ({text:?}) has prevented the request from succeeding"),
         code => format!("the server responded with the status code {code} but did not return more information"),
     }
 }

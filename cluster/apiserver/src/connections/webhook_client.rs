@@ -107,13 +107,13 @@ impl Client {
                 .body(Full::new(body.clone()))
                 .map_err(|error| error.to_string())
         };
-        // A kept connection may have been closed just now; what was not sent on it goes to the next one.
-        while let Some(mut kept) = self.kept() {
-            if kept.ready().await.is_err() {
+        // A pooled connection may have been closed just now; what was not sent on it goes to the next one.
+        while let Some(mut connection) = self.pooled() {
+            if connection.ready().await.is_err() {
                 continue;
             }
-            match kept.try_send_request(request()?).await {
-                Ok(response) => return self.read(response, kept).await,
+            match connection.try_send_request(request()?).await {
+                Ok(response) => return self.read(response, connection).await,
                 Err(mut error) => {
                     if error.take_message().is_none() {
                         return Err(broken(error.error()));
@@ -152,7 +152,7 @@ impl Client {
         })
     }
 
-    fn kept(&self) -> Option<SendRequest<Full<Bytes>>> {
+    fn pooled(&self) -> Option<SendRequest<Full<Bytes>>> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.retain(|(sender, since)| !sender.is_closed() && since.elapsed() < IDLE_TIMEOUT);
         idle.pop().map(|(sender, _)| sender)

@@ -15,7 +15,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::configuration::backend::{Backend, Said, condition};
+use crate::configuration::backend::{Backend, Documents, condition};
 use crate::discovery::documents;
 use crate::kinds::metadata;
 use crate::state::server_state::ServerState;
@@ -109,7 +109,7 @@ async fn check(server: &Arc<ServerState>, entry: &Entry) -> Result<bool, StoreEr
     let Some(route) = route else { return Ok(true) };
     let found = match of_service(server, service).await? {
         Some(found) => found,
-        None => asked(server, &route.backend).await,
+        None => discovery_check(server, &route.backend).await,
     };
     let well = found.0 == "True";
     set(server, &entry.key, &object, found).await?;
@@ -158,7 +158,7 @@ async fn of_service(server: &ServerState, service: &Value) -> Result<Option<Foun
     Ok(None)
 }
 
-async fn asked(server: &ServerState, backend: &Arc<Backend>) -> Found {
+async fn discovery_check(server: &ServerState, backend: &Arc<Backend>) -> Found {
     let failed = |message: String| ("False", "FailedDiscoveryCheck", message);
     let address = match backend.address(&server.network).await {
         Ok(address) => address,
@@ -173,8 +173,8 @@ async fn asked(server: &ServerState, backend: &Arc<Backend>) -> Found {
             code.as_u16()
         )),
         Ok((_, body)) => {
-            let said = about(server, backend, &body).await;
-            *backend.said.lock().unwrap_or_else(PoisonError::into_inner) = said;
+            let documents = about(server, backend, &body).await;
+            *backend.documents.lock().unwrap_or_else(PoisonError::into_inner) = documents;
             ("True", "Passed", "all checks passed".to_owned())
         }
     }
@@ -199,8 +199,8 @@ async fn fetch(
         .unwrap_or_else(late)
 }
 
-/// What the server says of its version, for the documents that tell of all of them.
-async fn about(server: &ServerState, backend: &Backend, list: &[u8]) -> Said {
+/// What the server publishes about its version, for the documents that list all versions.
+async fn about(server: &ServerState, backend: &Backend, list: &[u8]) -> Documents {
     let list: Value = serde_json::from_slice(list).unwrap_or_default();
     let resources = list["resources"].as_array().cloned().unwrap_or_default();
     let resources = documents::of_list(&backend.group, &backend.version, &resources);
@@ -211,7 +211,7 @@ async fn about(server: &ServerState, backend: &Backend, list: &[u8]) -> Said {
     };
     let path = backend.root();
     let openapi = index["paths"].get(path.trim_start_matches('/')).cloned();
-    Said {
+    Documents {
         resources: Some(resources),
         openapi,
     }

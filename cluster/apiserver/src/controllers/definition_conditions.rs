@@ -192,11 +192,11 @@ fn accepted_names(kinds: &Kinds, spec: &Value, definition: &Value) -> (Value, Op
         ("kind", "KindConflict", &types),
         ("listKind", "ListKindConflict", &types),
     ] {
-        let asked: Vec<&str> = match &accepted[field] {
+        let requested: Vec<&str> = match &accepted[field] {
             Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
             name => name.as_str().into_iter().collect(),
         };
-        let taken = asked.iter().filter(|name| used.iter().any(|used| used == **name));
+        let taken = requested.iter().filter(|name| used.iter().any(|used| used == **name));
         let words: Vec<String> = taken.map(|name| format!("{name:?} is already in use")).collect();
         let message = match words.as_slice() {
             [] => continue,

@@ -42,7 +42,7 @@ pub(crate) fn answer(server: &Arc<ServerState>, segments: &[&str], headers: &Hea
                 (true, false) => kinds.documents.aggregated_groups.get_or_init(all).clone(),
                 (false, _) => all(),
             };
-            Ok(Answer::typed(StatusCode::OK, AGGREGATED, bytes).kept_as("public"))
+            Ok(Answer::typed(StatusCode::OK, AGGREGATED, bytes).with_caching("public"))
         }
         ["api"] => {
             // Where the client has found it is where it is.
@@ -303,11 +303,11 @@ fn aggregated(kinds: &Kinds, routes: &Routes, take: impl Fn(&str) -> bool) -> By
     Bytes::from(list.to_string())
 }
 
-/// What a server behind this one said when it was last asked.
+/// What a server behind this one returned at its last check.
 fn of_route(version: &str, route: &Route) -> Value {
     let freshness = if route.available { "Current" } else { "Stale" };
     let mut entry = json!({"version": version, "freshness": freshness});
-    if let Some(resources) = route.backend.said().resources {
+    if let Some(resources) = route.backend.documents().resources {
         entry["resources"] = resources;
     }
     entry

@@ -143,7 +143,7 @@ fn with_others(server: &ServerState, own: Bytes) -> Bytes {
             "" => format!("api/{version}"),
             group => format!("apis/{group}/{version}"),
         };
-        match (index["paths"].as_object_mut(), route.backend.said().openapi) {
+        match (index["paths"].as_object_mut(), route.backend.documents().openapi) {
             (Some(paths), Some(entry)) => drop(paths.insert(path, entry)),
             (Some(paths), None) => drop(paths.remove(&path)),
             (None, _) => {}

@@ -89,23 +89,23 @@ pub(crate) async fn listed(
     let Some(converter) = served.converter() else {
         return Ok(entries);
     };
-    let mut asked = Vec::new();
+    let mut unknown = Vec::new();
     for (place, entry) in entries.iter_mut().enumerate() {
         match source(served, version, &entry.object, entry.revision)? {
             Source::Ready => {}
             Source::Refreshed(value) => entry.object = stored(value)?,
             Source::Other(value) => match converter.recent.known(&entry.object, version) {
                 Some(known) => entry.object = known,
-                None => asked.push((place, value)),
+                None => unknown.push((place, value)),
             },
         }
     }
-    let (places, values): (Vec<usize>, Vec<Value>) = asked.into_iter().unzip();
+    let (places, values): (Vec<usize>, Vec<Value>) = unknown.into_iter().unzip();
     let converted = converter.all(network, &*served.kind, values, version, true).await?;
     for (place, value) in places.into_iter().zip(converted) {
         let object = stored(value)?;
         if let Some(entry) = entries.get_mut(place) {
-            converter.recent.keep(&entry.object, version, &object);
+            converter.recent.remember(&entry.object, version, &object);
             entry.object = object;
         }
     }

@@ -18,10 +18,10 @@ type Outcome = Arc<OnceCell<Result<Arc<Object>, Status>>>;
 
 /// The newest conversions of one kind.
 #[derive(Default)]
-pub(crate) struct Recent(Mutex<Kept>);
+pub(crate) struct Recent(Mutex<Slots>);
 
 #[derive(Default)]
-struct Kept {
+struct Slots {
     all: HashMap<Place, Slot>,
     order: VecDeque<Place>,
     bytes: usize,
@@ -36,13 +36,13 @@ struct Slot {
 impl Recent {
     /// What became of an object, if that is known.
     pub(crate) fn known(&self, source: &Arc<Object>, version: &str) -> Option<Arc<Object>> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let slot = kept.all.get(&place(source, version))?;
+        let slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = slots.all.get(&place(source, version))?;
         slot.outcome.get()?.as_ref().ok().cloned()
     }
 
     /// Remembers what became of an object.
-    pub(crate) fn keep(&self, source: &Arc<Object>, version: &str, object: &Arc<Object>) {
+    pub(crate) fn remember(&self, source: &Arc<Object>, version: &str, object: &Arc<Object>) {
         let _ = self.slot(source, version).set(Ok(object.clone()));
     }
 
@@ -63,8 +63,8 @@ impl Recent {
 
     fn slot(&self, source: &Arc<Object>, version: &str) -> Outcome {
         let place = place(source, version);
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(slot) = kept.all.get(&place) {
+        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = slots.all.get(&place) {
             return slot.outcome.clone();
         }
         let outcome = Outcome::default();
@@ -72,29 +72,29 @@ impl Recent {
             source: source.clone(),
             outcome: outcome.clone(),
         };
-        kept.bytes += source.bytes().len();
-        kept.all.insert(place.clone(), slot);
-        kept.order.push_back(place);
-        while kept.bytes > BYTES_MAX
-            && let Some(oldest) = kept.order.pop_front()
+        slots.bytes += source.bytes().len();
+        slots.all.insert(place.clone(), slot);
+        slots.order.push_back(place);
+        while slots.bytes > BYTES_MAX
+            && let Some(oldest) = slots.order.pop_front()
         {
-            kept.remove(&oldest);
+            slots.remove(&oldest);
         }
         outcome
     }
 
     fn forget(&self, source: &Arc<Object>, version: &str, outcome: &Outcome) {
         let place = place(source, version);
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |slot: &Slot| Arc::ptr_eq(&slot.outcome, outcome);
-        if kept.all.get(&place).is_some_and(same) {
-            kept.order.retain(|other| *other != place);
-            kept.remove(&place);
+        if slots.all.get(&place).is_some_and(same) {
+            slots.order.retain(|other| *other != place);
+            slots.remove(&place);
         }
     }
 }
 
-impl Kept {
+impl Slots {
     fn remove(&mut self, place: &Place) {
         if let Some(slot) = self.all.remove(place) {
             self.bytes -= slot.source.bytes().len();
@@ -119,37 +119,37 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_is_asked_for_once_and_a_failure_each_time() {
-        let (recent, source, asked) = (Recent::default(), object("a", 1), AtomicU32::new(0));
+    async fn answer_is_requested_once_and_a_failure_each_time() {
+        let (recent, source, requests) = (Recent::default(), object("a", 1), AtomicU32::new(0));
         let fail = async || {
-            asked.fetch_add(1, Ordering::Relaxed);
+            requests.fetch_add(1, Ordering::Relaxed);
             Err(Status::failed("no"))
         };
         assert!(recent.once(&source, "v2", fail()).await.is_err());
         assert!(recent.once(&source, "v2", fail()).await.is_err());
         let convert = async || {
-            asked.fetch_add(1, Ordering::Relaxed);
+            requests.fetch_add(1, Ordering::Relaxed);
             Ok(object("b", 1))
         };
         for _ in 0..3 {
             assert_eq!(recent.once(&source, "v2", convert()).await.unwrap().meta().name, "b");
         }
         assert!(recent.known(&source, "v1").is_none());
-        assert_eq!(asked.load(Ordering::Relaxed), 3);
+        assert_eq!(requests.load(Ordering::Relaxed), 3);
     }
 
     #[test]
     fn what_is_remembered_is_bounded() {
         let recent = Recent::default();
         let first = object("a", BYTES_MAX / 2);
-        recent.keep(&first, "v2", &first);
+        recent.remember(&first, "v2", &first);
         assert!(recent.known(&first, "v2").is_some());
         let second = object("b", BYTES_MAX * 3 / 4);
-        recent.keep(&second, "v2", &second);
+        recent.remember(&second, "v2", &second);
         assert!(recent.known(&first, "v2").is_none() && recent.known(&second, "v2").is_some());
-        let kept = recent.0.lock().unwrap();
+        let slots = recent.0.lock().unwrap();
         assert_eq!(
-            (kept.all.len(), kept.order.len(), kept.bytes),
+            (slots.all.len(), slots.order.len(), slots.bytes),
             (1, 1, second.bytes().len())
         );
     }

@@ -22,8 +22,8 @@ pub(crate) fn is_established(definition: &Value) -> bool {
 }
 
 pub(crate) fn is_true(definition: &Value, kind: &str) -> bool {
-    let said = |condition: &Value| condition["type"] == kind && condition["status"] == "True";
-    conditions(definition).iter().any(said)
+    let is_met = |condition: &Value| condition["type"] == kind && condition["status"] == "True";
+    conditions(definition).iter().any(is_met)
 }
 
 /// Remembers in which versions objects may be stored.
@@ -104,8 +104,8 @@ pub(crate) fn begin_deletion(definition: &mut Value, now: Timestamp) {
     let conditions = definition
         .pointer_mut("/status/conditions")
         .and_then(Value::as_array_mut);
-    let is_said = |condition: &Value| condition.get("type") == Some(&json!("Terminating"));
-    if let Some(conditions) = conditions.filter(|conditions| !conditions.iter().any(is_said)) {
+    let is_terminating = |condition: &Value| condition.get("type") == Some(&json!("Terminating"));
+    if let Some(conditions) = conditions.filter(|conditions| !conditions.iter().any(is_terminating)) {
         conditions.push(terminating);
     }
 }

@@ -7,7 +7,7 @@ const GRACE_DEFAULT_SECONDS: i64 = 30;
 
 /// Seconds between the request to delete a pod and its forced end: none when no node holds it or it has ended
 /// (kubernetes/kubernetes v1.35 pkg/registry/core/pod/strategy.go, CheckGracefulDelete).
-pub(crate) fn grace_seconds(pod: &Value, asked: Option<i64>) -> i64 {
+pub(crate) fn grace_seconds(pod: &Value, requested: Option<i64>) -> i64 {
     let node = pod
         .pointer("/spec/nodeName")
         .and_then(Value::as_str)
@@ -20,7 +20,7 @@ pub(crate) fn grace_seconds(pod: &Value, asked: Option<i64>) -> i64 {
         .pointer("/spec/terminationGracePeriodSeconds")
         .and_then(Value::as_i64);
     // Less than no time is a second (pkg/registry/core/pod/strategy.go, CheckGracefulDelete).
-    match asked.or(own).unwrap_or(GRACE_DEFAULT_SECONDS) {
+    match requested.or(own).unwrap_or(GRACE_DEFAULT_SECONDS) {
         ..0 => 1,
         seconds => seconds,
     }

@@ -200,7 +200,7 @@ impl Served {
     /// What can be done with its objects. Namespaces go one by one (kubernetes/kubernetes v1.35
     /// pkg/registry/core/namespace/storage).
     pub(crate) fn verbs(&self) -> Vec<&'static str> {
-        let kept = |verb: &&str| self.role != Role::Namespace || *verb != DELETE_COLLECTION;
+        let supported = |verb: &&str| self.role != Role::Namespace || *verb != DELETE_COLLECTION;
         let all = match self.role {
             Role::Custom => CUSTOM_VERBS,
             _ => VERBS,
@@ -208,7 +208,7 @@ impl Served {
         // Of a kind that goes nothing is made or changed any more.
         let closing = self.life.is_closing();
         let open = |verb: &&str| !closing || !matches!(*verb, "create" | "patch" | "update");
-        all.into_iter().filter(kept).filter(open).collect()
+        all.into_iter().filter(supported).filter(open).collect()
     }
 
     /// The webhook that turns its versions into each other, where there is one.

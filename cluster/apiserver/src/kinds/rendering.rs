@@ -35,11 +35,11 @@ fn shown_otherwise(served: &Served, version: &str, object: &Object, revision: Re
     let heads = (served.head(&served.storage_version), served.head(version));
     let bytes = rendered(object, revision);
     match heads {
-        (Some(stored), Some(asked))
+        (Some(stored), Some(requested))
             if served.kind.same_shape(&served.storage_version, version) && bytes.starts_with(stored) =>
         {
-            let mut out = BytesMut::with_capacity(bytes.len() + asked.len());
-            out.put_slice(asked);
+            let mut out = BytesMut::with_capacity(bytes.len() + requested.len());
+            out.put_slice(requested);
             out.put_slice(&bytes[stored.len()..]);
             Ok(out.freeze())
         }
@@ -81,10 +81,10 @@ fn of_custom(
     let begins = |version: &str| served.head(version).filter(|head| object.bytes().starts_with(head));
     let mut versions = custom.resource().versions.iter().map(|version| version.name.as_ref());
     let alike = versions.find_map(|other| begins(other).filter(|_| custom.same_shape(other, version)));
-    if let (Some(stored), Some(asked), false) = (alike, served.head(version), old) {
+    if let (Some(stored), Some(requested), false) = (alike, served.head(version), old) {
         let bytes = rendered(object, revision);
-        let mut out = BytesMut::with_capacity(bytes.len() + asked.len());
-        out.put_slice(asked);
+        let mut out = BytesMut::with_capacity(bytes.len() + requested.len());
+        out.put_slice(requested);
         out.put_slice(&bytes[stored.len()..]);
         return Ok(out.freeze());
     }

@@ -55,11 +55,11 @@ fn keep_decision(object: &mut Value, old: &Value) {
         return;
     }
     let others = given.iter().filter(|condition| !is_decision(condition));
-    let kept: Vec<Value> = decisions().chain(others).cloned().collect();
+    let merged: Vec<Value> = decisions().chain(others).cloned().collect();
     if let Some(fields) = object.as_object_mut() {
         let status = fields.entry("status").or_insert_with(|| json!({}));
         if let Some(status) = status.as_object_mut() {
-            status.insert("conditions".to_owned(), Value::Array(kept));
+            status.insert("conditions".to_owned(), Value::Array(merged));
         }
     }
 }

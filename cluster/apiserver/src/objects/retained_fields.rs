@@ -17,7 +17,7 @@ pub(crate) fn keep_stored(context: &Context, object: &mut Value, old: &Value) ->
 
 /// What no update may change comes from the stored object; missing names are filled in.
 fn keep_metadata(object: &mut Value, old: &Value) -> Result<(), Status> {
-    let kept: Vec<(&str, Option<Value>)> = [
+    let retained: Vec<(&str, Option<Value>)> = [
         "creationTimestamp",
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
@@ -27,7 +27,7 @@ fn keep_metadata(object: &mut Value, old: &Value) -> Result<(), Status> {
     .map(|field| (field, old.pointer(&format!("/metadata/{field}")).cloned()))
     .collect();
     let metadata = metadata::of_mut(object)?;
-    for (field, value) in kept {
+    for (field, value) in retained {
         match value {
             Some(value) => metadata.insert(field.to_owned(), value),
             None => metadata.remove(field),

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base_client::{Upgrade, asks_for_upgrade};
+use base_client::{Upgrade, requests_upgrade};
 use cluster_access::User;
 use cluster_access::front_proxy::identity_headers;
 use http::request::Parts;
@@ -53,7 +53,7 @@ pub(crate) async fn pass(
         true => &describer,
         false => user,
     };
-    let upgrade = asks_for_upgrade(&parts.headers);
+    let upgrade = requests_upgrade(&parts.headers);
     let headers = if upgrade {
         for_upgrade(parts, user)
     } else {
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_one_says_by_a_header_who_they_are() {
+    fn identity_headers_of_a_client_are_removed() {
         let (mut parts, ()) = Request::get("/apis/x.example.com/v1/things?watch=1")
             .body(())
             .unwrap()

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use base_client::{ResponseBody, answer_apart, asks_for_upgrade, empty_body};
+use base_client::{ResponseBody, answer_apart, empty_body, requests_upgrade};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use kube::client::Body;
@@ -34,16 +34,16 @@ const OF_ORIGINS: [HeaderName; 4] = [
 pub(crate) async fn carry(
     server: &Arc<ServerState>,
     place: &Place,
-    asked: Forwarded<'_>,
+    forwarded: Forwarded<'_>,
     body: Body,
 ) -> Result<Answer, Status> {
     let shutting_down = || Status::unavailable("the server is shutting down").retry_after(1);
-    let parts = asked.parts;
+    let parts = forwarded.parts;
     let permit = server.carried.one_more()?;
-    if asks_for_upgrade(&parts.headers) {
+    if requests_upgrade(&parts.headers) {
         // As upstream, which leaves the client's query out here.
-        let query = asked.query.filter(|_| asked.is_of_server);
-        let request = request(place, Forwarded { query, ..asked }, for_upgrade(parts), body)?;
+        let query = forwarded.query.filter(|_| forwarded.is_of_server);
+        let request = request(place, Forwarded { query, ..forwarded }, for_upgrade(parts), body)?;
         let carried = upgrade::carry(server, place, parts, request, permit);
         return server
             .stop
@@ -51,17 +51,17 @@ pub(crate) async fn carry(
             .await
             .ok_or_else(shutting_down)?;
     }
-    if asked.behind.is_empty() && [Method::GET, Method::HEAD].contains(&parts.method) {
-        return moved_to_root(asked);
+    if forwarded.behind.is_empty() && [Method::GET, Method::HEAD].contains(&parts.method) {
+        return moved_to_root(forwarded);
     }
-    let moved = Moved::new(place, asked);
+    let moved = Moved::new(place, forwarded);
     let mut headers = for_who_answers(parts);
     without_connection(&mut headers);
     add_client(&mut headers, parts);
-    if let Ok(uri) = HeaderValue::from_bytes(moved.forwarded_uri(&encoded(asked.behind)).as_bytes()) {
+    if let Ok(uri) = HeaderValue::from_bytes(moved.forwarded_uri(&encoded(forwarded.behind)).as_bytes()) {
         headers.insert(FORWARDED_URI, uri);
     }
-    let request = request(place, asked, headers, body)?;
+    let request = request(place, forwarded, headers, body)?;
     let sent = server.stop.run_until_cancelled(send(server, place, request));
     let response = sent.await.ok_or_else(shutting_down)?;
     let response = response.map_err(|why| Status::unavailable(format!("error trying to reach service: {why}")))?;
@@ -76,17 +76,22 @@ fn for_upgrade(parts: &Parts) -> HeaderMap {
     headers
 }
 
-fn request(place: &Place, asked: Forwarded<'_>, mut headers: HeaderMap, body: Body) -> Result<Request<Body>, Status> {
+fn request(
+    place: &Place,
+    forwarded: Forwarded<'_>,
+    mut headers: HeaderMap,
+    body: Body,
+) -> Result<Request<Body>, Status> {
     // In this process no server is distinguished by a host.
-    let host = host(asked.parts).or_else(|| HeaderValue::from_str(&place.authority()).ok());
+    let host = host(forwarded.parts).or_else(|| HeaderValue::from_str(&place.authority()).ok());
     if let Some(host) = host {
         headers.insert(header::HOST, host);
     }
-    let path = match asked.behind {
+    let path = match forwarded.behind {
         "" => "/".to_owned(),
         path => encoded(path),
     };
-    let target = match asked.query {
+    let target = match forwarded.query {
         None => path,
         Some(query) => format!("{path}?{query}"),
     };
@@ -94,7 +99,7 @@ fn request(place: &Place, asked: Forwarded<'_>, mut headers: HeaderMap, body: Bo
         .parse()
         .map_err(|error| Status::bad_request(format!("the request's path: {error}")))?;
     let mut request = Request::new(body);
-    *request.method_mut() = asked.parts.method.clone();
+    *request.method_mut() = forwarded.parts.method.clone();
     *request.uri_mut() = target;
     *request.headers_mut() = headers;
     Ok(request)
@@ -110,11 +115,11 @@ async fn send(server: &ServerState, place: &Place, request: Request<Body>) -> Re
 }
 
 /// The path without a slash at its end leads to the one with it, for pages that name what is beside them.
-fn moved_to_root(asked: Forwarded<'_>) -> Result<Answer, Status> {
-    let query = asked.query.map(|query| format!("?{query}")).unwrap_or_default();
+fn moved_to_root(forwarded: Forwarded<'_>) -> Result<Answer, Status> {
+    let query = forwarded.query.map(|query| format!("?{query}")).unwrap_or_default();
     let mut response = Response::new(empty_body());
     *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
-    let place = HeaderValue::from_bytes(format!("{}/{query}", asked.path).as_bytes());
+    let place = HeaderValue::from_bytes(format!("{}/{query}", forwarded.path).as_bytes());
     let place = place.map_err(|_| Status::bad_request("the request's path cannot stand in a header"))?;
     let headers = response.headers_mut();
     headers.insert(header::LOCATION, place);

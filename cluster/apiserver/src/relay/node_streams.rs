@@ -81,7 +81,7 @@ pub(crate) async fn log(context: &Context) -> Result<Answer, Status> {
     };
     let path = format!("/containerLogs/{namespace}/{name}/{container}{question}");
     let response = match find(context, node).await? {
-        Found::Here(service) => ask(service, path).await?,
+        Found::Here(service) => call(service, path).await?,
         Found::Elsewhere(place) => {
             let permit = context.server.carried.one_more()?;
             let response = context
@@ -291,7 +291,7 @@ fn running(context: &Context, node: &str) -> Option<HttpService> {
 }
 
 /// Calls a node of this process.
-async fn ask(service: HttpService, path: String) -> Result<Response<ResponseBody>, Status> {
+async fn call(service: HttpService, path: String) -> Result<Response<ResponseBody>, Status> {
     let request = Request::get(path).body(Body::empty()).map_err(Status::internal)?;
     answer_apart(service, request).await.map_err(Status::internal)
 }

@@ -3,7 +3,7 @@
 //! before; its credentials stay here.
 //! (kubernetes/kubernetes v1.35 pkg/registry/core/{node,pod,service}, staging/src/k8s.io/apimachinery/pkg/util/proxy)
 
-use base_client::{HttpService, ResponseBody, Upgrade, answer_apart, asks_for_upgrade};
+use base_client::{HttpService, ResponseBody, Upgrade, answer_apart, requests_upgrade};
 use http::request::Parts;
 use http::{Request, Response};
 use kube::client::Body;
@@ -40,14 +40,14 @@ pub(crate) async fn answer(
     let warnings = subresource_body::review_connection(context, kind, &mut options).await?;
     let place = proxy_target::find(context, proxied).await?;
     let behind = clean(options["path"].as_str().unwrap_or_default());
-    let asked = Forwarded {
+    let forwarded = Forwarded {
         parts,
         path,
         behind: &behind,
         query: parts.uri.query(),
         is_of_server: false,
     };
-    Ok(carry(&context.server, &place, asked, body).await?.warn(warnings))
+    Ok(carry(&context.server, &place, forwarded, body).await?.warn(warnings))
 }
 
 /// The methods that are carried on (kubernetes/kubernetes v1.35 pkg/registry/core/pod/rest/subresources.go, proxyMethods).
@@ -61,17 +61,17 @@ pub(crate) async fn to_kubelet(
     parts: &Parts,
     body: Body,
 ) -> Result<Answer, Status> {
-    if !asks_for_upgrade(&parts.headers) {
+    if !requests_upgrade(&parts.headers) {
         return Err(Status::bad_request("Upgrade request required"));
     }
-    let asked = Forwarded {
+    let forwarded = Forwarded {
         parts,
         path,
         behind: path,
         query: Some(query),
         is_of_server: true,
     };
-    carry(&context.server, &Place::of_kubelet(kubelet), asked, body).await
+    carry(&context.server, &Place::of_kubelet(kubelet), forwarded, body).await
 }
 
 /// Asks a node of this process as a kubelet is asked. If it agrees to an upgrade, the client's connection is its own from then on,

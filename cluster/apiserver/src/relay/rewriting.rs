@@ -9,14 +9,14 @@ use crate::relay::proxy_target::Place;
 pub(crate) struct Moved {
     /// What the server behind is called: by address, and by the client's `Host`.
     hosts: [String; 2],
-    /// The path of the request without the part that was asked for there.
+    /// The path of the request without the part that was requested there.
     prefix: String,
 }
 
 impl Moved {
-    pub(crate) fn new(place: &Place, asked: Forwarded<'_>) -> Self {
-        let host = host(asked.parts).and_then(|host| host.to_str().ok().map(str::to_owned));
-        let prefix = asked.path.strip_suffix(asked.behind).unwrap_or(asked.path);
+    pub(crate) fn new(place: &Place, forwarded: Forwarded<'_>) -> Self {
+        let host = host(forwarded.parts).and_then(|host| host.to_str().ok().map(str::to_owned));
+        let prefix = forwarded.path.strip_suffix(forwarded.behind).unwrap_or(forwarded.path);
         Self {
             hosts: [place.authority(), host.unwrap_or_default()],
             prefix: prefix.to_owned(),
@@ -49,8 +49,8 @@ impl Moved {
         if of_another || !path.starts_with('/') {
             return place.to_owned();
         }
-        // Who names the host that the client asked for names this server already.
-        let kept = match host == self.hosts[1] && !host.is_empty() {
+        // A place with the host that the client requested is on this server already.
+        let origin = match host == self.hosts[1] && !host.is_empty() {
             true => &place[..place.len() - rest.len()],
             false => "",
         };
@@ -58,7 +58,7 @@ impl Moved {
             true => path.to_owned(),
             false => self.joined(path),
         };
-        format!("{kept}{path}{behind}")
+        format!("{origin}{path}{behind}")
     }
 }
 

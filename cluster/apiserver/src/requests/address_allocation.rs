@@ -32,7 +32,7 @@ pub(crate) async fn prepare(
     let mut stored = addresses.stored.lock().await;
     keep_old(service, old);
     drop_with_type(service, old);
-    let in_use = match asks_for_more(service, old) {
+    let in_use = match requests_more(service, old) {
         true => InUse::read(addresses, &context.server.store, &mut stored).await?,
         false => InUse::default(),
     };
@@ -121,7 +121,7 @@ fn is_blank(value: &Value) -> bool {
 }
 
 /// Whether a Service may get an address or a port that it did not have.
-fn asks_for_more(service: &Value, old: Option<&Value>) -> bool {
+fn requests_more(service: &Value, old: Option<&Value>) -> bool {
     let Some(old) = old else { return true };
     let of = |service: &Value| {
         let spec = ["type", "clusterIP", "ports"].map(|field| service.get("spec")?.get(field).cloned());

@@ -152,8 +152,8 @@ impl DeleteOptions {
             _ => return current.to_vec(),
         };
         let keep = |finalizer: &&String| !matches!(finalizer.as_str(), FOREGROUND | ORPHAN);
-        let kept = current.iter().filter(keep).cloned();
-        kept.chain(wanted.map(str::to_owned)).collect()
+        let remaining = current.iter().filter(keep).cloned();
+        remaining.chain(wanted.map(str::to_owned)).collect()
     }
 
     fn check_preconditions(&self, context: &Context, entry: &Entry) -> Result<(), Status> {
@@ -270,7 +270,7 @@ pub(crate) async fn remove(
         if options.propagation_policy.is_none() && options.orphan_dependents.is_none() {
             warnings.extend(
                 default_orphans(context)
-                    .filter(|said| !said.is_empty())
+                    .filter(|warning| !warning.is_empty())
                     .map(str::to_owned),
             );
         }
@@ -350,9 +350,9 @@ async fn step(
 
 /// Seconds the object is given; 0 for all kinds but pods.
 fn grace(context: &Context, object: &Value, options: &DeleteOptions) -> i64 {
-    let asked = options.grace_period_seconds.filter(|seconds| *seconds >= 0);
+    let requested = options.grace_period_seconds.filter(|seconds| *seconds >= 0);
     if context.served.role == Role::Pod {
-        pods::grace_seconds(object, asked)
+        pods::grace_seconds(object, requested)
     } else {
         0
     }

@@ -34,7 +34,7 @@ pub(crate) async fn delete_all(context: &Context, body: Body) -> Result<Answer, 
         // What takes a name of the list meanwhile was not listed.
         let listed = options.clone().only(&entry.object.meta().uid);
         match remove(context, &entry.key.name, &listed).await {
-            Ok((_, said)) => warnings.extend(said),
+            Ok((_, more)) => warnings.extend(more),
             // Another caller was faster.
             Err(status) if status.reason() == "NotFound" => {}
             Err(status) if status.reason() == "Conflict" && !is_there(context, entry).await? => {}

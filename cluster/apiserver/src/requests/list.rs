@@ -197,7 +197,7 @@ fn continue_key(context: &Context, start: &str) -> Result<Key, Status> {
         None => (None, start),
     };
     let fits = match context.namespace() {
-        Some(asked) => namespace == Some(asked),
+        Some(requested) => namespace == Some(requested),
         None => namespace.is_some() == context.served.info().namespaced,
     };
     if !fits {

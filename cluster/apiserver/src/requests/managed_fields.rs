@@ -13,7 +13,7 @@ use crate::wire::status::Status;
 
 /// What tells that an object is being deleted and is not in what the client sent. The object keeps it, but who owned it
 /// does not (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/registry/rest/update.go).
-pub(crate) fn unsaid(sent: &Value) -> Vec<&'static str> {
+pub(crate) fn unstated(sent: &Value) -> Vec<&'static str> {
     let mut fields = vec!["deletionTimestamp", "deletionGracePeriodSeconds"];
     fields.retain(|field| sent.pointer(&format!("/metadata/{field}")).is_none_or(Value::is_null));
     fields
@@ -90,7 +90,7 @@ fn alike(one: &Value, other: &Value, but: &[&str]) -> bool {
 
 impl Write<'_> {
     /// Gives the client what it changed of `old`. Both are in the working version, ownership is in the client's. Metadata
-    /// that are [`unsaid`] count as removed.
+    /// that are [`unstated`] count as removed.
     ///
     /// Before admission and `prepare`: what those fill in has no owner, and a later apply that does not name it leaves it
     /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/{create,update,patch}.go).
@@ -99,30 +99,30 @@ impl Write<'_> {
         call: &Call<'_>,
         old: &Value,
         object: &mut Value,
-        unsaid: &[&str],
+        unstated: &[&str],
     ) -> Result<(), Status> {
         if self.manager.is_none() {
             return Ok(());
         }
         let (served, version) = (&self.context.served, self.context.version());
-        let mut asked = object.clone();
+        let mut requested = object.clone();
         if call.subresource.is_none() {
-            metadata::of_mut(&mut asked)?.retain(|field, _| !unsaid.contains(&field.as_str()));
+            metadata::of_mut(&mut requested)?.retain(|field, _| !unstated.contains(&field.as_str()));
         }
         // Only `prepare` knows which fields other parts than `status` cannot change: no one owns those by it.
         if call.subresource.is_some_and(|name| name != "status") {
-            served.kind.prepare(call, &mut asked, Some(old));
+            served.kind.prepare(call, &mut requested, Some(old));
         }
         let converted;
         let mut before = old;
         if version != self.context.working_version() {
-            asked = served.kind.convert(asked, version)?;
+            requested = served.kind.convert(requested, version)?;
             converted = served.kind.convert(old.clone(), version)?;
             before = &converted;
         }
-        let elsewhere = self.elsewhere(before, &asked).await;
-        self.track_in(Some(before), &mut asked, &elsewhere);
-        let managed = metadata::of_mut(&mut asked)?.remove("managedFields");
+        let elsewhere = self.elsewhere(before, &requested).await;
+        self.track_in(Some(before), &mut requested, &elsewhere);
+        let managed = metadata::of_mut(&mut requested)?.remove("managedFields");
         let metadata = metadata::of_mut(object)?;
         match managed {
             Some(managed) => metadata.insert("managedFields".to_owned(), managed),
@@ -198,9 +198,9 @@ mod tests {
             (object("", "now", "f:data", 2), "now"),
             (object("", "now", "f:other", 1), "now"),
         ] {
-            let mut kept = new.clone();
-            keep_times(&mut kept, &old);
-            assert_eq!(kept["metadata"]["managedFields"][0]["time"], expected, "{new}");
+            let mut tracked = new.clone();
+            keep_times(&mut tracked, &old);
+            assert_eq!(tracked["metadata"]["managedFields"][0]["time"], expected, "{new}");
         }
     }
 }

@@ -22,7 +22,7 @@ const TRIES_MAX: usize = 16;
 pub(crate) async fn bind(context: &Context, body: Body) -> Result<Answer, Status> {
     let mut binding = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
     let kind = ("", "v1", "Binding");
-    let said = subresource_body::review_body(context, kind, &mut binding, context.query.dry_run()).await?;
+    let review_warnings = subresource_body::review_body(context, kind, &mut binding, context.query.dry_run()).await?;
     let node = binding
         .pointer("/target/name")
         .and_then(Value::as_str)
@@ -66,7 +66,7 @@ pub(crate) async fn bind(context: &Context, body: Body) -> Result<Answer, Status
                 let done =
                     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
                 return Ok(Answer::value(StatusCode::CREATED, &done)
-                    .warn(said)
+                    .warn(review_warnings)
                     .warn(write.warnings));
             }
             Err(Refusal::Stale | Refusal::Overtaken) => {}
@@ -126,7 +126,7 @@ pub(crate) async fn evict(context: &Context, body: Body) -> Result<Answer, Statu
     let mut eviction = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
     check_eviction(context, &eviction)?;
     let kind = ("policy", "v1", "Eviction");
-    let said = subresource_body::review_body(context, kind, &mut eviction, context.query.dry_run()).await?;
+    let review_warnings = subresource_body::review_body(context, kind, &mut eviction, context.query.dry_run()).await?;
     let pod = context.current(context.name()).await?;
     let budgets =
         cluster_store::Range::namespaced("policy/poddisruptionbudgets", context.namespace().unwrap_or_default());
@@ -161,5 +161,7 @@ pub(crate) async fn evict(context: &Context, body: Body) -> Result<Answer, Statu
     options.check()?;
     let (_, warnings) = delete::remove(context, context.name(), &options).await?;
     let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-    Ok(Answer::value(StatusCode::CREATED, &done).warn(said).warn(warnings))
+    Ok(Answer::value(StatusCode::CREATED, &done)
+        .warn(review_warnings)
+        .warn(warnings))
 }

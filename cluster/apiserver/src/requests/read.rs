@@ -13,20 +13,20 @@ use crate::wire::status::Status;
 
 pub(crate) async fn get(context: &Context) -> Result<Answer, Status> {
     let shape = context.shape(Expected::Object)?;
-    version_asked(context).await?;
+    check_requested_version(context).await?;
     let entry = context.current(context.name()).await?;
     answer(context, StatusCode::OK, &entry, shape).await
 }
 
-/// A version that is asked for must be one, and no later than the newest: what is read is the newest.
-async fn version_asked(context: &Context) -> Result<(), Status> {
+/// A requested version must be one, and no later than the newest: what is read is the newest.
+async fn check_requested_version(context: &Context) -> Result<(), Status> {
     match context.query.version()? {
         None | Some(0) => Ok(()),
-        Some(asked) => list::not_older_than(context, asked).await,
+        Some(requested) => list::not_older_than(context, requested).await,
     }
 }
 
-/// One object in the shape asked for.
+/// One object in the requested shape.
 pub(crate) async fn answer(context: &Context, code: StatusCode, entry: &Entry, shape: Shape) -> Result<Answer, Status> {
     let shown;
     let entry = match context.served.converter() {

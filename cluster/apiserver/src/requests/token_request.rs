@@ -31,7 +31,7 @@ pub(crate) async fn request(context: &Context, body: Body) -> Result<Answer, Sta
     note_manager(context, &mut request, validity);
     identify(context, &mut request, &account.object.meta().uid)?;
     let kind = ("authentication.k8s.io", "v1", "TokenRequest");
-    let said = subresource_body::review_body(context, kind, &mut request, context.query.dry_run()).await?;
+    let review_warnings = subresource_body::review_body(context, kind, &mut request, context.query.dry_run()).await?;
     let Some(tokens) = &context.server.access.tokens else {
         return Err(Status::not_implemented("a TokenRequest without a signing key"));
     };
@@ -66,7 +66,7 @@ pub(crate) async fn request(context: &Context, body: Body) -> Result<Answer, Sta
     }
     let status = json!({"token": issued.token.expose(), "expirationTimestamp": metadata::timestamp(issued.expires)});
     fields.insert("status".to_owned(), status);
-    Ok(Answer::value(StatusCode::CREATED, &request).warn(said))
+    Ok(Answer::value(StatusCode::CREATED, &request).warn(review_warnings))
 }
 
 /// A request is that of its account, and has no token yet.

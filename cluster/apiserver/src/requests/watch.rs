@@ -303,8 +303,8 @@ impl Watcher {
     ) -> Result<(), Status> {
         let change = match change {
             Some(Ok(change)) => change,
-            Some(Err(StoreError::Expired { asked, .. })) => {
-                return Err(Status::expired(format!("too old resource version: {asked}")));
+            Some(Err(StoreError::Expired { requested, .. })) => {
+                return Err(Status::expired(format!("too old resource version: {requested}")));
             }
             Some(Err(error)) => return Err(store_status(error)),
             None => {

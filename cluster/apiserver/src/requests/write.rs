@@ -209,10 +209,10 @@ impl Write<'_> {
         )
         .await?;
         self.check_version(live, &object)?;
-        let unsaid = managed_fields::unsaid(&object);
+        let unstated = managed_fields::unstated(&object);
         keep_stored(context, &mut object, &old)?;
         let call = context.call(Operation::Update, name, self.dry_run);
-        self.track_change(&call, &old, &mut object, &unsaid).await?;
+        self.track_change(&call, &old, &mut object, &unstated).await?;
         let reader = Reader::new(&context.server);
         self.admit(&call, &mut object, Some(&old)).await?;
         kind.prepare(&call, &mut object, Some(&old));

@@ -185,10 +185,10 @@ impl Builder {
         self
     }
 
-    /// How many audit records are kept for who reads them later; none by default. Subscribers hear of all.
+    /// How many audit records are retained for who reads them later; none by default. Subscribers hear of all.
     #[must_use]
-    pub fn audit_records(mut self, kept_max: usize) -> Self {
-        self.audit_records = kept_max;
+    pub fn audit_records(mut self, retained_max: usize) -> Self {
+        self.audit_records = retained_max;
         self
     }
 
@@ -236,7 +236,7 @@ impl Builder {
         self.delegates = Some(Delegates {
             authentication,
             authorization,
-            asks_again: |_| false,
+            bypasses_cache: |_| false,
         });
         self
     }
@@ -254,7 +254,7 @@ impl Builder {
     #[must_use]
     pub fn review_each_time(mut self, of: fn(&User) -> bool) -> Self {
         if let Some(delegates) = &mut self.delegates {
-            delegates.asks_again = of;
+            delegates.bypasses_cache = of;
         }
         self
     }
@@ -365,7 +365,7 @@ impl Builder {
             clock: self.clock,
             entropy: self.entropy,
             access,
-            audit: AuditLog::keeping(self.audit_records),
+            audit: AuditLog::retaining(self.audit_records),
             auditing: self.auditing,
             readiness: Readiness::default(),
             metrics: Metrics::default(),

@@ -24,7 +24,7 @@ use crate::wire::status::{self, Status};
 const KEY_SET: &str = "application/jwk-set+json";
 /// `Cache-Control` of keys that never change while the server runs (kubernetes/kubernetes v1.35
 /// pkg/serviceaccount/openidmetadata.go).
-const KEYS_KEPT: &str = "public, max-age=3600";
+const KEYS_CACHING: &str = "public, max-age=3600";
 
 pub(crate) async fn answer(
     server: &Arc<ServerState>,
@@ -176,7 +176,7 @@ fn issuer(server: &ServerState, wants_keys: bool, below: &[&str], parts: &Parts)
         false => (negotiation::JSON, &documents.configuration),
     };
     negotiation::check(&parts.headers, media_type)?;
-    Ok(Answer::typed(StatusCode::OK, media_type, document.clone()).kept_as(KEYS_KEPT))
+    Ok(Answer::typed(StatusCode::OK, media_type, document.clone()).with_caching(KEYS_CACHING))
 }
 
 /// A check that is asked for by name.

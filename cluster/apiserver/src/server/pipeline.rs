@@ -93,7 +93,7 @@ fn finish(server: &ServerState, mut trace: Trace, outcome: Result<Answer, Status
         answer = draft.finish(answer, &trace.annotations, &trace.info, move || clock.now());
     }
     if let Some(going_on) = server.metrics.goes_on(&trace.info) {
-        answer = answer.keeping(going_on);
+        answer = answer.holding(going_on);
     }
     record(server, trace, answer.code);
     answer

@@ -8,7 +8,7 @@ use crate::wire::status::Status;
 pub(crate) fn store_status(error: StoreError) -> Status {
     match error {
         StoreError::Expired { .. } => Status::expired("The resourceVersion for the provided list is too old."),
-        StoreError::Ahead { asked, current } => too_large_version(asked.0, current.0),
+        StoreError::Ahead { requested, current } => too_large_version(requested.0, current.0),
         StoreError::Unavailable(why) => too_late(&why),
         other => Status::internal(other),
     }
@@ -25,8 +25,8 @@ fn too_late(why: &str) -> Status {
 }
 
 /// 504 as kube-apiserver gives it for versions it has not seen yet.
-pub(crate) fn too_large_version(asked: u64, current: u64) -> Status {
-    let message = format!("Too large resource version: {asked}, current: {current}");
+pub(crate) fn too_large_version(requested: u64, current: u64) -> Status {
+    let message = format!("Too large resource version: {requested}, current: {current}");
     Status::new(
         http::StatusCode::GATEWAY_TIMEOUT,
         "Timeout",

@@ -111,7 +111,7 @@ impl InFront {
             "" => format!("/api/{version}"),
             group => format!("/apis/{group}/{version}"),
         };
-        let Some(list) = self.ask(&path).await.map_err(|error| error.to_string())? else {
+        let Some(list) = self.read(&path).await.map_err(|error| error.to_string())? else {
             return Ok(None);
         };
         let resources = list["resources"].as_array().cloned().unwrap_or_default();
@@ -135,7 +135,7 @@ impl InFront {
         let Some(path) = place.path(namespace, Some(name)) else {
             return Ok(None);
         };
-        match self.ask(&path).await? {
+        match self.read(&path).await? {
             Some(object) => place.entry(object).map(Some),
             None => Ok(None),
         }
@@ -153,7 +153,7 @@ impl InFront {
         let mut next = String::new();
         loop {
             let path = place.path(namespace, None).unwrap_or_default();
-            let page = self.ask(&format!("{path}?limit={PAGE}&continue={next}")).await?;
+            let page = self.read(&format!("{path}?limit={PAGE}&continue={next}")).await?;
             let mut page = page.unwrap_or_default();
             let items = page["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
             for item in items {
@@ -173,7 +173,7 @@ impl InFront {
     }
 
     /// Reads a path. None: nothing is there.
-    async fn ask(&self, path: &str) -> Result<Option<Value>, StoreError> {
+    async fn read(&self, path: &str) -> Result<Option<Value>, StoreError> {
         match self.send(Method::GET, path, Bytes::new()).await {
             Ok(value) => Ok(Some(value)),
             Err(Failed::Answered(404, _)) => Ok(None),

@@ -13,7 +13,7 @@ use crate::wire::status::Status;
 const TEXT: &str = "text/plain; charset=utf-8";
 const YAML: &str = "application/yaml";
 /// `Cache-Control` of what is one client's and may be another thing the next moment.
-const NOT_KEPT: &str = "no-cache, private";
+const NOT_CACHED: &str = "no-cache, private";
 /// Warnings per answer: kube-apiserver stops at a few kilobytes, which this many fit.
 const WARNINGS_MAX: usize = 32;
 /// Longest warning in bytes; longer ones are cut.
@@ -61,7 +61,7 @@ impl Answer {
             body: Content::Whole(bytes.into()),
             warnings: Vec::new(),
             retry_after: None,
-            caching: NOT_KEPT,
+            caching: NOT_CACHED,
             unsniffed: false,
             audit_id: None,
         }
@@ -85,9 +85,9 @@ impl Answer {
         }
     }
 
-    /// Says in the words of `Cache-Control` who may keep it: it is the same for everybody.
+    /// Sets `Cache-Control`, for an answer that is the same for every client.
     #[must_use]
-    pub(crate) fn kept_as(self, caching: &'static str) -> Self {
+    pub(crate) fn with_caching(self, caching: &'static str) -> Self {
         Self { caching, ..self }
     }
 
@@ -111,10 +111,10 @@ impl Answer {
     /// The same; what is given is dropped when its stream has ended or no one reads it any more. Of one that is no stream
     /// it is dropped at once.
     #[must_use]
-    pub(crate) fn keeping(self, keep: impl Send + Unpin + 'static) -> Self {
+    pub(crate) fn holding(self, value: impl Send + Unpin + 'static) -> Self {
         let body = match self.body {
-            Content::Stream(body) => Content::Stream(held(body, keep)),
-            Content::Passed(response) => Content::Passed(Box::new(response.map(|body| held(body, keep)))),
+            Content::Stream(body) => Content::Stream(held(body, value)),
+            Content::Passed(response) => Content::Passed(Box::new(response.map(|body| held(body, value)))),
             whole @ Content::Whole(_) => whole,
         };
         Self { body, ..self }

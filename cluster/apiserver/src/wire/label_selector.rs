@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_said_in_kubernetes_words() {
+    fn invalid_selectors_get_the_errors_of_kubernetes() {
         for (text, words) in [
             (",", "found ',', expected: !, identifier, or 'end of string'"),
             ("a,", "found '', expected: identifier after ','"),

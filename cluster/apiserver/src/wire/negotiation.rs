@@ -123,8 +123,8 @@ pub(crate) fn writing(headers: &HeaderMap, query: &Query) -> Writing {
         return Writing::Json;
     }
     let choice = choose(accept);
-    let asked = query.get("pretty").filter(|value| !value.is_empty());
-    let pretty = match asked {
+    let requested = query.get("pretty").filter(|value| !value.is_empty());
+    let pretty = match requested {
         Some(value) => matches!(value, "1" | "t" | "T" | "true" | "True" | "TRUE"),
         None => for_people(headers),
     };
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn people_get_line_breaks_unless_they_say_otherwise() {
+    fn answers_for_people_are_indented_unless_pretty_is_false() {
         let how = |accept: &str, agent: &str, query: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT, accept.parse().unwrap());

@@ -24,11 +24,11 @@ pub(crate) fn decode_percent(text: &str, plus_is_space: bool) -> Result<String, 
     Ok(String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
-/// A text in which each byte is escaped but those that are kept.
-pub(crate) fn encode_percent(text: &str, is_kept: impl Fn(u8) -> bool) -> String {
+/// A text in which each byte is escaped but those that are literal.
+pub(crate) fn encode_percent(text: &str, is_literal: impl Fn(u8) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
-        match is_kept(byte) {
+        match is_literal(byte) {
             true => out.push(char::from(byte)),
             false => out.push_str(&format!("%{byte:02X}")),
         }

@@ -14,19 +14,19 @@ pub use crate::wire::selector::{FieldSelector, LabelSelector};
 
 /// What a request is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct ParsedRequest {
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; for a path that is no resource's
     /// the method in lower case.
     pub verb: &'static str,
     /// The path without query, decoded.
     pub path: String,
     /// The resource, one object of it, or a part of that; none for paths such as `/version` and discovery.
-    pub resource: Option<AskedResource>,
+    pub resource: Option<RequestedResource>,
 }
 
 /// A resource, one object of it, or a part of that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AskedResource {
+pub struct RequestedResource {
     /// Empty for the core group.
     pub group: String,
     /// Such as `v1`.
@@ -43,7 +43,7 @@ pub struct AskedResource {
     pub rest: Vec<String>,
 }
 
-impl Asked {
+impl ParsedRequest {
     /// Reads method, target and headers, and the options in the query as far as they can be validated without the kind.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl Asked {
         let query = Query::parse(target.query());
         let info = RequestInfo::parse(method, target.path(), &query).map_err(bad_path)?;
         let _ = negotiation::writing(headers, &query);
-        let resource = info.target.map(|target| AskedResource {
+        let resource = info.target.map(|target| RequestedResource {
             group: target.group,
             version: target.version,
             namespace: target.namespace,
@@ -94,7 +94,7 @@ fn check_options(verb: &str, query: &Query, headers: &HeaderMap) -> Result<(), S
 
 /// The object in a body.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Said {
+pub struct ParsedObject {
     /// The object.
     pub value: Value,
     /// What strict decoding refuses, such as keys that stand twice; the last value counts.
@@ -105,12 +105,12 @@ pub struct Said {
 ///
 /// # Errors
 /// The refusal that the server answers with: 400, 413, 415.
-pub fn read_object(headers: &HeaderMap, body: &[u8]) -> Result<Said, Status> {
+pub fn read_object(headers: &HeaderMap, body: &[u8]) -> Result<ParsedObject, Status> {
     if body.len() > BODY_BYTES_MAX {
         return Err(Status::too_large(BODY_BYTES_MAX));
     }
     let decoded = decode(body, encoding(headers)?)?;
-    Ok(Said {
+    Ok(ParsedObject {
         problems: decoded.problems(),
         value: decoded.value,
     })

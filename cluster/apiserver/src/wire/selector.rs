@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn label_selectors_match_as_kubernetes_says() {
+    fn label_selectors_match_as_in_kubernetes() {
         let object = labels(&[("app", "web"), ("tier", ""), ("n", "5"), ("x.io/y", "z")]);
         let yes = [
             "",

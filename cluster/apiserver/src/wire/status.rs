@@ -20,13 +20,13 @@ struct Content {
     reason: Cow<'static, str>,
     message: String,
     details: Details,
-    said: Said,
+    rendering: Rendering,
     warnings: Vec<String>,
 }
 
 /// How a refusal is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Said {
+enum Rendering {
     /// With details, when there are any.
     AsNeeded,
     /// With details even if they are empty: no one looked at an object yet.
@@ -92,7 +92,7 @@ impl Status {
             reason: reason.into(),
             message: message.into(),
             details: Details::default(),
-            said: Said::AsNeeded,
+            rendering: Rendering::AsNeeded,
             warnings: Vec::new(),
         };
         Self(Box::new(content))
@@ -101,7 +101,7 @@ impl Status {
     /// A refusal by the router, before any resource is found.
     fn routed(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         let mut status = Self::new(code, reason, message);
-        status.0.said = Said::WithDetails;
+        status.0.rendering = Rendering::WithDetails;
         status
     }
 
@@ -142,26 +142,26 @@ impl Status {
         group.clone_into(&mut self.0.details.group);
         kind.clone_into(&mut self.0.details.kind);
         name.clone_into(&mut self.0.details.name);
-        self.0.said = Said::WithDetails;
+        self.0.rendering = Rendering::WithDetails;
         self
     }
 
     /// The same without its type.
     #[must_use]
     pub(crate) fn bare(mut self) -> Self {
-        self.0.said = Said::Bare;
+        self.0.rendering = Rendering::Bare;
         self
     }
 
     pub(crate) fn is_bare(&self) -> bool {
-        self.0.said == Said::Bare
+        self.0.rendering == Rendering::Bare
     }
 
     /// Says what it is about in full.
     #[must_use]
     pub(crate) fn detailed(mut self, details: Details) -> Self {
         self.0.details = details;
-        self.0.said = Said::WithDetails;
+        self.0.rendering = Rendering::WithDetails;
         self
     }
 
@@ -202,7 +202,7 @@ impl Status {
     /// 404 for a path that belongs to no API: a line of text.
     pub fn no_such_page() -> Self {
         let mut status = Self::new(StatusCode::NOT_FOUND, "NotFound", "404 page not found\n");
-        status.0.said = Said::AsText;
+        status.0.rendering = Rendering::AsText;
         status
     }
 
@@ -315,7 +315,7 @@ impl Status {
     pub(crate) fn busy(retry_after_seconds: u32) -> Self {
         let message = "Too many requests, please try again later.\n";
         let mut status = Self::too_many_requests(message, retry_after_seconds);
-        status.0.said = Said::AsText;
+        status.0.rendering = Rendering::AsText;
         status
     }
 
@@ -365,7 +365,7 @@ impl Status {
 
     /// Whether it is answered as plain text.
     pub(crate) fn is_text(&self) -> bool {
-        self.0.said == Said::AsText
+        self.0.rendering == Rendering::AsText
     }
 
     /// As `metav1.Status` in JSON.
@@ -375,12 +375,13 @@ impl Status {
             reason,
             message,
             details,
-            said,
+            rendering,
             warnings: _,
         } = &*self.0;
-        let typed = *said != Said::Bare;
-        let shown =
-            |details: &&Details| matches!(said, Said::WithDetails | Said::Bare) || **details != Details::default();
+        let typed = *rendering != Rendering::Bare;
+        let shown = |details: &&Details| {
+            matches!(rendering, Rendering::WithDetails | Rendering::Bare) || **details != Details::default()
+        };
         let details = Some(details).filter(shown);
         let body = Body {
             kind: if typed { "Status" } else { "" },

@@ -25,7 +25,7 @@ async fn grant(client: &kube::Client, user: &str, verbs: &[&str], resource: &str
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_user_may_what_a_role_allows_and_the_refusal_reads_as_kubernetes_says_it() {
+async fn role_allows_its_requests_and_others_get_the_refusal_of_kubernetes() {
     let server = start().await;
     let alice = server.user("alice", &[]);
     let (code, refused) = get(&alice, &format!("{CONFIG_MAPS}/a")).await;
@@ -237,7 +237,7 @@ async fn every_request_is_recorded_with_who_and_what() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_certificate_request_knows_who_asked_and_is_approved_apart() {
+async fn certificate_request_records_its_user_and_is_approved_separately() {
     let server = start().await;
     let admin = server.admin();
     let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
@@ -274,7 +274,7 @@ fn csr() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_aggregated_role_shows_and_grants_what_its_parts_say() {
+async fn aggregated_role_shows_and_grants_the_rules_of_its_parts() {
     let server = start().await;
     let admin = server.admin();
     let path = format!("{RBAC}/clusterroles");

@@ -33,7 +33,7 @@ fn service(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn connections_are_kept_and_go_with_the_configuration() {
+async fn connections_are_reused_until_the_configuration_changes() {
     let (server, hook) = (start().await, Hook::start().await);
     let client = server.admin();
     configure(&client, VALIDATING, hook.webhook("allow", &["configmaps"])).await;
@@ -178,7 +178,7 @@ async fn creates_at_once_stay_within_the_quota() {
 }
 
 #[tokio::test]
-async fn audit_records_hold_what_webhooks_and_policies_say() {
+async fn audit_records_hold_the_annotations_of_webhooks_and_policies() {
     let (server, hook) = (start().await, Hook::start().await);
     let client = server.admin();
     configure(&client, VALIDATING, hook.webhook("allow", &["configmaps"])).await;
@@ -196,9 +196,9 @@ async fn audit_records_hold_what_webhooks_and_policies_say() {
     server.api.audit().clear();
     assert_eq!(post(&client, CONFIG_MAPS, &config_map("a", &json!({}))).await.0, 201);
     let records = server.api.audit().records();
-    let said = |key: &str| records[0].annotations.get(key).map(String::as_str);
-    assert_eq!(said("hook.example.com/seen"), Some("a"));
-    assert_eq!(said("p/name"), Some("it is a"));
-    let failure = said("validation.policy.admission.k8s.io/validation_failure").unwrap();
+    let annotation = |key: &str| records[0].annotations.get(key).map(String::as_str);
+    assert_eq!(annotation("hook.example.com/seen"), Some("a"));
+    assert_eq!(annotation("p/name"), Some("it is a"));
+    let failure = annotation("validation.policy.admission.k8s.io/validation_failure").unwrap();
     assert!(failure.contains("not good"), "{failure}");
 }

@@ -57,13 +57,13 @@ async fn headers_count_with_the_certificate_of_a_front_proxy_alone() {
 }
 
 /// How many requests the server in front got.
-fn asked(front: &crate::server::Server, resource: &str) -> usize {
+fn requests_of(front: &crate::server::Server, resource: &str) -> usize {
     let records = front.api.audit().records();
     records.iter().filter(|record| record.resource == resource).count()
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_stands_behind_asks_the_server_in_front_and_believes_it_for_a_while() {
+async fn server_behind_queries_the_server_in_front_and_caches_its_answers() {
     let front = start().await;
     let behind = start_with(|builder| builder.delegate(front.admin())).await;
     let account = json!({"metadata": {"name": "robot"}});
@@ -79,11 +79,14 @@ async fn who_stands_behind_asks_the_server_in_front_and_believes_it_for_a_while(
     let token = token["status"]["token"].as_str().unwrap().to_owned();
     let robot = behind.api.client_for(Identity::Token(token));
     for _ in 0..3 {
-        let (code, said) = get(&robot, CONFIG_MAPS).await;
-        assert_eq!(code, 403, "{said}");
+        let (code, body) = get(&robot, CONFIG_MAPS).await;
+        assert_eq!(code, 403, "{body}");
     }
     assert_eq!(
-        (asked(&front, "tokenreviews"), asked(&front, "subjectaccessreviews")),
+        (
+            requests_of(&front, "tokenreviews"),
+            requests_of(&front, "subjectaccessreviews")
+        ),
         (1, 1)
     );
     let role = json!({
@@ -97,14 +100,17 @@ async fn who_stands_behind_asks_the_server_in_front_and_believes_it_for_a_while(
     tokio::time::advance(Duration::from_secs(11)).await;
     assert_eq!(get(&robot, CONFIG_MAPS).await.0, 200);
     assert_eq!(
-        (asked(&front, "tokenreviews"), asked(&front, "subjectaccessreviews")),
+        (
+            requests_of(&front, "tokenreviews"),
+            requests_of(&front, "subjectaccessreviews")
+        ),
         (2, 2)
     );
     let stranger = behind.api.client_for(Identity::Token("nobody's".to_owned()));
     for _ in 0..2 {
         assert_eq!(get(&stranger, CONFIG_MAPS).await.0, 401);
     }
-    assert_eq!(asked(&front, "tokenreviews"), 3);
+    assert_eq!(requests_of(&front, "tokenreviews"), 3);
     // Superusers and liveness probes do not wait for the server in front.
     front.api.shutdown().await;
     assert_eq!(get(&behind.admin(), CONFIG_MAPS).await.0, 200);

@@ -37,8 +37,8 @@ async fn defined(hook: &Hook, way: &str) -> (Server, Client) {
             "conversion": hook.conversion(way), "versions": [version("v1", true), version("v2", false)],
         },
     });
-    let (code, said) = post(&admin, DEFINITIONS, &definition).await;
-    assert_eq!(code, 201, "{said}");
+    let (code, body) = post(&admin, DEFINITIONS, &definition).await;
+    assert_eq!(code, 201, "{body}");
     (server, admin)
 }
 
@@ -61,8 +61,8 @@ async fn a_webhook_that_does_not_answer_holds_up_no_one_who_does_not_need_it() {
     assert_eq!(get(&admin, "/apis").await.0, 200);
     // To be stored, and to be shown.
     hook.release(2);
-    let (code, said) = held.await.unwrap();
-    assert_eq!(code, 201, "{said}");
+    let (code, body) = held.await.unwrap();
+    assert_eq!(code, 201, "{body}");
     drop(server);
 }
 
@@ -70,17 +70,17 @@ async fn a_webhook_that_does_not_answer_holds_up_no_one_who_does_not_need_it() {
 async fn what_cannot_be_converted_is_not_stored() {
     let hook = Hook::start().await;
     let (_server, admin) = defined(&hook, "deny").await;
-    let (code, said) = post(&admin, &path("v2"), &thing("v2", "a")).await;
-    assert_eq!(code, 500, "{said}");
+    let (code, body) = post(&admin, &path("v2"), &thing("v2", "a")).await;
+    assert_eq!(code, 500, "{body}");
     assert_eq!(
-        said["message"],
+        body["message"],
         format!("conversion webhook for {GROUP}/v2, Kind=Thing failed: no")
     );
     assert_eq!(get(&admin, &format!("{}/a", path("v1"))).await.0, 404);
 }
 
 #[tokio::test]
-async fn all_who_watch_a_version_ask_once_for_a_change() {
+async fn watches_of_a_version_share_one_conversion_of_a_change() {
     let hook = Hook::start().await;
     let (server, admin) = defined(&hook, "").await;
     let mut watches = Vec::new();

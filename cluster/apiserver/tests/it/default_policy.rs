@@ -109,8 +109,8 @@ async fn nodes_lose_the_role_that_all_had_unless_the_binding_is_to_be_left_alone
     for (update, left) in [("false", 1), ("true", 0)] {
         let before = server(&store).await;
         let given = json!({"metadata": {"annotations": {AUTOUPDATE: update}}, "subjects": [nodes]});
-        let (code, said) = merge(&before.loopback_client(), &path, &given).await;
-        assert_eq!(code, 200, "{said}");
+        let (code, body) = merge(&before.loopback_client(), &path, &given).await;
+        assert_eq!(code, 200, "{body}");
         before.shutdown().await;
         let after = server(&store).await;
         let (_, found) = get(&after.loopback_client(), &path).await;

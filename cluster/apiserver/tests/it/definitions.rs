@@ -55,14 +55,14 @@ async fn a_watch_ends_with_the_definition_of_its_kind() {
     }
     assert_eq!(post(&client, CRDS, &definition()).await.0, 201);
     assert_eq!(post(&client, THINGS, &thing("new")).await.0, 201);
-    let said = things.await.unwrap();
-    let count = |what: &str| said.matches(what).count();
-    assert_eq!(count(r#""name":"new""#), 0, "{said}");
+    let events = things.await.unwrap();
+    let count = |what: &str| events.matches(what).count();
+    assert_eq!(count(r#""name":"new""#), 0, "{events}");
     assert!(
         count(r#""name":"later""#) >= 2,
-        "a write of the definition ends no watch: {said}"
+        "a write of the definition ends no watch: {events}"
     );
-    assert_eq!(count(r#"{"type":"DELETED""#), 2, "{said}");
+    assert_eq!(count(r#"{"type":"DELETED""#), 2, "{events}");
     assert_eq!(server.api.watches(), 1, "it ended before its time");
     definitions.await.unwrap();
 }
@@ -138,9 +138,9 @@ async fn the_clean_up_of_a_definition_outlives_errors_of_the_store() {
     store.faults.store(3, Ordering::Relaxed);
     let definitions = watching(&server, &client, CRDS, 300).await;
     assert_eq!(delete(&client, &format!("{CRDS}/things.example.org")).await.0, 200);
-    let said = definitions.await.unwrap();
+    let events = definitions.await.unwrap();
     assert_eq!(store.faults.load(Ordering::Relaxed), 0, "the store was asked again");
-    assert!(said.contains(r#"{"type":"DELETED""#), "{said}");
+    assert!(events.contains(r#"{"type":"DELETED""#), "{events}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -228,8 +228,8 @@ async fn a_definition_that_no_one_had_looked_at_is_settled_by_the_next_server() 
     let condition = async |name: &str, kind: &str| {
         let (_, found) = get(&client, &format!("{CRDS}/{name}.example.org")).await;
         let conditions = found["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let said = conditions.into_iter().find(|condition| condition["type"] == kind);
-        said.map(|said| said["status"].as_str().unwrap_or_default().to_owned())
+        let condition = conditions.into_iter().find(|condition| condition["type"] == kind);
+        condition.map(|condition| condition["status"].as_str().unwrap_or_default().to_owned())
     };
     let of = |plural: &str| format!("/apis/example.org/v1/namespaces/default/{plural}");
     for (name, is, code) in [

@@ -114,7 +114,7 @@ async fn ready_endpoints_of_a_service_are_dialled_in_turn() {
 }
 
 #[tokio::test]
-async fn kept_connection_of_a_pod_that_ended_is_replaced_by_one_to_another() {
+async fn pooled_connection_of_an_ended_pod_is_replaced_by_one_to_another() {
     let (pods, first, second) = (Pods::default(), Hook::self_signed().await, Hook::self_signed().await);
     pods.put(1, Listens::Bytes(first.dialer()));
     pods.put(2, Listens::Bytes(second.dialer()));

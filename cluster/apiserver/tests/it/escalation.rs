@@ -30,7 +30,7 @@ async fn user_with(server: &Server, user: &str, rules: &Value) -> Client {
     server.user(user, &[])
 }
 
-fn said(status: &Value, part: &str) -> bool {
+fn message_contains(status: &Value, part: &str) -> bool {
     status["message"].as_str().is_some_and(|message| message.contains(part))
 }
 
@@ -55,7 +55,7 @@ async fn who_may_write_roles_does_not_collect_the_rules_of_others() {
     let (code, refused) = post(&bob, &path, &role("collector", everything.clone())).await;
     assert_eq!(code, 403, "{refused}");
     assert!(
-        said(&refused, "must have cluster-admin privileges to use an aggregationRule"),
+        message_contains(&refused, "must have cluster-admin privileges to use an aggregationRule"),
         "{refused}"
     );
     let (code, made) = post(&bob, &path, &role("plain", json!({"rules": []}))).await;
@@ -102,7 +102,7 @@ async fn apply_and_put_create_only_for_who_may_create() {
     let (code, refused) = apply(&bob).await;
     assert_eq!(code, 403, "{refused}");
     assert!(
-        said(
+        message_contains(
             &refused,
             r#"User "bob" cannot create resource "configmaps" in API group """#
         ),
@@ -113,7 +113,7 @@ async fn apply_and_put_create_only_for_who_may_create() {
     let (code, refused) = put(&bob, leases, &lease).await;
     assert_eq!(code, 403, "{refused}");
     assert!(
-        said(&refused, r#"User "bob" cannot create resource "leases""#),
+        message_contains(&refused, r#"User "bob" cannot create resource "leases""#),
         "{refused}"
     );
     assert_eq!(get(&server.admin(), leases).await.0, 404);
@@ -171,7 +171,7 @@ async fn a_certificate_is_approved_and_signed_only_by_who_may_for_its_signer() {
         assert_eq!(code, 403, "{refused}");
         let expected =
             r#"user not permitted to approve requests with signerName "kubernetes.io/kube-apiserver-client""#;
-        assert!(said(&refused, expected), "{refused}");
+        assert!(message_contains(&refused, expected), "{refused}");
     }
     // Whoever may sign does not approve by the other door.
     let status = format!("{REQUESTS}/r/status");
@@ -192,7 +192,7 @@ async fn a_certificate_is_approved_and_signed_only_by_who_may_for_its_signer() {
         let (code, refused) = merge(client, &status, &signed).await;
         assert_eq!(code, 403, "{refused}");
         let expected = r#"user not permitted to sign requests with signerName "kubernetes.io/kube-apiserver-client""#;
-        assert!(said(&refused, expected), "{refused}");
+        assert!(message_contains(&refused, expected), "{refused}");
     }
     let (code, stored) = merge(&signer, &status, &signed).await;
     assert_eq!((code, &stored["status"]["certificate"]), (200, &json!("Y2VydA==")));
@@ -200,13 +200,13 @@ async fn a_certificate_is_approved_and_signed_only_by_who_may_for_its_signer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_one_asks_for_a_certificate_of_the_masters() {
+async fn certificate_for_the_group_system_masters_is_refused() {
     let server = start().await;
     let admin = server.admin();
     let (code, refused) = post(&admin, REQUESTS, &request("r", CLIENT, &["team", "system:masters"])).await;
     assert_eq!(code, 403, "{refused}");
     let expected = "use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed";
-    assert!(said(&refused, expected), "{refused}");
+    assert!(message_contains(&refused, expected), "{refused}");
     let (code, made) = post(&admin, REQUESTS, &request("r", "example.org/own", &["system:masters"])).await;
     assert_eq!(code, 201, "another's signer gives no rights here: {made}");
 }

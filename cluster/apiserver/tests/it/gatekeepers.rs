@@ -105,16 +105,16 @@ async fn a_gatekeeper_allows_refuses_or_leaves_it_to_the_rules() {
     for name in ["open", "closed", "other"] {
         post(&server.admin(), CONFIG_MAPS, &config_map(name, &json!({}))).await;
     }
-    let kept = server.user("kept-a", &[]);
-    assert_eq!(get(&kept, &format!("{CONFIG_MAPS}/open")).await.0, 200);
-    let (code, refused) = get(&kept, &format!("{CONFIG_MAPS}/closed")).await;
+    let guarded = server.user("kept-a", &[]);
+    assert_eq!(get(&guarded, &format!("{CONFIG_MAPS}/open")).await.0, 200);
+    let (code, refused) = get(&guarded, &format!("{CONFIG_MAPS}/closed")).await;
     assert_eq!(code, 403);
     assert_eq!(
         refused["message"],
         r#"configmaps "closed" is forbidden: User "kept-a" cannot get resource "configmaps" in API group "" in the namespace "default": closed is closed"#
     );
     assert_eq!(
-        get(&kept, &format!("{CONFIG_MAPS}/other")).await.0,
+        get(&guarded, &format!("{CONFIG_MAPS}/other")).await.0,
         403,
         "no rule allows it"
     );
@@ -126,22 +126,25 @@ async fn a_gatekeeper_allows_refuses_or_leaves_it_to_the_rules() {
     );
     let super_user = server.user("kept-super", &["system:masters"]);
     assert_eq!(get(&super_user, &format!("{CONFIG_MAPS}/closed")).await.0, 200);
-    assert_eq!(get(&kept, "/version").await.0, 200, "paths are left to the rules");
+    assert_eq!(get(&guarded, "/version").await.0, 200, "paths are left to the rules");
 }
 
 #[tokio::test(start_paused = true)]
 async fn writes_are_refused_once_their_object_is_known() {
     let doors = Doors::new();
     let server = start_with(|builder| builder.gatekeeper(doors.clone())).await;
-    let kept = server.user("kept-a", &[]);
-    assert_eq!(post(&kept, CONFIG_MAPS, &config_map("open-1", &json!({}))).await.0, 201);
-    let (code, refused) = post(&kept, CONFIG_MAPS, &config_map("closed-1", &json!({}))).await;
+    let guarded = server.user("kept-a", &[]);
+    assert_eq!(
+        post(&guarded, CONFIG_MAPS, &config_map("open-1", &json!({}))).await.0,
+        201
+    );
+    let (code, refused) = post(&guarded, CONFIG_MAPS, &config_map("closed-1", &json!({}))).await;
     assert_eq!(
         (code, &refused["message"]),
         (403, &json!(r#"configmaps "closed-1" is forbidden: closed-1 is closed"#))
     );
     assert_eq!(get(&server.admin(), &format!("{CONFIG_MAPS}/closed-1")).await.0, 404);
-    assert_eq!(delete(&kept, &format!("{CONFIG_MAPS}/open-1")).await.0, 200);
+    assert_eq!(delete(&guarded, &format!("{CONFIG_MAPS}/open-1")).await.0, 200);
     let seen = doors.seen.lock().unwrap().clone();
     assert_eq!(
         seen,
@@ -154,13 +157,13 @@ async fn writes_are_refused_once_their_object_is_known() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_that_news_may_change_waits_for_them_and_no_longer_than_it_says() {
+async fn refusal_that_may_change_waits_for_news_within_its_limit() {
     let doors = Doors::new();
     let server = start_with(|builder| builder.gatekeeper(doors.clone())).await;
     post(&server.admin(), CONFIG_MAPS, &config_map("soon", &json!({}))).await;
-    let kept = server.user("kept-a", &[]);
+    let guarded = server.user("kept-a", &[]);
     let begun = Instant::now();
-    assert_eq!(get(&kept, &format!("{CONFIG_MAPS}/soon")).await.0, 403);
+    assert_eq!(get(&guarded, &format!("{CONFIG_MAPS}/soon")).await.0, 403);
     assert_eq!(begun.elapsed(), Duration::from_secs(5));
     let opening = async {
         tokio::time::sleep(Duration::from_secs(2)).await;
@@ -168,16 +171,16 @@ async fn a_refusal_that_news_may_change_waits_for_them_and_no_longer_than_it_say
     };
     let begun = Instant::now();
     let path = format!("{CONFIG_MAPS}/soon");
-    let ((code, _), ()) = tokio::join!(get(&kept, &path), opening);
+    let ((code, _), ()) = tokio::join!(get(&guarded, &path), opening);
     assert_eq!((code, begun.elapsed()), (200, Duration::from_secs(2)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn selectors_reach_a_gatekeeper_from_requests_and_from_reviews() {
     let server = start_with(|builder| builder.gatekeeper(Doors::new())).await;
-    let kept = server.user("kept-a", &[]);
+    let guarded = server.user("kept-a", &[]);
     let narrow = "fieldSelector=metadata.namespace%3Ddefault&labelSelector=a%3Db";
-    assert_eq!(get(&kept, &format!("{CONFIG_MAPS}?{narrow}")).await.0, 200);
+    assert_eq!(get(&guarded, &format!("{CONFIG_MAPS}?{narrow}")).await.0, 200);
     for wide in [
         "",
         "fieldSelector=metadata.namespace%3Ddefault",
@@ -185,7 +188,7 @@ async fn selectors_reach_a_gatekeeper_from_requests_and_from_reviews() {
         "fieldSelector=metadata.namespace!%3Ddefault&labelSelector=a%3Db",
         "fieldSelector=metadata.namespace%3Ddefault&labelSelector=a+in+(b,c)",
     ] {
-        assert_eq!(get(&kept, &format!("{CONFIG_MAPS}?{wide}")).await.0, 403, "{wide}");
+        assert_eq!(get(&guarded, &format!("{CONFIG_MAPS}?{wide}")).await.0, 403, "{wide}");
     }
     let review = |fields: Value, labels: Value| {
         json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {"user": "kept-a",
@@ -208,6 +211,11 @@ async fn selectors_reach_a_gatekeeper_from_requests_and_from_reviews() {
         assert_eq!((code, &answer["status"]["allowed"]), (201, &json!(allowed)), "{answer}");
     }
     let rules = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": "default"}});
-    let (_, answered) = post(&kept, "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", &rules).await;
+    let (_, answered) = post(
+        &guarded,
+        "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+        &rules,
+    )
+    .await;
     assert_eq!(answered["status"]["incomplete"], json!(true), "{answered}");
 }

@@ -105,7 +105,7 @@ async fn bodies_that_cannot_be_taken_get_a_status() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn paths_lead_where_they_say_or_nowhere() {
+async fn paths_lead_to_their_resource_or_nowhere() {
     let server = start().await;
     let client = server.admin();
     post(&client, CONFIG_MAPS, &json!({"metadata": {"name": "m"}})).await;
@@ -221,7 +221,7 @@ async fn strict_warning_and_ignoring_validation_differ_in_every_verb() {
         (Method::PATCH, &one, apply, yaml, 400, duplicate),
     ];
     for (method, path, media, body, refused, problem) in table {
-        let ask = |validation: &str| {
+        let create = |validation: &str| {
             let path = format!("{path}?dryRun=All&force=true&fieldManager=me&fieldValidation={validation}");
             let path = if media == apply {
                 path
@@ -236,7 +236,7 @@ async fn strict_warning_and_ignoring_validation_differ_in_every_verb() {
             let (client, method) = (client.clone(), method.clone());
             async move { answer(&client, method, &path, media, &body).await }
         };
-        let (code, message, warnings) = ask("Strict").await;
+        let (code, message, warnings) = create("Strict").await;
         assert_eq!(
             (code, &warnings),
             (refused, &Vec::new()),
@@ -244,11 +244,11 @@ async fn strict_warning_and_ignoring_validation_differ_in_every_verb() {
         );
         assert!(message.contains(problem), "{method} {media} {body}: {message}");
         for validation in ["", "Warn"] {
-            let (code, message, warnings) = ask(validation).await;
+            let (code, message, warnings) = create(validation).await;
             assert!(code < 300, "{method} {media} {body}: {message}");
             assert_eq!(warnings, [format!("299 - \"{problem}\"")], "{method} {media} {body}");
         }
-        let (code, message, warnings) = ask("Ignore").await;
+        let (code, message, warnings) = create("Ignore").await;
         assert!(
             code < 300 && warnings.is_empty(),
             "{method} {media} {body}: {message} {warnings:?}"

@@ -159,7 +159,7 @@ async fn policies_and_quotas_in_front_hold_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn writes_wait_until_the_server_in_front_has_said_what_is_configured() {
+async fn writes_wait_for_the_configuration_of_the_server_in_front() {
     let front = start().await;
     front.api.shutdown().await;
     let (behind, client) = behind(&front).await;

@@ -12,7 +12,7 @@ fn accepting(path: &str, accept: &str) -> Request<Vec<u8>> {
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
 #[tokio::test(start_paused = true)]
-async fn a_list_comes_as_a_table_when_asked() {
+async fn list_is_a_table_when_requested() {
     let server = start().await;
     let client = server.admin();
     post(&client, CONFIG_MAPS, &config_map("a", &json!({"k": "v", "l": "w"}))).await;
@@ -37,7 +37,7 @@ async fn a_list_comes_as_a_table_when_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metadata_comes_alone_when_asked() {
+async fn metadata_alone_is_returned_when_requested() {
     let server = start().await;
     let client = server.admin();
     post(&client, CONFIG_MAPS, &config_map("a", &json!({"k": "v"}))).await;
@@ -122,7 +122,7 @@ async fn openapi_documents_stand_behind_every_entry_of_the_index() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_there_yet_says_so() {
+async fn missing_feature_is_reported_as_missing() {
     let server = start().await;
     let client = server.admin();
     let (code, refused) = get(&client, "/api/v1/namespaces/default/pods/p/resize").await;

@@ -142,12 +142,12 @@ async fn a_node_gets_tokens_bound_to_its_own_pods_alone() {
     let a = node(&server, "a");
     let uid = async |name: &str| get(&server.admin(), &format!("{PODS}/{name}")).await.1["metadata"]["uid"].clone();
     let (own, other) = (uid("a").await, uid("b").await);
-    let ask = async |account: &str, bound: Value| {
+    let request_token = async |account: &str, bound: Value| {
         let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"boundObjectRef": bound}});
         post(&a, &format!("{ACCOUNTS}/{account}/token"), &request).await
     };
     let bound = |name: &str, uid: &Value| json!({"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid});
-    let (code, issued) = ask("of-a", bound("a", &own)).await;
+    let (code, issued) = request_token("of-a", bound("a", &own)).await;
     assert_eq!(code, 201, "{issued}");
     for (account, bound) in [
         ("of-a", Value::Null),
@@ -161,14 +161,14 @@ async fn a_node_gets_tokens_bound_to_its_own_pods_alone() {
         ("of-b", bound("a", &own)),
         ("default", Value::Null),
     ] {
-        let (code, refused) = ask(account, bound.clone()).await;
+        let (code, refused) = request_token(account, bound.clone()).await;
         assert_eq!(code, 403, "{account} {bound}: {refused}");
     }
-    // An account that both nodes' pods have is still bound to a pod of the node that asks.
+    // An account that both nodes' pods have is still bound to a pod of the requesting node.
     let mut second = pod("second", "a");
     second["spec"]["serviceAccountName"] = json!("of-b");
     assert_eq!(post(&server.admin(), PODS, &second).await.0, 201);
-    let (code, refused) = ask("of-b", bound("b", &other)).await;
+    let (code, refused) = request_token("of-b", bound("b", &other)).await;
     assert_eq!(code, 403, "{refused}");
 }
 
@@ -320,7 +320,7 @@ async fn a_node_writes_nothing_of_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reviews_say_of_a_node_what_its_requests_would_meet() {
+async fn reviews_of_a_node_match_the_answers_to_its_requests() {
     let server = with_pods().await;
     let review = async |name: &str| {
         let question = json!({

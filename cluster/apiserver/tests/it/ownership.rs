@@ -185,15 +185,15 @@ async fn client_side_apply_becomes_server_side_apply() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn managed_fields_are_forgotten_by_an_empty_list_and_kept_when_left_out() {
+async fn managed_fields_are_cleared_by_an_empty_list_and_retained_when_omitted() {
     let server = start().await;
     let client = server.admin();
     let path = format!("{SERVICES}/s");
     let (_, made) = post(&client, SERVICES, &service()).await;
     let mut without = made.clone();
     without["metadata"].as_object_mut().unwrap().remove("managedFields");
-    let (_, kept) = put(&client, &path, &without).await;
-    assert_eq!(kept, made);
+    let (_, retained) = put(&client, &path, &without).await;
+    assert_eq!(retained, made);
     let (code, forgotten) = merge(&client, &path, &json!({"metadata": {"managedFields": []}})).await;
     assert_eq!(
         (code, forgotten["metadata"].get("managedFields")),

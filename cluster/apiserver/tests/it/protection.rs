@@ -50,10 +50,10 @@ async fn a_protected_object_and_its_definition_go_once_it_is_confirmed() {
     );
     refused(delete(&client, &all).await, &command);
 
-    let said = |value: &str| json!({"metadata": {"annotations": {CONFIRMED: value}}});
-    assert_eq!(merge(&client, &one, &said("no")).await.0, 200);
+    let confirmed = |value: &str| json!({"metadata": {"annotations": {CONFIRMED: value}}});
+    assert_eq!(merge(&client, &one, &confirmed("no")).await.0, 200);
     assert_eq!(delete(&client, &one).await.0, 403);
-    assert_eq!(merge(&client, &one, &said("True")).await.0, 200);
+    assert_eq!(merge(&client, &one, &confirmed("True")).await.0, 200);
     assert_eq!(delete(&client, &one).await.0, 200);
     assert_eq!(get(&client, &one).await.0, 404);
     assert_eq!(
@@ -61,7 +61,7 @@ async fn a_protected_object_and_its_definition_go_once_it_is_confirmed() {
         200,
         "no one has confirmed this one"
     );
-    assert_eq!(merge(&client, &all, &said("1")).await.0, 200);
+    assert_eq!(merge(&client, &all, &confirmed("1")).await.0, 200);
     assert_eq!(delete(&client, &all).await.0, 200);
 }
 

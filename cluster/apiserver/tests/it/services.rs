@@ -57,7 +57,7 @@ async fn a_node_port_is_of_the_range_and_of_one_service() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chosen_node_port_is_none_that_the_same_service_asks_for() {
+async fn allocated_node_port_is_none_that_the_same_service_requests() {
     let server = start().await;
     let client = server.admin();
     let ports = json!([{"name": "x", "port": 80}, {"name": "y", "port": 81, "nodePort": 30_000}]);
@@ -80,10 +80,10 @@ async fn an_empty_cluster_ip_in_an_update_keeps_the_address() {
         update["metadata"]["resourceVersion"] = Value::Null;
         update["spec"]["clusterIP"] = address;
         update["spec"]["clusterIPs"] = addresses;
-        let (code, kept) = put(&client, &format!("{SERVICES}/a"), &update).await;
-        assert_eq!(code, 200, "{kept}");
+        let (code, updated) = put(&client, &format!("{SERVICES}/a"), &update).await;
+        assert_eq!(code, 200, "{updated}");
         assert_eq!(
-            (&kept["spec"]["clusterIP"], &kept["spec"]["clusterIPs"]),
+            (&updated["spec"]["clusterIP"], &updated["spec"]["clusterIPs"]),
             (&made["spec"]["clusterIP"], &made["spec"]["clusterIPs"])
         );
     }

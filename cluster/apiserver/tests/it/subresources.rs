@@ -67,7 +67,7 @@ async fn a_scale_that_is_none_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_eviction_asks_every_form_of_a_budgets_selector() {
+async fn eviction_matches_every_form_of_a_budgets_selector() {
     let server = start().await;
     let client = server.admin();
     let pod = json!({

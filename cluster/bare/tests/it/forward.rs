@@ -85,8 +85,8 @@ async fn pods_and_services_of_programs_answer_behind_proxy() {
     let listed = base_client::wait_until(&endpoints, "s", PATIENCE, |endpoints| {
         let mut subsets = endpoints.iter().flat_map(|one| one.subsets.iter().flatten());
         match subsets.any(|subset| subset.addresses.is_some()) {
-            true => base_client::Judgement::Done(()),
-            false => base_client::Judgement::NotYet("no address".to_owned()),
+            true => base_client::WaitState::Done(()),
+            false => base_client::WaitState::NotYet("no address".to_owned()),
         }
     });
     listed.await.unwrap();

@@ -7,7 +7,7 @@ mod relay;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base_client::{Connector, Https, Judgement, wait_until};
+use base_client::{Connector, Https, WaitState, wait_until};
 use base_clock::{Clock, Entropy};
 use cluster_bare::{Cluster, Keys};
 use cluster_node::{ImageCatalogue, Volumes};
@@ -72,15 +72,15 @@ async fn controllers_work_beside_it_and_a_namespace_goes_with_what_is_in_it() {
     namespaces.create(&PostParams::default(), &made).await.unwrap();
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "a");
     wait_until(&accounts, "default", PATIENCE, |account| match account {
-        Some(_) => Judgement::Done(()),
-        None => Judgement::NotYet("it is not made".to_owned()),
+        Some(_) => WaitState::Done(()),
+        None => WaitState::NotYet("it is not made".to_owned()),
     })
     .await
     .unwrap();
     namespaces.delete("a", &DeleteParams::default()).await.unwrap();
     wait_until(&namespaces, "a", PATIENCE, |namespace| match namespace {
-        None => Judgement::Done(()),
-        Some(_) => Judgement::NotYet("it is there".to_owned()),
+        None => WaitState::Done(()),
+        Some(_) => WaitState::NotYet("it is there".to_owned()),
     })
     .await
     .unwrap();
@@ -110,8 +110,8 @@ async fn a_deployment_runs_on_its_node() {
             .and_then(|deployment| deployment.status.clone())
             .unwrap_or_default();
         match status.available_replicas {
-            Some(2) => Judgement::Done(()),
-            other => Judgement::NotYet(format!("available: {other:?}")),
+            Some(2) => WaitState::Done(()),
+            other => WaitState::NotYet(format!("available: {other:?}")),
         }
     })
     .await
@@ -136,7 +136,7 @@ async fn alone_it_changes_nothing_by_itself_and_takes_pods_without_accounts() {
 }
 
 #[tokio::test]
-async fn what_is_kept_is_there_again_for_whom_it_knew_before() {
+async fn stored_objects_are_there_again_for_their_earlier_clients() {
     let (store, clock) = (Arc::new(MemoryStore::new()), Clock::real());
     let keys = Keys::generate(&clock, &Entropy::os()).unwrap();
     let start = || Cluster::builder().store(store.clone()).keys(keys.clone()).start();
@@ -160,8 +160,8 @@ async fn leader(client: &Client, lease: &str) -> String {
     let held = wait_until(&leases, lease, PATIENCE, |lease| {
         let holder = lease.and_then(|lease| lease.spec.as_ref()?.holder_identity.clone());
         match holder.filter(|holder| !holder.is_empty()) {
-            Some(holder) => Judgement::Done(holder),
-            None => Judgement::NotYet("it has no holder".to_owned()),
+            Some(holder) => WaitState::Done(holder),
+            None => WaitState::NotYet("it has no holder".to_owned()),
         }
     });
     held.await.unwrap()
@@ -216,8 +216,8 @@ async fn replicas_behave_by_what_any_of_them_writes_and_one_of_them_acts() {
     let namespaces: Api<Namespace> = Api::all(stays.client());
     namespaces.create(&PostParams::default(), &made).await.unwrap();
     wait_until(&accounts, "default", PATIENCE, |account| match account {
-        Some(_) => Judgement::Done(()),
-        None => Judgement::NotYet("it is not made".to_owned()),
+        Some(_) => WaitState::Done(()),
+        None => WaitState::NotYet("it is not made".to_owned()),
     })
     .await
     .unwrap();

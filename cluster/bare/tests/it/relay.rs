@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base_client::{HttpService, Judgement, Upgrade, empty_body, full_body, wait_until};
+use base_client::{HttpService, Upgrade, WaitState, empty_body, full_body, wait_until};
 use base_clock::{Clock, Entropy};
 use base_secrets::CertificateSpec;
 use cluster_bare::{Cluster, Keys};
@@ -48,8 +48,8 @@ where
 pub(crate) async fn runs(pods: &Api<Pod>, name: &str) {
     let running = wait_until(pods, name, PATIENCE, |pod| {
         match pod.and_then(|pod| pod.status.as_ref()?.phase.as_deref()) {
-            Some("Running") => Judgement::Done(()),
-            other => Judgement::NotYet(format!("phase {other:?}")),
+            Some("Running") => WaitState::Done(()),
+            other => WaitState::NotYet(format!("phase {other:?}")),
         }
     });
     running.await.unwrap();
@@ -59,8 +59,8 @@ pub(crate) async fn runs(pods: &Api<Pod>, name: &str) {
 pub(crate) async fn account(client: &Client) {
     let accounts: Api<k8s_openapi::api::core::v1::ServiceAccount> = Api::namespaced(client.clone(), "default");
     let made = wait_until(&accounts, "default", PATIENCE, |account| match account {
-        Some(_) => Judgement::Done(()),
-        None => Judgement::NotYet("it is not made".to_owned()),
+        Some(_) => WaitState::Done(()),
+        None => WaitState::NotYet("it is not made".to_owned()),
     });
     made.await.unwrap();
 }
@@ -88,8 +88,8 @@ async fn the_log_of_a_pod_is_read_at_the_node_of_another_process() {
     for cluster in [&first, &second] {
         for pod in ["one", "two"] {
             let path = format!("/api/v1/namespaces/default/pods/{pod}/log");
-            let said = text(&cluster.client(), &path).await;
-            assert!(said.contains("simulated"), "{said}");
+            let log = text(&cluster.client(), &path).await;
+            assert!(log.contains("simulated"), "{log}");
         }
     }
     let listed = text(&second.client(), "/api/v1/nodes/two/proxy/pods").await;
@@ -121,8 +121,8 @@ async fn who_shows_no_certificate_reads_nothing_at_a_node() {
     let port = wait_until(&nodes, "orangery-0", PATIENCE, |node| {
         let endpoints = node.and_then(|node| node.status.as_ref()?.daemon_endpoints.as_ref());
         match endpoints.and_then(|endpoints| endpoints.kubelet_endpoint.as_ref()) {
-            Some(endpoint) => Judgement::Done(endpoint.port),
-            None => Judgement::NotYet("no port".to_owned()),
+            Some(endpoint) => WaitState::Done(endpoint.port),
+            None => WaitState::NotYet("no port".to_owned()),
         }
     });
     let address = format!("127.0.0.1:{}", port.await.unwrap());
@@ -145,8 +145,8 @@ async fn serves(context: ContainerContext) -> Exit {
     let service = HttpService::new(tower::service_fn(|request: Request<Body>| async move {
         let (parts, body) = request.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        let said = format!("{} {} {}", parts.method, parts.uri, String::from_utf8_lossy(&body));
-        Ok(Response::new(full_body(said)))
+        let answer = format!("{} {} {}", parts.method, parts.uri, String::from_utf8_lossy(&body));
+        Ok(Response::new(full_body(answer)))
     }));
     let _listening = context.network.bind(80, Endpoint::Http(service)).unwrap();
     context.ready.set(true);
@@ -174,20 +174,20 @@ async fn pods_and_services_of_this_process_answer() {
     let listed = wait_until(&endpoints, "s", PATIENCE, |endpoints| {
         let subsets = endpoints.and_then(|endpoints| endpoints.subsets.as_ref());
         match subsets.is_some_and(|subsets| subsets.iter().any(|subset| subset.addresses.is_some())) {
-            true => Judgement::Done(()),
-            false => Judgement::NotYet("no address".to_owned()),
+            true => WaitState::Done(()),
+            false => WaitState::NotYet("no address".to_owned()),
         }
     });
     listed.await.unwrap();
     let root = "/api/v1/namespaces/default";
-    for (path, said) in [
+    for (path, expected) in [
         ("pods/p/proxy/a/b?c=d", "GET /a/b?c=d "),
         ("pods/p:80/proxy/", "GET / "),
         ("pods/https:p:80/proxy/x%20y/", "GET /x%20y/ "),
         ("services/s:web/proxy/a", "GET /a "),
         ("services/http:s:8080/proxy/a/../b", "GET /b "),
     ] {
-        assert_eq!(text(&client, &format!("{root}/{path}")).await, said, "{path}");
+        assert_eq!(text(&client, &format!("{root}/{path}")).await, expected, "{path}");
     }
     let posted = Request::post(format!("{root}/services/s:web/proxy/a"))
         .body(b"body".to_vec())
@@ -279,8 +279,8 @@ pub(crate) async fn tls(keys: &Keys, address: &str, user: Option<(&str, &str)>) 
         .unwrap()
 }
 
-/// Asks for an upgrade and reads the head of the answer.
-async fn ask(stream: &mut TlsStream<TcpStream>, path: &str) -> String {
+/// Requests an upgrade and reads the head of the answer.
+async fn request_upgrade(stream: &mut TlsStream<TcpStream>, path: &str) -> String {
     let request = format!(
         "GET {path} HTTP/1.1\r\nhost: api\r\nconnection: Upgrade\r\nupgrade: echo\r\nauthorization: Bearer x\r\n\r\n"
     );
@@ -318,14 +318,14 @@ async fn a_connection_to_a_server_behind_an_api_service_is_upgraded() {
             .iter()
             .any(|condition| condition.status == "True")
         {
-            true => Judgement::Done(()),
-            false => Judgement::NotYet(format!("{service:?}")),
+            true => WaitState::Done(()),
+            false => WaitState::NotYet(format!("{service:?}")),
         }
     });
     available.await.unwrap();
     let address = cluster.url().trim_start_matches("https://").to_owned();
     let mut stream = tls(&keys, &address, Some(("root", "system:masters"))).await;
-    let head = ask(&mut stream, "/apis/e.example.com/v1/echoes/a/b?c=d").await;
+    let head = request_upgrade(&mut stream, "/apis/e.example.com/v1/echoes/a/b?c=d").await;
     assert!(head.starts_with("HTTP/1.1 101"), "{head}");
     stream.write_all(b"to and fro").await.unwrap();
     let mut back = [0; 10];
@@ -363,10 +363,10 @@ async fn an_upgraded_connection_carries_bytes_until_one_side_ends() {
     let root = Some(("root", "system:masters"));
 
     let mut refused = tls(&keys, &address, root).await;
-    let head = ask(&mut refused, &path("no")).await;
+    let head = request_upgrade(&mut refused, &path("no")).await;
     assert!(head.starts_with("HTTP/1.1 403"), "{head}");
     let mut stream = tls(&keys, &address, root).await;
-    let head = ask(&mut stream, &path("yes")).await;
+    let head = request_upgrade(&mut stream, &path("yes")).await;
     assert!(
         head.starts_with("HTTP/1.1 101") && head.to_lowercase().contains("upgrade: echo"),
         "{head}"
@@ -381,7 +381,7 @@ async fn an_upgraded_connection_carries_bytes_until_one_side_ends() {
 
     // One that is idle ends with the server behind, another with the cluster.
     let mut other = tls(&keys, &address, root).await;
-    ask(&mut other, &path("yes")).await;
+    request_upgrade(&mut other, &path("yes")).await;
     power.cancel();
     let ended = tokio::time::timeout(PATIENCE, from.read(&mut back)).await.unwrap();
     assert!(!matches!(ended, Ok(1..)), "{ended:?}");

@@ -75,8 +75,8 @@ fn tolerations(spec: &Value, old: &Value, path: &FieldPath<'_>, errors: &mut Vec
     if spec.get("tolerations") == old.get("tolerations") {
         return;
     }
-    let kept = |old: &Value| elements(spec, "tolerations").any(|new| lasting(new) == lasting(old));
-    if !elements(old, "tolerations").all(kept) {
+    let remains = |old: &Value| elements(spec, "tolerations").any(|new| lasting(new) == lasting(old));
+    if !elements(old, "tolerations").all(remains) {
         let words = "existing toleration can not be modified except its tolerationSeconds";
         errors.push(FieldError::forbidden(path.field("tolerations"), words));
     }

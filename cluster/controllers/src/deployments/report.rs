@@ -43,7 +43,7 @@ pub(crate) fn report(seen: &Seen, now: Timestamp) -> (Deployment, Next) {
         Next::Change
     } else {
         let limit = Duration::from_secs(u64::try_from(deadline).unwrap_or(0));
-        judge_progress(seen, &spec, &before, &mut status, now, limit)
+        report_progress(seen, &spec, &before, &mut status, now, limit)
     };
     (
         Deployment {
@@ -81,8 +81,8 @@ fn count(seen: &Seen, before: &DeploymentStatus) -> DeploymentStatus {
     }
 }
 
-/// Whether the rollout is done, goes on or is stuck; and when that is to be asked again.
-fn judge_progress(
+/// Whether the rollout is done, goes on or is stuck; and when that is to be checked again.
+fn report_progress(
     seen: &Seen,
     spec: &DeploymentSpec,
     before: &DeploymentStatus,
@@ -148,11 +148,11 @@ fn judge_progress(
 }
 
 /// Type, value, reason, message.
-type Said<'a> = (&'a str, &'a str, &'a str, &'a str);
+type Condition<'a> = (&'a str, &'a str, &'a str, &'a str);
 
 /// Writes a condition; times move only when it changes, or when `renew` says that it was confirmed again.
-fn set_condition(status: &mut DeploymentStatus, now: Timestamp, said: Said<'_>, renew: bool) {
-    let (type_, value, reason, message) = said;
+fn set_condition(status: &mut DeploymentStatus, now: Timestamp, condition: Condition<'_>, renew: bool) {
+    let (type_, value, reason, message) = condition;
     let conditions = status.conditions.get_or_insert_default();
     let old = conditions.iter_mut().find(|condition| condition.type_ == type_);
     let same_value = old.as_ref().is_some_and(|old| old.status == value);

@@ -343,8 +343,8 @@ fn obsolete(spec: &DeploymentSpec, mut old: Vec<Arc<ReplicaSet>>) -> Vec<String>
         size(set) == 0 && observed && set.metadata.deletion_timestamp.is_none()
     });
     old.sort_by_key(|set| revision_of(set));
-    let kept = usize::try_from(spec.revision_history_limit.unwrap_or(HISTORY)).unwrap_or(0);
-    old.truncate(old.len().saturating_sub(kept));
+    let retained = usize::try_from(spec.revision_history_limit.unwrap_or(HISTORY)).unwrap_or(0);
+    old.truncate(old.len().saturating_sub(retained));
     old.iter().map(|set| set.name_any()).collect()
 }
 

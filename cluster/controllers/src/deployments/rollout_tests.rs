@@ -161,7 +161,7 @@ fn paused_deployment_is_scaled_but_not_rolled() {
 }
 
 #[test]
-fn history_keeps_as_many_empty_sets_as_asked_for() {
+fn history_retains_as_many_empty_sets_as_requested() {
     let mut world = world(|_| true);
     for image in ["1", "2", "3", "4", "5"] {
         let mut deployment = deployment(1, image, json!({}));

@@ -7,7 +7,7 @@ use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
-use super::judge::{FOREGROUND, ORPHAN, Verdict};
+use super::decide::{FOREGROUND, ORPHAN, Verdict};
 use crate::Context;
 use crate::inventory::{Item, Owner};
 use crate::kinds::Kind;

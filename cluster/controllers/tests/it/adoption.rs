@@ -63,11 +63,11 @@ async fn a_deployment_adopts_the_replica_set_that_its_forerunner_left_and_scales
     assert_eq!(pods(&cluster).await, before);
     assert_eq!(sets.list(&ListParams::default()).await.unwrap().items.len(), 1);
     let events = cluster.api::<Event>().list(&ListParams::default()).await.unwrap();
-    let said = events
+    let messages = events
         .iter()
         .filter(|event| event.involved_object.uid == again.metadata.uid)
         .map(|event| event.reason.clone().unwrap_or_default());
-    assert_eq!(said.collect::<Vec<_>>(), [""; 0]);
+    assert_eq!(messages.collect::<Vec<_>>(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,7 +160,7 @@ async fn a_deployment_whose_replica_sets_name_is_another_owners_takes_another_na
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stateful_set_adopts_its_forerunners_pods_and_says_whose_pod_is_in_its_way() {
+async fn stateful_set_adopts_pods_of_its_predecessor_and_names_a_blocking_owner() {
     let cluster = start().await;
     cluster.node("a").await;
     let service = || json!({"serviceName": "s"});

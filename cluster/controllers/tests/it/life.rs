@@ -37,14 +37,15 @@ async fn a_namespace_that_was_emptied_by_controllers_that_died_goes_with_the_nex
 async fn joining_node_gets_its_certificate() {
     let cluster = start().await;
     let key = PrivateKey::generate(&cluster.server.entropy);
-    let asked = SigningRequest::create(&key, "system:node:a", &["system:nodes".to_owned()], &[], &[]).unwrap();
+    let signing_request =
+        SigningRequest::create(&key, "system:node:a", &["system:nodes".to_owned()], &[], &[]).unwrap();
     let request = CertificateSigningRequest {
         metadata: ObjectMeta {
             name: Some("csr".to_owned()),
             ..ObjectMeta::default()
         },
         spec: CertificateSigningRequestSpec {
-            request: ByteString(asked.to_pem().into_bytes()),
+            request: ByteString(signing_request.to_pem().into_bytes()),
             signer_name: "kubernetes.io/kube-apiserver-client-kubelet".to_owned(),
             usages: Some(vec!["digital signature".to_owned(), "client auth".to_owned()]),
             ..CertificateSigningRequestSpec::default()
@@ -76,14 +77,14 @@ async fn what_no_node_is_gets_no_certificate_of_one_whoever_approves_it() {
     let requests: Api<CertificateSigningRequest> = cluster.all();
     let key = PrivateKey::generate(&cluster.server.entropy);
     for (name, user, group) in [("a", "admin", "system:nodes"), ("b", "system:node:b", "system:masters")] {
-        let asked = SigningRequest::create(&key, user, &[group.to_owned()], &[], &[]).unwrap();
+        let signing_request = SigningRequest::create(&key, user, &[group.to_owned()], &[], &[]).unwrap();
         let mut request = CertificateSigningRequest {
             metadata: ObjectMeta {
                 name: Some(name.to_owned()),
                 ..ObjectMeta::default()
             },
             spec: CertificateSigningRequestSpec {
-                request: ByteString(asked.to_pem().into_bytes()),
+                request: ByteString(signing_request.to_pem().into_bytes()),
                 signer_name: "kubernetes.io/kube-apiserver-client-kubelet".to_owned(),
                 usages: Some(vec!["client auth".to_owned()]),
                 ..CertificateSigningRequestSpec::default()
@@ -97,11 +98,11 @@ async fn what_no_node_is_gets_no_certificate_of_one_whoever_approves_it() {
         let options = PostParams::default();
         let approving = requests.replace_subresource("approval", name, &options, &request);
         approving.await.unwrap();
-        let judged = until(&requests, name, "judged", |request| {
+        let decided = until(&requests, name, "decided", |request| {
             let status = request.status.clone().unwrap_or_default();
             status.certificate.is_some() || status.conditions.iter().flatten().any(|it| it.type_ == "Failed")
         });
-        assert!(judged.await.status.unwrap().certificate.is_none(), "{user} of {group}");
+        assert!(decided.await.status.unwrap().certificate.is_none(), "{user} of {group}");
     }
 }
 
@@ -179,9 +180,9 @@ async fn bootstrap_token_goes_when_it_expires() {
 async fn an_unanswered_certificate_request_is_deleted_after_a_day() {
     let cluster = start().await;
     let key = PrivateKey::generate(&cluster.server.entropy);
-    let asked = SigningRequest::create(&key, "somebody", &[], &[], &[]).unwrap();
+    let signing_request = SigningRequest::create(&key, "somebody", &[], &[], &[]).unwrap();
     let request = json!({"metadata": {"name": "csr"}, "spec": {
-        "request": ByteString(asked.to_pem().into_bytes()), "signerName": "example.org/mine", "usages": ["client auth"]}});
+        "request": ByteString(signing_request.to_pem().into_bytes()), "signerName": "example.org/mine", "usages": ["client auth"]}});
     cluster.create::<CertificateSigningRequest>(request).await;
     let requests: Api<CertificateSigningRequest> = Api::all(cluster.client.clone());
     tokio::time::sleep(Duration::from_secs(24 * 3600 - 60)).await;
@@ -190,7 +191,7 @@ async fn an_unanswered_certificate_request_is_deleted_after_a_day() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_that_goes_is_not_asked_for_pods_again_and_again() {
+async fn no_pods_are_created_again_in_a_terminating_namespace() {
     let cluster = start().await;
     cluster.node("a").await;
     let held = json!({"metadata": {"name": "held", "finalizers": ["example.org/held"]}});
@@ -264,7 +265,7 @@ async fn a_pod_that_cannot_be_sent_away_keeps_no_other_on_the_node() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn idle_controllers_ask_for_nothing() {
+async fn idle_controllers_send_no_requests() {
     let cluster = start().await;
     cluster.node("a").await;
     let template = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}});
@@ -283,14 +284,14 @@ async fn idle_controllers_ask_for_nothing() {
             .len(),
         2
     );
-    assert!(!asked(&cluster).is_empty(), "or the next lines prove nothing");
+    assert!(!requests(&cluster).is_empty(), "or the next lines prove nothing");
     cluster.server.server.audit().clear();
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(asked(&cluster), [""; 0]);
+    assert_eq!(requests(&cluster), [""; 0]);
 }
 
 /// What the controllers and the scheduler have sent.
-fn asked(cluster: &Cluster) -> Vec<String> {
+fn requests(cluster: &Cluster) -> Vec<String> {
     let records = cluster.server.server.audit().records();
     let theirs = records
         .iter()

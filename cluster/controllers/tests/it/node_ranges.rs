@@ -46,9 +46,9 @@ async fn nodes_made_at_once_get_ranges_of_their_own_and_the_last_waits_until_ano
 
     make(&cluster, "c").await;
     let events: Api<Event> = cluster.all();
-    let said = until_event(&events, "CIDRNotAvailable").await;
-    assert_eq!(said.involved_object.name.as_deref(), Some("c"));
-    let message = said.message.unwrap();
+    let event = until_event(&events, "CIDRNotAvailable").await;
+    assert_eq!(event.involved_object.name.as_deref(), Some("c"));
+    let message = event.message.unwrap();
     assert!(message.contains("10.1.0.0/23"), "{message}");
     let nodes: Api<Node> = cluster.all();
     assert_eq!(range(&nodes.get("c").await.unwrap()), None);
@@ -59,7 +59,7 @@ async fn nodes_made_at_once_get_ranges_of_their_own_and_the_last_waits_until_ano
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_range_that_a_node_brings_is_kept_and_given_to_no_other() {
+async fn range_of_a_registering_node_is_retained_and_given_to_no_other() {
     let cluster = small().await;
     let ranges = json!({"podCIDR": "10.1.0.0/24", "podCIDRs": ["10.1.0.0/24"]});
     cluster

@@ -122,7 +122,7 @@ async fn custom_resources_own_and_are_owned_as_soon_as_their_kind_is_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespace_goes_when_all_in_it_has_gone_and_says_what_it_waits_for() {
+async fn namespace_is_deleted_after_its_objects_and_reports_what_it_waits_for() {
     let cluster = start().await;
     let maps = cluster.api::<ConfigMap>();
     until(&maps, "kube-root-ca.crt", "there", |map| {

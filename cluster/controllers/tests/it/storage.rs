@@ -55,7 +55,7 @@ async fn a_retained_volume_outlives_its_claim_until_its_policy_changes() {
         .await;
     let volumes = cluster.all::<PersistentVolume>();
     let claims = cluster.api::<PersistentVolumeClaim>();
-    let kept = bound(&cluster, "by-class", Some("kept")).await;
+    let retained = bound(&cluster, "by-class", Some("kept")).await;
     let changed = bound(&cluster, "by-hand", Some("dropped")).await;
     let dropped = bound(&cluster, "none", Some("unheard-of")).await;
     cluster
@@ -69,22 +69,22 @@ async fn a_retained_volume_outlives_its_claim_until_its_policy_changes() {
         claims.delete(name, &DeleteParams::default()).await.unwrap();
     }
     until_gone(&volumes, &dropped).await;
-    for name in [&kept, &changed] {
+    for name in [&retained, &changed] {
         let released = until(&volumes, name, "released", |volume| {
             volume.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Released")
         });
         assert_eq!(released.await.metadata.deletion_timestamp, None);
     }
     // A claim of the same name is another claim.
-    assert_ne!(bound(&cluster, "by-class", Some("kept")).await, kept);
+    assert_ne!(bound(&cluster, "by-class", Some("kept")).await, retained);
     cluster
         .patch(
             &volumes,
-            &kept,
+            &retained,
             json!({"spec": {"persistentVolumeReclaimPolicy": "Delete"}}),
         )
         .await;
-    until_gone(&volumes, &kept).await;
+    until_gone(&volumes, &retained).await;
     assert!(volumes.get_opt(&changed).await.unwrap().is_some());
 }
 
@@ -110,17 +110,17 @@ async fn a_claim_that_is_deleted_stays_until_no_unfinished_pod_names_it() {
         until(&pods, name, "running", |pod| phase(pod) == Some("Running")).await;
     }
     claims.delete("used", &DeleteParams::default()).await.unwrap();
-    let is_kept = async || {
+    let is_there = async || {
         // Whoever would let go of it has had the time.
         tokio::time::sleep(std::time::Duration::from_secs(60)).await;
         let claim = claims.get_opt("used").await.unwrap();
         claim.is_some_and(|claim| claim.metadata.deletion_timestamp.is_some())
             && volumes.get_opt(&used).await.unwrap().is_some()
     };
-    assert!(is_kept().await, "two pods use it");
+    assert!(is_there().await, "two pods use it");
     pods.delete("goes", &DeleteParams::default()).await.unwrap();
     until_gone(&pods, "goes").await;
-    assert!(is_kept().await, "one pod uses it");
+    assert!(is_there().await, "one pod uses it");
     let ended = kube::api::Patch::Merge(json!({"status": {"phase": "Succeeded"}}));
     pods.patch_status("ends", &kube::api::PatchParams::default(), &ended)
         .await

@@ -67,12 +67,12 @@ async fn deployment_rolls_its_pods_and_scales_to_nothing_and_back() {
     rolled_out(&cluster, 2).await;
     assert_eq!(images(&cluster).await, ["two"; 2]);
     let events = cluster.api::<Event>().list(&ListParams::default()).await.unwrap();
-    let said = |text: &str| {
+    let reported = |text: &str| {
         events
             .iter()
             .any(|event| event.message.as_deref().is_some_and(|it| it.contains(text)))
     };
-    assert!(said("Scaled up replica set d-") && said("from 0 to 3") && said("Created pod: d-"));
+    assert!(reported("Scaled up replica set d-") && reported("from 0 to 3") && reported("Created pod: d-"));
     // A template that never works keeps the old pods.
     cluster
         .patch(
@@ -212,7 +212,7 @@ async fn endpoints_follow_the_ready_pods_behind_a_service() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn daemons_run_on_every_node_and_pods_without_a_fitting_node_say_why_once() {
+async fn daemons_run_on_every_node_and_unschedulable_pods_report_why_once() {
     let cluster = start().await;
     cluster
         .create::<DaemonSet>(json!({"metadata": {"name": "ds"}, "spec": {
@@ -243,8 +243,8 @@ async fn daemons_run_on_every_node_and_pods_without_a_fitting_node_say_why_once(
     .await;
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
     let events = cluster.api::<Event>().list(&ListParams::default()).await.unwrap();
-    let said = events.iter().filter(|event| event.message.as_deref() == Some(message));
-    assert_eq!(said.map(|event| event.count).collect::<Vec<_>>(), [Some(1)]);
+    let matching = events.iter().filter(|event| event.message.as_deref() == Some(message));
+    assert_eq!(matching.map(|event| event.count).collect::<Vec<_>>(), [Some(1)]);
 }
 
 #[tokio::test(start_paused = true)]

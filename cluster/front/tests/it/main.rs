@@ -146,7 +146,7 @@ fn toy(name: &str, seen: Arc<Mutex<Vec<String>>>) -> HttpService {
     }))
 }
 
-async fn ask(connector: &Arc<dyn Connector>, kubeconfig: &Kubeconfig) -> Result<BTreeMap<String, String>, String> {
+async fn get_data(connector: &Arc<dyn Connector>, kubeconfig: &Kubeconfig) -> Result<BTreeMap<String, String>, String> {
     let client = connector.client(kubeconfig).map_err(|fault| fault.to_string())?;
     let api: Api<ConfigMap> = Api::namespaced(client, "default");
     api.get("x")
@@ -176,14 +176,14 @@ async fn the_name_picks_the_server_and_the_credentials_reach_it_both_ways() {
     for (way, connector) in landscape.ways() {
         let by_certificate =
             landscape.kubeconfig("garden.internal", Credential::Certificate(Box::new(landscape.jane())));
-        let answer = ask(&connector, &by_certificate).await.unwrap();
+        let answer = get_data(&connector, &by_certificate).await.unwrap();
         assert_eq!(
             (answer["server"].as_str(), answer["user"].as_str(), answer.get("token")),
             ("garden.internal", "jane", None),
             "{way}"
         );
         let by_token = landscape.kubeconfig("other.internal", Credential::Token(SecretText::new("t0k")));
-        let answer = ask(&connector, &by_token).await.unwrap();
+        let answer = get_data(&connector, &by_token).await.unwrap();
         assert_eq!(
             (answer["server"].as_str(), answer["token"].as_str(), answer.get("user")),
             ("other.internal", "Bearer t0k", None),
@@ -206,7 +206,7 @@ async fn an_unknown_name_a_foreign_authority_and_a_wrong_name_in_the_certificate
     let foreign = Authority::generate("ca", &landscape.clock, &landscape.entropy).unwrap();
     for (way, connector) in landscape.ways() {
         assert!(
-            ask(
+            get_data(
                 &connector,
                 &landscape.kubeconfig("nobody.internal", Credential::Anonymous)
             )
@@ -215,7 +215,7 @@ async fn an_unknown_name_a_foreign_authority_and_a_wrong_name_in_the_certificate
             "{way}"
         );
         assert!(
-            ask(
+            get_data(
                 &connector,
                 &landscape.kubeconfig("alias.internal", Credential::Anonymous)
             )
@@ -231,14 +231,14 @@ async fn an_unknown_name_a_foreign_authority_and_a_wrong_name_in_the_certificate
             credential: Credential::Anonymous,
             namespace: None,
         });
-        assert!(ask(&connector, &elsewhere).await.is_err(), "{way}");
+        assert!(get_data(&connector, &elsewhere).await.is_err(), "{way}");
     }
     assert!(
         landscape.seen.lock().unwrap().is_empty(),
         "a refused client's request arrived"
     );
     let in_process: Arc<dyn Connector> = Arc::new(landscape.front.clone());
-    let error = ask(
+    let error = get_data(
         &in_process,
         &landscape.kubeconfig("nobody.internal", Credential::Anonymous),
     )
@@ -251,7 +251,7 @@ async fn an_unknown_name_a_foreign_authority_and_a_wrong_name_in_the_certificate
     let mut stolen = landscape.jane();
     stolen.key = base_secrets::PrivateKey::generate(&landscape.entropy);
     assert!(
-        ask(
+        get_data(
             &in_process,
             &landscape.kubeconfig("garden.internal", Credential::Certificate(Box::new(stolen)))
         )
@@ -284,9 +284,9 @@ async fn dropping_a_registration_cuts_open_watches_and_the_one_before_takes_over
             .await
             .expect("the watch is cut");
         assert!(!matches!(end, Some(Ok(_))), "{way}: {end:?}");
-        assert!(ask(&connector, &kubeconfig).await.is_ok(), "{way}");
+        assert!(get_data(&connector, &kubeconfig).await.is_ok(), "{way}");
         drop(_first);
-        assert!(ask(&connector, &kubeconfig).await.is_err(), "{way}");
+        assert!(get_data(&connector, &kubeconfig).await.is_err(), "{way}");
     }
 }
 
@@ -311,7 +311,7 @@ async fn a_name_goes_to_no_server_of_another_authority_until_its_holder_is_gone(
     assert_eq!(landscape.front.names(), ["api.internal"]);
     for (way, connector) in landscape.ways() {
         let kubeconfig = landscape.kubeconfig("api.internal", Credential::Anonymous);
-        assert!(ask(&connector, &kubeconfig).await.is_ok(), "{way}");
+        assert!(get_data(&connector, &kubeconfig).await.is_ok(), "{way}");
     }
     drop(holder);
     let newcomer = landscape.front.register(names, foreign.server("api.internal"));
@@ -392,17 +392,17 @@ async fn renewed_certificate_is_shown_to_those_who_connect_from_then_on() {
     let (certificate, key) = (issued.certificate_pem(), issued.key_pem());
     assert!(registration.renew(&certificate, "no key").is_err());
     for (way, connector) in landscape.ways() {
-        ask(&connector, &anonymous(&landscape.authority))
+        get_data(&connector, &anonymous(&landscape.authority))
             .await
             .unwrap_or_else(|why| panic!("{way}: {why}"));
     }
     registration.renew(&certificate, key.expose()).unwrap();
     for (way, connector) in landscape.ways() {
-        ask(&connector, &anonymous(&other))
+        get_data(&connector, &anonymous(&other))
             .await
             .unwrap_or_else(|why| panic!("{way}: {why}"));
         assert!(
-            ask(&connector, &anonymous(&landscape.authority)).await.is_err(),
+            get_data(&connector, &anonymous(&landscape.authority)).await.is_err(),
             "{way}"
         );
     }

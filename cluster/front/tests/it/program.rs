@@ -5,7 +5,7 @@ use base_secrets::Credential;
 use cluster_front::{RegisteredProgram, Registration};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::{Landscape, ask};
+use crate::{Landscape, get_data};
 
 const NAME: &str = "api.moon.internal";
 
@@ -48,13 +48,13 @@ async fn credentials_of_clients_reach_a_program_both_ways() {
     let jane = landscape.kubeconfig(NAME, Credential::Certificate(Box::new(landscape.jane())));
     let token = landscape.kubeconfig(NAME, Credential::Token(base_secrets::SecretText::new("t1")));
     for (way, connector) in landscape.ways() {
-        let answer = ask(&connector, &jane).await.unwrap();
+        let answer = get_data(&connector, &jane).await.unwrap();
         assert_eq!(
             (answer["server"].as_str(), answer["user"].as_str()),
             (NAME, "jane"),
             "{way}"
         );
-        let answer = ask(&connector, &token).await.unwrap();
+        let answer = get_data(&connector, &token).await.unwrap();
         assert_eq!(answer["token"], "Bearer t1", "{way}");
     }
 }
@@ -70,7 +70,7 @@ async fn a_program_of_another_authority_is_refused_by_its_clients() {
     stranger.clusters = other.kubeconfig(NAME, Credential::Anonymous).clusters;
     stranger.clusters[0].cluster.as_mut().unwrap().server = Some(format!("https://127.0.0.1:{}", landscape.port));
     for (way, connector) in landscape.ways() {
-        let why = ask(&connector, &stranger).await.unwrap_err();
+        let why = get_data(&connector, &stranger).await.unwrap_err();
         assert!(why.contains("certificate"), "{way}: {why}");
     }
 }
@@ -88,11 +88,11 @@ async fn an_instance_that_does_not_listen_yet_is_passed_over_and_the_last_gone_i
     let starting = landscape.program(closed);
     let anonymous = landscape.kubeconfig(NAME, Credential::Anonymous);
     for (way, connector) in landscape.ways() {
-        assert_eq!(ask(&connector, &anonymous).await.unwrap()["server"], NAME, "{way}");
+        assert_eq!(get_data(&connector, &anonymous).await.unwrap()["server"], NAME, "{way}");
     }
     drop(old);
     for (way, connector) in landscape.ways() {
-        assert!(ask(&connector, &anonymous).await.is_err(), "{way}");
+        assert!(get_data(&connector, &anonymous).await.is_err(), "{way}");
     }
     drop(starting);
     assert!(!landscape.front.has(NAME));

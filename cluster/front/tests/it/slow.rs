@@ -73,22 +73,22 @@ async fn who_begins_a_handshake_and_does_not_end_it_is_let_go() {
         ..Timeouts::default()
     })
     .await;
-    for said in [&b""[..], b"\x16", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"] {
+    for sent in [&b""[..], b"\x16", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"] {
         let mut stream = TcpStream::connect(("127.0.0.1", landscape.port)).await.unwrap();
-        stream.write_all(said).await.unwrap();
-        assert_eq!(rest(&mut stream).await, b"", "{said:?}");
+        stream.write_all(sent).await.unwrap();
+        assert_eq!(rest(&mut stream).await, b"", "{sent:?}");
     }
 }
 
 #[tokio::test]
-async fn who_asks_for_nothing_is_let_go() {
+async fn connection_without_request_is_closed() {
     let (landscape, _garden) = served(Timeouts {
         headers: SHORT,
         ..Timeouts::default()
     })
     .await;
     let unfinished = [preface(0), frame(1, 0, 1, &[0x82])].concat();
-    for (protocol, said) in [
+    for (protocol, sent) in [
         (None, &b""[..]),
         (None, b"GET /api HT"),
         (None, b"GET /api HTTP/1.1\r\nhost: x\r\nx-a: "),
@@ -98,7 +98,7 @@ async fn who_asks_for_nothing_is_let_go() {
         (Some(b"h2"), &unfinished),
     ] {
         let mut stream = connect(&landscape, protocol).await;
-        stream.write_all(said).await.unwrap();
+        stream.write_all(sent).await.unwrap();
         rest(&mut stream).await;
     }
     assert!(landscape.seen.lock().unwrap().is_empty());
@@ -115,8 +115,8 @@ async fn a_client_that_does_not_send_its_announced_body_gets_an_error() {
         let mut stream = connect(&landscape, None).await;
         let head = format!("POST /api HTTP/1.1\r\nhost: x\r\n{length}\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
-        let said = String::from_utf8(rest(&mut stream).await).unwrap();
-        let (head, body) = said.split_once("\r\n\r\n").unwrap();
+        let answer = String::from_utf8(rest(&mut stream).await).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 504 "), "{head}");
         let status: Value = serde_json::from_str(body).unwrap();
         assert_eq!(status["reason"], "Timeout");
@@ -135,19 +135,19 @@ async fn a_client_that_does_not_send_its_announced_body_gets_an_error() {
 #[tokio::test]
 async fn who_does_not_take_an_answer_loses_the_connection() {
     let (landscape, garden) = served(impatient()).await;
-    let mut kept = Vec::new();
+    let mut open = Vec::new();
     for path in ["/large", "/endless"] {
         let one = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").into_bytes();
         let two = [preface(0), head(1, 2, path, true)].concat();
-        for (protocol, said) in [(None, one), (Some(&b"h2"[..]), two)] {
+        for (protocol, sent) in [(None, one), (Some(&b"h2"[..]), two)] {
             let mut stream = connect(&landscape, protocol).await;
-            stream.write_all(&said).await.unwrap();
+            stream.write_all(&sent).await.unwrap();
             stream.read_u8().await.unwrap();
-            kept.push(stream);
+            open.push(stream);
         }
     }
     all_ended(garden).await;
-    for stream in &mut kept {
+    for stream in &mut open {
         assert!(rest(stream).await.len() < LARGE_BYTES);
     }
 }
@@ -156,16 +156,16 @@ async fn who_does_not_take_an_answer_loses_the_connection() {
 async fn who_waits_for_the_next_event_is_not_taken_for_one_who_takes_nothing() {
     let (landscape, _garden) = served(impatient()).await;
     let mut watch = connect(&landscape, None).await;
-    let ask = b"GET /api?watch=1 HTTP/1.1\r\nhost: x\r\n\r\n";
-    watch.write_all(ask).await.unwrap();
+    let request = b"GET /api?watch=1 HTTP/1.1\r\nhost: x\r\n\r\n";
+    watch.write_all(request).await.unwrap();
     let mut seen = Vec::new();
     while !seen.ends_with(b"}\n\r\n") {
         watch.read_buf(&mut seen).await.unwrap();
     }
     // Another one comes later and goes for good reason.
     let mut other = connect(&landscape, Some(b"h2")).await;
-    let ask = [preface(0), head(1, 2, "/large", true)].concat();
-    other.write_all(&ask).await.unwrap();
+    let request = [preface(0), head(1, 2, "/large", true)].concat();
+    other.write_all(&request).await.unwrap();
     rest(&mut other).await;
     let more = tokio::time::timeout(SHORT, watch.read_u8()).await;
     assert!(more.is_err(), "a watch without events was ended: {more:?}");
@@ -175,8 +175,8 @@ async fn who_waits_for_the_next_event_is_not_taken_for_one_who_takes_nothing() {
 async fn a_large_answer_arrives_whole_with_both_protocols() {
     let (landscape, _garden) = served(Timeouts::default()).await;
     let mut stream = connect(&landscape, None).await;
-    let ask = b"GET /large HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
-    stream.write_all(ask).await.unwrap();
+    let request = b"GET /large HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    stream.write_all(request).await.unwrap();
     let all = rest(&mut stream).await;
     let at = all.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
     assert!(String::from_utf8_lossy(&all[..at]).contains(&format!("content-length: {LARGE_BYTES}\r\n")));
@@ -184,8 +184,8 @@ async fn a_large_answer_arrives_whole_with_both_protocols() {
 
     let mut stream = connect(&landscape, Some(b"h2")).await;
     let more = frame(8, 0, 0, &0x7fff_0000_u32.to_be_bytes());
-    let ask = [preface(0x7fff_ffff), more, head(1, 2, "/large", true)].concat();
-    stream.write_all(&ask).await.unwrap();
+    let request = [preface(0x7fff_ffff), more, head(1, 2, "/large", true)].concat();
+    stream.write_all(&request).await.unwrap();
     let (mut came, mut ended) = (0, false);
     while !ended {
         let mut head = [0; 9];
@@ -201,7 +201,7 @@ async fn a_large_answer_arrives_whole_with_both_protocols() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_of_http2_ends_even_if_its_client_says_nothing_to_that() {
+async fn idle_http2_connection_ends_even_if_its_client_does_not_react() {
     let (landscape, garden) = served(Timeouts {
         idle: SHORT,
         ..Timeouts::default()
@@ -210,9 +210,9 @@ async fn an_idle_connection_of_http2_ends_even_if_its_client_says_nothing_to_tha
     let mut stream = connect(&landscape, Some(b"h2")).await;
     let all = [preface(1 << 20), head(1, 2, "/api", true)].concat();
     stream.write_all(&all).await.unwrap();
-    let said = rest(&mut stream).await;
+    let received = rest(&mut stream).await;
     assert_eq!(landscape.seen.lock().unwrap().len(), 1);
     let goaway = [0, 0, 8, 7, 0, 0, 0, 0, 0];
-    assert!(said.windows(goaway.len()).any(|part| part == goaway), "no farewell");
+    assert!(received.windows(goaway.len()).any(|part| part == goaway), "no farewell");
     all_ended(garden).await;
 }

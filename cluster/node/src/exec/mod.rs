@@ -30,7 +30,7 @@ pub(crate) fn answer(
     request: &Request<Body>,
     (namespace, pod, container): (&str, &str, &str),
 ) -> Result<Response<ResponseBody>, Refused> {
-    let (command, streams, output) = asked(request.uri().query().unwrap_or_default())?;
+    let (command, streams, output) = parse_query(request.uri().query().unwrap_or_default())?;
     let commands = shown.commands(namespace, pod, container);
     let commands = commands.map_err(|why| refusal(&why, container))?;
     if command.is_empty() {
@@ -60,7 +60,7 @@ pub(crate) fn answer(
 }
 
 /// The command and its streams, by the names of a kubelet's parameters.
-fn asked(query: &str) -> Result<(Vec<String>, CommandStreams, Output), Refused> {
+fn parse_query(query: &str) -> Result<(Vec<String>, CommandStreams, Output), Refused> {
     let mut words = Vec::new();
     let (mut stdin, mut terminal, mut output) = (false, false, Output::default());
     for pair in query.split('&') {
@@ -141,13 +141,13 @@ mod tests {
     #[test]
     fn command_and_streams_are_read_from_the_query() {
         let (words, streams, output) =
-            asked("command=sh&command=-c&command=a%26b+c%2B&input=1&output=1&error=1").unwrap();
+            parse_query("command=sh&command=-c&command=a%26b+c%2B&input=1&output=1&error=1").unwrap();
         assert_eq!(words, ["sh", "-c", "a&b c+"]);
         assert_eq!((streams.stdin, streams.terminal), (true, false));
         assert_eq!((output.stdout, output.stderr), (true, true));
-        let (_, streams, output) = asked("command=sh&output=1&error=1&tty=1").unwrap();
+        let (_, streams, output) = parse_query("command=sh&output=1&error=1&tty=1").unwrap();
         assert!(streams.terminal && !output.stderr);
-        let (code, why) = asked("command=sh&tty=1&error=1").unwrap_err();
+        let (code, why) = parse_query("command=sh&tty=1&error=1").unwrap_err();
         assert_eq!(
             (code, why.as_str()),
             (

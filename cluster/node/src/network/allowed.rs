@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::backends::Listening;
 use super::policies::Denied;
 use super::{Network, PodNetwork, Refused};
-use crate::context::Said;
+use crate::context::ContainerEvent;
 use crate::events::Weight;
 
 /// A refused connection that a program repeats is reported again after this time.
@@ -27,14 +27,14 @@ const REPORTED_MAX: usize = 64;
 pub type Suggestion = Arc<dyn Fn(&Service, u16, &str) -> Option<String> + Send + Sync>;
 
 /// A suggestion as it stands at the end of a refusal.
-pub(super) fn said(suggested: Option<&String>) -> String {
+pub(super) fn suggestion(suggested: Option<&String>) -> String {
     suggested.map(|suggested| format!("; {suggested}")).unwrap_or_default()
 }
 
 /// Reports refused connections of one container, each target once in a while.
 pub(super) struct Reporter {
     container: String,
-    events: mpsc::Sender<Said>,
+    events: mpsc::Sender<ContainerEvent>,
     reported: Mutex<BTreeMap<(IpAddr, u16), Instant>>,
 }
 
@@ -47,14 +47,14 @@ impl Reporter {
         }
         reported.insert(to, Instant::now());
         tracing::warn!(container = %self.container, "{message}");
-        let said = Said {
+        let event = ContainerEvent {
             container: self.container.clone(),
             weight: Weight::Warning,
             reason: "RefusedByNetworkPolicy",
             message: message.to_owned(),
         };
         // Events are for people: of a flood some are dropped.
-        let _ = self.events.try_send(said);
+        let _ = self.events.try_send(event);
     }
 }
 
@@ -109,7 +109,7 @@ impl Refused {
 
 impl PodNetwork {
     /// Reports connections that policies refuse as events of a container.
-    pub(crate) fn reporting(mut self, container: &str, events: mpsc::Sender<Said>) -> Self {
+    pub(crate) fn reporting(mut self, container: &str, events: mpsc::Sender<ContainerEvent>) -> Self {
         self.reporter = Some(Arc::new(Reporter {
             container: container.to_owned(),
             events,

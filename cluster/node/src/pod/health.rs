@@ -15,22 +15,22 @@ pub(super) struct Answer {
 }
 
 impl Life {
-    /// Asks every probe that is due.
-    pub(super) fn ask_probes(&mut self, now: Instant) {
+    /// Runs every probe that is due.
+    pub(super) fn run_probes(&mut self, now: Instant) {
         let Some(ip) = self.ip() else { return };
         for (slot, holder) in self.slots.iter_mut().enumerate() {
             let Some(run) = holder.run.as_mut().filter(|run| run.kill_at.is_none() && !run.begins) else {
                 continue;
             };
             let number = run.number;
-            for question in run.probes.questions(now) {
-                let asking = question.ask.ask(self.host.network.clone(), ip, run.commands.clone());
-                self.asked.spawn(async move {
-                    let outcome = tokio::time::timeout(question.timeout, asking).await;
+            for due in run.probes.take_due(now) {
+                let probe = due.handler.run(self.host.network.clone(), ip, run.commands.clone());
+                self.probing.spawn(async move {
+                    let outcome = tokio::time::timeout(due.timeout, probe).await;
                     Answer {
                         slot,
                         run: number,
-                        kind: question.kind,
+                        kind: due.kind,
                         outcome: outcome.unwrap_or_else(|_| Err("context deadline exceeded".to_owned())),
                     }
                 });
@@ -38,7 +38,7 @@ impl Life {
         }
     }
 
-    /// Takes an answer; one about a run that is over or stops says nothing any more.
+    /// Takes an answer; one about a run that is over or stops is ignored.
     pub(super) async fn answered(&mut self, answer: Answer) {
         let Answer {
             slot,
@@ -61,7 +61,7 @@ impl Life {
         };
         if let Err(why) = outcome {
             let message = format!("{} probe failed: {why}", kind.title());
-            self.say(Weight::Warning, "Unhealthy", Some(&name), &message).await;
+            self.record(Weight::Warning, "Unhealthy", Some(&name), &message).await;
         }
         if let Some(grace) = restart {
             let what = kind.title().to_lowercase();

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::LifecycleHandler;
 use tokio::time::{Instant, timeout};
 
 use super::Life;
-use super::ask::Ask;
+use super::handler::Handler;
 use crate::events::Weight;
 
 /// How long a hook after the start may take: a kubelet waits for ever, and its container with it.
@@ -32,14 +32,14 @@ impl Life {
             .sleep
             .as_ref()
             .map(|sleep| u64::try_from(sleep.seconds).unwrap_or(0));
-        let asked = handler.http_get.as_ref();
-        let asked = asked
-            .and_then(|http| Ask::http(http, &self.slots[index].container))
+        let http_get = handler.http_get.as_ref();
+        let http_get = http_get
+            .and_then(|http| Handler::http(http, &self.slots[index].container))
             .zip(self.ip());
         let run = self.slots[index].run.as_ref()?;
         let exec = handler.exec.as_ref().filter(|_| run.ways.commands);
         let command = exec.and_then(|exec| exec.command.clone());
-        if pause.is_none() && asked.is_none() && command.is_none() {
+        if pause.is_none() && http_get.is_none() && command.is_none() {
             return None;
         }
         let network = self.host.network.clone();
@@ -48,9 +48,9 @@ impl Life {
             if let Some(command) = command {
                 commands.run(command).await?;
             }
-            if let Some((ask, ip)) = asked {
+            if let Some((get, ip)) = http_get {
                 // Which code it answers changes nothing.
-                ask.reach(network, ip, commands).await?;
+                get.reach(network, ip, commands).await?;
             }
             tokio::time::sleep(Duration::from_secs(pause.unwrap_or(0))).await;
             Ok(())
@@ -72,7 +72,7 @@ impl Life {
         let Some(hook) = hook else {
             let why = "the postStart hook was left out: containers of this node are tasks of its process, and no program \
                        runs in one";
-            self.say(Weight::Warning, "PostStartHookLeftOut", Some(&name), why)
+            self.record(Weight::Warning, "PostStartHookLeftOut", Some(&name), why)
                 .await;
             return;
         };
@@ -99,7 +99,7 @@ impl Life {
         if let Err(why) = outcome {
             tracing::info!(pod = %self.id(), container = %name, %why, "a postStart hook failed");
             // Not what went wrong: it may name secrets.
-            self.say(
+            self.record(
                 Weight::Warning,
                 "FailedPostStartHook",
                 Some(&name),

@@ -1,9 +1,9 @@
 //! One pod on this node, as one task: it waits for the pod's sources, starts its containers, restarts them, reports,
 //! and ends them when the pod is deleted. What to report and when to restart is decided in `status` and `slot`.
 
-mod ask;
 mod containers;
 mod environment;
+mod handler;
 mod health;
 mod hook;
 mod probe;
@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use resources::bytes;
 
-use crate::context::{EVENTS_WAITING_MAX, Said};
+use crate::context::{ContainerEvent, EVENTS_WAITING_MAX};
 use crate::events::{Recorder, Weight};
 use crate::files::Content;
 use crate::follow::Pause;
@@ -128,7 +128,7 @@ enum Woken {
     Ended(Result<(Id, (usize, Exit)), JoinError>),
     Answered(Answer),
     Begun(Begun),
-    Said(Said),
+    Event(ContainerEvent),
     Turned,
     Freed,
     Due,
@@ -163,8 +163,8 @@ struct Life {
     slots: Vec<Slot>,
     tasks: JoinSet<(usize, Exit)>,
     /// Answers of probes.
-    asked: JoinSet<Answer>,
-    /// What runs before containers are asked to stop.
+    probing: JoinSet<Answer>,
+    /// What runs before containers are stopped.
     hooks: JoinSet<()>,
     /// What runs when containers have started.
     begun: JoinSet<Begun>,
@@ -176,11 +176,11 @@ struct Life {
     /// What its containers share.
     values: PodValues,
     /// Events of its containers, and where they come from.
-    said: (mpsc::Sender<Said>, mpsc::Receiver<Said>),
+    events: (mpsc::Sender<ContainerEvent>, mpsc::Receiver<ContainerEvent>),
     /// When it was last looked what is due: later moments are still to come, even if they have passed meanwhile.
     looked: Instant,
     recorder: Recorder,
-    said_simulated: bool,
+    reported_simulated: bool,
     started: Timestamp,
     reported: Option<PodStatus>,
     report_again: Option<Instant>,
@@ -225,16 +225,16 @@ impl Life {
             mount_failure: String::new(),
             changes: watch::Sender::new(0),
             tasks: JoinSet::new(),
-            asked: JoinSet::new(),
+            probing: JoinSet::new(),
             hooks: JoinSet::new(),
             begun: JoinSet::new(),
             runs: 0,
             expired: false,
             turned: Arc::default(),
             values: PodValues::default(),
-            said: mpsc::channel(EVENTS_WAITING_MAX),
+            events: mpsc::channel(EVENTS_WAITING_MAX),
             looked: Instant::now(),
-            said_simulated: false,
+            reported_simulated: false,
             report_again: None,
             report_pauses: Pause::default(),
             ending: None,
@@ -278,7 +278,7 @@ impl Life {
         if self.ending.is_some() || self.expired {
             return;
         }
-        self.ask_probes(now);
+        self.run_probes(now);
         if self.over || !self.sources.found.has_read(&self.wanted) || !self.mount().await {
             return;
         }
@@ -315,9 +315,9 @@ impl Life {
         let Life {
             sources,
             tasks,
-            asked,
+            probing,
             begun,
-            said,
+            events,
             turned,
             updates,
             stop,
@@ -333,8 +333,8 @@ impl Life {
             () = stop.cancelled(), if !stopping => Woken::Stopped,
             Some(ended) = tasks.join_next_with_id() => Woken::Ended(ended),
             Some(Ok(begun)) = begun.join_next() => Woken::Begun(begun),
-            Some(Ok(answer)) = asked.join_next() => Woken::Answered(answer),
-            Some(said) = said.1.recv() => Woken::Said(said),
+            Some(Ok(answer)) = probing.join_next() => Woken::Answered(answer),
+            Some(event) = events.1.recv() => Woken::Event(event),
             () = turned.notified() => Woken::Turned,
             () = freed.notified(), if lacks_address && !stopping => Woken::Freed,
             () = sources.changed(), if !stopping => Woken::Sources,
@@ -361,9 +361,9 @@ impl Life {
             Woken::Ended(Ok((_, (index, exit)))) => self.ended(index, exit).await,
             Woken::Answered(answer) => self.answered(answer).await,
             Woken::Begun(begun) => self.has_begun(begun).await,
-            Woken::Said(said) => {
-                let container = Some(said.container.as_str());
-                self.say(said.weight, said.reason, container, &said.message).await;
+            Woken::Event(event) => {
+                let container = Some(event.container.as_str());
+                self.record(event.weight, event.reason, container, &event.message).await;
             }
             Woken::Ended(Err(error)) => {
                 let id = error.id();
@@ -437,7 +437,7 @@ impl Life {
         }
         if slot.end(exit, again, now, &id).is_some_and(|pause| !pause.is_zero()) {
             let message = format!("Back-off restarting failed container {name} in pod {id}");
-            self.say(Weight::Warning, "BackOff", Some(&name), &message).await;
+            self.record(Weight::Warning, "BackOff", Some(&name), &message).await;
         }
     }
 
@@ -453,8 +453,10 @@ impl Life {
         self.ending.is_some() && self.slots.iter().all(|slot| !slot.is_running())
     }
 
-    async fn say(&mut self, weight: Weight, reason: &str, container: Option<&str>, message: &str) {
-        self.recorder.say(&self.host, weight, reason, container, message).await;
+    async fn record(&mut self, weight: Weight, reason: &str, container: Option<&str>, message: &str) {
+        self.recorder
+            .record(&self.host, weight, reason, container, message)
+            .await;
     }
 
     /// As the kubelet names a pod in messages.

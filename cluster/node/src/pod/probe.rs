@@ -1,4 +1,4 @@
-//! Probes of a running container: when each is asked next, and what its answers mean. Pure
+//! Probes of a running container: when each is run next, and what its answers mean. Pure
 //! (kubernetes/kubernetes v1.35 pkg/kubelet/prober/worker.go).
 
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Container, Probe as Wanted};
 use tokio::time::Instant;
 
-use super::ask::Ask;
+use super::handler::Handler;
 use super::slot::Ways;
 
 /// Pauses after the first failures of a readiness probe, until it has succeeded once: most programs need a moment to listen.
@@ -41,7 +41,7 @@ impl Kind {
 
 struct Probe {
     kind: Kind,
-    ask: Ask,
+    handler: Handler,
     period: Duration,
     timeout: Duration,
     /// So many answers of a kind in a row count.
@@ -60,16 +60,16 @@ struct Probe {
 
 /// The probes of one run.
 pub(crate) struct Probes {
-    /// Those that are asked, the startup probe first.
+    /// Those that are run, the startup probe first.
     probes: Vec<Probe>,
-    /// The container says itself whether it is ready.
+    /// The container itself reports whether it is ready.
     by_switch: bool,
 }
 
-/// A question whose time has come.
-pub(crate) struct Question {
+/// A probe that is due.
+pub(crate) struct DueProbe {
     pub(crate) kind: Kind,
-    pub(crate) ask: Ask,
+    pub(crate) handler: Handler,
     pub(crate) timeout: Duration,
 }
 
@@ -83,8 +83,8 @@ pub(crate) enum Verdict {
 }
 
 impl Probes {
-    /// The probes of a container that starts now. `ways`: whether its image wants them to be asked, and else says itself when
-    /// it is ready; so does one whose readiness probe can not be asked here.
+    /// The probes of a container that starts now. `ways`: whether its image wants them to be run, and else reports itself when
+    /// it is ready; so does one whose readiness probe can not be run here.
     pub(crate) fn new(container: &Container, ways: Ways, now: Instant) -> Self {
         let wanted = [
             (Kind::Startup, &container.startup_probe),
@@ -109,13 +109,13 @@ impl Probes {
         startup.all(|probe| probe.good)
     }
 
-    /// Whether it is ready; `switch` is what it says itself.
+    /// Whether it is ready; `switch` is what it reports itself.
     pub(crate) fn ready(&self, switch: bool) -> bool {
         let mut readiness = self.probes.iter().filter(|probe| probe.kind == Kind::Readiness);
         self.started() && (switch || !self.by_switch) && readiness.all(|probe| probe.good)
     }
 
-    /// Those that are asked at this stage.
+    /// Those that are run at this stage.
     fn live(&self) -> impl Iterator<Item = &Probe> {
         let started = self.started();
         self.probes
@@ -123,13 +123,13 @@ impl Probes {
             .filter(move |probe| (probe.kind == Kind::Startup) != started)
     }
 
-    /// When the next question is due.
+    /// When the next probe is due.
     pub(crate) fn due_at(&self) -> Option<Instant> {
         self.live().filter_map(|probe| probe.due).min()
     }
 
-    /// The questions that are due; each has to be answered before it is due again.
-    pub(crate) fn questions(&mut self, now: Instant) -> Vec<Question> {
+    /// The probes that are due; each has to be answered before it is due again.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Vec<DueProbe> {
         let started = self.started();
         let live = self
             .probes
@@ -138,9 +138,9 @@ impl Probes {
         let due = live.filter(|probe| probe.due.is_some_and(|due| due <= now));
         due.map(|probe| {
             probe.due = None;
-            Question {
+            DueProbe {
                 kind: probe.kind,
-                ask: probe.ask.clone(),
+                handler: probe.handler.clone(),
                 timeout: probe.timeout,
             }
         })
@@ -164,7 +164,7 @@ impl Probes {
         let was_good = std::mem::replace(&mut probe.good, good);
         let grace = probe.grace;
         if kind == Kind::Startup && good && !was_good {
-            // The others are asked at once, unless they are to wait longer.
+            // The others are run at once, unless they are to wait longer.
             for other in self.probes.iter_mut().filter(|probe| probe.kind != Kind::Startup) {
                 other.due = other.due.map(|due| due.max(now));
             }
@@ -198,7 +198,7 @@ impl Probe {
         let grace = wanted.termination_grace_period_seconds;
         Some(Probe {
             kind,
-            ask: Ask::of(wanted, container, ways.commands)?,
+            handler: Handler::of(wanted, container, ways.commands)?,
             period: long(seconds(wanted.period_seconds, 10)),
             timeout: long(seconds(wanted.timeout_seconds, 1)),
             success: seconds(wanted.success_threshold, 1),
@@ -230,12 +230,11 @@ mod tests {
         Probes::new(&serde_json::from_value(all).unwrap(), ways, Instant::now())
     }
 
-    fn ask(probes: &mut Probes) -> Vec<(Kind, u64)> {
+    fn due_kinds(probes: &mut Probes) -> Vec<(Kind, u64)> {
         let now = Instant::now();
-        let asked = probes.questions(now);
-        asked
-            .into_iter()
-            .map(|question| (question.kind, question.timeout.as_secs()))
+        let due = probes.take_due(now);
+        due.into_iter()
+            .map(|probe| (probe.kind, probe.timeout.as_secs()))
             .collect()
     }
 
@@ -247,15 +246,15 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn thresholds_delays_and_periods_are_kept() {
+    async fn thresholds_delays_and_periods_are_respected() {
         let http = json!({"httpGet": {"port": "web"}, "initialDelaySeconds": 5, "periodSeconds": 3, "timeoutSeconds": 2,
             "successThreshold": 2, "failureThreshold": 2});
         let mut probes = probes(json!({"readinessProbe": http}));
         assert_eq!(wait(&probes).await, 5);
         let mut answers = Vec::new();
         for good in [true, true, false, true, false, false] {
-            assert_eq!(ask(&mut probes), [(Kind::Readiness, 2)]);
-            assert!(ask(&mut probes).is_empty(), "it is not asked twice at once");
+            assert_eq!(due_kinds(&mut probes), [(Kind::Readiness, 2)]);
+            assert!(due_kinds(&mut probes).is_empty(), "it is not run twice at once");
             assert_eq!(probes.answered(Kind::Readiness, good, Instant::now()), Verdict::GoOn);
             answers.push(probes.ready(false));
             assert_eq!(wait(&probes).await, 3);
@@ -269,7 +268,7 @@ mod tests {
         let mut probes = probes(json!({"readinessProbe": probe}));
         let mut pauses = Vec::new();
         for good in [false, false, false, false, false, true, false] {
-            assert_eq!(ask(&mut probes).len(), 1);
+            assert_eq!(due_kinds(&mut probes).len(), 1);
             probes.answered(Kind::Readiness, good, Instant::now());
             let begun = Instant::now();
             tokio::time::sleep_until(probes.due_at().unwrap()).await;
@@ -291,24 +290,24 @@ mod tests {
             "readinessProbe": tcp(json!({})),
         }));
         let now = Instant::now();
-        assert_eq!(ask(&mut probes), [(Kind::Startup, 1)]);
+        assert_eq!(due_kinds(&mut probes), [(Kind::Startup, 1)]);
         assert_eq!(probes.answered(Kind::Startup, false, now), Verdict::GoOn);
         let grace = Some(Duration::from_secs(7));
         assert_eq!(probes.answered(Kind::Startup, false, now), Verdict::Restart(grace));
         assert!(!probes.started());
         assert_eq!(probes.answered(Kind::Startup, true, now), Verdict::GoOn);
         assert!(probes.started() && !probes.ready(true));
-        assert_eq!(ask(&mut probes), [(Kind::Readiness, 1)]);
+        assert_eq!(due_kinds(&mut probes), [(Kind::Readiness, 1)]);
         probes.answered(Kind::Readiness, true, now);
         assert!(probes.ready(false));
         tokio::time::advance(Duration::from_secs(60)).await;
-        assert_eq!(ask(&mut probes), [(Kind::Readiness, 1), (Kind::Liveness, 1)]);
+        assert_eq!(due_kinds(&mut probes), [(Kind::Readiness, 1), (Kind::Liveness, 1)]);
         let restart = probes.answered(Kind::Liveness, false, Instant::now());
         assert_eq!(restart, Verdict::Restart(None));
     }
 
     #[tokio::test]
-    async fn what_can_not_be_asked_is_left_to_the_container() {
+    async fn unsupported_probes_are_left_to_the_container() {
         let exec = json!({"exec": {"command": ["true"]}});
         let by_exec = probes(json!({"readinessProbe": exec, "livenessProbe": exec}));
         assert_eq!((by_exec.ready(false), by_exec.ready(true)), (false, true));

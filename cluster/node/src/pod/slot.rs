@@ -297,7 +297,7 @@ impl Slot {
 
     /// As [`Slot::hold`], until it is looked at again.
     pub(crate) fn hold_until(&mut self, reason: &'static str, message: String, until: Option<Instant>) -> bool {
-        let same = |before: &Doing| matches!(before, Doing::Waiting { reason: had, message: said, .. } if *had == reason && *said == message);
+        let same = |before: &Doing| matches!(before, Doing::Waiting { reason: had, message: shown, .. } if *had == reason && *shown == message);
         let news = !same(&self.doing);
         self.doing = Doing::Waiting { reason, message, until };
         news
@@ -328,16 +328,16 @@ impl Slot {
             ..ContainerStateTerminated::default()
         };
         let unhealthy = run.as_ref().is_some_and(|run| run.unhealthy) && self.restart != Restart::Never;
-        let asked = run.is_some() && left.again;
-        if !again || !(asked || unhealthy || self.restart.after(exit.code)) {
+        let requested = run.is_some() && left.again;
+        if !again || !(requested || unhealthy || self.restart.after(exit.code)) {
             self.doing = Doing::Over(ended);
             return None;
         }
         if run.is_some_and(|run| run.started.elapsed() >= BACKOFF_FORGIVEN_AFTER) {
             self.backoff = Duration::ZERO;
         }
-        let pause = if asked { Duration::ZERO } else { self.backoff };
-        if !asked {
+        let pause = if requested { Duration::ZERO } else { self.backoff };
+        if !requested {
             self.backoff = (pause * 2).clamp(BACKOFF_MIN, BACKOFF_MAX);
         }
         self.last = Some(ended);
@@ -361,16 +361,16 @@ impl Slot {
     fn termination_message(&self, exit: &Exit, left: &Left, is_program: bool) -> String {
         let policy = self.container.termination_message_policy.as_deref();
         let falls_back = policy == Some("FallbackToLogsOnError") && exit.code != 0 && left.message.is_empty();
-        let said = match &self.log {
+        let output = match &self.log {
             Some(log) if falls_back && (is_program || exit.message.is_empty()) => {
                 log.tail(TERMINATION_LOG_LINES_MAX, TERMINATION_LOG_BYTES_MAX)
             }
             _ => left.message.clone(),
         };
-        match (exit.message.is_empty(), said.is_empty()) {
-            (true, _) => said,
+        match (exit.message.is_empty(), output.is_empty()) {
+            (true, _) => output,
             (false, true) => exit.message.clone(),
-            (false, false) => format!("{}: {said}", exit.message),
+            (false, false) => format!("{}: {output}", exit.message),
         }
     }
 
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_run_that_asks_for_the_next_one_counts_as_no_crash() {
+    async fn run_that_requests_the_next_one_is_not_counted_as_a_crash() {
         let mut slot = slot(Restart::Never, false);
         for _ in 0..3 {
             start(&mut slot);

@@ -264,8 +264,8 @@ async fn open(host: &Arc<Host>, claim: Option<PersistentVolumeClaim>) -> Option<
 
 /// Sees to the volumes that were there before this node began: those whose PersistentVolume went meanwhile are dropped.
 pub(crate) async fn adopt_volumes(host: Arc<Host>) {
-    let kept = host.volumes.persistent();
-    if kept.is_empty() {
+    let stored = host.volumes.persistent();
+    if stored.is_empty() {
         return;
     }
     let volumes: Api<PersistentVolume> = Api::all(host.client.clone());
@@ -279,7 +279,7 @@ pub(crate) async fn adopt_volumes(host: Arc<Host>) {
             }
         }
     };
-    for uid in kept {
+    for uid in stored {
         let known = there.iter().find(|volume| volume.metadata.uid.as_ref() == Some(&uid));
         match known.and_then(|volume| volume.metadata.name.clone()) {
             Some(name) => follow_volume(&host, volumes.clone(), name, &uid),
@@ -317,7 +317,7 @@ async fn forget_when_deleted(api: Api<PersistentVolume>, name: String, host: &Ho
 fn token(host: &Arc<Host>, pod: &Pod, key: &TokenKey) -> BoxStream<'static, News> {
     let meta = &pod.metadata;
     let account = pod.spec.as_ref().and_then(|spec| spec.service_account_name.clone());
-    let asking = Asking {
+    let source = TokenSource {
         accounts: Api::namespaced(host.client.clone(), meta.namespace.as_deref().unwrap_or_default()),
         account: account.unwrap_or_else(|| "default".to_owned()),
         request: TokenRequest {
@@ -338,17 +338,17 @@ fn token(host: &Arc<Host>, pod: &Pod, key: &TokenKey) -> BoxStream<'static, News
         wait: Duration::ZERO,
     };
     let key = key.clone();
-    stream::unfold(asking, |mut asking| async move {
-        tokio::time::sleep(asking.wait).await;
-        let answer = asking.ask().await;
-        Some((answer, asking))
+    stream::unfold(source, |mut source| async move {
+        tokio::time::sleep(source.wait).await;
+        let answer = source.renew().await;
+        Some((answer, source))
     })
     .map(move |answer| News::Token(key.clone(), answer))
     .boxed()
 }
 
-/// Asking for one token again and again.
-struct Asking {
+/// Requests one token and renews it.
+struct TokenSource {
     accounts: Api<ServiceAccount>,
     account: String,
     request: TokenRequest,
@@ -357,10 +357,10 @@ struct Asking {
     wait: Duration,
 }
 
-impl Asking {
+impl TokenSource {
     /// One request; sets the time until the next.
-    async fn ask(&mut self) -> Result<Bytes, String> {
-        let asked = self.clock.now();
+    async fn renew(&mut self) -> Result<Bytes, String> {
+        let requested_at = self.clock.now();
         let answer: Result<TokenRequest, kube::Error> = self
             .accounts
             .create_subresource("token", &self.account, &PostParams::default(), &self.request)
@@ -369,7 +369,7 @@ impl Asking {
         match answer.map(|answer| answer.status) {
             Ok(Some(status)) => {
                 self.pauses = Pause::default();
-                let life = Duration::try_from(status.expiration_timestamp.0.duration_since(asked));
+                let life = Duration::try_from(status.expiration_timestamp.0.duration_since(requested_at));
                 self.wait = life.unwrap_or_default().mul_f64(RENEW_AT).max(RENEW_MIN);
                 Ok(Bytes::from(status.token))
             }

@@ -56,7 +56,7 @@ impl Life {
             Some(error) => error.to_string(),
         };
         if self.mount_failure != why {
-            self.say(Weight::Warning, "FailedMount", None, &why).await;
+            self.record(Weight::Warning, "FailedMount", None, &why).await;
             self.mount_failure = why;
         }
         false
@@ -131,7 +131,7 @@ impl Life {
                 let why = format!("image \"{reference}\" is not in the catalogue of node {node}");
                 if self.slots[index].hold("ImageNotInCatalogue", why.clone()) {
                     let message = format!("{why}; {}", how_to_map(reference));
-                    self.say(Weight::Warning, "ImageNotInCatalogue", Some(&name), &message)
+                    self.record(Weight::Warning, "ImageNotInCatalogue", Some(&name), &message)
                         .await;
                 }
                 return None;
@@ -142,7 +142,7 @@ impl Life {
                     let again = Instant::now() + CREATE_AGAIN;
                     if self.slots[index].hold_until(reason, message.clone(), Some(again)) {
                         let message = format!("Error: {message}");
-                        self.say(Weight::Warning, "Failed", Some(&name), &message).await;
+                        self.record(Weight::Warning, "Failed", Some(&name), &message).await;
                     }
                     return None;
                 }
@@ -175,7 +175,7 @@ impl Life {
             Err(EnvironmentError::Unsupported(_)) if image.is_none() => BTreeMap::new(),
             Err(error) => {
                 if self.slots[index].hold("CreateContainerConfigError", error.to_string()) {
-                    self.say(
+                    self.record(
                         Weight::Warning,
                         "Failed",
                         Some(&container.name),
@@ -201,12 +201,12 @@ impl Life {
                 log.line(format!(
                     "simulated: this node has no body for the image {reference} and only shows it as running"
                 ));
-                self.say_simulated(&name).await;
+                self.report_simulated(&name).await;
             }
         }
         self.slots[index].doing = Doing::Running(self.host.clock.now());
         self.slots[index].run = Some(run);
-        self.say(Weight::Normal, "Started", Some(&name), &message).await;
+        self.record(Weight::Normal, "Started", Some(&name), &message).await;
         if !simulated {
             self.begin_post_start(index).await;
         } else if self.slots[index].init && !self.slots[index].sidecar {
@@ -243,7 +243,7 @@ impl Life {
         let container = self.slots[index].container.clone();
         let namespace = self.pod.metadata.namespace.clone().unwrap_or_default();
         let network = PodNetwork::new(self.host.network.clone(), self.host.client.clone(), namespace, ip)
-            .reporting(&container.name, self.said.0.clone());
+            .reporting(&container.name, self.events.0.clone());
         run.network = Some(network.clone());
         let context = ContainerContext {
             pod: Arc::clone(&self.pod),
@@ -260,7 +260,7 @@ impl Life {
             values: self.values.clone(),
             commands: run.commands.clone(),
             ending: run.ending.clone(),
-            events: self.said.0.clone(),
+            events: self.events.0.clone(),
             api: self.host.api.clone(),
         };
         // The image's own code may panic before its future exists, so it is called inside.
@@ -294,9 +294,9 @@ impl Life {
             .collect()
     }
 
-    /// Says once per pod that it is not real.
-    async fn say_simulated(&mut self, container: &str) {
-        if std::mem::replace(&mut self.said_simulated, true) {
+    /// Reports once per pod that it is simulated.
+    async fn report_simulated(&mut self, container: &str) {
+        if std::mem::replace(&mut self.reported_simulated, true) {
             return;
         }
         let pods: Api<Pod> = Api::namespaced(
@@ -311,7 +311,7 @@ impl Life {
             tracing::warn!(pod = %self.id(), %error, "simulated pod was not marked");
         }
         let message = "Nothing runs: this node has no body for the image and only shows the pod as running";
-        self.say(Weight::Normal, "SimulatedImage", Some(container), message)
+        self.record(Weight::Normal, "SimulatedImage", Some(container), message)
             .await;
     }
 }

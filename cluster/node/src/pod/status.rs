@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_keeps_its_time_while_it_says_the_same() {
+    fn condition_retains_its_time_while_its_status_is_the_same() {
         let at = |second| Timestamp::from_second(second).unwrap();
         let first = condition("Ready", Some(("A", "a".into())), at(1), None);
         let before = PodStatus {

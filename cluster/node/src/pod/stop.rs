@@ -105,7 +105,7 @@ impl Life {
         let deleted = self.ending.as_ref().is_some_and(|ending| ending.why == Why::Deleted);
         let message = message.or_else(|| deleted.then(|| format!("Stopping container {name}")));
         if let Some(message) = message {
-            self.say(Weight::Normal, "Killing", Some(&name), &message).await;
+            self.record(Weight::Normal, "Killing", Some(&name), &message).await;
         }
         if simulated {
             self.note_end(index, Exit::done()).await;
@@ -137,7 +137,8 @@ impl Life {
             return;
         }
         self.expired = true;
-        self.say(Weight::Normal, DEADLINE_EXCEEDED, None, DEADLINE_PASSED).await;
+        self.record(Weight::Normal, DEADLINE_EXCEEDED, None, DEADLINE_PASSED)
+            .await;
         self.stop_all(Instant::now() + self.grace()).await;
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_meta::Fault;
-use base_client::{Connector, Judgement, Target, wait_until};
+use base_client::{Connector, Target, WaitState, wait_until};
 use base_clock::{Clock, Entropy};
 use base_secrets::PrivateKey;
 use cluster_apiserver::{ApiServer, Authorities, Identity, TokenAuthority};
@@ -63,13 +63,13 @@ impl Cluster {
     pub(crate) async fn new() -> Self {
         let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
         let services = NodeServices::default();
-        let asked = services.clone();
+        let node_services = services.clone();
         let server = ApiServer::builder("test")
             .store(MemoryStore::new())
             .clock(clock.clone())
             .entropy(Entropy::seeded(1))
             .pods_as_accounts(false)
-            .nodes(move |node| asked.find(node))
+            .nodes(move |node| node_services.find(node))
             .build()
             .await
             .unwrap();
@@ -217,11 +217,11 @@ pub(crate) async fn until<K, T>(api: &Api<K>, name: &str, seen: impl Fn(Option<&
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let judge = |object: Option<&K>| match seen(object) {
-        Some(result) => Judgement::Done(result),
-        None => Judgement::NotYet(format!("{object:?}")),
+    let check = |object: Option<&K>| match seen(object) {
+        Some(result) => WaitState::Done(result),
+        None => WaitState::NotYet(format!("{object:?}")),
     };
-    wait_until(api, name, PATIENCE, judge).await.unwrap()
+    wait_until(api, name, PATIENCE, check).await.unwrap()
 }
 
 pub(crate) fn is_ready(pod: &Pod) -> bool {

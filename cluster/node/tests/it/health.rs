@@ -43,14 +43,14 @@ fn website(good: Arc<AtomicBool>) -> impl cluster_node::Image {
 
 async fn events(cluster: &Cluster, reason: &str) -> Vec<String> {
     let events = cluster.api::<Event>().list(&ListParams::default()).await.unwrap();
-    let said = events
+    let matching = events
         .into_iter()
         .filter(|event| event.reason.as_deref() == Some(reason));
-    said.filter_map(|event| event.message).collect()
+    matching.filter_map(|event| event.message).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_is_ready_while_its_probe_says_so() {
+async fn pod_is_ready_while_its_probe_succeeds() {
     let cluster = Cluster::new().await;
     let good = Arc::new(AtomicBool::new(false));
     let catalogue = ImageCatalogue::new().with_probed("app", website(good.clone()));
@@ -146,16 +146,16 @@ async fn a_slow_start_has_the_time_that_its_startup_probe_gives() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_runs_before_the_container_is_asked_to_stop() {
+async fn hook_runs_before_the_container_is_stopped() {
     let cluster = Cluster::new().await;
-    let (said, mut heard) = mpsc::unbounded_channel();
+    let (sender, mut heard) = mpsc::unbounded_channel();
     let clock = cluster.clock.clone();
     let app = move |context: ContainerContext| {
-        let (said, clock) = (said.clone(), clock.clone());
+        let (sender, clock) = (sender.clone(), clock.clone());
         async move {
             context.ready.set(true);
             context.stop.cancelled().await;
-            said.send(clock.now()).unwrap();
+            sender.send(clock.now()).unwrap();
             Exit::done()
         }
     };
@@ -170,9 +170,9 @@ async fn a_hook_runs_before_the_container_is_asked_to_stop() {
         let params = DeleteParams::default().grace_period(grace);
         cluster.api::<Pod>().delete(name, &params).await.unwrap();
         cluster.pod_gone(name).await;
-        let asked = heard.try_recv().map(|at| (at - begun).get_seconds());
-        // Whose time is up while the hook runs is not asked any more.
-        assert!(asked.is_err() || asked == Ok(took), "{name}: {asked:?}");
+        let delay = heard.try_recv().map(|at| (at - begun).get_seconds());
+        // A container whose time is up while the hook runs is not stopped gracefully any more.
+        assert!(delay.is_err() || delay == Ok(took), "{name}: {delay:?}");
         let gone = cluster.clock.since(begun).as_secs();
         assert!((took as u64..=took as u64 + 1).contains(&gone), "{name}: {gone}");
     }
@@ -181,19 +181,19 @@ async fn a_hook_runs_before_the_container_is_asked_to_stop() {
 #[tokio::test(start_paused = true)]
 async fn sidecars_start_first_and_end_last() {
     let cluster = Cluster::new().await;
-    let (said, mut heard) = mpsc::unbounded_channel();
+    let (sender, mut heard) = mpsc::unbounded_channel();
     let app = move |context: ContainerContext| {
-        let said = said.clone();
+        let sender = sender.clone();
         async move {
             let name = context.container.name.clone();
-            said.send(format!("+{name}")).unwrap();
+            sender.send(format!("+{name}")).unwrap();
             context.ready.set(true);
             match name.as_str() {
                 "main" => tokio::time::sleep(Duration::from_secs(5)).await,
                 "init" => {}
                 _ => context.stop.cancelled().await,
             }
-            said.send(format!("-{name}")).unwrap();
+            sender.send(format!("-{name}")).unwrap();
             Exit::done()
         }
     };
@@ -210,8 +210,8 @@ async fn sidecars_start_first_and_end_last() {
     let over = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Succeeded");
     let pod = cluster.pod_until("p", over).await;
     let mut order = Vec::new();
-    while let Ok(said) = heard.try_recv() {
-        order.push(said);
+    while let Ok(line) = heard.try_recv() {
+        order.push(line);
     }
     assert_eq!(order, ["+a", "+init", "-init", "+b", "+main", "-main", "-b", "-a"]);
     let status = pod.status.unwrap();
@@ -250,11 +250,12 @@ async fn a_pod_that_runs_for_longer_than_it_may_fails() {
 #[tokio::test(start_paused = true)]
 async fn a_container_runs_once_its_hook_has_ended_and_the_next_one_waits_for_that() {
     let cluster = Cluster::new().await;
-    let (said, mut heard) = mpsc::unbounded_channel();
+    let (sender, mut heard) = mpsc::unbounded_channel();
     let app = move |context: ContainerContext| {
-        let said = said.clone();
+        let sender = sender.clone();
         async move {
-            said.send((context.container.name.clone(), context.clock.now()))
+            sender
+                .send((context.container.name.clone(), context.clock.now()))
                 .unwrap();
             // Whatever code it answers.
             let _bound = context.network.bind(80, web(Arc::new(AtomicBool::new(false))));
@@ -314,12 +315,15 @@ async fn a_container_whose_hook_fails_is_stopped_and_started_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_hook_that_is_a_program_an_event_says_that_it_is_left_out() {
+async fn event_reports_that_a_hook_with_a_command_is_left_out() {
     let cluster = Cluster::new().await;
     let _node = cluster.node("node-a", ImageCatalogue::new().with("app", serves));
     let hook = json!({"lifecycle": {"postStart": {"exec": {"command": ["true"]}}}});
     cluster.pod("p", hook, json!({})).await;
     cluster.pod_until("p", is_ready).await;
-    let said = events(&cluster, "PostStartHookLeftOut").await;
-    assert!(said.len() == 1 && said[0].contains("no program"), "{said:?}");
+    let messages = events(&cluster, "PostStartHookLeftOut").await;
+    assert!(
+        messages.len() == 1 && messages[0].contains("no program"),
+        "{messages:?}"
+    );
 }

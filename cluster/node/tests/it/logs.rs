@@ -41,12 +41,12 @@ async fn talks(context: ContainerContext) -> Exit {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_log_is_read_as_it_is_asked_for() {
+async fn log_is_read_with_the_requested_options() {
     let cluster = Cluster::new().await;
     let _node = cluster.node("node-a", ImageCatalogue::new().with("app", talks));
     cluster.pod("p", json!({}), json!({})).await;
     cluster.pod_until("p", is_ready).await;
-    for (query, said) in [
+    for (query, expected) in [
         ("", "one\ntwo\nthree\n"),
         ("container=main&tailLines=2", "two\nthree\n"),
         ("tailLines=0", ""),
@@ -55,7 +55,7 @@ async fn a_log_is_read_as_it_is_asked_for() {
         ("limitBytes=5", "one\nt"),
         ("timestamps=true&tailLines=1", "2026-01-01T00:01:00.000000000Z three\n"),
     ] {
-        assert_eq!(log(&cluster, query).await, said, "{query}");
+        assert_eq!(log(&cluster, query).await, expected, "{query}");
     }
     let pods = cluster.api::<Pod>();
     let follow = LogParams {
@@ -91,10 +91,10 @@ async fn the_run_before_is_there_until_the_next_one_ends() {
     let waits = |pod: &Pod| container(pod)["state"]["waiting"]["reason"] == "CrashLoopBackOff";
     cluster.pod_until("p", waits).await;
     for query in ["", "previous=true"] {
-        let said = log(&cluster, query).await;
+        let log = log(&cluster, query).await;
         assert!(
-            said.starts_with("run ") && said.contains("\nno luck in run "),
-            "{query}: {said}"
+            log.starts_with("run ") && log.contains("\nno luck in run "),
+            "{query}: {log}"
         );
     }
     cluster.pod_until("p", is_ready).await;
@@ -161,14 +161,14 @@ async fn unreadable_logs_are_refused_with_kubernetes_messages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_simulated_container_says_that_it_is_one() {
+async fn simulated_container_logs_that_it_is_simulated() {
     let cluster = Cluster::new().await;
     let _node = cluster.node("node-a", ImageCatalogue::new().simulating());
     cluster.pod("p", json!({"image": "nginx:1"}), json!({})).await;
     cluster.pod_until("p", is_ready).await;
-    let said = log(&cluster, "").await;
+    let log = log(&cluster, "").await;
     assert_eq!(
-        said,
+        log,
         "simulated: this node has no body for the image nginx:1 and only shows it as running\n"
     );
 }

@@ -31,9 +31,9 @@ async fn listens(context: ContainerContext) -> Exit {
 #[tokio::test(start_paused = true)]
 async fn a_service_reaches_ready_pods_and_refuses_when_they_are_gone() {
     let cluster = Cluster::new().await;
-    let (said, mut heard) = mpsc::unbounded_channel();
+    let (sender, mut heard) = mpsc::unbounded_channel();
     let dials = move |context: ContainerContext| {
-        let said = said.clone();
+        let sender = sender.clone();
         async move {
             let address = "https://etcd.ns.svc:2379";
             let far = Duration::from_secs(3600);
@@ -41,11 +41,11 @@ async fn a_service_reaches_ready_pods_and_refuses_when_they_are_gone() {
             let Ok(Endpoint::Store(store)) = dialled else {
                 return Exit::failed("no store");
             };
-            said.send(store.revision().await.is_ok()).unwrap();
+            sender.send(store.revision().await.is_ok()).unwrap();
             while store.revision().await.is_ok() {
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
-            said.send(context.network.dial(address).await.is_ok()).unwrap();
+            sender.send(context.network.dial(address).await.is_ok()).unwrap();
             Exit::done()
         }
     };
@@ -89,14 +89,14 @@ async fn listens_late(context: ContainerContext) -> Exit {
 #[tokio::test(start_paused = true)]
 async fn a_listener_is_noticed_of_which_the_slices_have_no_news() {
     let cluster = Cluster::new().await;
-    let (said, mut heard) = mpsc::unbounded_channel();
+    let (sender, mut heard) = mpsc::unbounded_channel();
     let dials = move |context: ContainerContext| {
-        let said = said.clone();
+        let sender = sender.clone();
         async move {
             let first = context.network.dial("etcd:2379").await;
             let within = Duration::from_secs(20);
             let dialled = context.network.dial_when_ready("etcd:2379", within).await;
-            said.send((first.is_ok(), dialled.is_ok())).unwrap();
+            sender.send((first.is_ok(), dialled.is_ok())).unwrap();
             Exit::done()
         }
     };
@@ -133,15 +133,17 @@ impl Dialling {
     /// Images `dials` and `listens` for a test, and the client's other end.
     fn images() -> (Self, ImageCatalogue) {
         let (tell, orders) = mpsc::unbounded_channel();
-        let (said, heard) = mpsc::unbounded_channel();
+        let (sender, heard) = mpsc::unbounded_channel();
         let orders = Arc::new(tokio::sync::Mutex::new(orders));
         let dials = move |context: ContainerContext| {
-            let (orders, said) = (orders.clone(), said.clone());
+            let (orders, sender) = (orders.clone(), sender.clone());
             async move {
                 context.ready.set(true);
                 while orders.lock().await.recv().await.is_some() {
                     let dialled = context.network.dial("etcd:2379").await;
-                    said.send(dialled.map(drop).map_err(|error| error.to_string())).unwrap();
+                    sender
+                        .send(dialled.map(drop).map_err(|error| error.to_string()))
+                        .unwrap();
                 }
                 Exit::done()
             }
@@ -301,14 +303,14 @@ async fn refused_connection_is_an_event_of_the_pod_once() {
 #[tokio::test(start_paused = true)]
 async fn dialling_with_patience_waits_until_policies_allow_it() {
     let cluster = Cluster::new().await;
-    let (said, mut heard) = mpsc::unbounded_channel();
+    let (sender, mut heard) = mpsc::unbounded_channel();
     let patient = move |context: ContainerContext| {
-        let said = said.clone();
+        let sender = sender.clone();
         async move {
             context.ready.set(true);
             let far = Duration::from_secs(3600);
             let dialled = context.network.dial_when_ready("etcd:2379", far).await;
-            said.send(dialled.is_ok()).unwrap();
+            sender.send(dialled.is_ok()).unwrap();
             Exit::done()
         }
     };

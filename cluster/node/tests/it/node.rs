@@ -30,7 +30,7 @@ async fn node_until(nodes: &Api<Node>, status: &str) -> Node {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_registers_renews_its_lease_and_says_when_it_stops() {
+async fn node_registers_renews_its_lease_and_reports_its_stop() {
     let cluster = Cluster::new().await;
     let node = cluster.node("node-a", ImageCatalogue::new());
     let nodes: Api<Node> = Api::all(cluster.client.clone());
@@ -56,7 +56,7 @@ async fn a_node_registers_renews_its_lease_and_says_when_it_stops() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_was_given_up_says_that_it_is_ready_again() {
+async fn node_that_was_given_up_reports_that_it_is_ready_again() {
     let cluster = Cluster::new().await;
     let _node = cluster.node("node-a", ImageCatalogue::new());
     let nodes: Api<Node> = Api::all(cluster.client.clone());
@@ -93,9 +93,9 @@ async fn a_node_whose_range_others_choose_waits_for_it_and_gives_its_pods_addres
     });
     let nodes: Api<Node> = Api::all(cluster.client.clone());
     let waiting = node_until(&nodes, "False").await;
-    let said = ready(&waiting).unwrap();
-    assert_eq!(said.reason.as_deref(), Some("KubeletNotReady"));
-    assert!(said.message.unwrap().contains("spec.podCIDR"));
+    let condition = ready(&waiting).unwrap();
+    assert_eq!(condition.reason.as_deref(), Some("KubeletNotReady"));
+    assert!(condition.message.unwrap().contains("spec.podCIDR"));
     cluster.pod("p", json!({}), json!({})).await;
     tokio::time::sleep(Duration::from_secs(30)).await;
     let pod = cluster.api::<Pod>().get("p").await.unwrap();
@@ -155,7 +155,7 @@ async fn a_node_takes_pods_up_to_its_limit_and_its_addresses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_is_given_few_addresses_says_that_it_takes_few_pods() {
+async fn node_with_few_addresses_reports_room_for_few_pods() {
     let cluster = Cluster::new().await;
     let connector = Arc::new(OneClient(cluster.client.clone()));
     let _node = cluster.node_of("node-a", ImageCatalogue::new(), connector, |options| {
@@ -310,7 +310,7 @@ fn a_pod_that_was_over_when_its_node_began_takes_no_address_and_lets_the_node_re
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_address_that_is_given_back_is_not_kept_for_a_pod_whose_sources_are_unread() {
+async fn returned_address_is_not_reserved_for_a_pod_with_unread_sources() {
     let cluster = Cluster::new().await;
     let refusing = inject_faults(cluster.client.clone(), |call| match call.resource.as_str() {
         "secrets" => Injected::Answer(403),

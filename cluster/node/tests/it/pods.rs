@@ -23,15 +23,15 @@ pub(crate) async fn serves(context: ContainerContext) -> Exit {
 #[tokio::test(start_paused = true)]
 async fn a_pod_starts_reports_and_confirms_its_deletion() {
     let cluster = Cluster::new().await;
-    let (said, mut heard) = mpsc::unbounded_channel();
+    let (sender, mut heard) = mpsc::unbounded_channel();
     let app = move |context: ContainerContext| {
-        let said = said.clone();
+        let sender = sender.clone();
         async move {
             let flag = context.args.join(" ");
-            said.send(format!("{flag} on {}", context.network.pod_ip())).unwrap();
+            sender.send(format!("{flag} on {}", context.network.pod_ip())).unwrap();
             context.ready.set(true);
             context.stop.cancelled().await;
-            said.send("stopped".to_owned()).unwrap();
+            sender.send("stopped".to_owned()).unwrap();
             Exit::done()
         }
     };
@@ -151,16 +151,16 @@ async fn a_crash_is_reported_and_restarted_with_growing_pauses() {
 #[tokio::test(start_paused = true)]
 async fn init_containers_run_first_and_one_after_the_other() {
     let cluster = Cluster::new().await;
-    let (said, mut heard) = mpsc::unbounded_channel();
+    let (sender, mut heard) = mpsc::unbounded_channel();
     let init = move |context: ContainerContext| {
-        let said = said.clone();
+        let sender = sender.clone();
         async move {
             tokio::time::sleep(Duration::from_secs(1)).await;
             context
                 .files
                 .write("/shared/by", context.container.name.clone())
                 .unwrap();
-            said.send(context.container.name.clone()).unwrap();
+            sender.send(context.container.name.clone()).unwrap();
             Exit::done()
         }
     };
@@ -189,7 +189,7 @@ async fn init_containers_run_first_and_one_after_the_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_image_that_is_not_in_the_catalogue_waits_and_says_so() {
+async fn pod_with_an_image_outside_the_catalogue_waits_and_reports_it() {
     let cluster = Cluster::new().await;
     let _node = cluster.node("node-a", ImageCatalogue::new());
     cluster
@@ -350,6 +350,6 @@ async fn an_ephemeral_container_starts_in_a_pod_that_runs_and_changes_nothing_of
     assert_eq!(pod.status.unwrap().phase.as_deref(), Some("Running"));
     let path = "/api/v1/namespaces/ns/pods/p/log?container=d";
     let request = http::Request::get(path).body(Vec::new()).unwrap();
-    let said = cluster.client.request_text(request).await.unwrap();
-    assert!(said.starts_with("looked around\n"), "{said}");
+    let output = cluster.client.request_text(request).await.unwrap();
+    assert!(output.starts_with("looked around\n"), "{output}");
 }

@@ -76,7 +76,7 @@ async fn restarted_nodes_run_their_pods_again_and_finished_ones_stay_finished() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_is_over_asks_for_nothing_when_its_node_starts_again() {
+async fn finished_pod_sends_no_requests_when_its_node_starts_again() {
     let cluster = Cluster::new().await;
     let images = || ImageCatalogue::new().with("app", serves).with("once", done);
     let node = cluster.node("node-a", images());
@@ -93,10 +93,10 @@ async fn a_pod_that_is_over_asks_for_nothing_when_its_node_starts_again() {
     cluster.pod_until("runs", is_ready).await;
     cut(node).await;
 
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let (asks, client) = (Arc::clone(&asked), cluster.client.clone());
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let (recorded, client) = (Arc::clone(&requests), cluster.client.clone());
     let listening = tower::service_fn(move |request: http::Request<kube::client::Body>| {
-        asks.lock().unwrap().push(request.uri().to_string());
+        recorded.lock().unwrap().push(request.uri().to_string());
         let client = client.clone();
         async move { client.send(request).await }
     });
@@ -104,8 +104,8 @@ async fn a_pod_that_is_over_asks_for_nothing_when_its_node_starts_again() {
     let again = |pod: &Pod| container(pod)["restartCount"] == 1 && is_ready(pod);
     cluster.pod_until("runs", again).await;
     let about = |name: &str| {
-        let asked = asked.lock().unwrap();
-        asked.iter().filter(|uri| uri.contains(name)).count()
+        let requests = requests.lock().unwrap();
+        requests.iter().filter(|uri| uri.contains(name)).count()
     };
     assert_eq!(about("of-one-that-is-over"), 0);
     assert!(about("of-one-that-runs") > 0);

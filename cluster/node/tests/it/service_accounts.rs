@@ -13,8 +13,8 @@ use tokio::sync::mpsc;
 
 use crate::cluster::{ByToken, Cluster};
 
-/// Says who it is now and after two hours, which no token of an hour outlives.
-async fn asks(context: ContainerContext, said: mpsc::UnboundedSender<String>) -> Exit {
+/// Reports its user now and after two hours, which no token of an hour outlives.
+async fn reads_own_user(context: ContainerContext, sender: mpsc::UnboundedSender<String>) -> Exit {
     let client = match context.client() {
         Ok(client) => client,
         Err(fault) => return Exit::failed(fault.chain()),
@@ -30,7 +30,7 @@ async fn asks(context: ContainerContext, said: mpsc::UnboundedSender<String>) ->
             .files
             .read_text(&format!("{SERVICE_ACCOUNT_FOLDER}/token"))
             .unwrap_or_default();
-        said.send(format!("{user:?} {token}")).unwrap();
+        sender.send(format!("{user:?} {token}")).unwrap();
         tokio::time::sleep(Duration::from_secs(7200)).await;
     }
     Exit::done()
@@ -39,8 +39,8 @@ async fn asks(context: ContainerContext, said: mpsc::UnboundedSender<String>) ->
 #[tokio::test(start_paused = true)]
 async fn a_container_is_its_service_account_for_longer_than_a_token_lives() {
     let (cluster, server) = Cluster::with_tokens().await;
-    let (said, mut heard) = mpsc::unbounded_channel();
-    let app = move |context: ContainerContext| asks(context, said.clone());
+    let (sender, mut heard) = mpsc::unbounded_channel();
+    let app = move |context: ContainerContext| reads_own_user(context, sender.clone());
     let _node = cluster.node_over(
         "node-a",
         ImageCatalogue::new().with("app", app),
@@ -52,7 +52,7 @@ async fn a_container_is_its_service_account_for_longer_than_a_token_lives() {
     let spec = json!({"automountServiceAccountToken": true, "serviceAccountName": "robot"});
     cluster.pod("p", json!({}), spec).await;
     let (first, later) = (heard.recv().await.unwrap(), heard.recv().await.unwrap());
-    let user = |said: &str| said.split(' ').next().map(str::to_owned);
+    let user = |answer: &str| answer.split(' ').next().map(str::to_owned);
     assert_eq!(
         user(&first).as_deref(),
         Some("Ok(Some(\"system:serviceaccount:ns:robot\"))"),

@@ -11,16 +11,17 @@ use crate::cluster::{Cluster, is_ready, until};
 use crate::pods::{reasons, serves};
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_secret_is_said_and_waited_for_and_its_changes_reach_the_files() {
+async fn missing_secret_is_reported_and_awaited_and_its_changes_reach_the_files() {
     let cluster = Cluster::new().await;
-    let (said, mut heard) = mpsc::unbounded_channel();
+    let (sender, mut heard) = mpsc::unbounded_channel();
     let app = move |context: ContainerContext| {
-        let said = said.clone();
+        let sender = sender.clone();
         async move {
             context.ready.set(true);
             let mut changes = context.files.changes();
             loop {
-                said.send(context.files.read_text("/etc/s/k").unwrap_or_default())
+                sender
+                    .send(context.files.read_text("/etc/s/k").unwrap_or_default())
                     .unwrap();
                 tokio::select! {
                     biased;

@@ -187,8 +187,9 @@ fn spec_of(object: &Value) -> Value {
 fn without_empty(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
-            let kept = fields.iter().map(|(key, value)| (key.clone(), without_empty(value)));
-            kept.filter(|(_, value)| *value != json!({}) && *value != json!([]) && !value.is_null())
+            let stripped = fields.iter().map(|(key, value)| (key.clone(), without_empty(value)));
+            stripped
+                .filter(|(_, value)| *value != json!({}) && *value != json!([]) && !value.is_null())
                 .collect()
         }
         Value::Array(items) => items.iter().map(without_empty).collect(),

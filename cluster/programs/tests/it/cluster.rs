@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use cluster_bare::Cluster;
 use cluster_node::{ImageCatalogue, Volumes};
 use cluster_programs::{AtAddress, ImageFile, Isolation, Options, Programs};
@@ -174,10 +174,10 @@ impl World {
         let waiting = async {
             loop {
                 let events = self.api::<Event>().list(&ListParams::default()).await.unwrap();
-                let said = events.into_iter().find(|event| {
+                let found = events.into_iter().find(|event| {
                     event.involved_object.name.as_deref() == Some(pod) && event.reason.as_deref() == Some(reason)
                 });
-                if let Some(message) = said.and_then(|event| event.message) {
+                if let Some(message) = found.and_then(|event| event.message) {
                     return message;
                 }
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -199,11 +199,11 @@ pub(crate) async fn until<K, T>(api: &Api<K>, name: &str, seen: impl Fn(Option<&
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let judge = |object: Option<&K>| match seen(object) {
-        Some(result) => Judgement::Done(result),
-        None => Judgement::NotYet(format!("{object:?}")),
+    let check = |object: Option<&K>| match seen(object) {
+        Some(result) => WaitState::Done(result),
+        None => WaitState::NotYet(format!("{object:?}")),
     };
-    wait_until(api, name, PATIENCE, judge).await.unwrap()
+    wait_until(api, name, PATIENCE, check).await.unwrap()
 }
 
 pub(crate) fn phase(pod: &Pod) -> &str {

@@ -74,17 +74,17 @@ async fn a_program_reaches_servers_of_the_machine_by_its_addresses() {
 
 /// What gardenlet and resource-manager write for a Service `a` of the namespace.
 fn policies() -> [Value; 3] {
-    let asks = json!({"matchLabels": {LABEL: "allowed"}});
+    let clients = json!({"matchLabels": {LABEL: "allowed"}});
     let served = json!({"matchLabels": {"app": "a"}});
     let ports = json!([{"protocol": "TCP", "port": 8080}]);
     [
         json!({"metadata": {"name": "deny-all"}, "spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}}),
         json!({"metadata": {"name": "ingress-to-a-tcp-8080"}, "spec": {
             "podSelector": served, "policyTypes": ["Ingress"],
-            "ingress": [{"from": [{"podSelector": asks}], "ports": ports}],
+            "ingress": [{"from": [{"podSelector": clients}], "ports": ports}],
         }}),
         json!({"metadata": {"name": "egress-to-a-tcp-8080"}, "spec": {
-            "podSelector": asks, "policyTypes": ["Egress"],
+            "podSelector": clients, "policyTypes": ["Egress"],
             "egress": [{"to": [{"podSelector": served}], "ports": ports}],
         }}),
     ]
@@ -92,8 +92,8 @@ fn policies() -> [Value; 3] {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_without_the_label_is_refused_until_it_has_it() {
-    let ask = format!("until {TESTEE} get $1 /x; do sleep 0.2; done");
-    let Some(world) = World::isolated(&[("ask", &ask)]).await else {
+    let script = format!("until {TESTEE} get $1 /x; do sleep 0.2; done");
+    let Some(world) = World::isolated(&[("ask", &script)]).await else {
         return;
     };
     for policy in policies() {

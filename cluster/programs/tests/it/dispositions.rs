@@ -27,8 +27,8 @@ async fn programs_start_with_the_default_of_signals_that_are_ignored_here() {
             .env(INSIDE, "yes")
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&again.stdout);
-        assert!(again.status.success() && said.contains("1 passed"), "{said}");
+        let output = String::from_utf8_lossy(&again.stdout);
+        assert!(again.status.success() && output.contains("1 passed"), "{output}");
         return;
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap();

@@ -114,14 +114,14 @@ async fn a_flood_of_output_is_bounded_and_the_pod_still_ends() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_empty_dir_outlives_its_container() {
     let script = r#"echo line >> "$ORANGERY_ROOT/work/f"; wc -l < "$ORANGERY_ROOT/work/f"; test $(wc -l < "$ORANGERY_ROOT/work/f") -ge 2"#;
-    let kept = tempfile::tempdir().unwrap();
-    let volumes = cluster_node::Volumes::in_folder(kept.path()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let volumes = cluster_node::Volumes::in_folder(folder.path()).unwrap();
     let world = World::of(&[("count", script)], volumes, Isolation::None).await;
     let fields = json!({"volumeMounts": [{"name": "work", "mountPath": "/work"}]});
     let spec = json!({"restartPolicy": "OnFailure", "volumes": [{"name": "work", "emptyDir": {}}]});
     world.pod("p", "count", fields, spec).await;
     let (phase, log) = world.outcome("p").await;
     assert_eq!((phase.as_str(), log.trim()), ("Succeeded", "2"));
-    let pods = fs::read_dir(kept.path().join("pods/orangery-0")).unwrap().count();
+    let pods = fs::read_dir(folder.path().join("pods/orangery-0")).unwrap().count();
     assert_eq!(pods, 1, "it is kept where the node's volumes are kept");
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cluster::{PATIENCE, World, is_ready, phase};
-use crate::exec_client::{Exec, RESIZE, STDERR, STDIN, STDOUT, ask, over_spdy, question};
+use crate::exec_client::{Exec, RESIZE, STDERR, STDIN, STDOUT, connect, over_spdy, question};
 
 const SLEEPER: (&str, &str) = ("sleeper", "exec sleep 600");
 /// More than all queues, pipes and buffers on the way hold.
@@ -111,17 +111,17 @@ async fn standard_input_of_any_size_reaches_the_command_with_its_end() {
         // Without -i there is nothing to read.
         let outcome = Exec::start(&world, "p", &["wc", "-c"], "").await.outcome().await;
         assert_eq!(outcome.stdout.trim(), "0");
-        let mut asking = Exec::start(
+        let mut exec = Exec::start(
             &world,
             "p",
             &["sh", "-c", "read word; echo got $word; cat; echo end"],
             "&stdin=true",
         )
         .await;
-        asking.send(STDIN, b"one\n").await;
-        asking.until(STDOUT, "got one").await;
-        asking.close_stdin().await;
-        asking.until(STDOUT, "end").await;
+        exec.send(STDIN, b"one\n").await;
+        exec.until(STDOUT, "got one").await;
+        exec.close_stdin().await;
+        exec.until(STDOUT, "end").await;
     }
 }
 
@@ -252,7 +252,7 @@ async fn what_cannot_run_is_refused_as_kubelets_do() {
             "unable to negotiate protocol",
         ),
     ] {
-        let (answered, why) = ask(&world, pod, ("GET", &question), headers).await.unwrap_err();
+        let (answered, why) = connect(&world, pod, ("GET", &question), headers).await.unwrap_err();
         assert_eq!(answered, code, "{pod} {question}: {why}");
         assert!(why.contains(message), "{why}");
     }
@@ -289,7 +289,7 @@ async fn a_web_socket_needs_the_right_to_create_as_well() {
             "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": name}]});
         world.create::<RoleBinding>(binding).await;
     }
-    let asking = async |user| {
+    let start = async |user| {
         let headers = [
             ("upgrade", "websocket"),
             ("sec-websocket-version", "13"),
@@ -297,13 +297,13 @@ async fn a_web_socket_needs_the_right_to_create_as_well() {
             ("sec-websocket-protocol", "v5.channel.k8s.io"),
             ("impersonate-user", user),
         ];
-        ask(&world, "p", ("GET", &question(&["true"], "")), &headers).await
+        connect(&world, "p", ("GET", &question(&["true"], "")), &headers).await
     };
-    let (code, why) = asking("reader").await.unwrap_err();
+    let (code, why) = start("reader").await.unwrap_err();
     assert_eq!(code, 403);
     let words = "User \"reader\" cannot create resource \"pods/exec\" in API group \"\" in the namespace \"ns\"";
     assert!(why.contains(words), "{why}");
-    assert!(asking("writer").await.is_ok());
+    assert!(start("writer").await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

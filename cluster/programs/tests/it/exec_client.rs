@@ -53,8 +53,8 @@ pub(crate) fn question(command: &[&str], more: &str) -> String {
     question
 }
 
-/// Asks for a connection. Errors: what is answered instead.
-pub(crate) async fn ask(
+/// Requests a connection. Errors: what is answered instead.
+pub(crate) async fn connect(
     world: &World,
     pod: &str,
     (method, question): (&str, &str),
@@ -97,7 +97,7 @@ impl Exec {
     pub(crate) async fn speaking(protocol: &str, world: &World, pod: &str, command: &[&str], more: &str) -> Self {
         let mut headers = WEBSOCKET.to_vec();
         headers.push(("sec-websocket-protocol", protocol));
-        let stream = ask(world, pod, ("GET", &question(command, more)), &headers).await;
+        let stream = connect(world, pod, ("GET", &question(command, more)), &headers).await;
         let (from, to) = split(stream.unwrap());
         Self { from, to }
     }
@@ -198,7 +198,7 @@ pub(crate) async fn over_spdy(world: &World, pod: &str, command: &[&str], input:
         ("x-stream-protocol-version", "v4.channel.k8s.io"),
     ];
     let question = question(command, "&stdin=true");
-    let mut stream = ask(world, pod, ("POST", &question), &headers).await.unwrap();
+    let mut stream = connect(world, pod, ("POST", &question), &headers).await.unwrap();
     let kinds = ["error", "stdin", "stdout", "stderr"];
     for (stream_id, kind) in (1..).step_by(2).zip(kinds) {
         stream.write_all(&opened(stream_id, kind)).await.unwrap();

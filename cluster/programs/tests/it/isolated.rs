@@ -17,8 +17,8 @@ fn service(name: &str, ports: Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_pods_serve_the_same_port_and_are_reached_by_name_service_and_address() {
-    let ask = format!("until {TESTEE} get $1 /x; do sleep 0.2; done");
-    let Some(world) = World::isolated(&[("ask", &ask)]).await else {
+    let script = format!("until {TESTEE} get $1 /x; do sleep 0.2; done");
+    let Some(world) = World::isolated(&[("ask", &script)]).await else {
         return;
     };
     for name in ["a", "b"] {

@@ -122,8 +122,8 @@ async fn a_program_that_listens_on_the_api_servers_port_is_reached_by_its_own_po
     let (phase, log) = world.outcome("p").await;
     assert!(phase == "Succeeded" && log.contains("p to 100.64."), "{log}");
     // Without it, its neighbour reaches the API server there, which speaks TLS.
-    let ask = json!({"args": ["get", format!("127.0.0.1:{}", port(&world)), "/x"]});
-    world.pod("neighbour", "testee", ask, json!({})).await;
+    let get = json!({"args": ["get", format!("127.0.0.1:{}", port(&world)), "/x"]});
+    world.pod("neighbour", "testee", get, json!({})).await;
     let (_, log) = world.outcome("neighbour").await;
     assert!(!log.contains("p to 100.64."), "{log}");
 }

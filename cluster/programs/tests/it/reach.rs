@@ -21,7 +21,7 @@ async fn a_port_is_probed_and_reached_through_a_service() {
         "selector": {"app": "p"}, "ports": [{"port": 80, "targetPort": "web"}],
     }});
     world.create::<Service>(service).await;
-    let asking = async {
+    let request = async {
         loop {
             let request = Request::get("/api/v1/namespaces/ns/services/web:80/proxy/hello").body(Vec::new());
             match world.cluster.client().request_text(request.unwrap()).await {
@@ -31,7 +31,7 @@ async fn a_port_is_probed_and_reached_through_a_service() {
             }
         }
     };
-    let answer = tokio::time::timeout(crate::cluster::PATIENCE, asking).await.unwrap();
+    let answer = tokio::time::timeout(crate::cluster::PATIENCE, request).await.unwrap();
     assert!(answer.starts_with("p to 127.0.0.1 for GET /hello"), "{answer}");
 }
 

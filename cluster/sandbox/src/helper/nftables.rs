@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_of_dns_and_of_a_loopback_port_are_there_only_where_they_are_asked_for() {
+    fn rules_of_dns_and_of_a_loopback_port_are_added_only_if_requested() {
         let pod = Ipv4Addr::new(10, 1, 0, 5);
         let dns = Some(Ipv4Addr::new(10, 96, 0, 10));
         assert_eq!(ruleset(pod, None, None, 1).len(), 7);

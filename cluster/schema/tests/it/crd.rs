@@ -304,7 +304,7 @@ fn a_rule_that_fails_as_it_did_before_only_warns() {
 }
 
 #[test]
-fn rules_are_skipped_for_a_wrong_shape_and_the_error_says_so() {
+fn rules_are_skipped_for_a_wrong_shape_and_the_error_reports_it() {
     let spec = json!({"type": "object", "x-kubernetes-validations": [{"rule": "self.n < 5"}],
         "properties": {"n": {"type": "integer", "maximum": 7}}});
     assert_eq!(errors(spec.clone(), json!({"n": 9})).len(), 2, "a bound hides no rule");

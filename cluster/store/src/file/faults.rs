@@ -241,7 +241,7 @@ async fn failing_disk_fails_writes_loses_nothing_and_they_go_on_once_it_is_back(
 }
 
 #[tokio::test]
-async fn store_that_cannot_be_made_for_want_of_space_says_so_and_can_be_made_later() {
+async fn store_without_space_reports_it_and_can_be_created_later() {
     let folder = tempfile::tempdir().unwrap();
     let faults = Faults::default();
     for operations in [0, 1, 3, 7] {

@@ -121,7 +121,7 @@ impl FileStore {
         let model = is_open.await.map_err(gone)??;
         Ok(FileStore {
             shared: Arc::new(Shared {
-                link: Link::new(Arc::new(model.clone())).saying("the store was closed"),
+                link: Link::new(Arc::new(model.clone())).with_reason("the store was closed"),
                 model,
                 queue,
             }),
@@ -148,7 +148,7 @@ impl FileStore {
         tokio::task::consume_budget().await;
         // What is refused by what is durable needs no disk.
         self.shared.link.whole()?;
-        self.shared.model.judge(&write)?;
+        self.shared.model.validate(&write)?;
         let (answer, answered) = oneshot::channel();
         let closed = || StoreError::Unavailable("the store was closed".to_owned());
         let sent = self.shared.queue.send(Message::Write(Box::new(write), answer)).await;

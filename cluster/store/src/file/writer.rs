@@ -192,7 +192,7 @@ impl<M: Medium> Writer<M> {
             }
             return;
         }
-        let mut batch = self.judge(waiting);
+        let mut batch = self.validate(waiting);
         if let Err(why) = self.commit(&mut batch) {
             for (answer, _) in batch.answers {
                 let _ = answer.send(Err(why.clone()));
@@ -206,7 +206,7 @@ impl<M: Medium> Writer<M> {
     }
 
     /// Decides each write on what those before it leave.
-    fn judge(&self, waiting: Vec<(Box<Write>, Answer<Written>)>) -> Batch {
+    fn validate(&self, waiting: Vec<(Box<Write>, Answer<Written>)>) -> Batch {
         let mut batch = Batch::default();
         let mut touched: HashMap<Key, Option<Entry>> = HashMap::new();
         let mut newest = self.model.newest();
@@ -239,7 +239,7 @@ impl<M: Medium> Writer<M> {
         let disk = self
             .disk
             .as_ref()
-            .expect("the file was made ready before the batch was judged");
+            .expect("the file was made ready before the batch was validated");
         match disk.commit(&rows, &self.forgotten, newest) {
             Ok(removed_bytes) => {
                 let added_bytes: u64 = rows.iter().map(|(_, row)| row.len() as u64).sum();
@@ -391,8 +391,8 @@ mod tests {
 
         let again = open(folder.path()).model();
         let expired = again.watch(&Range::all("pods"), first.revision).await.err();
-        let (asked, oldest) = (first.revision, second.revision);
-        assert_eq!(expired, Some(StoreError::Expired { asked, oldest }));
+        let (requested, oldest) = (first.revision, second.revision);
+        assert_eq!(expired, Some(StoreError::Expired { requested, oldest }));
         assert!(again.watch(&Range::all("pods"), second.revision).await.is_ok());
         assert_eq!(again.current(&first.key), Some(second));
     }

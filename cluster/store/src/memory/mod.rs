@@ -152,8 +152,8 @@ impl MemoryStore {
     }
 
     /// Whether the write may happen now.
-    pub(crate) fn judge(&self, write: &Write) -> Result<(), StoreError> {
-        write.judge(self.shared.lock().get(write.key()))
+    pub(crate) fn validate(&self, write: &Write) -> Result<(), StoreError> {
+        write.validate(self.shared.lock().get(write.key()))
     }
 
     /// What stands at the key now.
@@ -238,12 +238,12 @@ impl Store for MemoryStore {
         let current = state.revision;
         let at = page.at.unwrap_or(current);
         if at > current {
-            return Err(StoreError::Ahead { asked: at, current });
+            return Err(StoreError::Ahead { requested: at, current });
         }
         match state.tables.get(&range.resource) {
             Some(table) => table.list(range, &page, at),
             None if at < state.start => Err(StoreError::Expired {
-                asked: at,
+                requested: at,
                 oldest: state.start,
             }),
             None => Ok(Listing {
@@ -272,7 +272,10 @@ impl Store for MemoryStore {
         let mut state = self.shared.lock();
         let current = state.revision;
         if from > current {
-            return Err(StoreError::Ahead { asked: from, current });
+            return Err(StoreError::Ahead {
+                requested: from,
+                current,
+            });
         }
         let epoch = state.epoch;
         let table = state.table(&range.resource);
@@ -325,7 +328,7 @@ impl Watcher {
         let state = self.shared.lock();
         if state.epoch != self.epoch {
             return Err(StoreError::Expired {
-                asked: self.cursor,
+                requested: self.cursor,
                 oldest: state.start,
             });
         }

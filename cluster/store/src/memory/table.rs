@@ -171,8 +171,8 @@ impl Table {
     }
 
     /// Refuses a revision that the history does not reach back to.
-    pub(super) fn reaches(&self, asked: Revision) -> Result<(), StoreError> {
-        self.tells(asked, self.audience.forgotten())
+    pub(super) fn reaches(&self, requested: Revision) -> Result<(), StoreError> {
+        self.tells(requested, self.audience.forgotten())
     }
 
     /// Refuses to go on from a revision after which a change was forgotten that belongs to these news.
@@ -180,10 +180,10 @@ impl Table {
         self.tells(cursor, news.forgotten())
     }
 
-    fn tells(&self, asked: Revision, forgotten: Revision) -> Result<(), StoreError> {
-        if asked < forgotten {
+    fn tells(&self, requested: Revision, forgotten: Revision) -> Result<(), StoreError> {
+        if requested < forgotten {
             let oldest = self.audience.forgotten();
-            return Err(StoreError::Expired { asked, oldest });
+            return Err(StoreError::Expired { requested, oldest });
         }
         Ok(())
     }

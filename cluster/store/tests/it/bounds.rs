@@ -19,7 +19,7 @@ async fn a_watch_that_falls_off_the_history_ends_as_expired(store: Arc<dyn Store
     overwrite(&*store, "pods", BEYOND_HISTORY, LARGE).await;
     let expired = slow.next().await.unwrap().unwrap_err();
     assert!(
-        matches!(expired, StoreError::Expired { asked: Revision(1), oldest } if oldest > Revision(1)),
+        matches!(expired, StoreError::Expired { requested: Revision(1), oldest } if oldest > Revision(1)),
         "{expired:?}"
     );
     assert!(slow.next().await.is_none());
@@ -87,10 +87,10 @@ async fn exactly_the_window_can_be_resumed(store: Arc<dyn Store>) {
             .await,
         HISTORY_BURST_CHANGES_MAX
     );
-    let (asked, oldest) = (Revision(1), Revision(2));
+    let (requested, oldest) = (Revision(1), Revision(2));
     assert_eq!(
-        store.watch(&pods, asked).await.err(),
-        Some(StoreError::Expired { asked, oldest })
+        store.watch(&pods, requested).await.err(),
+        Some(StoreError::Expired { requested, oldest })
     );
 }
 
@@ -147,16 +147,16 @@ async fn file_store_resumes_its_whole_window_after_a_restart() {
     let store = files.reopened(store);
     assert_eq!(store.revision().await.unwrap(), newest);
     let resumed = store.watch(&pods, oldest).await.unwrap();
-    let kept = usize::try_from(newest.0 - oldest.0).unwrap();
+    let retained = usize::try_from(newest.0 - oldest.0).unwrap();
     let delivered: Vec<_> = resumed
-        .take(kept)
+        .take(retained)
         .map(|change| change.unwrap().entry.revision.0)
         .collect()
         .await;
     assert!(delivered.into_iter().eq(oldest.0 + 1..=newest.0));
-    let asked = Revision(oldest.0 - 1);
-    let beyond = store.watch(&pods, asked).await.err();
-    assert_eq!(beyond, Some(StoreError::Expired { asked, oldest }));
+    let requested = Revision(oldest.0 - 1);
+    let beyond = store.watch(&pods, requested).await.err();
+    assert_eq!(beyond, Some(StoreError::Expired { requested, oldest }));
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,7 +170,7 @@ async fn what_is_too_old_is_forgotten_whatever_is_written_next() {
     assert!(store.watch(&pods, Revision(1)).await.is_ok());
     tokio::time::advance(SWEEP_EVERY + Duration::from_secs(1)).await;
     node("too-late").await.unwrap();
-    let expired = |asked, oldest| Some(StoreError::Expired { asked, oldest });
+    let expired = |requested, oldest| Some(StoreError::Expired { requested, oldest });
     assert_eq!(
         store.watch(&pods, Revision(2)).await.err(),
         expired(Revision(2), Revision(3))

@@ -74,7 +74,7 @@ async fn refusal(folder: &Path) -> (FileError, String) {
     (error, text)
 }
 
-fn says(text: &str, parts: &[&str]) {
+fn contains_all(text: &str, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "`{part}` in: {text}");
     }
@@ -87,7 +87,7 @@ async fn folder_in_use_is_refused_and_free_again_after_close() {
     let (error, text) = refusal(folder.path()).await;
     assert!(matches!(error, FileError::Locked { .. }), "{error:?}");
     let holder = format!("in use by process {}", std::process::id());
-    says(&text, &[&holder, "one store at a time", "choose another folder"]);
+    contains_all(&text, &[&holder, "one store at a time", "choose another folder"]);
     store.close().await.unwrap();
     let again = open(folder.path()).await.unwrap();
     assert!(again.get(&pod("a", "x")).await.unwrap().is_some());
@@ -177,7 +177,7 @@ async fn what_is_no_store_is_refused_and_left_alone() {
     std::fs::write(&file, "kind: Config\n").unwrap();
     let (error, text) = refusal(folder.path()).await;
     assert!(matches!(error, FileError::NotAStore { .. }), "{error:?}");
-    says(
+    contains_all(
         &text,
         &[
             "store.redb",
@@ -191,7 +191,7 @@ async fn what_is_no_store_is_refused_and_left_alone() {
     std::fs::write(&file, "").unwrap();
     let (error, text) = refusal(folder.path()).await;
     assert!(matches!(error, FileError::Damaged { .. }), "{error:?}");
-    says(&text, &["it is empty", "restore"]);
+    contains_all(&text, &["it is empty", "restore"]);
 
     std::fs::remove_file(&file).unwrap();
     let other = Database::create(&file).unwrap();
@@ -202,11 +202,11 @@ async fn what_is_no_store_is_refused_and_left_alone() {
     drop(other);
     let (error, text) = refusal(folder.path()).await;
     assert!(matches!(error, FileError::NotAStore { .. }), "{error:?}");
-    says(&text, &["a redb file of another program"]);
+    contains_all(&text, &["a redb file of another program"]);
 
     let (error, text) = refusal(&file).await;
     assert!(matches!(error, FileError::NotAStore { .. }), "{error:?}");
-    says(&text, &["is not a folder"]);
+    contains_all(&text, &["is not a folder"]);
 }
 
 #[tokio::test]
@@ -228,7 +228,7 @@ async fn other_formats_are_refused_with_both_numbers() {
         ),
         "{error:?}"
     );
-    says(&error.to_string(), &["content format 1", "this program reads 2"]);
+    contains_all(&error.to_string(), &["content format 1", "this program reads 2"]);
 
     let file = Database::open(folder.path().join("store.redb")).unwrap();
     let meta: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
@@ -253,7 +253,7 @@ async fn other_formats_are_refused_with_both_numbers() {
         ),
         "{error:?}"
     );
-    says(&text, &["store format 2", "use a version of the program that reads 2"]);
+    contains_all(&text, &["store format 2", "use a version of the program that reads 2"]);
 }
 
 #[cfg(target_os = "linux")]
@@ -263,7 +263,7 @@ async fn folder_that_may_not_be_written_is_refused() {
     let folder = Path::new("/sys/kernel/orangery");
     let (error, text) = refusal(folder).await;
     assert!(matches!(error, FileError::NotWritable { .. }), "{error:?}");
-    says(&text, &["cannot be written", "give this user the right"]);
+    contains_all(&text, &["cannot be written", "give this user the right"]);
 }
 
 #[tokio::test]
@@ -279,7 +279,7 @@ async fn store_that_went_missing_or_went_back_is_never_taken_for_a_new_one() {
     std::fs::write(&file, &old).unwrap();
     let (error, text) = refusal(folder.path()).await;
     assert!(matches!(error, FileError::Damaged { .. }), "{error:?}");
-    says(
+    contains_all(
         &text,
         &["it is at revision 2", "expected revision 3", "remove the file `lock`"],
     );
@@ -287,7 +287,7 @@ async fn store_that_went_missing_or_went_back_is_never_taken_for_a_new_one() {
     std::fs::remove_file(&file).unwrap();
     let (error, text) = refusal(folder.path()).await;
     assert!(matches!(error, FileError::Damaged { .. }), "{error:?}");
-    says(&text, &["it is missing", "lock speaks of"]);
+    contains_all(&text, &["it is missing", "lock speaks of"]);
     assert!(!file.exists());
 
     std::fs::write(&file, &new).unwrap();

@@ -72,7 +72,7 @@ pub(crate) async fn overwrite(store: &dyn Store, resource: &str, times: usize, p
 /// Runs every case against a fresh store.
 pub(crate) async fn run(body: &(impl Body + Sync)) {
     let fresh = || body.fresh();
-    case(fresh(), writes_ask_for_the_revision_they_replace).await;
+    case(fresh(), writes_require_the_revision_that_they_replace).await;
     case(fresh(), pages_show_one_revision_while_writers_go_on).await;
     case(fresh(), namespaces_that_share_a_prefix_stay_apart).await;
     case(fresh(), watch_tells_every_change_of_its_range_once_and_in_order).await;
@@ -91,7 +91,7 @@ async fn case<T: Future<Output = ()>>(store: Arc<dyn Store>, case: fn(Arc<dyn St
     case(store).await;
 }
 
-async fn writes_ask_for_the_revision_they_replace(store: Arc<dyn Store>) {
+async fn writes_require_the_revision_that_they_replace(store: Arc<dyn Store>) {
     let key = pod("a", "x");
     let missing = Err(StoreError::Missing { key: key.clone() });
     assert_eq!(store.update(&key, Revision(1), object("x", 0)).await, missing);
@@ -293,11 +293,14 @@ async fn watch_waits_and_wakes(store: Arc<dyn Store>) {
 
 async fn revisions_ahead_of_the_store_are_refused(store: Arc<dyn Store>) {
     let current = store.revision().await.unwrap();
-    let asked = Revision(current.0 + 1);
-    let ahead = StoreError::Ahead { asked, current };
-    assert_eq!(store.watch(&Range::all("pods"), asked).await.err(), Some(ahead.clone()));
+    let requested = Revision(current.0 + 1);
+    let ahead = StoreError::Ahead { requested, current };
+    assert_eq!(
+        store.watch(&Range::all("pods"), requested).await.err(),
+        Some(ahead.clone())
+    );
     let page = Page {
-        at: Some(asked),
+        at: Some(requested),
         ..Page::default()
     };
     assert_eq!(store.list(&Range::all("pods"), page).await.err(), Some(ahead));
@@ -429,11 +432,11 @@ async fn what_was_forgotten_is_refused(body: &impl Body) {
     let first = store.create(pod("n", "a"), object("a", 0)).await.unwrap();
     let store = body.forgotten(store).await;
     let pods = Range::all("pods");
-    let asked = Revision(first.revision.0 - 1);
-    let watch = store.watch(&pods, asked).await.err();
+    let requested = Revision(first.revision.0 - 1);
+    let watch = store.watch(&pods, requested).await.err();
     assert!(matches!(watch, Some(StoreError::Expired { .. })), "{watch:?}");
     let page = Page {
-        at: Some(asked),
+        at: Some(requested),
         ..Page::default()
     };
     let list = store.list(&pods, page).await.err();

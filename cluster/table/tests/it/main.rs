@@ -58,7 +58,7 @@ fn pod(status: Value) -> Value {
 }
 
 #[test]
-fn pods_say_what_holds_them_up() {
+fn pods_report_what_delays_them() {
     let running = |restarts: i64| json!({"name": "a", "ready": true, "restartCount": restarts, "state": {"running": {}}, "lastState": {"terminated": {"finishedAt": "2026-01-01T00:55:00Z"}}});
     let cases = [
         (
@@ -310,7 +310,7 @@ fn columns_of_custom_resources_follow_their_types() {
         name["description"]
             .take()
             .as_str()
-            .is_some_and(|said| said.starts_with("Name must be unique"))
+            .is_some_and(|text| text.starts_with("Name must be unique"))
     );
     assert_eq!(
         name,
@@ -322,7 +322,7 @@ fn columns_of_custom_resources_follow_their_types() {
 }
 
 #[test]
-fn columns_of_built_in_kinds_say_what_they_hold() {
+fn columns_of_built_in_kinds_are_described() {
     let ready = |group: &str, resource: &str| {
         let printer = Printer::builtin(group, resource).unwrap();
         let column = printer.columns().iter().find(|column| column.name == "Ready").cloned();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api_extensions::ExtensionObject;
 use api_meta::{ErrorCode, Fault, FaultClass, LastOperation, ObjectName, Subject, annotations};
-use base_client::{Judgement, Waited, apply, delete, fault_of, get, is_missing, wait_until};
+use base_client::{WaitState, Waited, apply, delete, fault_of, get, is_missing, wait_until};
 use base_controller::{Cache, ObjectKey};
 use control_plane_readiness::{Deletion, Readiness, deletion, readiness, reported};
 use control_plane_shoot_flow::ExtensionVerb;
@@ -145,7 +145,7 @@ pub(crate) async fn wait_ready_until<K: Kind>(
     let stand = |fault: Option<Fault>| *standing.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     let not_yet = |why: String| {
         waiting.note(&subject, &why);
-        Judgement::NotYet(why)
+        WaitState::NotYet(why)
     };
     let check = |seen: Option<&K>, patient: bool| {
         stand(None);
@@ -156,10 +156,10 @@ pub(crate) async fn wait_ready_until<K: Kind>(
         let stamp = request.map(|request| request.stamp.as_str());
         let picked_up = reported.operation.is_none() && (stamp.is_none() || reported.timestamp.as_deref() == stamp);
         if picked_up && enough(seen) {
-            return Judgement::Done(seen.clone());
+            return WaitState::Done(seen.clone());
         }
         match readiness(&reported, stamp) {
-            Readiness::Ready => Judgement::Done(seen.clone()),
+            Readiness::Ready => WaitState::Done(seen.clone()),
             Readiness::NotYet(why) => not_yet(why),
             Readiness::Failing { text, hint, codes } => {
                 let fault = fault_of_report(&object, &text, &hint, &codes);
@@ -168,7 +168,7 @@ pub(crate) async fn wait_ready_until<K: Kind>(
                 let old = request
                     .is_some_and(|request| request.before.is_some() && request.before == reported.last_operation);
                 if !patient || !fault.retryable() && !old {
-                    return Judgement::Failed(fault);
+                    return WaitState::Failed(fault);
                 }
                 stand(Some(fault));
                 not_yet(text)
@@ -262,7 +262,7 @@ pub(crate) async fn wait_deleted<K: Kind>(
     let check = |seen: Option<&K>, patient: bool| {
         take();
         let Some(seen) = seen else {
-            return Judgement::Done(());
+            return WaitState::Done(());
         };
         let (why, hint, fault) = match deletion(&reported(seen)) {
             Deletion::NotYet { text, hint } => (text, hint, None),
@@ -274,13 +274,13 @@ pub(crate) async fn wait_deleted<K: Kind>(
         // A repeated request may still see the error of the previous one: it has time to become the error of this one.
         if let Some(fault) = fault {
             if !patient && !fault.retryable() {
-                return Judgement::Failed(fault);
+                return WaitState::Failed(fault);
             }
             *standing.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
         }
         *own_hint.lock().unwrap_or_else(PoisonError::into_inner) = hint;
         waiting.note(&subject, &why);
-        Judgement::NotYet(why)
+        WaitState::NotYet(why)
     };
     let severe = OPERATION_TIMEOUT_SEVERE.min(timeout);
     let mut waited = wait_until(api, &key.name, severe, |object| check(object, true)).await;

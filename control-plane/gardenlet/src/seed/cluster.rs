@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api_meta::{Fault, labels, names};
-use base_client::{Judgement, apply, delete, list, wait_until};
+use base_client::{WaitState, apply, delete, list, wait_until};
 use components_seed::{is_stand_in, priority_classes, stand_ins};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
@@ -85,15 +85,15 @@ async fn apply_priorities(classes: &Api<PriorityClass>) -> Result<(), Fault> {
     Ok(())
 }
 
-fn established(kind: Option<&CustomResourceDefinition>) -> Judgement<()> {
+fn established(kind: Option<&CustomResourceDefinition>) -> WaitState<()> {
     let conditions = kind.and_then(|kind| kind.status.as_ref()?.conditions.as_ref());
     let is = conditions
         .into_iter()
         .flatten()
         .any(|one| one.type_ == "Established" && one.status == "True");
     if is {
-        Judgement::Done(())
+        WaitState::Done(())
     } else {
-        Judgement::NotYet("the kind is not established yet".to_owned())
+        WaitState::NotYet("the kind is not established yet".to_owned())
     }
 }

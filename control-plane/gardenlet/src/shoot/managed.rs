@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api_meta::conditions::managed_resource::RESOURCES_HEALTHY;
 use api_meta::{Condition, ConditionStatus, Fault, LocalObjectReference};
 use api_resources::{ManagedResource, ManagedResourceSpec};
-use base_client::{Judgement, apply, delete, list, wait_until};
+use base_client::{WaitState, apply, delete, list, wait_until};
 use components_hosted::shoot::{Object, object_key};
 use control_plane_readiness::not_applied;
 use k8s_openapi::ByteString;
@@ -206,8 +206,8 @@ pub(crate) async fn wait_destroyed(operation: &Operation, name: &str, deadline: 
 
 async fn gone(api: &Api<ManagedResource>, name: &str, deadline: Option<Instant>) -> Result<(), Fault> {
     let check = |resource: Option<&ManagedResource>| match resource {
-        None => Judgement::Done(()),
-        Some(resource) => Judgement::NotYet(
+        None => WaitState::Done(()),
+        Some(resource) => WaitState::NotYet(
             not_applied(resource)
                 .unwrap_or_else(|| "gardener-resource-manager has not deleted its objects yet".to_owned()),
         ),

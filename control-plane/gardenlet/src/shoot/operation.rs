@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api_core::v1beta1 as core;
 use api_meta::{Fault, Subject};
-use base_client::{Judgement, Waited};
+use base_client::{WaitState, Waited};
 use base_controller::{Cache, ObjectKey};
 use base_secrets::{Credential, KubeconfigSpec, Managed, kubeconfig};
 use components_hosted::{HostedCluster, NodeAccess, Power};
@@ -174,10 +174,10 @@ impl Operation {
                 Some(object) => why_not(object),
             };
             match why {
-                None => Judgement::Done(()),
+                None => WaitState::Done(()),
                 Some(why) => {
                     self.waiting.note(&subject, &why);
-                    Judgement::NotYet(why)
+                    WaitState::NotYet(why)
                 }
             }
         };

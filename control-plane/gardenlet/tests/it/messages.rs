@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api_core::v1beta1 as core;
 use api_meta::{FaultClass, LastOperation, LastOperationState, Retry};
-use base_client::{Judgement, delete};
+use base_client::{WaitState, delete};
 use base_controller::Cache;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{Event, Secret};
@@ -76,8 +76,8 @@ async fn an_event_reports_why_an_ignored_shoots_deletion_waits() {
             .iter()
             .find(|event| event.reason.as_deref() == Some("DeletionWaits"))
         {
-            Some(event) => Judgement::Done(event.message.clone().unwrap_or_default()),
-            None => Judgement::NotYet("no event".to_owned()),
+            Some(event) => WaitState::Done(event.message.clone().unwrap_or_default()),
+            None => WaitState::NotYet("no event".to_owned()),
         }
     };
     let reported = events

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api_extensions::{ExtensionKind, ExtensionObject, ForKind};
 use api_meta::schema::{full_sample, structural};
-use base_client::{Judgement, api_in, apply, wait_until};
+use base_client::{WaitState, api_in, apply, wait_until};
 use components_seed::{
     PRIMARY_FIELDS, StatusWriters, extension_status_binding, extension_status_policy, extension_status_writers,
 };
@@ -167,8 +167,8 @@ impl Ground {
                 let conditions = one.and_then(|one| one.status.as_ref()?.conditions.as_ref());
                 let mut conditions = conditions.into_iter().flatten();
                 match conditions.any(|one| one.type_ == "Established" && one.status == "True") {
-                    true => Judgement::Done(()),
-                    false => Judgement::NotYet("not established".to_owned()),
+                    true => WaitState::Done(()),
+                    false => WaitState::NotYet("not established".to_owned()),
                 }
             };
             let name = definition.name_any();

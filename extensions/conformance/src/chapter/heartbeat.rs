@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api_meta::names::HEARTBEAT_LEASE;
-use base_client::{Judgement, Waited, wait_until};
+use base_client::{WaitState, Waited, wait_until};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
@@ -31,8 +31,8 @@ pub(crate) async fn run(stage: &mut Stage) -> Result<(), Stop> {
     let waited = wait_until(&api, HEARTBEAT_LEASE, left.max(Duration::from_secs(1)), |lease| {
         seen = lease.map(renewed);
         match seen.flatten() {
-            Some(at) if at >= began => Judgement::Done(()),
-            _ => Judgement::NotYet("it was not renewed".to_owned()),
+            Some(at) if at >= began => WaitState::Done(()),
+            _ => WaitState::NotYet("it was not renewed".to_owned()),
         }
     })
     .await;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use api_machine::{Machine, MachineClass, MachineDeployment, MachineSet};
 use api_meta::{Fault, FaultClass};
-use base_client::{Judgement, apply, get, list, patch_changed};
+use base_client::{WaitState, apply, get, list, patch_changed};
 use base_controller::Cache;
 use extensions_sdk::Context;
 use k8s_openapi::ByteString;
@@ -205,8 +205,8 @@ impl Fleet {
                     .list_in(namespace)
                     .into_iter()
                     .find(|class| ours(class) && !is_left_alone(class));
-                awake.map_or(Judgement::Done(()), |class| {
-                    Judgement::NotYet(format!("{} is not yet", class.name_any()))
+                awake.map_or(WaitState::Done(()), |class| {
+                    WaitState::NotYet(format!("{} is not yet", class.name_any()))
                 })
             });
         let quiet = async {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api_machine::{Machine, MachineDeployment};
 use api_meta::{ErrorCode, Fault, without_hint};
-use base_client::{Judgement, Waited};
+use base_client::{WaitState, Waited};
 use base_controller::Cache;
 use extensions_sdk::Context;
 use tokio::time::Instant;
@@ -91,8 +91,8 @@ impl<'a> Joining<'a> {
     /// What is missing after `moment`, if anything.
     async fn joined(&self, moment: Duration) -> Result<Option<Missing>, Fault> {
         let check = |_: &Cache<MachineDeployment>| match self.missing() {
-            None => Judgement::Done(()),
-            Some(Missing { reason, .. }) => Judgement::NotYet(reason),
+            None => WaitState::Done(()),
+            Some(Missing { reason, .. }) => WaitState::NotYet(reason),
         };
         let deployments = &self.fleet.deployments;
         match deployments

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api_machine::{Machine, MachineClass, MachineDeployment, MachineSet, NAME_LABEL};
 use api_meta::{Fault, FaultClass};
-use base_client::{Judgement, Waited, delete, get, list, patch_changed, read_again, remove_finalizer, some_of};
+use base_client::{WaitState, Waited, delete, get, list, patch_changed, read_again, remove_finalizer, some_of};
 use extensions_sdk::Context;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Secret;
@@ -234,8 +234,8 @@ impl Fleet {
                     .and_then(|class| class.name.as_deref());
                 class.is_some_and(|class| !retained.contains(class))
             });
-            old.map_or(Judgement::Done(()), |set| {
-                Judgement::NotYet(format!("still there: {}", set.name_any()))
+            old.map_or(WaitState::Done(()), |set| {
+                WaitState::NotYet(format!("still there: {}", set.name_any()))
             })
         });
         left_of(unused.await)
@@ -278,7 +278,7 @@ impl Fleet {
             let mut left = deployments.list_in(namespace);
             left.retain(|deployment| stale.contains(&deployment.name_any()));
             let Some(first) = left.first() else {
-                return Judgement::Done(());
+                return WaitState::Done(());
             };
             let machines = self.machines.list_in(namespace);
             let names: Vec<String> = machines
@@ -287,9 +287,9 @@ impl Fleet {
                 .map(|machine| machine.name_any())
                 .collect();
             if names.is_empty() {
-                return Judgement::NotYet(format!("still there: MachineDeployment {}", first.name_any()));
+                return WaitState::NotYet(format!("still there: MachineDeployment {}", first.name_any()));
             }
-            Judgement::NotYet(format!("still there: {}", some_of(names.iter())))
+            WaitState::NotYet(format!("still there: {}", some_of(names.iter())))
         });
         left_of(gone.await)
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use api_machine::{Machine, MachineClass, MachineDeployment, MachineSet, SavedMachines};
 use api_meta::Fault;
-use base_client::{Judgement, create_or_get, get};
+use base_client::{WaitState, create_or_get, get};
 use base_controller::Cache;
 use extensions_sdk::Context;
 use kube::{Api, Resource, ResourceExt};
@@ -104,8 +104,8 @@ where
     let mirrored = cache.wait_in(namespace, what, MIRROR_TIMEOUT, |objects| {
         let known: BTreeSet<String> = objects.list_in(namespace).iter().map(|one| one.name_any()).collect();
         match names.difference(&known).next() {
-            None => Judgement::Done(()),
-            Some(name) => Judgement::NotYet(format!("{name} is not known yet")),
+            None => WaitState::Done(()),
+            Some(name) => WaitState::NotYet(format!("{name} is not known yet")),
         }
     });
     mirrored.await.map_err(Fault::from)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api_machine::{Machine, MachineDeployment};
 use api_meta::Fault;
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -48,8 +48,8 @@ async fn scale(world: &World, replicas: i32) {
 async fn evicted(world: &World, nodes: &[String]) {
     for node in nodes {
         let going = |pod: Option<&Pod>| match pod {
-            Some(pod) if pod.metadata.deletion_timestamp.is_some() => Judgement::Done(()),
-            _ => Judgement::NotYet("it is not evicted".to_owned()),
+            Some(pod) if pod.metadata.deletion_timestamp.is_some() => WaitState::Done(()),
+            _ => WaitState::NotYet("it is not evicted".to_owned()),
         };
         let name = format!("on-{node}");
         wait_until(&world.all::<Pod>(), &name, Duration::from_secs(60), going)

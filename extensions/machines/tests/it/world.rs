@@ -9,7 +9,7 @@ use api_core::v1beta1::Shoot;
 use api_extensions::{Cluster, Worker};
 use api_machine::{Machine, MachineClass, MachineDeployment, MachineSet, SavedMachines};
 use api_meta::{LastOperationState, RawJson};
-use base_client::{Judgement, apply, wait_until, wait_until_none};
+use base_client::{WaitState, apply, wait_until, wait_until_none};
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Namespace, Node, Secret};
@@ -163,8 +163,8 @@ impl World {
     /// Waits until the Worker is as `check` wants it.
     async fn worker(&self, check: impl Fn(Option<&Worker>) -> Option<bool>) -> Option<Worker> {
         let check = |worker: Option<&Worker>| match check(worker) {
-            Some(true) => Judgement::Done(worker.cloned()),
-            _ => Judgement::NotYet(String::new()),
+            Some(true) => WaitState::Done(worker.cloned()),
+            _ => WaitState::NotYet(String::new()),
         };
         match wait_until(&self.all::<Worker>(), NAME, PATIENCE, check).await {
             Ok(worker) => worker,

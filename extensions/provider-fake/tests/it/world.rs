@@ -8,7 +8,7 @@ use api_core::v1beta1::Shoot;
 use api_extensions::{Cluster, ControlPlane, ExtensionKind, ExtensionObject, Infrastructure};
 use api_machine::Machine;
 use api_meta::{Fault, LastOperation, LastOperationState, LastOperationType, RawJson};
-use base_client::{Call, Connector, Judgement, Verb, apply, is_conflict, wait_until};
+use base_client::{Call, Connector, Verb, WaitState, apply, is_conflict, wait_until};
 use base_telemetry::Metrics;
 use cluster_controllers::Name;
 use control_plane_resource_manager::Options;
@@ -389,9 +389,9 @@ pub(crate) fn config(zones: &[(&str, &str)], node_port_sources: &[&str]) -> Valu
 /// Waits until the last request is answered with this state, as gardenlet does.
 pub(crate) async fn answered<K: ExtensionObject>(api: &Api<K>, state: LastOperationState) -> K {
     let check = |object: Option<&K>| match object {
-        Some(object) if is_answered(object, &state) => Judgement::Done(object.clone()),
-        Some(object) => Judgement::NotYet(format!("{:?}", object.progress())),
-        None => Judgement::NotYet("it does not exist".to_owned()),
+        Some(object) if is_answered(object, &state) => WaitState::Done(object.clone()),
+        Some(object) => WaitState::NotYet(format!("{:?}", object.progress())),
+        None => WaitState::NotYet("it does not exist".to_owned()),
     };
     wait_until(api, NAME, PATIENCE, check).await.unwrap()
 }
@@ -399,8 +399,8 @@ pub(crate) async fn answered<K: ExtensionObject>(api: &Api<K>, state: LastOperat
 /// Waits until there is no such object.
 pub(crate) async fn gone<K: ExtensionObject>(api: &Api<K>) {
     let check = |object: Option<&K>| match object {
-        None => Judgement::Done(()),
-        Some(object) => Judgement::NotYet(format!("{:?}", object.progress())),
+        None => WaitState::Done(()),
+        Some(object) => WaitState::NotYet(format!("{:?}", object.progress())),
     };
     wait_until(api, NAME, PATIENCE, check).await.unwrap()
 }

@@ -1,7 +1,7 @@
 //! The objects are sent to an empty Kubernetes, which validates each field: the embedded one, so that this test needs no real
 //! part.
 
-use cluster_dry_run::{Said, dry_run};
+use cluster_dry_run::{Problem, dry_run};
 
 use crate::own;
 
@@ -13,15 +13,15 @@ async fn kubernetes_accepts_every_object_and_knows_every_field() {
         for remark in remarks {
             let object = &objects[remark.place];
             // Kinds of cert-manager are not Kubernetes' own, and the embedded one does nothing with a PriorityClass.
-            let is_expected = match &remark.said {
-                Said::UnknownKind => object["apiVersion"] == "cert-manager.io/v1",
-                Said::Warning(_) => object["kind"] == "PriorityClass",
+            let is_expected = match &remark.problem {
+                Problem::UnknownKind => object["apiVersion"] == "cert-manager.io/v1",
+                Problem::Warning(_) => object["kind"] == "PriorityClass",
                 _ => false,
             };
             assert!(
                 is_expected,
                 "{chart} with {values}: {} {}: {:?}",
-                object["kind"], object["metadata"]["name"], remark.said
+                object["kind"], object["metadata"]["name"], remark.problem
             );
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base_client::{Connector, Judgement, Target, wait_until};
+use base_client::{Connector, Target, WaitState, wait_until};
 use base_clock::{Clock, Entropy};
 use base_secrets::{Authority, CertificateSpec, Credential, KubeconfigSpec, PrivateKey, kubeconfig, to_yaml};
 use cluster_apiserver::ApiServer;
@@ -362,8 +362,8 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
     let check = |object: Option<&K>| match seen(object) {
-        Some(result) => Judgement::Done(result),
-        None => Judgement::NotYet("it is not as it should be".to_owned()),
+        Some(result) => WaitState::Done(result),
+        None => WaitState::NotYet("it is not as it should be".to_owned()),
     };
     wait_until(api, name, PATIENCE, check).await.unwrap()
 }

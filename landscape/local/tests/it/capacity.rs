@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{ListParams, PostParams};
@@ -35,8 +35,8 @@ async fn create_pods(seed: &Client) {
     let made = wait_until(&sets, "many", PATIENCE, |set| {
         let made = set.and_then(|set| set.status.as_ref()).map(|status| status.replicas);
         match made {
-            Some(made) if usize::try_from(made) == Ok(PODS) => Judgement::Done(()),
-            made => Judgement::NotYet(format!("{made:?} of {PODS} pods")),
+            Some(made) if usize::try_from(made) == Ok(PODS) => WaitState::Done(()),
+            made => WaitState::NotYet(format!("{made:?} of {PODS} pods")),
         }
     });
     made.await.unwrap();
@@ -71,8 +71,8 @@ async fn the_seeds_node_takes_as_many_pods_as_its_seed_has_addresses() {
         let address = wait_until(&pods, &name, PATIENCE, |pod| {
             let status = pod.and_then(|pod| pod.status.as_ref());
             match status.and_then(|status| status.pod_ip.clone()) {
-                Some(address) => Judgement::Done(address),
-                None => Judgement::NotYet(format!("{status:?}")),
+                Some(address) => WaitState::Done(address),
+                None => WaitState::NotYet(format!("{status:?}")),
             }
         });
         addresses.insert(address.await.unwrap());

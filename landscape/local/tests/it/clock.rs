@@ -6,7 +6,7 @@ use std::time::Duration;
 use api_core::authentication::AdminKubeconfigRequest;
 use api_core::v1beta1::Shoot;
 use api_meta::LastOperationState;
-use base_client::{Judgement, delete_and_wait, wait_until};
+use base_client::{WaitState, delete_and_wait, wait_until};
 use base_clock::Clock;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
@@ -57,9 +57,9 @@ async fn succeeded(shoots: &Api<Shoot>) {
                 && status.observed_generation == shoot.metadata.generation
         });
         if well {
-            Judgement::Done(())
+            WaitState::Done(())
         } else {
-            Judgement::NotYet(format!("{:#}", serde_json::to_value(status).unwrap()))
+            WaitState::NotYet(format!("{:#}", serde_json::to_value(status).unwrap()))
         }
     });
     done.await.unwrap();
@@ -125,8 +125,8 @@ async fn the_clock_jumps_in_the_middle_of_a_creation_and_of_a_deletion() {
         let at = wait_until(&shoots, NAME, PATIENCE, |shoot| {
             let last = shoot.and_then(|shoot| shoot.status.as_ref()?.last_operation.as_ref());
             match last.map(|last| last.progress) {
-                Some(progress) if progress >= percent => Judgement::Done(()),
-                progress => Judgement::NotYet(format!("{progress:?}")),
+                Some(progress) if progress >= percent => WaitState::Done(()),
+                progress => WaitState::NotYet(format!("{progress:?}")),
             }
         });
         at.await.unwrap();

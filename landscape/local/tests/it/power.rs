@@ -10,7 +10,7 @@ use api_core::v1beta1::Shoot;
 use api_extensions::{Cluster, DNSRecord, Infrastructure, Worker};
 use api_machine::Machine;
 use api_meta::LastOperationState;
-use base_client::{Judgement, delete_and_wait, wait_until};
+use base_client::{WaitState, delete_and_wait, wait_until};
 use jiff::Timestamp;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, PersistentVolume, Pod};
@@ -107,8 +107,8 @@ where
     K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
     let found = wait_until(api, name, PATIENCE, |object| match check(object) {
-        Some(found) => Judgement::Done(found),
-        None => Judgement::NotYet(format!("{:#}", serde_json::to_value(object).unwrap()["status"])),
+        Some(found) => WaitState::Done(found),
+        None => WaitState::NotYet(format!("{:#}", serde_json::to_value(object).unwrap()["status"])),
     });
     found.await.unwrap()
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api_core::v1beta1::{ControllerDeployment, ControllerRegistration, Seed};
 use api_meta::{Condition, ConditionStatus};
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
@@ -117,8 +117,8 @@ async fn a_users_broken_extension_is_reported_and_does_not_keep_the_landscape_fr
         let conditions = seed.and_then(|seed| Some(&seed.status.as_ref()?.conditions));
         let known = conditions.and_then(|all| Condition::find(all, "ExtensionsReady"));
         match known.map(|condition| &condition.status) {
-            Some(ConditionStatus::False) => Judgement::Done(()),
-            _ => Judgement::NotYet("its extensions are ready".to_owned()),
+            Some(ConditionStatus::False) => WaitState::Done(()),
+            _ => WaitState::NotYet("its extensions are ready".to_owned()),
         }
     };
     wait_until(&seeds, "local", PATIENCE, is_broken).await.unwrap();

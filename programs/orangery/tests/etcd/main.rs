@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use base_client::{Connector, Https, Judgement, wait_until};
+use base_client::{Connector, Https, WaitState, wait_until};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
@@ -100,8 +100,8 @@ async fn available(running: &Running, name: &str, wanted: i32) {
     let deployments: Api<Deployment> = Api::namespaced(running.client.clone(), "default");
     wait_until(&deployments, name, PATIENCE, |found| {
         match found.and_then(|found| found.status.as_ref()?.available_replicas) {
-            Some(available) if available == wanted => Judgement::Done(()),
-            other => Judgement::NotYet(format!("available: {other:?}")),
+            Some(available) if available == wanted => WaitState::Done(()),
+            other => WaitState::NotYet(format!("available: {other:?}")),
         }
     })
     .await
@@ -114,8 +114,8 @@ async fn node_ready(running: &Running, name: &str) {
         let conditions = found.and_then(|node| node.status.as_ref()?.conditions.as_ref());
         let ready = conditions.and_then(|all| all.iter().find(|condition| condition.type_ == "Ready"));
         match ready {
-            Some(ready) if ready.status == "True" => Judgement::Done(()),
-            other => Judgement::NotYet(format!("{other:?}")),
+            Some(ready) if ready.status == "True" => WaitState::Done(()),
+            other => WaitState::NotYet(format!("{other:?}")),
         }
     })
     .await

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use base_client::{Connector, Https, Judgement, wait_until};
+use base_client::{Connector, Https, WaitState, wait_until};
 use base_clock::{Clock, Entropy};
 use base_secrets::{Authority, CertificateSpec, Credential, Issued, KubeconfigSpec};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -64,8 +64,8 @@ async fn with_a_node_pods_run_and_in_memory_nothing_is_left() {
     deployments.create(&PostParams::default(), &deployment).await.unwrap();
     wait_until(&deployments, "web", PATIENCE, |found| {
         match found.and_then(|found| found.status.as_ref()?.available_replicas) {
-            Some(1) => Judgement::Done(()),
-            other => Judgement::NotYet(format!("available: {other:?}")),
+            Some(1) => WaitState::Done(()),
+            other => WaitState::NotYet(format!("available: {other:?}")),
         }
     })
     .await

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api_core::v1beta1::{CloudProfile, Project, Seed, Shoot};
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use control_plane_garden_api::{AdmissionPlugin, Work};
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::api::{DeleteParams, ListParams, PostParams};
@@ -29,8 +29,8 @@ async fn create_project(garden: &Client, name: &str) {
 async fn until_its_namespace_is_there(garden: &Client, name: &str) {
     let namespaces: Api<Namespace> = Api::all(garden.clone());
     wait_until(&namespaces, &format!("garden-{name}"), PATIENCE, |found| match found {
-        Some(_) => Judgement::Done(()),
-        None => Judgement::NotYet("it is not there".to_owned()),
+        Some(_) => WaitState::Done(()),
+        None => WaitState::NotYet("it is not there".to_owned()),
     })
     .await
     .unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use api_core::v1beta1::Shoot;
 use api_machine::Machine;
 use api_meta::LastOperationState;
-use base_client::{Judgement, delete_and_wait, wait_until};
+use base_client::{WaitState, delete_and_wait, wait_until};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
@@ -42,7 +42,7 @@ async fn healthy(garden: &Client) {
     let shoots: Api<Shoot> = Api::namespaced(garden.clone(), NAMESPACE);
     let checked = wait_until(&shoots, NAME, PATIENCE, |shoot| {
         let Some((shoot, status)) = shoot.and_then(|shoot| Some((shoot, shoot.status.as_ref()?))) else {
-            return Judgement::NotYet("it is not there, or has no status".to_owned());
+            return WaitState::NotYet("it is not there, or has no status".to_owned());
         };
         let done = status
             .last_operation
@@ -55,9 +55,9 @@ async fn healthy(garden: &Client) {
             .collect();
         let newest = status.observed_generation == shoot.metadata.generation;
         if done && newest && unwell.is_empty() && !status.conditions.is_empty() {
-            Judgement::Done(())
+            WaitState::Done(())
         } else {
-            Judgement::NotYet(format!(
+            WaitState::NotYet(format!(
                 "newest: {newest}, {:?}, {:?}, unwell: {unwell:?}",
                 status.last_operation, status.last_errors
             ))
@@ -87,11 +87,11 @@ async fn run_again(seed: &Client, before: &[Pod]) {
         let name = old.name_any();
         let again = wait_until(&pods, &name, PATIENCE, |pod| {
             let Some(pod) = pod.filter(|pod| pod.uid() == old.uid()) else {
-                return Judgement::NotYet("it is gone, or another has its name".to_owned());
+                return WaitState::NotYet("it is gone, or another has its name".to_owned());
             };
             match container(pod) {
-                (now, true, _) if now > restarts => Judgement::Done(()),
-                (now, ready, ended) => Judgement::NotYet(format!(
+                (now, true, _) if now > restarts => WaitState::Done(()),
+                (now, ready, ended) => WaitState::NotYet(format!(
                     "started again {now} times, {restarts} before; ready: {ready}; it ended with {ended}"
                 )),
             }

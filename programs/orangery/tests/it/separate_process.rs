@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use api_core::v1beta1::{ControllerDeployment, ControllerInstallation, Shoot};
 use api_meta::LastOperationState;
-use base_client::{Connector, Https, Judgement, wait_until};
+use base_client::{Connector, Https, WaitState, wait_until};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -100,8 +100,8 @@ async fn take_out(garden: &Client, folder: &Path) -> PathBuf {
     let own: Api<Deployment> = Api::namespaced(seed.clone(), &namespace);
     wait_until(&own, "provider-local", PATIENCE, |deployment| {
         match deployment.and_then(|deployment| deployment.status.as_ref()) {
-            Some(status) if status.replicas.unwrap_or(0) == 0 => Judgement::Done(()),
-            status => Judgement::NotYet(format!("{status:?}")),
+            Some(status) if status.replicas.unwrap_or(0) == 0 => WaitState::Done(()),
+            status => WaitState::NotYet(format!("{status:?}")),
         }
     })
     .await
@@ -132,8 +132,8 @@ async fn create(garden: &Client, name: &str) {
 async fn wait<T>(garden: &Client, name: &str, check: impl Fn(&Shoot) -> Option<T>) -> T {
     let shoots: Api<Shoot> = Api::namespaced(garden.clone(), NAMESPACE);
     wait_until(&shoots, name, PATIENCE, |shoot| match shoot.and_then(&check) {
-        Some(found) => Judgement::Done(found),
-        None => Judgement::NotYet(format!("{:#?}", shoot.and_then(|shoot| shoot.status.as_ref()))),
+        Some(found) => WaitState::Done(found),
+        None => WaitState::NotYet(format!("{:#?}", shoot.and_then(|shoot| shoot.status.as_ref()))),
     })
     .await
     .unwrap()

@@ -10,7 +10,7 @@ use std::time::Duration;
 use api_core::v1beta1::Shoot;
 use api_extensions::Cluster;
 use api_meta::LastOperationState;
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use k8s_openapi::api::core::v1::{Event, Pod, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::api::{ListParams, LogParams, Patch, PatchParams, PostParams};
@@ -149,8 +149,8 @@ async fn extensions_work_in_a_shoot_by_its_secrets_with_the_labels_that_gardener
     let succeeded = |shoot: Option<&Shoot>| {
         let operation = shoot.and_then(|shoot| shoot.status.as_ref()?.last_operation.as_ref());
         match operation.filter(|operation| operation.state == LastOperationState::Succeeded) {
-            Some(_) => Judgement::Done(()),
-            None => Judgement::NotYet(format!("{operation:?}")),
+            Some(_) => WaitState::Done(()),
+            None => WaitState::NotYet(format!("{operation:?}")),
         }
     };
     wait_until(&shoots, "local", PATIENCE, succeeded).await.unwrap();
@@ -178,8 +178,8 @@ async fn extensions_work_in_a_shoot_by_its_secrets_with_the_labels_that_gardener
         let labelled = Patch::Merge(json!({"metadata": {"labels": {label: "allowed"}}}));
         pods.patch(name, &PatchParams::default(), &labelled).await.unwrap();
         let ended = |pod: Option<&Pod>| match pod.and_then(|pod| pod.status.as_ref()?.phase.clone()) {
-            Some(phase) if phase == "Succeeded" => Judgement::Done(()),
-            phase => Judgement::NotYet(format!("{phase:?}")),
+            Some(phase) if phase == "Succeeded" => WaitState::Done(()),
+            phase => WaitState::NotYet(format!("{phase:?}")),
         };
         let waited = wait_until(&pods, name, PATIENCE, ended).await;
         let log = pods.logs(name, &LogParams::default()).await.unwrap();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use api_core::v1beta1::Seed;
 use api_meta::{Condition, ConditionStatus};
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use clap::Args;
 use kube::api::{DeleteParams, DynamicObject, PostParams};
 use kube::core::ApiResource;
@@ -112,8 +112,8 @@ async fn until_ready(garden: &Client, name: &str) -> Result<(), String> {
             Condition::find(known, type_).is_none_or(|condition| condition.status != ConditionStatus::True)
         };
         match CONDITIONS.iter().find(lacks) {
-            Some(type_) => Judgement::NotYet(format!("its condition {type_} is not True")),
-            None => Judgement::Done(()),
+            Some(type_) => WaitState::NotYet(format!("its condition {type_} is not True")),
+            None => WaitState::Done(()),
         }
     })
     .await;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use base_client::{Connector, Https, Judgement, Waited, wait_until};
+use base_client::{Connector, Https, WaitState, Waited, wait_until};
 use kube::api::{DynamicObject, ListParams};
 use kube::config::Kubeconfig;
 use kube::discovery::{Discovery, verbs};
@@ -124,8 +124,8 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let judge = |found: Option<&K>| match found {
-        None => Judgement::Done(()),
-        Some(found) => Judgement::NotYet(format!("{found:?}")),
+        None => WaitState::Done(()),
+        Some(found) => WaitState::NotYet(format!("{found:?}")),
     };
     wait_until(&api, name, PATIENCE, judge).await
 }

@@ -180,7 +180,7 @@ impl Parts {
     }
 
     /// What is signed, with some of it changed.
-    fn saying(&self, header: &Value, claims: &Value) -> String {
+    fn encoded(&self, header: &Value, claims: &Value) -> String {
         let part = |was: &Value, change: &Value| {
             let mut now = was.clone();
             for (key, value) in change.as_object().into_iter().flatten() {
@@ -192,16 +192,16 @@ impl Parts {
     }
 }
 
-fn signed(said: &str, key: &PrivateKey) -> Shown {
-    let signature = URL_SAFE_NO_PAD.encode(key.sign_es256(said.as_bytes()));
-    Shown::token(&format!("{said}.{signature}"))
+fn signed(content: &str, key: &PrivateKey) -> Shown {
+    let signature = URL_SAFE_NO_PAD.encode(key.sign_es256(content.as_bytes()));
+    Shown::token(&format!("{content}.{signature}"))
 }
 
-/// Those that the key has signed, and that say what is not so.
+/// Those that the key has signed, and whose claims are not true.
 fn untrue(party: &Party<'_>, parts: &Parts) -> Vec<Case> {
     let now = party.clock.now().as_second();
     let none = json!({});
-    let change = |claims: Value| signed(&parts.saying(&none, &claims), &party.pki.accounts);
+    let change = |claims: Value| signed(&parts.encoded(&none, &claims), &party.pki.accounts);
     let private = |key: &str, value: Value| {
         let mut private = parts.claims["kubernetes.io"].clone();
         private[key] = value;
@@ -250,44 +250,44 @@ fn forged(party: &Party<'_>, parts: &Parts, good: &str) -> Vec<Case> {
     let (own, foreign) = (&party.pki.accounts, PrivateKey::generate(&party.entropy));
     let now = party.clock.now().as_second();
     let none = json!({});
-    let kept = |said: String| Shown::token(&format!("{said}.{}", parts.signature));
+    let with_old_signature = |content: String| Shown::token(&format!("{content}.{}", parts.signature));
     let foreign_kid = json!({"kid": foreign.public().key_id()});
     vec![
         (
             "a token signed by a foreign key",
-            signed(&parts.saying(&foreign_kid, &none), &foreign),
+            signed(&parts.encoded(&foreign_kid, &none), &foreign),
         ),
         (
             "a token signed by a foreign key under our key's name",
-            signed(&parts.saying(&none, &none), &foreign),
+            signed(&parts.encoded(&none, &none), &foreign),
         ),
         (
             "a token that names no key",
-            signed(&parts.saying(&json!({"kid": null}), &none), own),
+            signed(&parts.encoded(&json!({"kid": null}), &none), own),
         ),
         (
             "a token that names an unknown key",
-            signed(&parts.saying(&json!({"kid": "k"}), &none), own),
+            signed(&parts.encoded(&json!({"kid": "k"}), &none), own),
         ),
         (
             "a token that says something else than was signed",
-            kept(parts.saying(&none, &json!({"exp": now + 99 * HOUR}))),
+            with_old_signature(parts.encoded(&none, &json!({"exp": now + 99 * HOUR}))),
         ),
         (
             "a token without an algorithm",
-            Shown::token(&format!("{}.", parts.saying(&json!({"alg": "none"}), &none))),
+            Shown::token(&format!("{}.", parts.encoded(&json!({"alg": "none"}), &none))),
         ),
         (
             "a token of no algorithm that is signed",
-            kept(parts.saying(&json!({"alg": "none"}), &none)),
+            with_old_signature(parts.encoded(&json!({"alg": "none"}), &none)),
         ),
         (
             "a token of another algorithm",
-            signed(&parts.saying(&json!({"alg": "HS256"}), &none), own),
+            signed(&parts.encoded(&json!({"alg": "HS256"}), &none), own),
         ),
         (
             "a token without its signature",
-            Shown::token(&parts.saying(&none, &none)),
+            Shown::token(&parts.encoded(&none, &none)),
         ),
         ("a token of four parts", Shown::token(&format!("{good}.a"))),
         (

@@ -1,16 +1,16 @@
-//! Makes a sequence that differs as small as it can be. What differing means is for the caller to say.
+//! Makes a sequence that differs as small as it can be. The caller defines what differs.
 
 use super::Sequence;
 
-/// What is left of a sequence when all is taken away without which `judge` still has something to say of it, and what it
-/// said last. It ends after `tries_max` sequences, or when nothing smaller is left.
+/// What is left of a sequence when all is taken away without which `compare` still finds a difference, and the last
+/// difference. It ends after `tries_max` sequences, or when nothing smaller is left.
 pub async fn smallest<T>(
     found: Sequence,
-    said: T,
+    difference: T,
     tries_max: usize,
-    mut judge: impl AsyncFnMut(&Sequence) -> Option<T>,
+    mut compare: impl AsyncFnMut(&Sequence) -> Option<T>,
 ) -> (Sequence, T) {
-    let mut best = (found, said);
+    let mut best = (found, difference);
     let mut candidates = best.0.smaller();
     // Where to go on: what could not be taken away before can hardly be now, but all of it is tried once more at last.
     let (mut place, mut since) = (0, 0);
@@ -20,9 +20,9 @@ pub async fn smallest<T>(
         }
         place %= candidates.len();
         let candidate = candidates.swap_remove(place);
-        match judge(&candidate).await {
-            Some(said) => {
-                best = (candidate, said);
+        match compare(&candidate).await {
+            Some(difference) => {
+                best = (candidate, difference);
                 candidates = best.0.smaller();
                 since = 0;
             }
@@ -62,12 +62,12 @@ mod tests {
 
     #[tokio::test]
     async fn it_ends_after_its_tries() {
-        let mut asked = 0;
+        let mut compared = 0;
         let (left, ()) = smallest(found(), (), 3, async |_: &Sequence| {
-            asked += 1;
+            compared += 1;
             None
         })
         .await;
-        assert_eq!((asked, left.text()), (3, found().text()));
+        assert_eq!((compared, left.text()), (3, found().text()));
     }
 }

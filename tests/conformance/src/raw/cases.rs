@@ -272,7 +272,7 @@ fn lengths() -> Vec<Titled> {
 fn media_types() -> Vec<Titled> {
     let of = |title, kind: &str| as_kind(title, "POST", OBJECTS, kind, OBJECT);
     let to = |title, kind: &str| as_kind(title, "PATCH", THERE, kind, b"{}");
-    let asking = |title, kind: &str| get(title, b"/api/v1/namespaces", format!("Accept: {kind}\r\n").as_bytes());
+    let accepting = |title, kind: &str| get(title, b"/api/v1/namespaces", format!("Accept: {kind}\r\n").as_bytes());
     let many = vec!["application/x"; 2000].join(", ");
     let parameter = format!("application/json; a={}", "a".repeat(10_000));
     vec![
@@ -306,23 +306,23 @@ fn media_types() -> Vec<Titled> {
             "a patch of two types",
             "application/merge-patch+json, application/json-patch+json",
         ),
-        asking("an answer of an unknown type", "application/tea"),
-        asking("an answer as text", "text/plain"),
-        asking("an answer of an empty type", ""),
-        asking("an answer of a type that is none", "json"),
-        asking("an answer of nonsense", ";;,,//"),
-        asking("an answer of any text", "text/*"),
-        asking("an answer that is not wanted at all", "application/json;q=0"),
-        asking("an answer of a weight that is none", "application/json;q=tea"),
-        asking(
+        accepting("an answer of an unknown type", "application/tea"),
+        accepting("an answer as text", "text/plain"),
+        accepting("an answer of an empty type", ""),
+        accepting("an answer of a type that is none", "json"),
+        accepting("an answer of nonsense", ";;,,//"),
+        accepting("an answer of any text", "text/*"),
+        accepting("an answer that is not wanted at all", "application/json;q=0"),
+        accepting("an answer of a weight that is none", "application/json;q=tea"),
+        accepting(
             "an answer in an unknown form",
             "application/json;as=Tea;g=meta.k8s.io;v=v1",
         ),
-        asking(
+        accepting(
             "an answer in an unknown version",
             "application/json;as=Table;g=meta.k8s.io;v=v9",
         ),
-        asking("an answer of one of two thousand types", &many),
+        accepting("an answer of one of two thousand types", &many),
     ]
 }
 

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use api_core::v1beta1::Seed;
 use api_meta::conditions::seed::{BACKUP_BUCKETS_READY, EXTENSIONS_READY, GARDENLET_READY, SYSTEM_COMPONENTS_HEALTHY};
 use api_meta::{Condition, ConditionStatus};
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use kube::Api;
 use landscape_local::SeedSettings;
 use tests_conformance::real::Options;
@@ -149,7 +149,7 @@ const WANTED: [&str; 4] = [
     BACKUP_BUCKETS_READY,
 ];
 
-fn is_ready(seed: Option<&Seed>) -> Judgement<()> {
+fn is_ready(seed: Option<&Seed>) -> WaitState<()> {
     let conditions = seed.and_then(|seed| seed.status.as_ref());
     let conditions = conditions.map_or(&[][..], |status| &status.conditions);
     let missing = WANTED
@@ -159,5 +159,5 @@ fn is_ready(seed: Option<&Seed>) -> Judgement<()> {
             Some(condition) => Some(format!("its condition {type_} is not True: {}", condition.message)),
             None => Some(format!("its condition {type_} is not there yet")),
         });
-    missing.map_or(Judgement::Done(()), Judgement::NotYet)
+    missing.map_or(WaitState::Done(()), WaitState::NotYet)
 }

@@ -106,7 +106,7 @@ impl Part {
             };
             self.check()?;
             if begun.elapsed() > PATIENCE {
-                let said = self.running.as_ref().map(Program::said).unwrap_or_default();
+                let said = self.running.as_ref().map(Program::log_end).unwrap_or_default();
                 return Err(format!("{} is not ready within {PATIENCE:?}: {why}\n{said}", self.name));
             }
             tokio::time::sleep(LOOK_PAUSE).await;

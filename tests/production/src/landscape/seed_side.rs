@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use base_client::{Connector as _, Https, Judgement, wait_until};
+use base_client::{Connector as _, Https, WaitState, wait_until};
 use components_seed::CONFIGURATION_FILE;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, ServiceAccount};
@@ -242,10 +242,10 @@ fn node_name(seed: &str) -> String {
     format!("seed-{seed}-0")
 }
 
-fn there<K: Clone>(object: Option<&K>) -> Judgement<K> {
+fn there<K: Clone>(object: Option<&K>) -> WaitState<K> {
     object.map_or_else(
-        || Judgement::NotYet("it is not there yet".to_owned()),
-        |object| Judgement::Done(object.clone()),
+        || WaitState::NotYet("it is not there yet".to_owned()),
+        |object| WaitState::Done(object.clone()),
     )
 }
 
@@ -255,8 +255,8 @@ async fn node_ready(admin: &Client, name: &str) -> Outcome {
         let status = node.and_then(|node| node.status.as_ref());
         let mut conditions = status.into_iter().flat_map(|status| status.conditions.iter().flatten());
         match conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True") {
-            true => Judgement::Done(()),
-            false => Judgement::NotYet("it is not ready".to_owned()),
+            true => WaitState::Done(()),
+            false => WaitState::NotYet("it is not ready".to_owned()),
         }
     });
     waited.await.map_err(|waited| waited.to_string())

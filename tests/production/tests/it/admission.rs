@@ -1,6 +1,6 @@
 //! Admission of the garden's kinds by objects of the Kubernetes in front: references, namespaces, webhooks, policies, quotas.
 
-use base_client::{Judgement, wait_until};
+use base_client::{WaitState, wait_until};
 use http::Method;
 use k8s_openapi::api::core::v1::ResourceQuota;
 use kube::Api;
@@ -199,8 +199,8 @@ async fn until_used(garden: &Garden, wanted: &str) {
     let waited = wait_until(&quotas, "few", PATIENCE, |quota| {
         let used = quota.and_then(|quota| quota.status.as_ref()?.used.as_ref()?.get(COUNTED));
         match used {
-            Some(used) if used.0 == wanted => Judgement::Done(()),
-            _ => Judgement::NotYet(format!("{quota:?}")),
+            Some(used) if used.0 == wanted => WaitState::Done(()),
+            _ => WaitState::NotYet(format!("{quota:?}")),
         }
     });
     waited.await.unwrap_or_else(|why| panic!("{why}"));

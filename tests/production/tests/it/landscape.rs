@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use api_core::v1beta1::{ControllerDeployment, Shoot};
 use api_meta::{LastOperation, LastOperationState};
-use base_client::{Connector as _, Https, Judgement, delete_and_wait, wait_until};
+use base_client::{Connector as _, Https, WaitState, delete_and_wait, wait_until};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client, Resource};
@@ -83,7 +83,7 @@ impl Scene {
         println!("{:6.1} s: {what}", self.begun.elapsed().as_secs_f32());
     }
 
-    async fn until<K, T>(&self, api: &Api<K>, name: &str, judge: impl FnMut(Option<&K>) -> Judgement<T>) -> T
+    async fn until<K, T>(&self, api: &Api<K>, name: &str, judge: impl FnMut(Option<&K>) -> WaitState<T>) -> T
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
@@ -97,9 +97,9 @@ impl Scene {
     async fn succeeded(&self, what: &str) -> Shoot {
         let shoot = self
             .until(&self.shoots, NAME, |shoot| match shoot {
-                Some(shoot) if has_succeeded(shoot) => Judgement::Done(shoot.clone()),
-                Some(shoot) => Judgement::NotYet(format!("{:?}", shoot.status)),
-                None => Judgement::NotYet("it is not there".to_owned()),
+                Some(shoot) if has_succeeded(shoot) => WaitState::Done(shoot.clone()),
+                Some(shoot) => WaitState::NotYet(format!("{:?}", shoot.status)),
+                None => WaitState::NotYet("it is not there".to_owned()),
             })
             .await;
         self.note(what);
@@ -110,13 +110,13 @@ impl Scene {
     async fn in_the_middle(&self, percent: i32) {
         self.until(&self.shoots, NAME, |shoot| {
             let Some(shoot) = shoot else {
-                return Judgement::NotYet("it is not there".to_owned());
+                return WaitState::NotYet("it is not there".to_owned());
             };
             let operation = operation(shoot);
             let runs = |one: &LastOperation| one.state == LastOperationState::Processing && one.progress >= percent;
             match operation.filter(|one| runs(one)) {
-                Some(_) => Judgement::Done(()),
-                None => Judgement::NotYet(format!("{operation:?}")),
+                Some(_) => WaitState::Done(()),
+                None => WaitState::NotYet(format!("{operation:?}")),
             }
         })
         .await;

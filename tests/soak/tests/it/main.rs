@@ -12,7 +12,7 @@ const SHOOTS: usize = 3;
 const SEED: u64 = 1;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn shoots_among_changes_faults_and_a_kill_end_as_asked_and_leave_nothing() {
+async fn shoots_reach_their_wish_through_changes_faults_and_a_kill_and_leave_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings {
         sample_every: Duration::from_secs(1),

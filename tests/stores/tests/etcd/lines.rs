@@ -58,7 +58,7 @@ async fn carry(mut from: TcpStream, mut modes: watch::Receiver<Mode>) {
             }
             Mode::LosesAnswers(etcd) => {
                 let mut to = TcpStream::connect(etcd).await?;
-                let (mut asks, _) = from.split();
+                let (mut requests, _) = from.split();
                 let (mut answers, mut takes) = to.split();
                 let lost = async {
                     let mut answered = Vec::new();
@@ -66,7 +66,7 @@ async fn carry(mut from: TcpStream, mut modes: watch::Receiver<Mode>) {
                     Ok(())
                 };
                 tokio::select! {
-                    copied = tokio::io::copy(&mut asks, &mut takes) => copied.map(drop),
+                    copied = tokio::io::copy(&mut requests, &mut takes) => copied.map(drop),
                     lost = lost => lost,
                 }
             }
@@ -130,10 +130,10 @@ async fn a_watch_that_missed_what_was_compacted_ends_expired_and_lists_show_ever
     whole.compact(now).await.unwrap();
     line.set(Mode::To(etcd.address()));
     let ended = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap();
-    let Some(Err(StoreError::Expired { asked, oldest })) = ended else {
+    let Some(Err(StoreError::Expired { requested, oldest })) = ended else {
         panic!("{ended:?}");
     };
-    assert_eq!((asked, oldest), (before, now));
+    assert_eq!((requested, oldest), (before, now));
     assert!(watch.next().await.is_none());
     // What is written elsewhere must not keep the list waiting for news of the pods.
     whole
@@ -196,7 +196,7 @@ async fn an_etcd_that_lost_its_data_ends_every_watch() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_write_whose_answer_is_lost_is_said_to_be_unknown_and_is_not_made_twice() {
+async fn write_with_a_lost_answer_is_reported_as_unknown_and_not_repeated() {
     let etcd = Etcd::start().unwrap_or_else(|why| panic!("{why}"));
     let line = Line::to(etcd.address()).await;
     let (loses, whole) = (store(&line.url), store(&etcd.url()));

@@ -132,7 +132,7 @@ fn items<'v>(value: &'v Value, scope: &Scope<'_>) -> Result<&'v [Value], Fault> 
 fn no_string(what: &str, value: &Value, scope: &Scope<'_>) -> Fault {
     let shown = sprint(std::slice::from_ref(value), scope.limits.string_bytes_max);
     let shown = shown.unwrap_or_default();
-    Fault::Said(format!("{what}: {} is not a string", String::from_utf8_lossy(&shown)))
+    Fault::Message(format!("{what}: {} is not a string", String::from_utf8_lossy(&shown)))
 }
 
 fn addresses(value: &Value, scope: &Scope<'_>) -> Result<Vec<IpAddr>, Fault> {
@@ -141,7 +141,7 @@ fn addresses(value: &Value, scope: &Scope<'_>) -> Result<Vec<IpAddr>, Fault> {
             let text = text.lossy();
             // Go's addresses are those of version 4 where they can be.
             let address = text.parse::<IpAddr>().map(|address| address.to_canonical());
-            address.map_err(|_| Fault::Said(format!("error parsing ip: {text}")))
+            address.map_err(|_| Fault::Message(format!("error parsing ip: {text}")))
         }
         other => Err(no_string("error parsing ip", other, scope)),
     });
@@ -181,7 +181,7 @@ fn parsed(block: Option<pem::Block>, name: &str) -> Result<Parsed, Fault> {
     let is_short = block.bytes.len() <= CERTIFICATE_BYTES_MAX;
     let parsed = is_short.then(|| Parsed::from_der(&block.bytes).ok()).flatten();
     parsed.ok_or_else(|| {
-        Fault::Said(format!(
+        Fault::Message(format!(
             "error parsing certificate: {name}: x509: malformed certificate"
         ))
     })
@@ -193,7 +193,7 @@ pub(super) fn check(cert: &[u8], key: &[u8], scope: &Scope<'_>) -> Result<(), Fa
     parsed(pem::read(cert), "decodedCert.Bytes")?;
     match Key::read(key) {
         Ok(_) => Ok(()),
-        Err(why) => Err(Fault::Said(format!("error parsing private key: {why}"))),
+        Err(why) => Err(Fault::Message(format!("error parsing private key: {why}"))),
     }
 }
 
@@ -202,7 +202,7 @@ impl Signer {
         scope.spend(certificate.cert.len().saturating_add(certificate.key.len()))?;
         let parsed = parsed(pem::read(&certificate.cert), "decodedSignerCert.Bytes")?;
         let key = Key::read(&certificate.key);
-        let key = key.map_err(|why| Fault::Said(format!("error parsing private key: {why}")))?;
+        let key = key.map_err(|why| Fault::Message(format!("error parsing private key: {why}")))?;
         let wrong = |_| Fault::from("error parsing certificate: decodedSignerCert.Bytes: x509: malformed certificate");
         let body = parsed.tbs_certificate;
         let info = &body.subject_public_key_info;
@@ -272,7 +272,7 @@ fn alternative_names(wanted: &Wanted) -> Result<Vec<u8>, Fault> {
                 "error creating certificate: x509: {} cannot be encoded as an IA5String",
                 quoted(name)
             );
-            return Err(Fault::Said(what));
+            return Err(Fault::Message(what));
         }
         all.extend(tagged(0x82, name));
     }
@@ -314,7 +314,7 @@ fn extensions(wanted: &Wanted, subject_is_empty: bool, key_id: Option<&[u8]>, pu
 
 fn while_creating(fault: Fault) -> Fault {
     match fault {
-        Fault::Said(why) => Fault::Said(format!("error creating certificate: {why}")),
+        Fault::Message(why) => Fault::Message(format!("error creating certificate: {why}")),
         limit => limit,
     }
 }

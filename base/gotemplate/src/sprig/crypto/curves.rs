@@ -69,7 +69,7 @@ impl Curve {
 
     /// The signature of a text. On P-521 it takes randomness; on the others it is the same each time (RFC 6979).
     pub(super) fn sign(&self, text: &[u8], random: &mut Random) -> Result<Vec<u8>, Fault> {
-        let unfit = |why: rsa::signature::Error| Fault::Said(why.to_string());
+        let unfit = |why: rsa::signature::Error| Fault::Message(why.to_string());
         Ok(match self {
             Self::P256(key) => {
                 let signature: p256::ecdsa::Signature = p256::ecdsa::SigningKey::from(key).sign(text);

@@ -88,7 +88,7 @@ pub(super) fn functions() -> Vec<Function> {
 }
 
 fn unwritable(why: impl std::fmt::Display) -> Fault {
-    Fault::Said(format!("failed to generate private key: {why}"))
+    Fault::Message(format!("failed to generate private key: {why}"))
 }
 
 /// Whether a key of the Digital Signature Algorithm is written there: six numbers.

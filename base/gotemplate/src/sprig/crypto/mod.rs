@@ -51,7 +51,7 @@ pub(super) fn functions() -> Vec<Function> {
         Function::new("buildCustomCert", [Str, Str], |scope, args| {
             let decoded = |place, what: &str| {
                 let bytes = decode(text(args, place));
-                bytes.map_err(|_| Fault::Said(format!("unable to decode base64 {what}")))
+                bytes.map_err(|_| Fault::Message(format!("unable to decode base64 {what}")))
             };
             let cert = decoded(0, "certificate")?;
             let key = decoded(1, "private key")?;
@@ -76,7 +76,7 @@ fn key(scope: &mut Scope<'_>, args: &[Value], given: Option<usize>) -> Result<Ke
     };
     scope.spend(text(args, place).len())?;
     let key = Key::read(text(args, place));
-    key.map_err(|why| Fault::Said(format!("parsing private key: {why}")))
+    key.map_err(|why| Fault::Message(format!("parsing private key: {why}")))
 }
 
 fn authority(scope: &mut Scope<'_>, args: &[Value], given: Option<usize>) -> Answer {

@@ -147,10 +147,10 @@ fn derive_password(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
     let (log_n, r, p) = SCRYPT;
     let mut key = [0; KEY_BYTES];
     let params = scrypt::Params::new(log_n, r, p, KEY_BYTES);
-    let params = params.map_err(|why| Fault::Said(format!("failed to derive password: {why}")))?;
+    let params = params.map_err(|why| Fault::Message(format!("failed to derive password: {why}")))?;
     scrypt::scrypt(password, &salt, &params, &mut key)
-        .map_err(|why| Fault::Said(format!("failed to derive password: {why}")))?;
-    let mut hmac = Hmac::<Sha256>::new_from_slice(&key).map_err(|why| Fault::Said(why.to_string()))?;
+        .map_err(|why| Fault::Message(format!("failed to derive password: {why}")))?;
+    let mut hmac = Hmac::<Sha256>::new_from_slice(&key).map_err(|why| Fault::Message(why.to_string()))?;
     hmac.update(&[SCOPE_NAME, &length(site), site, &counter.to_be_bytes()].concat());
     let drawn = hmac.finalize().into_bytes();
     let pick = |place: usize, count: usize| usize::from(drawn.get(place).copied().unwrap_or(0)) % count.max(1);

@@ -55,7 +55,7 @@ pub(super) fn functions() -> Vec<Function> {
         }),
         Function::new("mustToDate", [Str, Str], |scope, args| {
             let time = read(scope, args)?;
-            Ok(time.map_err(Fault::Said)?.into())
+            Ok(time.map_err(Fault::Message)?.into())
         }),
         Function::new("unixEpoch", [time()], |_, args| {
             let seconds = time_of(at(args, 0)).map_or(0, Time::unix_seconds);
@@ -135,7 +135,7 @@ fn modified(args: &[Value], forgives: bool) -> Answer {
     let date = at(args, 1);
     match (duration_text::read(text(args, 0)), time_of(date)) {
         (Ok(by), Some(time)) => Ok(time.add(by).into()),
-        (Err(why), _) if !forgives => Err(Fault::Said(why)),
+        (Err(why), _) if !forgives => Err(Fault::Message(why)),
         _ => Ok(date.clone()),
     }
 }
@@ -279,8 +279,8 @@ mod tests {
             "{{date `2006` nil}}",
             "{{genCAWithKey `x` 1 ``}}",
         ] {
-            let said = in_berlin(text);
-            assert!(said.contains("error calling"), "{said}");
+            let error = in_berlin(text);
+            assert!(error.contains("error calling"), "{error}");
         }
         assert!(in_berlin("{{now}}").ends_with("there is no clock here: the caller gives none"));
     }

@@ -212,7 +212,7 @@ fn refused(name: &str) -> Option<Arc<Function>> {
         _ => return None,
     };
     Some(Arc::new(Function::variadic(name, [], Type::Any, move |_, _| {
-        Err(Fault::Said(why.clone()))
+        Err(Fault::Message(why.clone()))
     })))
 }
 

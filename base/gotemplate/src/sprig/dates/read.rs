@@ -59,16 +59,18 @@ pub(crate) fn parse(layout: &[u8], text: &[u8], local: &Zone) -> Result<Time, St
         let hold = reader.rest;
         reader.part(part, open).map_err(|problem| match problem {
             Problem::Bad => unlike(layout, text, element, hold),
-            Problem::Range(what) => said(text, &format!(": {what} out of range")),
+            Problem::Range(what) => parse_error(text, &format!(": {what} out of range")),
         })?;
     }
     if !reader.rest.is_empty() {
-        return Err(said(text, &format!(": extra text: {}", quote(reader.rest))));
+        return Err(parse_error(text, &format!(": extra text: {}", quote(reader.rest))));
     }
-    reader.end(local).map_err(|what| said(text, &format!(": {what}")))
+    reader
+        .end(local)
+        .map_err(|what| parse_error(text, &format!(": {what}")))
 }
 
-fn said(text: &[u8], what: &str) -> String {
+fn parse_error(text: &[u8], what: &str) -> String {
     format!("parsing time {}{what}", quote(text))
 }
 
@@ -79,7 +81,7 @@ fn unlike(layout: &[u8], text: &[u8], element: &[u8], rest: &[u8]) -> String {
         quote(rest),
         quote(element)
     );
-    said(text, &what)
+    parse_error(text, &what)
 }
 
 /// Package `time`'s own way to quote.
@@ -438,10 +440,10 @@ impl<'t> Reader<'t> {
             }
             (month, day)
         });
-        if self.month.is_some_and(|said| said != month) {
+        if self.month.is_some_and(|stated| stated != month) {
             return Err("day-of-year does not match month");
         }
-        if self.day.is_some_and(|said| said != day) {
+        if self.day.is_some_and(|stated| stated != day) {
             return Err("day-of-year does not match day");
         }
         Ok((month, day))

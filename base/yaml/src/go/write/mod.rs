@@ -172,14 +172,14 @@ impl Writer {
             let mut sorted = entries[first..].to_vec();
             order::sort(&mut sorted, &less);
             // Of keys that are the same the last counts; equal ones kept their order.
-            let mut kept: Vec<Entry> = Vec::with_capacity(sorted.len());
+            let mut unique: Vec<Entry> = Vec::with_capacity(sorted.len());
             for entry in sorted {
-                match kept.last_mut() {
+                match unique.last_mut() {
                     Some(last) if key(last) == key(&entry) => *last = entry,
-                    _ => kept.push(entry),
+                    _ => unique.push(entry),
                 }
             }
-            self.emitter.rearrange(entries[first].written.0, &kept, indent);
+            self.emitter.rearrange(entries[first].written.0, &unique, indent);
         }
         self.keys.truncate(entries[first].key.0);
         self.entries.truncate(first);

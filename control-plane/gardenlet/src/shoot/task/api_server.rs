@@ -3,7 +3,7 @@
 
 use api_core::v1beta1::ShootAdvertisedAddress;
 use api_meta::Fault;
-use base_client::Judgement;
+use base_client::WaitState;
 use components_hosted::{API_SERVER, ComponentId, component};
 use k8s_openapi::api::core::v1::Service;
 use tokio::time::Instant;
@@ -30,8 +30,8 @@ pub(crate) async fn wait_service(op: &Operation, until: Option<Instant>) -> Resu
     let check = |service: Option<&Service>| {
         let address = service.and_then(|service| service.spec.as_ref()?.cluster_ip.clone());
         match address.filter(|address| !address.is_empty()) {
-            Some(_) => Judgement::Done(()),
-            None => Judgement::NotYet("it has no address yet".to_owned()),
+            Some(_) => WaitState::Done(()),
+            None => WaitState::NotYet("it has no address yet".to_owned()),
         }
     };
     base_client::wait_until(&op.here::<Service>(), API_SERVER, left(until), check)

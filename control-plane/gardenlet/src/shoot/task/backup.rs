@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use api_core::v1beta1::{BackupEntry, BackupEntrySpec};
 use api_meta::{ErrorCode, Fault, FaultClass, LastOperationState, ObjectName, OperationReport, Problem, Subject};
-use base_client::{Judgement, Waited, apply};
+use base_client::{WaitState, Waited, apply};
 use base_controller::ObjectKey;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
@@ -46,7 +46,7 @@ pub(crate) async fn wait_entry(op: &Operation, until: Option<Instant>) -> Result
     let stand = |fault: Option<Fault>| *standing.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     let not_yet = |why: &str| {
         op.waiting.note(&subject, why);
-        Judgement::NotYet(why.to_owned())
+        WaitState::NotYet(why.to_owned())
     };
     let check = |entry: Option<&BackupEntry>| {
         stand(None);
@@ -61,14 +61,14 @@ pub(crate) async fn wait_entry(op: &Operation, until: Option<Instant>) -> Result
             .last_operation
             .is_some_and(|last| last.state == LastOperationState::Succeeded)
         {
-            return Judgement::Done(());
+            return WaitState::Done(());
         }
         let Some(Problem { text, hint, codes, .. }) = error_of(entry) else {
             return not_yet("it has not been reconciled yet");
         };
         let fault = fault_of_report(&object, &text, &hint, &codes);
         if !fault.retryable() {
-            return Judgement::Failed(fault);
+            return WaitState::Failed(fault);
         }
         let not_yet = not_yet(&text);
         stand(Some(fault));

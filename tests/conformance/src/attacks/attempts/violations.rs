@@ -10,7 +10,7 @@ pub(super) fn all() -> Vec<Titled> {
     [numbers(), places(), requests()].concat()
 }
 
-fn said(bytes: Vec<u8>) -> Vec<Vec<u8>> {
+fn after_hello(bytes: Vec<u8>) -> Vec<Vec<u8>> {
     vec![hello(), bytes]
 }
 
@@ -22,14 +22,14 @@ fn numbers() -> Vec<Titled> {
         ("a body beyond every window", vec![hello(), post(1), flood.repeat(4000)]),
         (
             "a window beyond all",
-            said([window(0, 0x7fff_ffff), window(0, 0x7fff_ffff)].concat()),
+            after_hello([window(0, 0x7fff_ffff), window(0, 0x7fff_ffff)].concat()),
         ),
         (
             "a window of a request beyond all",
             vec![hello(), post(1), window(1, 0x7fff_ffff), window(1, 0x7fff_ffff)],
         ),
-        ("a window of nothing", said(window(0, 0))),
-        ("a window of a request that is not there", said(window(1, 1))),
+        ("a window of nothing", after_hello(window(0, 0))),
+        ("a window of a request that is not there", after_hello(window(1, 1))),
         (
             "a first window beyond all",
             vec![PREFACE.to_vec(), setting(INITIAL_WINDOW, u32::MAX)],
@@ -39,17 +39,20 @@ fn numbers() -> Vec<Titled> {
             vec![PREFACE.to_vec(), setting(MAX_FRAME, u32::MAX)],
         ),
         ("a frame size below all", vec![PREFACE.to_vec(), setting(MAX_FRAME, 1)]),
-        ("settings of an odd length", said(frame(Kind::Settings, 0, 0, &[0; 5]))),
-        ("settings of a request", said(frame(Kind::Settings, 0, 1, &[]))),
+        (
+            "settings of an odd length",
+            after_hello(frame(Kind::Settings, 0, 0, &[0; 5])),
+        ),
+        ("settings of a request", after_hello(frame(Kind::Settings, 0, 1, &[]))),
         (
             "an answer to settings that says something",
-            said(frame(Kind::Settings, 1, 0, &[0; 6])),
+            after_hello(frame(Kind::Settings, 1, 0, &[0; 6])),
         ),
-        ("a ping of an odd length", said(frame(Kind::Ping, 0, 0, &[0; 5]))),
-        ("a ping of a request", said(frame(Kind::Ping, 0, 1, &[0; 8]))),
+        ("a ping of an odd length", after_hello(frame(Kind::Ping, 0, 0, &[0; 5]))),
+        ("a ping of a request", after_hello(frame(Kind::Ping, 0, 1, &[0; 8]))),
         (
             "a frame that is too long",
-            said(frame(Kind::Data, 0, 1, &vec![0; FRAME_BYTES_MAX + 1])),
+            after_hello(frame(Kind::Data, 0, 1, &vec![0; FRAME_BYTES_MAX + 1])),
         ),
     ]
 }
@@ -57,10 +60,10 @@ fn numbers() -> Vec<Titled> {
 /// Frames that may not stand where they stand.
 fn places() -> Vec<Titled> {
     vec![
-        ("data of no request", said(frame(Kind::Data, 0, 0, b"a"))),
+        ("data of no request", after_hello(frame(Kind::Data, 0, 0, b"a"))),
         (
             "data of a request that is not there",
-            said(frame(Kind::Data, 0, 1, b"a")),
+            after_hello(frame(Kind::Data, 0, 1, b"a")),
         ),
         (
             "data behind the end",
@@ -72,9 +75,9 @@ fn places() -> Vec<Titled> {
         ),
         (
             "headers of no request",
-            said(frame(Kind::Headers, WHOLE, 0, &request("GET", SMALL))),
+            after_hello(frame(Kind::Headers, WHOLE, 0, &request("GET", SMALL))),
         ),
-        ("a request with a server's number", said(get(2, SMALL))),
+        ("a request with a server's number", after_hello(get(2, SMALL))),
         (
             "a request with a number from before",
             vec![hello(), get(5, SMALL), get(3, SMALL)],
@@ -89,24 +92,24 @@ fn places() -> Vec<Titled> {
         ),
         (
             "a continuation of nothing",
-            said(frame(Kind::Continuation, END_HEADERS, 1, &request("GET", SMALL))),
+            after_hello(frame(Kind::Continuation, END_HEADERS, 1, &request("GET", SMALL))),
         ),
         (
             "a promise of a client",
-            said(frame(Kind::Push, END_HEADERS, 1, &[0, 0, 0, 2])),
+            after_hello(frame(Kind::Push, END_HEADERS, 1, &[0, 0, 0, 2])),
         ),
-        ("a request that is taken back before it is made", said(cancel(1))),
+        ("a request that is taken back before it is made", after_hello(cancel(1))),
         (
             "a request that hangs on itself",
-            said(frame(Kind::Priority, 0, 1, &[0, 0, 0, 1, 1])),
+            after_hello(frame(Kind::Priority, 0, 1, &[0, 0, 0, 1, 1])),
         ),
     ]
 }
 
 /// Headers that are none, or make no request.
 fn requests() -> Vec<Titled> {
-    let with = |more: Vec<u8>| said(frame(Kind::Headers, WHOLE, 1, &[request("GET", SMALL), more].concat()));
-    let bare = |block: &[u8]| said(frame(Kind::Headers, WHOLE, 1, block));
+    let with = |more: Vec<u8>| after_hello(frame(Kind::Headers, WHOLE, 1, &[request("GET", SMALL), more].concat()));
+    let bare = |block: &[u8]| after_hello(frame(Kind::Headers, WHOLE, 1, block));
     vec![
         ("headers that are none", bare(&[0xff; 20])),
         ("a header of no table", bare(&[0x80])),

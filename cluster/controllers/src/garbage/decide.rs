@@ -36,8 +36,8 @@ pub(super) enum Verdict {
     Orphan(Vec<String>),
 }
 
-/// Judges one object.
-pub(super) fn judge(graph: &Graph, uid: &str) -> Verdict {
+/// Decides on one object.
+pub(super) fn decide(graph: &Graph, uid: &str) -> Verdict {
     let Some(item) = graph.item(uid) else {
         return Verdict::Keep;
     };
@@ -49,15 +49,15 @@ pub(super) fn judge(graph: &Graph, uid: &str) -> Verdict {
         };
     }
     if item.deleting && item.has_finalizer(FOREGROUND) {
-        return judge_foreground(graph, uid);
+        return decide_foreground(graph, uid);
     }
     if item.deleting || item.owners.is_empty() {
         return Verdict::Keep;
     }
-    judge_owners(graph, uid, item)
+    decide_by_owners(graph, uid, item)
 }
 
-fn judge_foreground(graph: &Graph, uid: &str) -> Verdict {
+fn decide_foreground(graph: &Graph, uid: &str) -> Verdict {
     if !graph.is_complete() {
         return Verdict::Wait;
     }
@@ -73,7 +73,7 @@ fn judge_foreground(graph: &Graph, uid: &str) -> Verdict {
     }
 }
 
-fn judge_owners(graph: &Graph, uid: &str, item: &Item) -> Verdict {
+fn decide_by_owners(graph: &Graph, uid: &str, item: &Item) -> Verdict {
     let (mut absent, mut waiting, mut is_owned) = (Vec::new(), Vec::new(), false);
     for owner in &item.owners {
         match graph.item(&owner.uid) {
@@ -163,7 +163,7 @@ mod tests {
         put(&mut graph, "b", &[], &[], false);
         put(&mut graph, "child", &[owner("a", true), owner("b", true)], &[], false);
         assert_eq!(dirty(&mut graph), ["child"]);
-        assert_eq!(judge(&graph, "child"), Verdict::Keep);
+        assert_eq!(decide(&graph, "child"), Verdict::Keep);
         graph.remove("a");
         assert_eq!(dirty(&mut graph), ["child"]);
         let suspect = |absent: &[Owner], is_owned| Verdict::Suspect {
@@ -172,21 +172,21 @@ mod tests {
             is_owned,
             has_dependents: false,
         };
-        assert_eq!(judge(&graph, "child"), suspect(&[owner("a", true)], true));
+        assert_eq!(decide(&graph, "child"), suspect(&[owner("a", true)], true));
         graph.remove("b");
         assert_eq!(
-            judge(&graph, "child"),
+            decide(&graph, "child"),
             suspect(&[owner("a", true), owner("b", true)], false)
         );
         graph.remove("child");
-        assert_eq!(judge(&graph, "child"), Verdict::Keep);
+        assert_eq!(decide(&graph, "child"), Verdict::Keep);
     }
 
     #[test]
     fn nothing_is_suspected_before_its_owners_kind_has_been_listed() {
         let mut graph = graph(false);
         put(&mut graph, "child", &[owner("a", true)], &[], false);
-        assert_eq!(judge(&graph, "child"), Verdict::Wait);
+        assert_eq!(decide(&graph, "child"), Verdict::Wait);
         let other = Owner {
             kind: "Unknown".to_owned(),
             ..owner("x", true)
@@ -199,8 +199,8 @@ mod tests {
             &BTreeSet::from(["child".to_owned()]),
         );
         put(&mut graph, "other", &[other], &[], false);
-        assert_eq!(judge(&graph, "other"), Verdict::Wait, "its kind may come");
-        assert!(matches!(judge(&graph, "child"), Verdict::Suspect { .. }));
+        assert_eq!(decide(&graph, "other"), Verdict::Wait, "its kind may come");
+        assert!(matches!(decide(&graph, "child"), Verdict::Suspect { .. }));
     }
 
     #[test]
@@ -213,9 +213,9 @@ mod tests {
             delete: vec!["blocking".into(), "loose".into()],
             blocked: true,
         };
-        assert_eq!(judge(&graph, "a"), expected);
+        assert_eq!(decide(&graph, "a"), expected);
         assert!(matches!(
-            judge(&graph, "blocking"),
+            decide(&graph, "blocking"),
             Verdict::Suspect { is_owned: false, .. }
         ));
         dirty(&mut graph);
@@ -225,7 +225,7 @@ mod tests {
             "the owner is looked at again"
         );
         assert_eq!(
-            judge(&graph, "a"),
+            decide(&graph, "a"),
             Verdict::Foreground {
                 delete: vec!["loose".into()],
                 blocked: false
@@ -238,6 +238,6 @@ mod tests {
         let mut graph = graph(true);
         put(&mut graph, "a", &[], &[ORPHAN, FOREGROUND], true);
         put(&mut graph, "child", &[owner("a", true)], &[], false);
-        assert_eq!(judge(&graph, "a"), Verdict::Orphan(vec!["child".into()]));
+        assert_eq!(decide(&graph, "a"), Verdict::Orphan(vec!["child".into()]));
     }
 }

@@ -1,5 +1,5 @@
-//! What a probe or a hook asks of a container, and the asking: of what listens in the pod network, or of the container
-//! itself by a command in it. Certificates are not verified, as a kubelet does not
+//! The handler of a probe or a hook, and how it is run: against what listens in the pod network, or in the container
+//! by a command. Certificates are not verified, as a kubelet does not
 //! (kubernetes/kubernetes v1.35 pkg/probe).
 
 use std::net::IpAddr;
@@ -23,9 +23,9 @@ const ANSWER_BYTES_MAX: usize = 10 << 10;
 /// `SERVING` as a field of the answer (grpc.health.v1 HealthCheckResponse: field 1, value 1).
 const SERVING: [u8; 2] = [0x08, 0x01];
 
-/// What is asked.
+/// What is requested, or run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ask {
+pub(crate) enum Handler {
     Http {
         port: u16,
         tls: bool,
@@ -42,31 +42,31 @@ pub(crate) enum Ask {
     Command(Vec<String>),
 }
 
-impl Ask {
-    /// `None`: it can not be asked here. `commands`: the container runs some.
+impl Handler {
+    /// `None`: it can not be run here. `commands`: the container runs some.
     pub(crate) fn of(wanted: &Probe, container: &Container, commands: bool) -> Option<Self> {
         if let Some(http) = &wanted.http_get {
-            return Ask::http(http, container);
+            return Handler::http(http, container);
         }
         if let Some(grpc) = &wanted.grpc {
-            return Some(Ask::Grpc {
+            return Some(Handler::Grpc {
                 port: u16::try_from(grpc.port).ok()?,
                 service: grpc.service.clone().unwrap_or_default(),
             });
         }
         if let Some(exec) = wanted.exec.as_ref().filter(|_| commands) {
-            return exec.command.clone().map(Ask::Command);
+            return exec.command.clone().map(Handler::Command);
         }
         let tcp = wanted.tcp_socket.as_ref()?;
-        Some(Ask::Tcp {
+        Some(Handler::Tcp {
             port: port(&tcp.port, container)?,
         })
     }
 
-    /// What an `httpGet` of a probe or a hook asks.
+    /// The handler of an `httpGet` of a probe or a hook.
     pub(crate) fn http(http: &HTTPGetAction, container: &Container) -> Option<Self> {
         let headers = http.http_headers.iter().flatten();
-        Some(Ask::Http {
+        Some(Handler::Http {
             port: port(&http.port, container)?,
             tls: http.scheme.as_deref() == Some("HTTPS"),
             path: http.path.clone().unwrap_or_else(|| "/".to_owned()),
@@ -75,7 +75,7 @@ impl Ask {
     }
 
     /// Runs the check; an error is the message of the event.
-    pub(crate) async fn ask(self, network: Network, ip: IpAddr, commands: Commands) -> Result<(), String> {
+    pub(crate) async fn run(self, network: Network, ip: IpAddr, commands: Commands) -> Result<(), String> {
         let Some(code) = self.reach(network, ip, commands).await? else {
             return Ok(());
         };
@@ -92,30 +92,30 @@ impl Ask {
         commands: Commands,
     ) -> Result<Option<StatusCode>, String> {
         let port = match self {
-            Ask::Command(command) => return commands.run(command).await.map(|()| None),
-            Ask::Http { port, .. } | Ask::Tcp { port } | Ask::Grpc { port, .. } => port,
+            Handler::Command(command) => return commands.run(command).await.map(|()| None),
+            Handler::Http { port, .. } | Handler::Tcp { port } | Handler::Grpc { port, .. } => port,
         };
         let refused = |why: &str| format!("dial tcp {ip}:{port}: connect: {why}");
         let endpoint = network.connect(ip, port).ok_or_else(|| refused("connection refused"))?;
         let dial = |dialer: Dialer| async move { dialer.connect().await.map_err(|error| refused(&error.to_string())) };
         match (self, endpoint) {
-            (Ask::Tcp { .. }, Endpoint::Bytes(dialer)) => dial(dialer).await.map(|_| None),
-            (Ask::Tcp { .. }, _) => Ok(None),
-            (Ask::Http { path, headers, .. }, Endpoint::Http(service)) => {
+            (Handler::Tcp { .. }, Endpoint::Bytes(dialer)) => dial(dialer).await.map(|_| None),
+            (Handler::Tcp { .. }, _) => Ok(None),
+            (Handler::Http { path, headers, .. }, Endpoint::Http(service)) => {
                 let request = request(ip, port, &path, &headers, Body::empty())?;
                 let answer = answer_apart(service, request).await;
                 Ok(Some(answer.map_err(|error| error.to_string())?.status()))
             }
-            (Ask::Http { tls, path, headers, .. }, Endpoint::Bytes(dialer)) => {
+            (Handler::Http { tls, path, headers, .. }, Endpoint::Bytes(dialer)) => {
                 let request = request(ip, port, &path, &headers, Full::<Bytes>::default())?;
                 let connection = secured(dial(dialer).await?, tls, ip).await?;
                 get(connection, request).await.map(Some)
             }
-            (Ask::Grpc { service, .. }, Endpoint::Bytes(dialer)) => {
+            (Handler::Grpc { service, .. }, Endpoint::Bytes(dialer)) => {
                 serving(dial(dialer).await?, ip, port, &service).await.map(|()| None)
             }
-            (Ask::Http { .. }, Endpoint::Store(_)) => Err("what listens there does not speak HTTP".to_owned()),
-            (Ask::Grpc { .. } | Ask::Command(_), _) => Err("what listens there does not speak gRPC".to_owned()),
+            (Handler::Http { .. }, Endpoint::Store(_)) => Err("what listens there does not speak HTTP".to_owned()),
+            (Handler::Grpc { .. } | Handler::Command(_), _) => Err("what listens there does not speak gRPC".to_owned()),
         }
     }
 }
