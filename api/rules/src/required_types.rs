@@ -452,9 +452,9 @@ mod tests {
 
     #[test]
     fn each_unregistered_type_names_field_kind_and_type() {
-        let mut asks = full();
-        asks.spec.networking.as_mut().unwrap().type_ = Some("second".into());
-        let found: Vec<String> = unregistered_types(&asks, &registrations())
+        let mut requested = full();
+        requested.spec.networking.as_mut().unwrap().type_ = Some("second".into());
+        let found: Vec<String> = unregistered_types(&requested, &registrations())
             .iter()
             .map(ToString::to_string)
             .collect();

@@ -66,46 +66,46 @@ fn reported(
 ) -> ControllerInstallation {
     let mut after = before.clone();
     let status = after.status.get_or_insert_default();
-    let mut say = |type_: &str, status_: ConditionStatus, reason: &str, message: &str| {
+    let mut report = |type_: &str, status_: ConditionStatus, reason: &str, message: &str| {
         Condition::new(type_, status_, reason, message, now).put_into(&mut status.conditions);
     };
     let (yes, no) = (|| ConditionStatus::True, || ConditionStatus::False);
     let valid = "The configuration of the deployment could be read.";
     match done {
         Done::Nothing => return before.clone(),
-        Done::Refused { problem } => say(VALID, no(), DEPLOYMENT_INVALID, problem),
+        Done::Refused { problem } => report(VALID, no(), DEPLOYMENT_INVALID, problem),
         Done::Applied { .. } => {
-            say(VALID, yes(), REGISTRATION_VALID, valid);
+            report(VALID, yes(), REGISTRATION_VALID, valid);
             match found.and_then(|found| found.pending.as_deref()) {
-                None => say(
+                None => report(
                     INSTALLED,
                     yes(),
                     INSTALLATION_SUCCESSFUL,
                     "The extension is installed in the seed and available.",
                 ),
-                Some(reason) => say(INSTALLED, no(), INSTALLATION_PENDING, reason),
+                Some(reason) => report(INSTALLED, no(), INSTALLATION_PENDING, reason),
             }
         }
         Done::Failed { fault, .. } => {
-            say(VALID, yes(), REGISTRATION_VALID, valid);
-            say(INSTALLED, no(), INSTALLATION_FAILED, &fault.chain());
+            report(VALID, yes(), REGISTRATION_VALID, valid);
+            report(INSTALLED, no(), INSTALLATION_FAILED, &fault.chain());
         }
-        Done::Removing { waiting_for } => say(
+        Done::Removing { waiting_for } => report(
             INSTALLED,
             no(),
             DELETION_PENDING,
             &format!("waiting for {waiting_for} to be gone"),
         ),
-        Done::NotRemoved { fault } => say(INSTALLED, no(), DELETION_FAILED, &fault.chain()),
+        Done::NotRemoved { fault } => report(INSTALLED, no(), DELETION_FAILED, &fault.chain()),
     }
     if let Some(Standing { ill, rolling_out, .. }) = found {
         match ill {
-            None => say(HEALTHY, yes(), IS_HEALTHY, "The extension runs well."),
-            Some(why) => say(HEALTHY, no(), IS_NOT_HEALTHY, why),
+            None => report(HEALTHY, yes(), IS_HEALTHY, "The extension runs well."),
+            Some(why) => report(HEALTHY, no(), IS_NOT_HEALTHY, why),
         }
         match rolling_out {
-            None => say(PROGRESSING, no(), IS_ROLLED_OUT, "The extension has been rolled out."),
-            Some(why) => say(PROGRESSING, yes(), IS_NOT_ROLLED_OUT, why),
+            None => report(PROGRESSING, no(), IS_ROLLED_OUT, "The extension has been rolled out."),
+            Some(why) => report(PROGRESSING, yes(), IS_NOT_ROLLED_OUT, why),
         }
     }
     if let Done::Applied { objects, .. } = done {
@@ -203,7 +203,7 @@ mod tests {
         let refused = Done::Refused {
             problem: "replicas".into(),
         };
-        let said = |after: &ControllerInstallation| {
+        let printed = |after: &ControllerInstallation| {
             [HEALTHY, PROGRESSING].map(|type_| {
                 let condition = condition(after, type_);
                 format!("{} {} {}", condition.status, condition.reason, condition.message)
@@ -211,7 +211,7 @@ mod tests {
         };
         let ill = reported(&ControllerInstallation::default(), &refused, Some(&found), now(1));
         assert_eq!(
-            said(&ill),
+            printed(&ill),
             [
                 "False ControllerNotHealthy no image",
                 "True ControllerNotRolledOut 1 of 2"
@@ -220,7 +220,7 @@ mod tests {
         found = Standing::default();
         let well = reported(&ill, &refused, Some(&found), now(2));
         assert_eq!(
-            said(&well),
+            printed(&well),
             [
                 "True ControllerHealthy The extension runs well.",
                 "False ControllerRolledOut The extension has been rolled out."

@@ -28,7 +28,7 @@ fn main() {
     for (what, seed_of) in [("allowed", 0), ("refused", 1)] {
         let begun = Instant::now();
         for number in 0..DECISIONS {
-            ask(&graph, number, seed_of);
+            decide_on_one(&graph, number, seed_of);
         }
         let seconds = begun.elapsed().as_secs_f64();
         println!("{what}: {:.0} decisions a second", DECISIONS as f64 / seconds);
@@ -67,7 +67,7 @@ fn fill(graph: &mut Graph) {
 }
 
 /// A decision on the Shoot of a number, its Secret, or its binding's; by its own seed's gardenlet, or another's.
-fn ask(graph: &Graph, number: usize, another: usize) {
+fn decide_on_one(graph: &Graph, number: usize, another: usize) {
     let number = number % SHOOTS;
     let identity = Identity {
         seed: seed(number + another),

@@ -42,37 +42,37 @@ pub fn admit(graph: &Graph, identity: &Identity, write: &Write<'_>) -> Result<()
     let Some(kind) = Kind::of(write.group, write.resource) else {
         return Ok(());
     };
-    let asked = Asked {
+    let admission = Admission {
         graph,
         identity,
         write,
         kind,
     };
     if kind == Kind::CertificateSigningRequest && write.old.is_none() && write.subresource.is_empty() {
-        return asked.check_request();
+        return admission.check_request();
     }
-    asked.check_tie()?;
+    admission.check_tie()?;
     match (kind, write.object) {
-        (Kind::Seed, Some(object)) => asked.check_seed(object),
-        (Kind::Shoot, Some(object)) => asked.check_shoot(object),
+        (Kind::Seed, Some(object)) => admission.check_seed(object),
+        (Kind::Shoot, Some(object)) => admission.check_shoot(object),
         (Kind::ControllerInstallation | Kind::Bastion | Kind::ManagedSeed | Kind::Gardenlet, Some(object)) => {
-            asked.check_spec(object)
+            admission.check_spec(object)
         }
-        (Kind::BackupBucket, Some(object)) => asked.check_bucket(object),
-        (Kind::BackupEntry, Some(object)) => asked.check_entry(object),
-        (Kind::Event, Some(object)) => asked.check_event(object),
+        (Kind::BackupBucket, Some(object)) => admission.check_bucket(object),
+        (Kind::BackupEntry, Some(object)) => admission.check_entry(object),
+        (Kind::Event, Some(object)) => admission.check_event(object),
         _ => Ok(()),
     }
 }
 
-struct Asked<'a> {
+struct Admission<'a> {
     graph: &'a Graph,
     identity: &'a Identity,
     write: &'a Write<'a>,
     kind: Kind,
 }
 
-impl Asked<'_> {
+impl Admission<'_> {
     /// Whatever is written must be the seed's, but for tokens of what it may read.
     fn check_tie(&self) -> Result<(), Refusal> {
         let Write {

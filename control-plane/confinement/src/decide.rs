@@ -47,7 +47,7 @@ pub fn decide(graph: &Graph, identity: &Identity, request: &Request<'_>) -> Deci
     let Some(kind) = Kind::of(request.group, request.resource) else {
         return Decision::NoOpinion;
     };
-    let asked = Asked {
+    let authorization = Authorization {
         graph,
         identity,
         request,
@@ -56,13 +56,13 @@ pub fn decide(graph: &Graph, identity: &Identity, request: &Request<'_>) -> Deci
         // Of a Namespace it is the name once more.
         namespace: if kind.is_namespaced() { request.namespace } else { "" },
     };
-    match asked.judge() {
+    match authorization.decide() {
         Ok(()) => Decision::Allow,
         Err(refusal) => Decision::Deny(refusal),
     }
 }
 
-struct Asked<'a> {
+struct Authorization<'a> {
     graph: &'a Graph,
     identity: &'a Identity,
     request: &'a Request<'a>,
@@ -71,8 +71,8 @@ struct Asked<'a> {
     namespace: &'a str,
 }
 
-impl Asked<'_> {
-    fn judge(&self) -> Result<(), Refusal> {
+impl Authorization<'_> {
+    fn decide(&self) -> Result<(), Refusal> {
         let Request {
             verb,
             subresource,

@@ -82,13 +82,13 @@ fn refused(decision: Decision) -> Result<Option<()>, Refusal> {
     }
 }
 
-/// Asks until the answer is a yes or no news can be waited for any longer.
-async fn settled<T>(keeper: &Keeper, ask: impl Fn() -> Result<T, Refusal>) -> Result<T, Refusal> {
+/// Repeats an attempt until it is allowed or no news can be waited for any longer.
+async fn settled<T>(keeper: &Keeper, attempt: impl Fn() -> Result<T, Refusal>) -> Result<T, Refusal> {
     let until = Instant::now() + BEHIND_MAX;
     loop {
-        // Made before it is asked, it hears of all that comes after the answer.
+        // Made before the attempt, it hears of all that comes after the answer.
         let news = keeper.news();
-        match ask() {
+        match attempt() {
             Err(refusal) if refusal.may_change() => {
                 if timeout_at(until, news).await.is_err() {
                     return Err(refusal);

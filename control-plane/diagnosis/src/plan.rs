@@ -105,7 +105,8 @@ pub struct Blocker {
     /// What kind of trouble it is.
     pub cause: Cause,
     /// What is wrong, in one sentence.
-    pub says: String,
+    #[serde(rename = "says")]
+    pub message: String,
     /// More of it, an item each.
     pub details: Vec<String>,
     /// The flow's tasks that wait for it, where that is known.

@@ -122,7 +122,7 @@ fn heading(answer: &Answer) -> String {
 
 fn add(lines: &mut Vec<String>, number: usize, blocker: &Blocker, now: Timestamp, page: Page) {
     let width = page.columns() - INDENT;
-    for (index, line) in wrap(&blocker.says, width).iter().enumerate() {
+    for (index, line) in wrap(&blocker.message, width).iter().enumerate() {
         let before = match index {
             0 => format!("{number:>2}  "),
             _ => " ".repeat(INDENT),
@@ -272,7 +272,7 @@ mod tests {
     fn blocker() -> Blocker {
         Blocker {
             cause: Cause::ExtensionSilent,
-            says: "extension \"local\" has not picked up the operation \"reconcile\" yet".to_owned(),
+            message: "extension \"local\" has not picked up the operation \"reconcile\" yet".to_owned(),
             details: vec!["Deployment extension-provider-local-abcde/provider-local wants 0 pods".to_owned()],
             tasks: vec!["Waiting until Shoot infrastructure has been reconciled".to_owned()],
             objects: vec![Located::in_seed(
@@ -340,7 +340,7 @@ Shoot garden-local/stuck is blocked: Create Processing at 24 %, tried since
     #[test]
     fn no_line_is_wider_than_the_terminal_and_nothing_steers_it() {
         let hostile = Blocker {
-            says: format!(
+            message: format!(
                 "\u{1b}[2J\u{7}{} \u{65e5}\u{672c}\u{8a9e}\n{}",
                 "x".repeat(300),
                 "y ".repeat(90)
@@ -365,7 +365,7 @@ Shoot garden-local/stuck is blocked: Create Processing at 24 %, tried since
     }
 
     #[test]
-    fn what_was_not_seen_is_said() {
+    fn what_was_not_seen_is_printed() {
         let mut blind = answer(State::Unknown, Vec::new());
         blind.unknown.push("what is in the seed: no file".to_owned());
         assert!(text(&blind, &Page::default()).ends_with("\n\nnot seen: what is in the seed: no file\n"));

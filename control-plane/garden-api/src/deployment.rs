@@ -154,8 +154,8 @@ mod tests {
         noted["metadata"]["annotations"]["note"] = json!("nothing to install");
         assert!(!kind.changes_generation(&call, &mut noted, &old));
         assert!(kind.changes_generation(&call, &mut beta(json!({"image": "two"})), &old));
-        let mut asks = old.clone();
-        asks["injectGardenKubeconfig"] = json!(true);
-        assert!(kind.changes_generation(&call, &mut asks, &old));
+        let mut changed = old.clone();
+        changed["injectGardenKubeconfig"] = json!(true);
+        assert!(kind.changes_generation(&call, &mut changed, &old));
     }
 }

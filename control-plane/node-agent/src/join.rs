@@ -28,12 +28,12 @@ const ISSUED_WITHIN: Duration = Duration::from_secs(15 * 60);
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
     /// The API server does not know the token, or grants it nothing.
-    #[error("bootstrap token was refused by {server}: {said}")]
+    #[error("bootstrap token was refused by {server}: {message}")]
     TokenRefused {
         /// The API server.
         server: String,
         /// Its message.
-        said: String,
+        message: String,
     },
     /// The request was denied, or its signer failed.
     #[error("certificate of node {node} was not issued: {why}")]
@@ -65,7 +65,7 @@ impl JoinError {
         }
         let refused = JoinError::TokenRefused {
             server: config.server.clone(),
-            said: fault.to_string(),
+            message: fault.to_string(),
         };
         Fault::new(FaultClass::Access, refused)
             .hint("the machine's bootstrap token has expired or was removed: replace the machine")
@@ -119,13 +119,13 @@ pub async fn join(
         status: None,
     };
     let name = object.metadata.name.clone().unwrap_or_default();
-    let ask = || async {
+    let create = || async {
         match requests.create(&PostParams::default(), &object).await {
             Ok(_) => Ok(()),
             Err(error) => Err(fault_of(error, &format!("request the certificate of node {node}"))),
         }
     };
-    once_allowed(ask)
+    once_allowed(create)
         .await
         .map_err(|fault| JoinError::with_token(config, fault))?;
     let read = || async { Ok(wait_until(&requests, &name, ISSUED_WITHIN, |request| judge(request, node)).await?) };

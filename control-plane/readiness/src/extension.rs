@@ -246,7 +246,7 @@ mod tests {
 
     use super::*;
 
-    const ASKED: &str = "2026-01-01T00:00:10.7Z";
+    const REQUESTED_AT: &str = "2026-01-01T00:00:10.7Z";
 
     fn report(state: LastOperationState, error: Option<&str>, at: &str) -> Reported {
         Reported {
@@ -254,7 +254,7 @@ mod tests {
             generation: 3,
             observed_generation: 3,
             operation: None,
-            timestamp: Some(ASKED.into()),
+            timestamp: Some(REQUESTED_AT.into()),
             last_operation: Some(LastOperation {
                 state,
                 type_: LastOperationType::Reconcile,
@@ -271,7 +271,7 @@ mod tests {
     }
 
     fn why(reported: &Reported) -> String {
-        match readiness(reported, Some(ASKED)) {
+        match readiness(reported, Some(REQUESTED_AT)) {
             Readiness::NotYet(why) => why,
             other => format!("{other:?}"),
         }
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn ready_needs_success_of_this_generation_and_of_this_request() {
         let good = report(LastOperationState::Succeeded, None, AT);
-        assert_eq!(readiness(&good, Some(ASKED)), Readiness::Ready);
+        assert_eq!(readiness(&good, Some(REQUESTED_AT)), Readiness::Ready);
         assert!(
             why(&Reported {
                 observed_generation: 2,
@@ -321,7 +321,7 @@ mod tests {
     fn an_error_counts_only_if_it_belongs_to_this_attempt() {
         let failing = report(LastOperationState::Error, Some("quota"), AT);
         assert!(
-            matches!(readiness(&failing, Some(ASKED)), Readiness::Failing { text, codes, .. }
+            matches!(readiness(&failing, Some(REQUESTED_AT)), Readiness::Failing { text, codes, .. }
             if text.contains("quota") && codes == [ErrorCode::InfraQuotaExceeded])
         );
         let working_again = report(LastOperationState::Processing, Some("quota"), AT);
@@ -338,7 +338,7 @@ mod tests {
         silent.last_operation.as_mut().unwrap().description = "no address".into();
         let text = "extension \"moon\" is in state Failed and did not record a last error: no address".to_owned();
         assert_eq!(
-            readiness(&silent, Some(ASKED)),
+            readiness(&silent, Some(REQUESTED_AT)),
             Readiness::Failing {
                 text,
                 hint: String::new(),
@@ -351,7 +351,7 @@ mod tests {
     fn the_hint_of_an_extension_is_taken_from_its_condition_and_never_from_its_words() {
         let words = "no cores (to do: ask for more)";
         let mut failing = report(LastOperationState::Error, Some(words), AT);
-        let printed = |reported: &Reported| match readiness(reported, Some(ASKED)) {
+        let printed = |reported: &Reported| match readiness(reported, Some(REQUESTED_AT)) {
             Readiness::Failing { text, hint, .. } => (text, hint),
             other => panic!("{other:?}"),
         };

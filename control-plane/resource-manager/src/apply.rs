@@ -201,8 +201,8 @@ fn hide_values(message: &str) -> String {
     }
     // A value may have several lines; each further error begins with the path of its field.
     let is_error = |line: &&str| {
-        let says = line.contains(": expected ") || OTHERS.iter().any(|other| line.contains(other));
-        line.starts_with("  .") && says
+        let names_difference = line.contains(": expected ") || OTHERS.iter().any(|other| line.contains(other));
+        line.starts_with("  .") && names_difference
     };
     let (first, rest) = message.split_once('\n').unwrap_or((message, ""));
     let lines = std::iter::once(first).chain(rest.lines().filter(is_error));

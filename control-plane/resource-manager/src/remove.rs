@@ -125,8 +125,8 @@ fn stays(live: &DynamicObject, reference: &ObjectReference, resource: &ManagedRe
         .get(ORIGIN)
         .is_none_or(|other| *other == origin(&context.options.cluster_id, resource));
     let is_collected = context.options.garbage_collection && is_collectable(live, reference);
-    let is_kept = is_true(live.metadata.annotations.as_ref(), wish::KEEP_OBJECT);
-    !own || is_of_cluster(live, resource) || is_kept || is_collected
+    let is_retained = is_true(live.metadata.annotations.as_ref(), wish::KEEP_OBJECT);
+    !own || is_of_cluster(live, resource) || is_retained || is_collected
 }
 
 /// Requests the deletion of a StatefulSet's volume claims. They carry the labels of its selector, and names of a

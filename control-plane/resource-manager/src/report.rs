@@ -44,20 +44,20 @@ impl<'a> Report<'a> {
         }
     }
 
-    fn say(&mut self, type_: &str, status: ConditionStatus, reason: &str, message: &str) {
+    fn set(&mut self, type_: &str, status: ConditionStatus, reason: &str, message: &str) {
         Condition::new(type_, status, reason, message, self.now).put_into(&mut self.status.conditions);
     }
 
     pub(crate) fn applied(&mut self, status: ConditionStatus, reason: &str, message: &str) {
-        self.say(RESOURCES_APPLIED, status, reason, message);
+        self.set(RESOURCES_APPLIED, status, reason, message);
     }
 
     pub(crate) fn healthy(&mut self, status: ConditionStatus, reason: &str, message: &str) {
-        self.say(RESOURCES_HEALTHY, status, reason, message);
+        self.set(RESOURCES_HEALTHY, status, reason, message);
     }
 
     pub(crate) fn progressing(&mut self, status: ConditionStatus, reason: &str, message: &str) {
-        self.say(RESOURCES_PROGRESSING, status, reason, message);
+        self.set(RESOURCES_PROGRESSING, status, reason, message);
     }
 
     /// What was known about health is about something else now.

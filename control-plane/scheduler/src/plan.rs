@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_seed_nearby_the_nearest_region_is_taken_if_asked() {
+    fn without_a_seed_nearby_the_nearest_region_is_taken_on_request() {
         let seen = seen(vec![
             seed("a", |s| s.spec.provider.region = "eu-west-1".into()),
             seed("b", |s| s.spec.provider.region = "us-east-1".into()),

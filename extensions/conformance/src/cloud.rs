@@ -31,11 +31,11 @@ impl Inventory {
             more.map(|(line, _)| line.clone()).collect()
         };
         let (added, missing) = (beyond(now, self), beyond(self, now));
-        let said = |what: &str, lines: &[String]| match lines {
+        let part = |what: &str, lines: &[String]| match lines {
             [] => None,
             lines => Some(format!("{what} {}", shown(lines))),
         };
-        let all: Vec<String> = [said("holds in addition", &added), said("lacks", &missing)]
+        let all: Vec<String> = [part("holds in addition", &added), part("lacks", &missing)]
             .into_iter()
             .flatten()
             .collect();

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use crate::record::Entry;
 use crate::version::Version;
 
-/// What was requested of the extension.
+/// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum RequestKind {
     /// Reconcile an object that is new.
     Create,
     /// Reconcile an object that has succeeded.
@@ -22,7 +22,7 @@ pub(crate) enum Asked {
     Restore,
 }
 
-impl Asked {
+impl RequestKind {
     /// The type that `lastOperation` is expected to have.
     pub(crate) fn type_(self) -> LastOperationType {
         match self {
@@ -43,7 +43,7 @@ impl Asked {
 /// A request and its answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Episode {
-    pub(crate) asked: Asked,
+    pub(crate) kind: RequestKind,
     /// The time that the request carries.
     pub(crate) requested: Timestamp,
     /// The object as it was requested.
@@ -89,12 +89,12 @@ pub(crate) enum End {
 }
 
 /// How the request that the first entry carries ended, if it did.
-pub(crate) fn end(entries: &[Entry], asked: Asked) -> Option<End> {
+pub(crate) fn end(entries: &[Entry], kind: RequestKind) -> Option<End> {
     let before = entries.first()?.version()?;
     let Some(newest) = entries.last()?.version() else {
         return Some(End::Gone);
     };
-    if asked == Asked::Delete && newest.is_deleting() && newest.finalizers().is_empty() {
+    if kind == RequestKind::Delete && newest.is_deleting() && newest.finalizers().is_empty() {
         return Some(End::Gone);
     }
     // Times have whole seconds, so that the result may look as the one before; something was reported in between.
@@ -109,32 +109,32 @@ pub(crate) fn end(entries: &[Entry], asked: Asked) -> Option<End> {
         let is_error = matches!(state, Some(LastOperationState::Error | LastOperationState::Failed));
         is_error && version.status.last_error.is_some()
     };
-    if asked == Asked::Refusal && entries.iter().skip(1).filter_map(Entry::version).any(refused) {
+    if kind == RequestKind::Refusal && entries.iter().skip(1).filter_map(Entry::version).any(refused) {
         return Some(End::Failed);
     }
     match last.state {
-        LastOperationState::Succeeded if asked == Asked::Delete => None,
-        LastOperationState::Succeeded if asked == Asked::Correction => {
+        LastOperationState::Succeeded if kind == RequestKind::Delete => None,
+        LastOperationState::Succeeded if kind == RequestKind::Correction => {
             (newest.observed() == newest.generation()).then_some(End::Succeeded)
         }
         LastOperationState::Succeeded => Some(End::Succeeded),
         LastOperationState::Error | LastOperationState::Failed => {
             let codes = newest.status.last_error.iter().flat_map(|error| &error.codes);
             let is_final = codes.into_iter().any(|code| !code.retryable());
-            (is_final && asked != Asked::Correction).then_some(End::Failed)
+            (is_final && kind != RequestKind::Correction).then_some(End::Failed)
         }
         _ => None,
     }
 }
 
 /// Whether what follows the result is done too: annotation and finalizer.
-pub(crate) fn is_tidy(entries: &[Entry], asked: Asked) -> bool {
+pub(crate) fn is_tidy(entries: &[Entry], kind: RequestKind) -> bool {
     let Some(newest) = entries.last().and_then(Entry::version) else {
         return true;
     };
-    match asked {
-        Asked::Migrate => newest.operation().is_none() && newest.finalizers().is_empty(),
-        Asked::Delete => newest.finalizers().is_empty(),
+    match kind {
+        RequestKind::Migrate => newest.operation().is_none() && newest.finalizers().is_empty(),
+        RequestKind::Delete => newest.finalizers().is_empty(),
         _ => !matches!(newest.operation(), Some(operation::RECONCILE | operation::RESTORE)),
     }
 }

@@ -94,8 +94,8 @@ impl ForKind for Fits {
         let read: K = serde_json::from_value(object).map_err(|error| error.to_string())?;
         let written = serde_json::to_value(&read).map_err(|error| error.to_string())?;
         let lost = self.fragment.iter().find(|(key, value)| {
-            let says_something = !matches!(value, Value::Null | Value::Bool(false)) && *value != &json!([]);
-            says_something && written["spec"].get(key.as_str()).is_none()
+            let is_set = !matches!(value, Value::Null | Value::Bool(false)) && *value != &json!([]);
+            is_set && written["spec"].get(key.as_str()).is_none()
         });
         match lost {
             Some((key, _)) => Err(format!("{} has no field spec.{key}", K::KIND)),

@@ -9,7 +9,7 @@ use api_meta::{Fault, LastOperationType, annotations, annotations::operation};
 use serde_json::json;
 
 use crate::check;
-use crate::episode::{Asked, End, end};
+use crate::episode::{End, RequestKind, end};
 use crate::objects::{Main, Objects};
 use crate::record::{Entry, Record};
 use crate::stage::{Stage, Stop};
@@ -120,11 +120,11 @@ async fn take_over(stage: &mut Stage, status: &DefaultStatus) -> Result<(), Stop
     stage.step("take over what was left, to delete it");
     let (actor, _) = stage.make(operation::WAIT_FOR_STATE, false).await?;
     stage.give_state(&actor, status).await?;
-    let request = stage.ask(&actor, operation::RESTORE, None).await?;
+    let request = stage.request(&actor, operation::RESTORE, None).await?;
     let timeout = stage.options.timeout;
     let ended = actor
         .record
-        .wait(request.at, timeout, |entries| end(entries, Asked::Restore))
+        .wait(request.at, timeout, |entries| end(entries, RequestKind::Restore))
         .await;
     if ended != Some(End::Succeeded) {
         let state = actor.record.newest().map(|newest| newest.state());

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::check;
 use crate::cloud::Inventory;
-use crate::episode::{Asked, End, Episode, end, is_tidy};
+use crate::episode::{End, Episode, RequestKind, end, is_tidy};
 use crate::fragments::Field;
 use crate::ledger::Ledger;
 use crate::objects::{Main, Objects, objects};
@@ -52,7 +52,7 @@ pub(crate) struct Request {
 /// What is expected of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected {
-    pub(crate) asked: Asked,
+    pub(crate) kind: RequestKind,
     /// The rule that is broken if it is not answered.
     pub(crate) answered: Rule,
     /// Whether the extension is left to work in peace.
@@ -60,15 +60,17 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    pub(crate) fn of(asked: Asked) -> Self {
-        let answered = match asked {
-            Asked::Delete => Rule::FinalizerGoneAfterDeletion,
-            Asked::Refusal => Rule::BadConfigReported,
-            Asked::Correction => Rule::RecoversAfterCorrection,
-            Asked::Create | Asked::Reconcile | Asked::Migrate | Asked::Restore => Rule::RequestAnswered,
+    pub(crate) fn of(kind: RequestKind) -> Self {
+        let answered = match kind {
+            RequestKind::Delete => Rule::FinalizerGoneAfterDeletion,
+            RequestKind::Refusal => Rule::BadConfigReported,
+            RequestKind::Correction => Rule::RecoversAfterCorrection,
+            RequestKind::Create | RequestKind::Reconcile | RequestKind::Migrate | RequestKind::Restore => {
+                Rule::RequestAnswered
+            }
         };
         Self {
-            asked,
+            kind,
             answered,
             is_calm: true,
         }
@@ -267,7 +269,12 @@ impl Stage {
     ///
     /// # Errors
     /// What the API server returns; an object that is gone.
-    pub(crate) async fn ask(&mut self, actor: &Actor, operation: &str, spec: Option<Value>) -> Result<Request, Stop> {
+    pub(crate) async fn request(
+        &mut self,
+        actor: &Actor,
+        operation: &str,
+        spec: Option<Value>,
+    ) -> Result<Request, Stop> {
         let stamp = self.stamp();
         let from = actor.record.len();
         let edit = |main: &mut Main| {
@@ -317,7 +324,7 @@ impl Stage {
     ///
     /// # Errors
     /// What the API server returns.
-    pub(crate) async fn ask_deletion(&mut self, actor: &Actor) -> Result<Request, Stop> {
+    pub(crate) async fn request_deletion(&mut self, actor: &Actor) -> Result<Request, Stop> {
         let stamp = self.stamp();
         let from = actor.record.len();
         let confirmation = json!({"metadata": {"annotations": {
@@ -340,14 +347,14 @@ impl Stage {
         request: Request,
         expected: Expected,
     ) -> Result<Episode, Stop> {
-        let Expected { asked, answered, .. } = expected;
+        let Expected { kind, answered, .. } = expected;
         let (timeout, patience) = (self.options.timeout, self.options.patience);
         let ended = actor
             .record
-            .wait(request.at, timeout, |entries| end(entries, asked))
+            .wait(request.at, timeout, |entries| end(entries, kind))
             .await;
         if ended.is_some() {
-            let tidy = |entries: &[Entry]| is_tidy(entries, asked).then_some(());
+            let tidy = |entries: &[Entry]| is_tidy(entries, kind).then_some(());
             actor.record.wait(request.at, patience, tidy).await;
             self.settle().await;
         }
@@ -355,11 +362,11 @@ impl Stage {
         for (rule, outcome) in check::episode(&episode) {
             self.checked(rule, &actor.title, outcome);
         }
-        let outcome = self.outcome(&episode, ended, asked);
+        let outcome = self.outcome(&episode, ended, kind);
         self.checked(answered, &actor.title, outcome.clone());
         match (outcome, ended) {
             // It was answered, though the annotation stayed.
-            (Err(_), Some(End::Succeeded)) if asked != Asked::Refusal => Ok(episode),
+            (Err(_), Some(End::Succeeded)) if kind != RequestKind::Refusal => Ok(episode),
             (Err(why), _) => Err(Stop::Unanswered(why)),
             (Ok(()), _) => Ok(episode),
         }
@@ -382,7 +389,7 @@ impl Stage {
             .next()
             .ok_or_else(|| Fault::bug("a request is not in the record of its object"))?;
         Ok(Episode {
-            asked: expected.asked,
+            kind: expected.kind,
             requested: request.stamp,
             before,
             after: versions.collect(),
@@ -391,7 +398,7 @@ impl Stage {
         })
     }
 
-    fn outcome(&self, episode: &Episode, ended: Option<End>, asked: Asked) -> Result<(), String> {
+    fn outcome(&self, episode: &Episode, ended: Option<End>, kind: RequestKind) -> Result<(), String> {
         let newest = episode.newest();
         let error = newest.status.last_error.as_ref();
         let reported = error
@@ -406,23 +413,23 @@ impl Stage {
                 newest.operation().unwrap_or_default()
             )
         };
-        match (ended, asked) {
+        match (ended, kind) {
             (None, _) => Err(late()),
-            (Some(End::Failed), Asked::Refusal) => Ok(()),
-            (Some(_), Asked::Refusal) => Err(format!(
+            (Some(End::Failed), RequestKind::Refusal) => Ok(()),
+            (Some(_), RequestKind::Refusal) => Err(format!(
                 "{} the status is {:?}{reported}",
                 newest.place(),
                 newest.state()
             )),
             (Some(End::Failed), _) => {
                 let codes = error.iter().flat_map(|error| &error.codes);
-                let is_wrong =
-                    asked == Asked::Create && codes.into_iter().any(|code| *code == ErrorCode::ConfigurationProblem);
+                let is_wrong = kind == RequestKind::Create
+                    && codes.into_iter().any(|code| *code == ErrorCode::ConfigurationProblem);
                 let needs = if is_wrong { NEEDS_SPEC } else { "" };
                 let state = newest.state();
                 Err(format!("{} the status is {state:?}{reported}{needs}", newest.place()))
             }
-            (Some(End::Gone), Asked::Delete) => Ok(()),
+            (Some(End::Gone), RequestKind::Delete) => Ok(()),
             (Some(End::Gone), _) => Err("the object is gone, and the kit did not delete it".to_owned()),
             (Some(End::Succeeded), _) => match newest.operation() {
                 Some(operation @ (operation::RECONCILE | operation::MIGRATE | operation::RESTORE)) => Err(format!(

@@ -189,7 +189,7 @@ impl Machines {
             status.addresses = node.addresses.clone().unwrap_or_default();
         }
         status.conditions.retain(|condition| condition.type_ != ACTION_REQUIRED);
-        status.conditions.extend(asking(verdict));
+        status.conditions.extend(action_required(verdict));
         let current = status.current_status.get_or_insert_default();
         let moved = current.phase.as_ref() != Some(&verdict.phase);
         if moved {
@@ -310,7 +310,7 @@ pub(crate) fn is_failed(machine: &Machine) -> bool {
 }
 
 /// The hint, for programs that report why a machine is missing: the description is for people.
-fn asking(verdict: &Verdict) -> Option<NodeCondition> {
+fn action_required(verdict: &Verdict) -> Option<NodeCondition> {
     (!verdict.to_do.is_empty()).then(|| NodeCondition {
         type_: ACTION_REQUIRED.to_owned(),
         status: "True".to_owned(),

@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(message, ["a 10.3.32.0/20", "b 10.3.0.0/20", "c 10.3.16.0/20"]);
         assert!(parts("10.3.0.0/20", &["a", "b"], &[]).is_err());
         let (_, message) = parts("10.4.0.0/16", &["a"], &made).unwrap();
-        assert_eq!(message, ["a 10.4.0.0/20"], "of another network nothing is kept");
+        assert_eq!(message, ["a 10.4.0.0/20"], "of another network nothing is retained");
     }
 
     #[test]

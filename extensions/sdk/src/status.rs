@@ -117,8 +117,8 @@ pub(crate) fn fail<K: ExtensionObject>(
     match fault.hint.as_str() {
         "" => status.conditions.retain(|one| one.type_ != ACTION_REQUIRED),
         hint => {
-            let asks = Condition::new(ACTION_REQUIRED, ConditionStatus::True, ERROR_REPORTED, hint, now);
-            asks.put_into(status.conditions);
+            let condition = Condition::new(ACTION_REQUIRED, ConditionStatus::True, ERROR_REPORTED, hint, now);
+            condition.put_into(status.conditions);
         }
     }
     *status.last_operation = Some(last_operation(
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn the_hint_is_a_condition_as_long_as_the_error_exists() {
         let mut object = Infrastructure::default();
-        let asks = |object: &mut Infrastructure| {
+        let action_required = |object: &mut Infrastructure| {
             let status = object.common_status();
             let found = Condition::find(status.conditions, ACTION_REQUIRED);
             found.map(|one| (one.status.clone(), one.message.clone()))
@@ -229,14 +229,14 @@ mod tests {
         let fault = Fault::user("no such zone").hint("name another zone");
         fail(&mut object, Operation::Create, 1, &fault, at(1));
         let expected = Some((ConditionStatus::True, "name another zone".to_owned()));
-        assert_eq!(asks(&mut object), expected);
+        assert_eq!(action_required(&mut object), expected);
         begin(&mut object, Operation::Create, at(2));
-        assert_eq!(asks(&mut object), expected, "as the error itself");
+        assert_eq!(action_required(&mut object), expected, "as the error itself");
         fail(&mut object, Operation::Create, 1, &Fault::user("no"), at(3));
-        assert_eq!(asks(&mut object), None);
+        assert_eq!(action_required(&mut object), None);
         fail(&mut object, Operation::Create, 1, &fault, at(4));
         succeed(&mut object, Operation::Create, 1, at(5));
-        assert_eq!(asks(&mut object), None);
+        assert_eq!(action_required(&mut object), None);
     }
 
     #[test]

@@ -152,11 +152,11 @@ impl Webhooks {
         let secrets = Cache::start(api, only, stop.clone());
         let place = self.place();
         let showing = show(&secrets, &place, &self.webhooks, &self.certificate, &self.shoots);
-        let keeping = self.keep(&secrets, identity, &stop);
+        let renewing = self.keep(&secrets, identity, &stop);
         let serving = server.serve(listener, stop.clone());
         let following = async {
             // Neither ends before the stop.
-            tokio::join!(stop.run_until_cancelled(showing), keeping);
+            tokio::join!(stop.run_until_cancelled(showing), renewing);
         };
         tokio::join!(Box::pin(serving), Box::pin(following));
     }

@@ -109,20 +109,20 @@ pub async fn render(render: &Render<'_>) -> Result<Rendered, Fault> {
         is_upgrade: render.is_upgrade,
     };
     let engine = Engine::default().with_zone(zone::local());
-    Asked::read(render.chart, render.setting)
+    ChartInput::read(render.chart, render.setting)
         .await?
         .render(&engine, release)
 }
 
-/// A chart that stands by itself, and the user's settings for it.
-struct Asked<'a> {
+/// What is rendered or checked: a chart that stands by itself, and the user's settings for it.
+struct ChartInput<'a> {
     path: &'a str,
     chart: Chart,
     values: Values,
     capabilities: Capabilities,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ChartInput<'a> {
     async fn read(path: &'a str, setting: &Setting) -> Result<Self, Fault> {
         let capabilities = capabilities(setting)?;
         let values = merged_values(setting)?;

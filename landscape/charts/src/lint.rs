@@ -18,7 +18,7 @@ use control_plane_gardenlet::kinds_of_seed;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Asked, Setting};
+use super::{ChartInput, Setting};
 
 /// Root of the values that every chart of an extension gets.
 const ROOT: &str = "gardener";
@@ -94,22 +94,22 @@ impl Lint {
 /// # Errors
 /// The chart cannot be rendered.
 pub async fn lint(name: Option<&str>, path: &str, setting: &Setting) -> Result<Lint, Fault> {
-    let mut asked = Asked::read(path, setting).await?;
-    let name = name.unwrap_or(&asked.chart.metadata.name).to_owned();
+    let mut input = ChartInput::read(path, setting).await?;
+    let name = name.unwrap_or(&input.chart.metadata.name).to_owned();
     check_name(&name)?;
     let mut findings: Vec<Finding> = too_large(path).into_iter().collect();
-    findings.extend(asked.values.contains_key(ROOT).then(|| overwritten(path)));
-    asked.values.insert(ROOT.to_owned(), example_of_root()?);
+    findings.extend(input.values.contains_key(ROOT).then(|| overwritten(path)));
+    input.values.insert(ROOT.to_owned(), example_of_root()?);
     let [engine, other] = SEEDS.map(engine);
-    let setting = asked.setting(release(&name));
-    let (rendered, of_lookups) = asked.explained(lint::render(&engine?, &asked.chart, &asked.values, &setting))?;
+    let setting = input.setting(release(&name));
+    let (rendered, of_lookups) = input.explained(lint::render(&engine?, &input.chart, &input.values, &setting))?;
     findings.extend(of_lookups);
-    let again = asked.render(&other?, release(&name));
+    let again = input.render(&other?, release(&name));
     let (made, of_documents) = lint::objects(&rendered);
     findings.extend(of_documents);
     let (made_again, _) = lint::objects(&again?);
     findings.extend(lint::unsteady(&made, &made_again));
-    let unknown = ask_kubernetes(&made, &release(&name).namespace, &mut findings).await?;
+    let unknown = check_in_kubernetes(&made, &release(&name).namespace, &mut findings).await?;
     // In the order in which they were found where nothing else says which goes first: lookups are found in that of their places.
     findings.sort_by(|one, other| {
         let [one, other] = [one, other].map(|finding| (&finding.file, finding.severity, &finding.object));
@@ -117,7 +117,7 @@ pub async fn lint(name: Option<&str>, path: &str, setting: &Setting) -> Result<L
     });
     let is_bad = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let (errors, warnings) = (is_bad(Severity::Error), is_bad(Severity::Warning));
-    let metadata = &asked.chart.metadata;
+    let metadata = &input.chart.metadata;
     let sum = Sum {
         chart: format!("{} {}", metadata.name, metadata.version),
         objects: made.len(),
@@ -215,7 +215,7 @@ fn text_of(findings: &[Finding], sum: &Sum) -> String {
 }
 
 /// Adds the errors of an empty Kubernetes; gives the kinds that it does not know.
-async fn ask_kubernetes(
+async fn check_in_kubernetes(
     made: &[Made],
     namespace: &str,
     findings: &mut Vec<Finding>,

@@ -41,8 +41,8 @@ fn named(tz: Option<&OsStr>) -> Option<TimeZone> {
         path if path.starts_with('/') => read(path.as_ref(), path),
         name => {
             let paths = FOLDERS.iter().map(|folder| PathBuf::from(folder).join(name));
-            let kept = paths.into_iter().find_map(|path| read(&path, name));
-            kept.or_else(|| TimeZone::get(name).ok().filter(|zone| zone.iana_name() == Some(name)))
+            let found = paths.into_iter().find_map(|path| read(&path, name));
+            found.or_else(|| TimeZone::get(name).ok().filter(|zone| zone.iana_name() == Some(name)))
         }
     }
 }

@@ -31,7 +31,7 @@ pub struct AuditSettings {
     /// Size at which a log is set aside, in megabytes. (`--audit-log-maxsize`)
     pub file_megabytes_max: u32,
     /// How many are set aside; 0 for all. (`--audit-log-maxbackup`)
-    pub kept_max: usize,
+    pub backups_max: usize,
 }
 
 /// An audit log and its policy.
@@ -51,7 +51,7 @@ pub fn open(settings: &AuditSettings) -> Result<Audit, Fault> {
         policy,
         log,
         file_megabytes_max,
-        kept_max,
+        backups_max,
     } = settings;
     let unusable = |why: &str| {
         // The rest of a parser's text is a drawing of the place.
@@ -64,7 +64,7 @@ pub fn open(settings: &AuditSettings) -> Result<Audit, Fault> {
     let options = Options {
         path: log.clone(),
         file_bytes_max: u64::from(*file_megabytes_max) << 20,
-        kept_max: *kept_max,
+        backups_max: *backups_max,
     };
     let file = AuditFile::open(options, Clock::real()).map_err(|error| {
         Fault::user(format!("the audit log {} cannot be written: {error}", log.display()))
@@ -73,7 +73,7 @@ pub fn open(settings: &AuditSettings) -> Result<Audit, Fault> {
     Ok(Audit { policy: read, file })
 }
 
-/// Where the log is, and how much of it is kept.
+/// Where the log is, and how much of it is retained.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The file that is written.
@@ -81,7 +81,7 @@ pub struct Options {
     /// When it is larger, it is set aside under a name with the time; in bytes.
     pub file_bytes_max: u64,
     /// How many are set aside; 0 for all.
-    pub kept_max: usize,
+    pub backups_max: usize,
 }
 
 /// The log. Clones write to one file.
@@ -217,7 +217,7 @@ impl Log {
             renamed => renamed?,
         }
         (self.file, self.bytes) = append(&self.options.path)?;
-        if self.options.kept_max > 0 {
+        if self.options.backups_max > 0 {
             self.delete_oldest(folder)?;
         }
         Ok(())
@@ -259,7 +259,7 @@ impl Log {
             })
             .collect();
         old.sort();
-        let too_many = old.len().saturating_sub(self.options.kept_max);
+        let too_many = old.len().saturating_sub(self.options.backups_max);
         old.iter().take(too_many).try_for_each(fs::remove_file)
     }
 }
@@ -294,11 +294,11 @@ mod tests {
         names
     }
 
-    fn options(folder: &Path, kept_max: usize) -> Options {
+    fn options(folder: &Path, backups_max: usize) -> Options {
         Options {
             path: folder.join("audit.log"),
             file_bytes_max: 10,
-            kept_max,
+            backups_max,
         }
     }
 
@@ -343,15 +343,15 @@ mod tests {
             log.write(event.as_bytes()).unwrap();
             log.file.flush().unwrap();
         }
-        let kept: Vec<_> = names(folder.path())
+        let retained: Vec<_> = names(folder.path())
             .into_iter()
             .map(|name| fs::read_to_string(folder.path().join(name)).unwrap())
             .collect();
-        assert_eq!(kept, ["a long event\n", "another one\n", "and one more\n"]);
+        assert_eq!(retained, ["a long event\n", "another one\n", "and one more\n"]);
     }
 
     #[test]
-    fn events_are_written_in_order_and_kept_over_a_restart() {
+    fn events_are_written_in_order_and_retained_over_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let wide = Options {
             file_bytes_max: 1 << 20,
@@ -378,7 +378,7 @@ mod tests {
         let options = Options {
             path: PathBuf::from("/dev/full"),
             file_bytes_max: u64::MAX,
-            kept_max: 0,
+            backups_max: 0,
         };
         let file = AuditFile::open(options, Clock::real()).unwrap();
         // More than the buffer before the file takes.

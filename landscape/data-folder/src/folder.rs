@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_data_folder_serves_one_process_at_a_time_and_says_which() {
+    fn a_data_folder_serves_one_process_at_a_time_and_reports_which() {
         let folder = tempfile::tempdir().unwrap();
         let first = take(folder.path(), "apiserver").unwrap();
         let refusal = take(folder.path(), "up").unwrap_err().to_string();

@@ -8,7 +8,7 @@ use cluster_store::{Key, Object, Store, StoreError};
 use cluster_store_etcd::{EtcdIdentity, EtcdOptions, EtcdStore, EtcdTls};
 use serde_json::{Value, json};
 
-use crate::kept::Keys;
+use crate::server_data::Keys;
 
 /// Where it is written whose prefix it is. No API serves it.
 const OWNER: &str = "orangery.dev/apiserver";
@@ -114,8 +114,8 @@ pub fn read_pem(flag: &str, path: Option<&PathBuf>) -> Result<Option<String>, Fa
 }
 
 fn unreachable(flags: &EtcdSettings, error: &StoreError) -> Fault {
-    let said = error.to_string();
-    let hint = if said.contains("invalid peer certificate") {
+    let message = error.to_string();
+    let hint = if message.contains("invalid peer certificate") {
         "name the PEM file of the authority that signed etcd's certificate with --etcd-cafile, and in --etcd-servers a \
          name that the certificate is for"
     } else if flags.certfile.is_none() && flags.servers.iter().any(|url| is_secure(url)) {
@@ -125,7 +125,7 @@ fn unreachable(flags: &EtcdSettings, error: &StoreError) -> Fault {
     } else {
         "start etcd, or name where it listens with --etcd-servers"
     };
-    Fault::user(format!("--etcd-servers {}: {said}", flags.servers.join(","))).hint(hint)
+    Fault::user(format!("--etcd-servers {}: {message}", flags.servers.join(","))).hint(hint)
 }
 
 /// Makes an empty prefix one of garden API servers, and refuses one that is another's or of a later form.

@@ -13,8 +13,8 @@ use cluster_store::FileStore;
 use cluster_store_etcd::EtcdStore;
 use tokio::net::TcpListener;
 
-use crate::kept::{self, Kept, VOLUMES};
 use crate::on_etcd::EtcdSettings;
+use crate::server_data::{self, ServerData, VOLUMES};
 use crate::{folder, on_etcd};
 
 /// The folder of a landscape's state, in the data folder.
@@ -58,7 +58,12 @@ impl Owner {
     pub fn refuse_others(self, data_dir: &Path) -> Result<(), Fault> {
         let others = Owner::ALL.into_iter().filter(|other| *other != self);
         let held = others
-            .filter(|other| other.folders().iter().any(|folder| kept::is_in(&data_dir.join(folder))))
+            .filter(|other| {
+                other
+                    .folders()
+                    .iter()
+                    .any(|folder| server_data::is_in(&data_dir.join(folder)))
+            })
             .map(Owner::described)
             .next();
         held.map_or(Ok(()), |what| {
@@ -122,7 +127,7 @@ pub struct Place<'a> {
     pub name: &'a str,
     /// The data folder.
     pub data_dir: &'a Path,
-    /// Nothing is kept: the state ends with the process.
+    /// Nothing is retained: the state ends with the process.
     pub memory: bool,
     /// The etcd of its objects, if they are in one.
     pub etcd: &'a EtcdSettings,
@@ -131,7 +136,7 @@ pub struct Place<'a> {
 /// What outlives the process, or does not.
 pub struct ServerState {
     /// Store and keys.
-    pub kept: Kept,
+    pub data: ServerData,
     /// Volumes of its nodes' pods.
     pub volumes: Volumes,
     files: Vec<FileStore>,
@@ -148,7 +153,7 @@ impl ServerState {
         let mut files = Vec::new();
         if place.memory {
             return Ok(Self {
-                kept: Kept::memory(place.name, &clock, &entropy)?,
+                data: ServerData::memory(place.name, &clock, &entropy)?,
                 volumes: Volumes::new(),
                 files,
                 etcd: None,
@@ -157,25 +162,25 @@ impl ServerState {
         let is_on_etcd = !place.etcd.servers.is_empty();
         let folder = place.data_dir.join(place.owner.folders()[usize::from(is_on_etcd)]);
         folder::make("the state's folder", &folder)?;
-        kept::check(&folder)?;
-        let (kept, etcd) = if is_on_etcd {
-            let keys = kept::keys(&folder, place.name, VOLUMES, &clock, &entropy)?;
-            let path = folder.join(place.name).join(kept::KEYS);
+        server_data::check(&folder)?;
+        let (data, etcd) = if is_on_etcd {
+            let keys = server_data::keys(&folder, place.name, VOLUMES, &clock, &entropy)?;
+            let path = folder.join(place.name).join(server_data::KEYS);
             let etcd = Arc::new(on_etcd::open(place.etcd, &keys, &path).await?);
             let store = etcd.clone();
-            (Kept { store, keys }, Some(etcd))
+            (ServerData { store, keys }, Some(etcd))
         } else {
             (
-                kept::open(&folder, place.name, VOLUMES, &clock, &entropy, &mut files).await?,
+                server_data::open(&folder, place.name, VOLUMES, &clock, &entropy, &mut files).await?,
                 None,
             )
         };
-        kept.keys.check(place.name, &clock)?;
+        data.keys.check(place.name, &clock)?;
         let path = folder.join(VOLUMES);
         let volumes =
             Volumes::in_folder(&path).map_err(|error| folder::unusable("open the volumes in", &path, &error))?;
         Ok(Self {
-            kept,
+            data,
             volumes,
             files,
             etcd,
@@ -185,7 +190,7 @@ impl ServerState {
     /// A cluster on it, which listens there.
     #[must_use]
     pub fn cluster(&self, listener: TcpListener, etcd: &EtcdSettings) -> cluster_bare::Builder {
-        let Kept { store, keys } = self.kept.clone();
+        let ServerData { store, keys } = self.data.clone();
         let builder = Cluster::builder()
             .listener(listener)
             .store(store)

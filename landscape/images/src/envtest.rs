@@ -82,7 +82,7 @@ impl Program {
         }
     }
 
-    /// Runs until `stop` is done. `say` prints what `--help` or `--version` asks for.
+    /// Runs until `stop` is done. `print` prints what `--help` or `--version` asks for.
     ///
     /// # Errors
     /// A flag or a file that cannot be used, a port that is taken.
@@ -90,15 +90,15 @@ impl Program {
         self,
         words: &[String],
         stop: impl Future<Output = ()>,
-        say: impl FnOnce(&str),
+        print: impl FnOnce(&str),
     ) -> Result<(), Fault> {
         let flags = Flags::parse(self, words.get(1..).unwrap_or_default())?;
         if flags.values.contains_key("help") {
-            say(&self.help());
+            print(&self.help());
             return Ok(());
         }
         if flags.values.contains_key("version") {
-            say(&format!("Kubernetes {DEFAULT_GIT_VERSION}"));
+            print(&format!("Kubernetes {DEFAULT_GIT_VERSION}"));
             return Ok(());
         }
         for flag in flags.idle() {

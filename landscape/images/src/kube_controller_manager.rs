@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn node_ranges_are_as_the_flags_say_and_none_without_being_asked_for() {
+    fn node_ranges_follow_the_flags_and_none_are_made_by_default() {
         let net = |text: &str| text.parse::<IpNet>().unwrap();
         let (on, pods, services) = (
             "allocate-node-cidrs=true",
@@ -217,21 +217,21 @@ mod tests {
 
     #[test]
     fn flags_that_divide_nothing_are_refused_by_name() {
-        let said = |args: &[&str]| ranges(args).unwrap_err();
-        assert!(said(&["allocate-node-cidrs"]).contains("--cluster-cidr is required"));
-        assert!(said(&["allocate-node-cidrs", "cluster-cidr=10.1.0.0"]).contains("\"10.1.0.0\" is no network"));
+        let refusal = |args: &[&str]| ranges(args).unwrap_err();
+        assert!(refusal(&["allocate-node-cidrs"]).contains("--cluster-cidr is required"));
+        assert!(refusal(&["allocate-node-cidrs", "cluster-cidr=10.1.0.0"]).contains("\"10.1.0.0\" is no network"));
         let narrow = [
             "allocate-node-cidrs",
             "cluster-cidr=10.1.0.0/16",
             "node-cidr-mask-size=8",
         ];
-        assert!(said(&narrow).contains("choose one from 16 to 32"));
+        assert!(refusal(&narrow).contains("choose one from 16 to 32"));
         let both = [
             "allocate-node-cidrs",
             "cluster-cidr=10.1.0.0/16,fd00::/56",
             "node-cidr-mask-size=24",
         ];
-        assert!(said(&both).contains("--node-cidr-mask-size-ipv4"));
+        assert!(refusal(&both).contains("--node-cidr-mask-size-ipv4"));
     }
 
     #[test]

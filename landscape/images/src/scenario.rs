@@ -210,7 +210,7 @@ async fn pool(landscape: &Landscape, admin: &Client) -> BootstrapToken {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_whose_token_is_refused_says_so_in_its_pod() {
+async fn a_machine_whose_token_is_refused_reports_it_in_its_pod() {
     let landscape = Landscape::start().await;
     landscape.control_plane().await;
     landscape.machine("m1", "abcdef.0123456789abcdef").await;

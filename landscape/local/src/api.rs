@@ -17,7 +17,7 @@ use cluster_front::{Front, RegisteredServer, Registration};
 use cluster_node::{Network, NodeServices};
 use ipnet::IpNet;
 use kube::config::Kubeconfig;
-use landscape_data_folder::kept::{Kept, Keys};
+use landscape_data_folder::server_data::{Keys, ServerData};
 
 /// How long the certificates of the landscape's own parts are valid, and those in its kubeconfigs. The authorities that
 /// sign them outlive the process; these do not: every start issues new ones, which also replaces those that have
@@ -34,7 +34,7 @@ const SERVICE_NAMES: [&str; 4] = [
 /// What an API server of the landscape is started with.
 pub(super) struct ApiSettings<'a> {
     pub(super) name: &'a str,
-    pub(super) kept: &'a Kept,
+    pub(super) data: &'a ServerData,
     /// `https://127.0.0.1:6443`; all servers of a process have one.
     pub(super) url: &'a str,
     pub(super) kinds: Vec<Arc<dyn Kind>>,
@@ -67,7 +67,7 @@ impl Api {
     pub(super) async fn start(settings: ApiSettings<'_>) -> Result<Self, Fault> {
         let ApiSettings {
             name,
-            kept,
+            data,
             url,
             kinds,
             services,
@@ -79,15 +79,15 @@ impl Api {
             audit_records,
         } = settings;
         let server_name = format!("{name}.orangery.internal");
-        let authorities = authorities(&kept.keys, &server_name);
-        let Keys { authority, clients, .. } = kept.keys.clone();
+        let authorities = authorities(&data.keys, &server_name);
+        let Keys { authority, clients, .. } = data.keys.clone();
         let nodes = NodeServices::default();
-        let asked = nodes.clone();
+        let known_nodes = nodes.clone();
         let pods = Network::new();
         let mut builder = ApiServer::builder(name)
-            .nodes(move |node| asked.find(node))
+            .nodes(move |node| known_nodes.find(node))
             .pods(pods_of(&pods))
-            .shared_store(kept.store.clone())
+            .shared_store(data.store.clone())
             .kinds(kinds)
             .clock(clock.clone())
             .entropy(entropy.clone())

@@ -138,12 +138,12 @@ async fn offer(client: &Client, mut object: Value) -> Result<(), Fault> {
     let (api, name) = place(client, &object)?;
     let ours = PatchParams::apply(MANAGER);
     while let Err(error) = api.patch(&name, &ours, &Patch::Apply(&object)).await {
-        let asked = object.clone();
+        let before = object.clone();
         for field in conflicts(&error) {
             leave_out(&mut object, &field);
             leave_out(&mut object, &in_v1beta1(&field));
         }
-        if object == asked {
+        if object == before {
             return Err(refused(error, &object));
         }
     }

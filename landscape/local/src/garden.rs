@@ -31,7 +31,7 @@ pub(super) async fn start_api(
 ) -> Result<Api, Fault> {
     Api::start(ApiSettings {
         name: state::GARDEN,
-        kept: &state.garden,
+        data: &state.garden,
         url,
         kinds: control_plane_garden_api::kinds(&GardenSettings {
             entropy: settings.entropy.clone(),

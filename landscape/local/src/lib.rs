@@ -121,8 +121,8 @@ impl Landscape {
         bootstrap::garden(&garden_client, settings).await?;
         let own = bootstrap::registrations(settings);
         let mut seeds = Vec::new();
-        for (kept, of_seed) in state.seeds.iter().zip(&settings.seeds) {
-            let api = seed::start_api(settings, of_seed, &kept.kept, &front, &address).await?;
+        for (of_state, of_seed) in state.seeds.iter().zip(&settings.seeds) {
+            let api = seed::start_api(settings, of_seed, &of_state.data, &front, &address).await?;
             let client = api.server().loopback_client();
             bootstrap::seed(&client).await?;
             let before = Before::look(&garden_client, &client, &of_seed.name, &own).await?;

@@ -18,7 +18,7 @@ use control_plane_gardenlet::{Addressing, Clients, Config, GardenAccess, Images,
 use futures::FutureExt;
 use ipnet::IpNet;
 use kube::Client;
-use landscape_data_folder::kept::Kept;
+use landscape_data_folder::server_data::ServerData;
 use landscape_images::programs::{self, InLandscape};
 use landscape_images::{ApiServerStarted, Host, Machines, NodePrograms, tunnel};
 use tokio_util::sync::CancellationToken;
@@ -33,13 +33,13 @@ const REPOSITORY: &str = "orangery.dev";
 pub(super) async fn start_api(
     settings: &Settings,
     seed: &SeedSettings,
-    kept: &Kept,
+    data: &ServerData,
     front: &Front,
     url: &str,
 ) -> Result<Api, Fault> {
     Api::start(ApiSettings {
         name: &state::of_seed(seed),
-        kept,
+        data,
         url,
         kinds: Vec::new(),
         services: Some(IpNet::V4(seed.networks.services)),

@@ -10,7 +10,7 @@ use api_meta::Fault;
 use cluster_node::Volumes;
 use cluster_store::FileStore;
 use landscape_data_folder::folder;
-use landscape_data_folder::kept::{self, Kept, VOLUMES};
+use landscape_data_folder::server_data::{self, ServerData, VOLUMES};
 
 use super::Settings;
 use super::settings::SeedSettings;
@@ -22,15 +22,15 @@ const SEED_PREFIX: &str = "seed-";
 
 /// What outlives a landscape. One landscape at a time may run on it.
 pub struct State {
-    pub(super) garden: Kept,
+    pub(super) garden: ServerData,
     /// In the order of the settings.
-    pub(super) seeds: Vec<KeptSeed>,
+    pub(super) seeds: Vec<SeedState>,
     files: Vec<FileStore>,
 }
 
 /// What outlives one seed.
-pub(super) struct KeptSeed {
-    pub(super) kept: Kept,
+pub(super) struct SeedState {
+    pub(super) data: ServerData,
     pub(super) volumes: Volumes,
 }
 
@@ -48,16 +48,16 @@ fn volumes_of(place: usize, seed: &SeedSettings) -> String {
 }
 
 impl State {
-    /// Nothing yet; what comes is kept as long as this value.
+    /// Nothing yet; what comes is retained as long as this value.
     ///
     /// # Errors
     /// Keys cannot be made, which is a bug.
     pub fn memory(settings: &Settings) -> Result<Self, Fault> {
-        let kept = |name: &str| Kept::memory(name, &settings.clock, &settings.entropy);
-        let garden = kept(GARDEN)?;
+        let memory = |name: &str| ServerData::memory(name, &settings.clock, &settings.entropy);
+        let garden = memory(GARDEN)?;
         let seed = |seed: &SeedSettings| {
-            Ok(KeptSeed {
-                kept: kept(&of_seed(seed))?,
+            Ok(SeedState {
+                data: memory(&of_seed(seed))?,
                 volumes: Volumes::new(),
             })
         };
@@ -76,19 +76,19 @@ impl State {
     /// out. It is left as it was.
     pub async fn open(folder: &Path, settings: &Settings) -> Result<Self, Fault> {
         folder::make("the state's folder", folder)?;
-        kept::check(folder)?;
+        server_data::check(folder)?;
         refuse_left_out(folder, settings)?;
         let (clock, entropy) = (&settings.clock, &settings.entropy);
         let mut files = Vec::new();
-        let garden = kept::open(folder, GARDEN, VOLUMES, clock, entropy, &mut files).await?;
+        let garden = server_data::open(folder, GARDEN, VOLUMES, clock, entropy, &mut files).await?;
         let mut seeds = Vec::new();
         for (place, seed) in settings.seeds.iter().enumerate() {
             let volumes = volumes_of(place, seed);
-            let kept = kept::open(folder, &of_seed(seed), &volumes, clock, entropy, &mut files).await?;
+            let data = server_data::open(folder, &of_seed(seed), &volumes, clock, entropy, &mut files).await?;
             let path = folder.join(volumes);
             let volumes =
                 Volumes::in_folder(&path).map_err(|error| folder::unusable("open the volumes in", &path, &error))?;
-            seeds.push(KeptSeed { kept, volumes });
+            seeds.push(SeedState { data, volumes });
         }
         Ok(Self { garden, seeds, files })
     }
@@ -105,7 +105,7 @@ impl State {
         }
         self.garden.keys.check(GARDEN, &settings.clock)?;
         for (seed, settings_of) in self.seeds.iter().zip(&settings.seeds) {
-            seed.kept.keys.check(&of_seed(settings_of), &settings.clock)?;
+            seed.data.keys.check(&of_seed(settings_of), &settings.clock)?;
         }
         Ok(())
     }
@@ -113,7 +113,7 @@ impl State {
     /// Whether a folder holds a state.
     #[must_use]
     pub fn is_in(folder: &Path) -> bool {
-        kept::is_in(folder)
+        server_data::is_in(folder)
     }
 
     /// How many seeds the state in a folder has: none where there is no state.

@@ -18,8 +18,8 @@ use cluster_programs::ImageFile;
 use ipnet::IpNet;
 use kube::config::Kubeconfig;
 use landscape_data_folder::folder;
-use landscape_data_folder::kept::VOLUMES;
 use landscape_data_folder::kubeconfig::read_with_files;
+use landscape_data_folder::server_data::VOLUMES;
 use landscape_data_folder::server_state::bind;
 use landscape_images::programs::{self, InLandscape};
 use landscape_images::{Host, catalogue};
@@ -53,7 +53,7 @@ pub struct NodeSettings {
     pub data_dir: PathBuf,
 }
 
-/// Runs a node until `stop` is done; `say` is called with where it listens.
+/// Runs a node until `stop` is done; `print` is called with where it listens.
 ///
 /// # Errors
 /// A kubeconfig that cannot be used, a port that is taken, a folder that another process uses, a registration that the
@@ -61,7 +61,7 @@ pub struct NodeSettings {
 pub async fn run_node(
     settings: &NodeSettings,
     stop: impl Future<Output = ()>,
-    say: impl FnOnce(&str),
+    print: impl FnOnce(&str),
 ) -> Result<(), Fault> {
     let NodeSettings { data_dir, name, .. } = settings;
     let kubeconfig = read_with_files(&settings.kubeconfig, "name the node's kubeconfig with --kubeconfig").await?;
@@ -107,7 +107,7 @@ pub async fn run_node(
     if let Some(path) = &settings.provisioner_kubeconfig {
         provision(path, clock, entropy, ending.clone()).await?;
     }
-    say(&format!(
+    print(&format!(
         "node {name}: API servers of Shoots at {url}, the node itself at 127.0.0.1:{}",
         kubelet.port
     ));

@@ -27,11 +27,11 @@ pub(crate) async fn sign(
     entropy: &Entropy,
 ) -> Result<Issued, Fault> {
     let key = PrivateKey::generate(entropy);
-    let asked = SigningRequest::create(&key, user, &[SEEDS_GROUP.to_owned()], &[], &[])
+    let requested = SigningRequest::create(&key, user, &[SEEDS_GROUP.to_owned()], &[], &[])
         .map_err(|error| Fault::bug(format!("no signing request can be made for {user}: {error}")))?;
     let mut request = CertificateSigningRequest {
         spec: CertificateSigningRequestSpec {
-            request: ByteString(asked.to_pem().into_bytes()),
+            request: ByteString(requested.to_pem().into_bytes()),
             signer_name: GARDENLET_SIGNER.to_owned(),
             usages: Some(GARDENLET_USAGES.map(str::to_owned).to_vec()),
             expiration_seconds: validity.map(|span| i32::try_from(span.as_secs()).unwrap_or(i32::MAX)),

@@ -141,12 +141,12 @@ impl Console {
     }
 
     /// Writes lines that stay, above the picture.
-    pub fn say(&self, text: &str) {
+    pub fn print(&self, text: &str) {
         self.lock().above(|out| writeln!(out, "{text}"));
     }
 
     /// The same with colour where there is any.
-    pub fn say_lines(&self, lines: &[Line]) {
+    pub fn print_lines(&self, lines: &[Line]) {
         let colour = self.colour;
         self.lock()
             .above(|out| lines.iter().try_for_each(|line| writeln!(out, "{}", line.ansi(colour))));

@@ -131,12 +131,12 @@ impl Show<'_> {
     fn conclude(&self) {
         let (view, _) = &*self.state();
         self.console
-            .say_lines(&summary(view, self.clock.now(), self.console.paper()));
+            .print_lines(&summary(view, self.clock.now(), self.console.paper()));
     }
 
     fn lines(&self, lines: Vec<String>) {
         if !self.console.draws() {
-            lines.iter().for_each(|line| self.console.say(line));
+            lines.iter().for_each(|line| self.console.print(line));
         }
     }
 

@@ -17,7 +17,7 @@ pub enum Ended {
     Failed(Vec<String>),
 }
 
-/// Watches the Shoot `name` until its operation has ended, and gives each new line to `say`.
+/// Watches the Shoot `name` until its operation has ended, and gives each new line to `print`.
 ///
 /// # Errors
 /// The garden no longer answers, or `timeout` is up.
@@ -26,20 +26,20 @@ pub async fn follow(
     name: &str,
     timeout: Duration,
     clock: &Clock,
-    mut say: impl FnMut(&str),
+    mut print: impl FnMut(&str),
 ) -> Result<Ended, Fault> {
     let started = clock.now();
-    let mut said = String::new();
+    let mut last_line = String::new();
     let ended = wait_until(shoots, name, timeout, |shoot| {
         let line = shoot.map_or_else(|| "waiting for the Shoot to appear".to_owned(), describe);
-        if line != said {
+        if line != last_line {
             let seconds = clock.now().duration_since(started).as_secs_f64();
-            say(&format!("{seconds:7.2} s  {line}"));
-            said = line;
+            print(&format!("{seconds:7.2} s  {line}"));
+            last_line = line;
         }
         match shoot.and_then(ended) {
             Some(ended) => WaitState::Done(ended),
-            None => WaitState::NotYet(said.clone()),
+            None => WaitState::NotYet(last_line.clone()),
         }
     })
     .await?;

@@ -69,18 +69,18 @@ impl Line {
             return self;
         }
         let mut left = room;
-        let mut kept = Self::default();
+        let mut line = Self::default();
         for (paint, text) in self.0 {
             let whole = columns(&text);
             if whole < left {
                 left -= whole;
-                kept = kept.with(paint, text);
+                line = line.with(paint, text);
             } else {
-                // Something follows or does not fit: what is kept of this piece ends in the mark.
-                return kept.with(paint, cut(&format!("{text}  "), left, mark));
+                // Something follows or does not fit: what is left of this piece ends in the mark.
+                return line.with(paint, cut(&format!("{text}  "), left, mark));
             }
         }
-        kept
+        line
     }
 
     /// For a terminal.

@@ -19,7 +19,7 @@ pub struct Plain {
     stage: String,
     state: String,
     /// Per task: when its last line was printed, and the line.
-    said: BTreeMap<String, (Timestamp, String)>,
+    printed: BTreeMap<String, (Timestamp, String)>,
 }
 
 impl Plain {
@@ -29,7 +29,7 @@ impl Plain {
         let line = |what: &str, text: &str| vec![stamped(view, at, &format!("{what:<7} {}", tame(text)))];
         match &event.what {
             What::FlowStarted { tasks, skipped, .. } => {
-                self.said.clear();
+                self.printed.clear();
                 line("begins", &format!("{}: {tasks} tasks, {skipped} skipped", event.flow))
             }
             What::TaskSucceeded { task, .. } => line("done", &format!("{task} ({})", time_of(view, task, at))),
@@ -42,10 +42,10 @@ impl Plain {
                 error,
                 wait_ms,
             } => {
-                if !self.may_tell(task, at) {
+                if !self.may_print(task, at) {
                     return Vec::new();
                 }
-                self.said.insert(task.clone(), (at, error.clone()));
+                self.printed.insert(task.clone(), (at, error.clone()));
                 let next = seconds(Duration::from_millis(*wait_ms));
                 line(
                     "retry",
@@ -71,13 +71,13 @@ impl Plain {
                 (Some(error), true) => format!("try {} failed: {error}", task.failures),
                 (None, true) => "it is still being worked on".to_owned(),
             };
-            let same = self.said.get(&task.name).is_some_and(|(_, said)| *said == why);
-            if same || !self.may_tell(&task.name, now) {
+            let same = self.printed.get(&task.name).is_some_and(|(_, printed)| *printed == why);
+            if same || !self.may_print(&task.name, now) {
                 continue;
             }
             let text = tame(&format!("{} ({}): {why}", task.name, seconds(task.duration(now))));
             lines.push(stamped(view, now, &format!("late    {text}")));
-            self.said.insert(task.name.clone(), (now, why));
+            self.printed.insert(task.name.clone(), (now, why));
         }
         lines
     }
@@ -102,8 +102,8 @@ impl Plain {
     }
 
     /// Whether the last line on the task is old enough for another.
-    fn may_tell(&self, task: &str, now: Timestamp) -> bool {
-        self.said.get(task).is_none_or(|(at, _)| {
+    fn may_print(&self, task: &str, now: Timestamp) -> bool {
+        self.printed.get(task).is_none_or(|(at, _)| {
             let since = Duration::try_from(now.duration_since(*at)).unwrap_or_default();
             since >= LATE
         })

@@ -27,8 +27,8 @@ pub(crate) fn cut(text: &str, room: usize, mark: &str) -> String {
         return text.to_owned();
     }
     let mark = if columns(mark) <= room { mark } else { "" };
-    let (kept, _) = split_at_columns(text, room - columns(mark));
-    format!("{}{mark}", kept.trim_end())
+    let (head, _) = split_at_columns(text, room - columns(mark));
+    format!("{}{mark}", head.trim_end())
 }
 
 /// `text` in lines of at most `room` columns, broken at spaces; no more than `lines_max`, the last one cut.
@@ -114,16 +114,16 @@ mod tests {
 
     #[test]
     fn times_are_rounded_before_their_form_is_chosen() {
-        let said = |millis| seconds(Duration::from_millis(millis));
+        let printed = |millis| seconds(Duration::from_millis(millis));
         assert_eq!(
             [
-                said(0),
-                said(424),
-                said(9_994),
-                said(9_996),
-                said(59_949),
-                said(59_951),
-                said(245_000)
+                printed(0),
+                printed(424),
+                printed(9_994),
+                printed(9_996),
+                printed(59_949),
+                printed(59_951),
+                printed(245_000)
             ],
             [
                 "0.00 s",

@@ -89,7 +89,7 @@ async fn catalogue(
     };
     let file = ImageFile::read(file)?;
     if let Some(shared) = programs::shared_with_machine().await {
-        console.say(&shared);
+        console.print(&shared);
     }
     let servers = Arc::new(AtAddress(address));
     let programs = programs::programs(&file, &arguments.data_dir, NAME, servers)?;

@@ -35,7 +35,7 @@ pub(crate) fn write(folder: &Path, console: &Console) -> Result<(), Fault> {
         std::os::unix::fs::symlink(&ours, &path).map_err(|error| failed("write", &path, &error))?;
     }
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    console.say(&format!(
+    console.print(&format!(
         "export KUBEBUILDER_ASSETS={}; each suite of envtest gets a Kubernetes of its own, in memory",
         folder.display()
     ));

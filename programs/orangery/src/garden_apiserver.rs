@@ -22,7 +22,7 @@ pub(crate) async fn run(
     let settings = arguments.settings()?;
     run_server(
         settings,
-        |address| console.say(&format!("ready: https://{address}")),
+        |address| console.print(&format!("ready: https://{address}")),
         stop,
     )
     .await

@@ -60,7 +60,7 @@ async fn run() -> ExitCode {
         if let Err(code) = text_logs(&console) {
             return code;
         }
-        let outcome = program.run(&words, interrupted(), |text| console.say(text)).await;
+        let outcome = program.run(&words, interrupted(), |text| console.print(text)).await;
         return ended(outcome.map(|()| ExitCode::SUCCESS));
     }
     let command = cli::parse(&words).unwrap_or_else(|error| error.exit()).command;
@@ -106,7 +106,7 @@ async fn dispatch(command: Command, console: &Console) -> Result<ExitCode, Fault
         Command::Man(arguments) => shell::manual(&arguments.command).map(|text| print!("{text}")),
         Command::Node(arguments) => {
             let settings = NodeSettings::from(*arguments);
-            landscape_process::run_node(&settings, interrupted(), |text| console.say(text)).await
+            landscape_process::run_node(&settings, interrupted(), |text| console.print(text)).await
         }
         // They log as configured, and were run before.
         Command::AdmissionController(_)
@@ -145,9 +145,9 @@ fn interrupted() -> impl Future<Output = ()> {
     let mut signals = Signals::listen();
     async move {
         signals.next().await;
-        let asked = Instant::now();
+        let requested_at = Instant::now();
         tokio::spawn(async move {
-            signals.again(asked).await;
+            signals.again(requested_at).await;
             eprintln!("stopped at once: asked twice");
             std::process::exit(130);
         });
@@ -172,10 +172,10 @@ impl Signals {
     }
 
     /// Waits for a second signal. However late it is polled, the first request is not counted twice.
-    async fn again(&mut self, asked: Instant) {
+    async fn again(&mut self, requested_at: Instant) {
         loop {
             self.next().await;
-            if asked.elapsed() >= SAME_WISH {
+            if requested_at.elapsed() >= SAME_WISH {
                 return;
             }
         }
@@ -192,10 +192,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_signal_is_not_counted_twice_however_late_it_is_polled() {
-        let asked = Instant::now();
+        let requested_at = Instant::now();
         tokio::time::advance(SAME_WISH * 3).await;
         let mut silent = Signals([None, None]);
-        let again = tokio::time::timeout(Duration::from_secs(3600), silent.again(asked)).await;
+        let again = tokio::time::timeout(Duration::from_secs(3600), silent.again(requested_at)).await;
         assert!(again.is_err(), "there was no second signal");
     }
 }

@@ -26,7 +26,7 @@ pub(crate) async fn serve(
 ) -> Result<(), Fault> {
     let path = kubeconfig::path(place.data_dir, part);
     kubeconfig::write(&path, cluster.kubeconfig())?;
-    console.say(&ready(&path, cluster.url(), place));
+    console.print(&ready(&path, cluster.url(), place));
     stop.await;
     if tokio::time::timeout(STOP_PATIENCE, cluster.stop()).await.is_err() {
         tracing::warn!("not everything ended within {STOP_PATIENCE:?}");

@@ -50,7 +50,7 @@ pub(crate) async fn run(arguments: &cli::Up, stop: impl Future<Output = ()>, con
     if settings.images.is_some()
         && let Some(shared) = programs::shared_with_machine().await
     {
-        console.say(&shared);
+        console.print(&shared);
     }
     let state = if arguments.memory {
         State::memory(&settings)?
@@ -133,7 +133,7 @@ async fn show(
     console: &Console,
 ) -> Result<Result<(), Fault>, Fault> {
     let client = hand_out(arguments, landscape)?;
-    console.say(&format!(
+    console.print(&format!(
         // With the scheme, the line would not fit into 80 columns.
         "garden and {} listen at {} ({})",
         match landscape.seeds.len() {
@@ -141,16 +141,16 @@ async fn show(
             count => format!("{count} seeds"),
         },
         landscape.address().trim_start_matches("https://"),
-        kept_where(arguments)
+        describe_storage(arguments)
     ));
     match landscape.ready(PATIENCE).await {
         Ok(broken) => {
-            console.say("ready: a Shoot can be taken");
-            broken.iter().for_each(|one| console.say(&not_healthy(one)));
+            console.print("ready: a Shoot can be taken");
+            broken.iter().for_each(|one| console.print(&not_healthy(one)));
         }
         Err(fault) => {
             // Diagnosis needs the landscape.
-            console.say(&format!("not ready, and goes on trying: {fault}"));
+            console.print(&format!("not ready, and goes on trying: {fault}"));
             return Ok(Err(fault));
         }
     }
@@ -159,10 +159,10 @@ async fn show(
         // From here on, so that nothing of the flow is missed.
         let listener = settings.feed.listen();
         if let Err(fault) = example::apply(&client).await {
-            console.say(&format!("the example was not applied: {fault}"));
+            console.print(&format!("the example was not applied: {fault}"));
             return Ok(Err(fault));
         }
-        console.say(&format!("example Shoot {EXAMPLE_NAMESPACE}/{EXAMPLE_NAME}:"));
+        console.print(&format!("example Shoot {EXAMPLE_NAMESPACE}/{EXAMPLE_NAME}:"));
         let shoots: Api<Shoot> = Api::namespaced(client, EXAMPLE_NAMESPACE);
         let name = (EXAMPLE_NAMESPACE, EXAMPLE_NAME);
         example = match landscape_terminal::follow(&shoots, name, listener, PATIENCE, &settings.clock, console).await {
@@ -173,7 +173,7 @@ async fn show(
         };
     }
     let followed = arguments.example.then_some(example.is_ok());
-    console.say(&next_commands(&arguments.data_dir, followed));
+    console.print(&next_commands(&arguments.data_dir, followed));
     Ok(example)
 }
 
@@ -187,7 +187,7 @@ fn not_healthy(broken: &NotHealthy) -> String {
 }
 
 /// Where the state is, and how long it is there.
-fn kept_where(arguments: &cli::Up) -> String {
+fn describe_storage(arguments: &cli::Up) -> String {
     let folder = arguments.data_dir.join(OF_LANDSCAPE);
     match (arguments.memory, State::is_in(&folder)) {
         (false, _) => format!("state is kept in {}", folder.display()),

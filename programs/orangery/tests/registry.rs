@@ -192,15 +192,19 @@ fn a_registry_that_only_a_proxy_can_reach_is_reached_through_it_as_helm_reaches_
     let access = Helm::access(&registry);
     let chart = format!("oci://{}/charts/web:1.0.0", Registry::NAME);
     let words = words(&chart, &access);
-    let asked = || proxy.requested().len();
+    let requests = || proxy.requested().len();
 
     let helm = helm.with_variables(vec![("HTTPS_PROXY", proxy.url())]);
     let helms = helm.prints(&[&["template"], words.as_slice()].concat()).unwrap();
-    let before = asked();
+    let before = requests();
     let ours = orangery(&helm, &words, "");
     assert_eq!((ours.status.code(), printed(&ours).as_str()), (Some(0), ""));
     assert_eq!(String::from_utf8_lossy(&ours.stdout), helms);
-    assert!(before > 0 && asked() > before, "both ask it: {:?}", proxy.requested());
+    assert!(
+        before > 0 && requests() > before,
+        "both send requests: {:?}",
+        proxy.requested()
+    );
 
     let helm = helm.with_variables(vec![("https_proxy", proxy.host())]);
     let none = printed(&orangery(&helm, &words, ""));
@@ -212,11 +216,11 @@ fn a_registry_that_only_a_proxy_can_reach_is_reached_through_it_as_helm_reaches_
     let why = "HTTPS_PROXY names no proxy that is used here: it has the scheme \"socks5\"";
     assert!(wrong.contains(why), "{wrong}");
     assert!(wrong.contains("\nhint: correct the variable, or unset it"), "{wrong}");
-    let before = asked();
+    let before = requests();
     let directly = ("NO_PROXY", ".example".to_owned());
     let helm = helm.with_variables(vec![("HTTPS_PROXY", proxy.url()), directly]);
     let unknown = printed(&orangery(&helm, &words, ""));
-    assert!(unknown.contains("unreachable: ") && asked() == before, "{unknown}");
+    assert!(unknown.contains("unreachable: ") && requests() == before, "{unknown}");
 }
 
 #[test]

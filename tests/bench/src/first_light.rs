@@ -61,15 +61,15 @@ async fn measure(number: u8, place: Place, program: &Path) -> Result<Figures, St
     })
 }
 
-/// Asks for a reconcile as a user does and waits until the gardenlet has observed and finished it.
+/// Requests a reconcile as a user does and waits until the gardenlet has observed and finished it.
 async fn second_reconcile(shoots: &Api<Shoot>) -> Result<f64, String> {
     let patch = serde_json::json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
     let started = Instant::now();
-    let asked = shoots
+    let requested = shoots
         .patch(EXAMPLE, &PatchParams::default(), &Patch::Merge(&patch))
         .await
-        .map_err(|error| format!("cannot ask for a reconcile: {error}"))?;
-    let generation = asked.metadata.generation;
+        .map_err(|error| format!("cannot request a reconcile: {error}"))?;
+    let generation = requested.metadata.generation;
     wait_until(shoots, EXAMPLE, GIVE_UP, |shoot| {
         match shoot.and_then(|shoot| shoot.status.as_ref()) {
             Some(status) if status.observed_generation >= generation && is_succeeded(status) => WaitState::Done(()),

@@ -77,8 +77,8 @@ pub(crate) async fn send_all(target: &Target, calls: Vec<Call>, at_once: usize) 
             while let Some(call) = calls.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let answer = connection.send(call).await?;
                 if !answer.status.is_success() {
-                    let said = String::from_utf8_lossy(&answer.body);
-                    return Err(format!("{} {}: {} {said}", call.method, call.path, answer.status));
+                    let body = String::from_utf8_lossy(&answer.body);
+                    return Err(format!("{} {}: {} {body}", call.method, call.path, answer.status));
                 }
             }
             Ok(())

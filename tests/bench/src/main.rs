@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn shoots_are_counted_as_the_arguments_say() {
+    fn shoots_are_counted_as_the_arguments_require() {
         let counts =
             |arguments: &[&str]| match Arguments::try_parse_from([&["tests-bench", "shoots"], arguments].concat())
                 .unwrap()

@@ -38,7 +38,7 @@ struct Arguments {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match judge(&Arguments::parse()).await {
+    match compare(&Arguments::parse()).await {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(why) => {
@@ -48,7 +48,7 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn judge(arguments: &Arguments) -> Outcome<bool> {
+async fn compare(arguments: &Arguments) -> Outcome<bool> {
     let scripts = scripts(arguments.filter.as_deref())?;
     let masks = Masks::new()?;
     let clusters = Clusters::start().await?;

@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn what_a_cluster_chooses_is_masked_and_nothing_else() {
         let masks = Masks::new().unwrap();
-        for (said, masked) in [
+        for (text, masked) in [
             (
                 "web-5d4f8b9c7d-x2wqz   1/1  Running  0  13s",
                 "web-HASH-SUFFIX 1/1 Running 0 AGE",
@@ -71,7 +71,7 @@ mod tests {
             ("10.96.0.1   80/TCP   web-config", "IP 80/TCP web-config"),
             ("configmap/c created", "configmap/c created"),
         ] {
-            assert_eq!(masks.apply(said), masked);
+            assert_eq!(masks.apply(text), masked);
         }
     }
 }

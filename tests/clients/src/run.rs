@@ -12,7 +12,7 @@ use tests_kit::{CACHE_VARIABLE, cache_folder};
 use tokio::process::Command;
 
 use crate::mask::Masks;
-use crate::script::{Judged, Script, Step};
+use crate::script::{Comparison, Script, Step};
 
 /// How long a command may take: many times what any of them needs.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
@@ -28,7 +28,7 @@ pub(crate) struct Side {
     home: TempDir,
     path: String,
     files: PathBuf,
-    said: Mutex<String>,
+    transcript: Mutex<String>,
 }
 
 /// What came of a step.
@@ -38,8 +38,8 @@ pub(crate) enum Verdict {
     Differ(String),
 }
 
-/// What a command said.
-struct Said {
+/// The output of a command, masked.
+struct StepOutput {
     succeeded: bool,
     text: String,
 }
@@ -60,16 +60,19 @@ impl Side {
             home,
             path: path.join(":"),
             files: Path::new(scripts).join("files"),
-            said: Mutex::default(),
+            transcript: Mutex::default(),
         })
     }
 
-    /// All that was said, masked.
+    /// All output so far, masked.
     pub(crate) fn transcript(&self) -> String {
-        self.said.lock().map(|said| said.clone()).unwrap_or_default()
+        self.transcript
+            .lock()
+            .map(|transcript| transcript.clone())
+            .unwrap_or_default()
     }
 
-    async fn run(&self, step: &Step, masks: &Masks) -> Outcome<Said> {
+    async fn run(&self, step: &Step, masks: &Masks) -> Outcome<StepOutput> {
         let command = Command::new("/bin/sh")
             .args(["-c", &step.command])
             .current_dir(self.home.path())
@@ -95,10 +98,10 @@ impl Side {
         let text = masks.apply(&text.replace(&home, "HOME"));
         let code = output.status.code().unwrap_or(-1);
         let text = format!("{}\n(exit code {code})\n", text.trim_end());
-        if let Ok(mut said) = self.said.lock() {
-            *said += &format!("$ {}\n{text}", step.command);
+        if let Ok(mut transcript) = self.transcript.lock() {
+            *transcript += &format!("$ {}\n{text}", step.command);
         }
-        Ok(Said {
+        Ok(StepOutput {
             succeeded: code == 0,
             text,
         })
@@ -116,13 +119,13 @@ pub(crate) async fn script(script: &Script, sides: &[Side; 2], masks: &Masks) ->
     Ok(verdicts)
 }
 
-fn verdict(step: &Step, real: &Said, ours: &Said) -> Verdict {
+fn verdict(step: &Step, real: &StepOutput, ours: &StepOutput) -> Verdict {
     let same = real.text == ours.text;
-    match &step.judged {
-        Judged::Same if same => Verdict::Agree,
-        Judged::Succeeds if real.succeeded && ours.succeeded => Verdict::Agree,
-        Judged::Differs(_) if !same => Verdict::Known,
-        Judged::Differs(why) => Verdict::Differ(format!("  they agree: take the mark away ({why})")),
+    match &step.comparison {
+        Comparison::Same if same => Verdict::Agree,
+        Comparison::Succeeds if real.succeeded && ours.succeeded => Verdict::Agree,
+        Comparison::Differs(_) if !same => Verdict::Known,
+        Comparison::Differs(why) => Verdict::Differ(format!("  they agree: take the mark away ({why})")),
         _ => Verdict::Differ(difference(&real.text, &ours.text)),
     }
 }

@@ -15,15 +15,15 @@ pub(crate) struct Script {
 pub(crate) struct Step {
     pub(crate) line: usize,
     pub(crate) command: String,
-    pub(crate) judged: Judged,
+    pub(crate) comparison: Comparison,
 }
 
 /// How the two answers to a command are compared.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Judged {
-    /// `$`: exit code and all that was said are the same.
+pub(crate) enum Comparison {
+    /// `$`: exit code and all output are the same.
     Same,
-    /// `~`: both succeed; what they say depends on the moment.
+    /// `~`: both succeed; what they print depends on the moment.
     Succeeds,
     /// `!`: they differ, for the reason that stands before it.
     Differs(String),
@@ -45,13 +45,13 @@ fn steps(text: &str) -> Result<Vec<Step>, String> {
     let mut remark = String::new();
     for (number, line) in text.lines().enumerate() {
         let line_number = number + 1;
-        let judged = match line.get(..2) {
-            Some("$ ") => Judged::Same,
-            Some("~ ") => Judged::Succeeds,
+        let comparison = match line.get(..2) {
+            Some("$ ") => Comparison::Same,
+            Some("~ ") => Comparison::Succeeds,
             Some("! ") if remark.is_empty() => {
                 return Err(format!("line {line_number}: no remark says why they differ"));
             }
-            Some("! ") => Judged::Differs(std::mem::take(&mut remark)),
+            Some("! ") => Comparison::Differs(std::mem::take(&mut remark)),
             Some("  ") => {
                 let step = steps
                     .last_mut()
@@ -75,7 +75,7 @@ fn steps(text: &str) -> Result<Vec<Step>, String> {
         steps.push(Step {
             line: line_number,
             command: line[2..].to_owned(),
-            judged,
+            comparison,
         });
     }
     Ok(steps)
@@ -89,17 +89,17 @@ mod tests {
     fn a_script_is_read_as_it_is_typed() {
         let text = "# Why\n# not.\n! a\n\n$ b <<E\n  c\n  E\n~ d\n";
         let read = steps(text).unwrap();
-        let step = |line, command: &str, judged| Step {
+        let step = |line, command: &str, comparison| Step {
             line,
             command: command.to_owned(),
-            judged,
+            comparison,
         };
         assert_eq!(
             read,
             [
-                step(3, "a", Judged::Differs("Why not.".to_owned())),
-                step(5, "b <<E\nc\nE", Judged::Same),
-                step(8, "d", Judged::Succeeds),
+                step(3, "a", Comparison::Differs("Why not.".to_owned())),
+                step(5, "b <<E\nc\nE", Comparison::Same),
+                step(8, "d", Comparison::Succeeds),
             ]
         );
         assert!(steps("! a\n").unwrap_err().contains("line 1"));

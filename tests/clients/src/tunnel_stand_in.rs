@@ -260,9 +260,9 @@ async fn wait_for_one(tls: &TlsConnector, host: &str, port: u16, connected: &Ato
     let stream = TcpStream::connect((host, port)).await?;
     let mut server = BufReader::new(tls.connect(name, stream).await?);
     connected.fetch_add(1, Ordering::Relaxed);
-    let asked = line(&mut server).await;
+    let request = line(&mut server).await;
     connected.fetch_sub(1, Ordering::Relaxed);
-    let to = asked?;
+    let to = request?;
     tokio::spawn(async move {
         let carried = async {
             match TcpStream::connect(&to).await {

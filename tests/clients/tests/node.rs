@@ -179,8 +179,8 @@ async fn logs_come_through_the_real_api_server(client: &Client, pod: &Pod) {
     let api: Api<Pod> = Api::namespaced(client.clone(), "default");
     let name = pod.metadata.name.as_deref().unwrap();
     let node = pod.spec.as_ref().unwrap().node_name.as_deref().unwrap();
-    let said = api.logs(name, &LogParams::default()).await.unwrap();
-    assert_eq!(said, format!("hello from {node}: please\n"));
+    let logs = api.logs(name, &LogParams::default()).await.unwrap();
+    assert_eq!(logs, format!("hello from {node}: please\n"));
     let follow = LogParams {
         follow: true,
         tail_lines: Some(1),

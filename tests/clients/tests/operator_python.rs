@@ -240,8 +240,8 @@ async fn the_example_operator_installs_follows_changes_survives_kills_and_leaves
         "has to be a text",
     );
     scene.until(&installation, invalid).await;
-    let kept = scene.maps(&installation).get("greeting").await.unwrap();
-    assert_eq!(text(&kept), "good day");
+    let retained = scene.maps(&installation).get("greeting").await.unwrap();
+    assert_eq!(text(&retained), "good day");
 
     // What changed while none ran is found, with the rights of the README.
     drop(administrator);

@@ -44,14 +44,14 @@ where
     }
 }
 
-async fn observe<K, T>(api: &Api<K>, name: &str, judge: impl Fn(Option<&K>) -> Option<T>) -> T
+async fn observe<K, T>(api: &Api<K>, name: &str, check: impl Fn(Option<&K>) -> Option<T>) -> T
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let only = WatchParams::default().fields(&format!("metadata.name={name}"));
     loop {
         let list = api.list(&only_list(name)).await.expect("the object can be listed");
-        if let Some(done) = judge(list.items.first()) {
+        if let Some(done) = check(list.items.first()) {
             return done;
         }
         let version = list.metadata.resource_version.unwrap_or_default();
@@ -61,13 +61,13 @@ where
             .expect("the object can be watched")
             .boxed();
         while let Ok(Some(event)) = events.try_next().await {
-            let judged = match &event {
-                WatchEvent::Added(object) | WatchEvent::Modified(object) => judge(Some(object)),
-                WatchEvent::Deleted(_) => judge(None),
+            let outcome = match &event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => check(Some(object)),
+                WatchEvent::Deleted(_) => check(None),
                 WatchEvent::Bookmark(_) => None,
                 WatchEvent::Error(_) => break,
             };
-            if let Some(done) = judged {
+            if let Some(done) = outcome {
                 return done;
             }
         }

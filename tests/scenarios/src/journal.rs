@@ -76,13 +76,13 @@ impl Journal {
         self.runs.lock().unwrap().clone()
     }
 
-    /// Waits until the runs are as `judge` wants them.
-    pub async fn until(&self, what: &str, judge: impl Fn(&[Run]) -> bool) -> Vec<Run> {
+    /// Waits until the runs are as `check` wants them.
+    pub async fn until(&self, what: &str, check: impl Fn(&[Run]) -> bool) -> Vec<Run> {
         let found = async {
             loop {
                 let changed = self.changed.notified();
                 let runs = self.runs();
-                if judge(&runs) {
+                if check(&runs) {
                     return runs;
                 }
                 changed.await;

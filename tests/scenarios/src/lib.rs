@@ -272,12 +272,12 @@ where
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Watches an object until `judge` returns something; fails with the object's last state when it never does.
-pub async fn wait<K, T>(api: &Api<K>, name: &str, mut judge: impl FnMut(Option<&K>) -> Option<T>) -> T
+/// Watches an object until `check` returns something; fails with the object's last state when it never does.
+pub async fn wait<K, T>(api: &Api<K>, name: &str, mut check: impl FnMut(Option<&K>) -> Option<T>) -> T
 where
     K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + Debug + Send + 'static,
 {
-    wait_until(api, name, PATIENCE, |object| match judge(object) {
+    wait_until(api, name, PATIENCE, |object| match check(object) {
         Some(found) => WaitState::Done(found),
         None => WaitState::NotYet(describe(object)),
     })

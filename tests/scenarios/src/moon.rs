@@ -41,14 +41,14 @@ pub enum Behaviour {
     Takes(Duration),
 }
 
-/// What it was asked for, in order: "reconcile" or "delete", namespace, and type.
-pub type Asked = (&'static str, String, String);
+/// A request to it: "reconcile" or "delete", namespace, and type.
+pub type Request = (&'static str, String, String);
 
 /// The extension, for as long as it is kept.
 #[derive(Clone)]
 pub struct Moon {
     behaviour: Arc<Mutex<Behaviour>>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<Request>>>,
     found: Arc<Mutex<Vec<Found>>>,
     connector: Option<Arc<dyn Connector>>,
     stop: CancellationToken,
@@ -73,7 +73,7 @@ impl Moon {
     pub async fn rise(world: &World, clock: &Clock, extensions: &[(&str, Value)]) -> Self {
         let moon = Self {
             behaviour: Arc::new(Mutex::new(Behaviour::Works)),
-            asked: Arc::default(),
+            requests: Arc::default(),
             found: Arc::default(),
             connector: Some(world.landscape.connector()),
             stop: CancellationToken::new(),
@@ -118,7 +118,7 @@ impl Moon {
     pub fn run_beside(seed: &kube::Client, clock: &Clock, types: &[&str], takes: Option<Duration>) -> Self {
         let moon = Self {
             behaviour: Arc::new(Mutex::new(takes.map_or(Behaviour::Works, Behaviour::Takes))),
-            asked: Arc::default(),
+            requests: Arc::default(),
             found: Arc::default(),
             connector: None,
             stop: CancellationToken::new(),
@@ -140,10 +140,10 @@ impl Moon {
         *self.behaviour.lock().unwrap() = behaviour;
     }
 
-    /// What it was asked for.
+    /// The requests to it, in order.
     #[must_use]
-    pub fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+    pub fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
     }
 
     /// What its Extensions found, in the order in which they were handled.
@@ -183,8 +183,8 @@ impl Moon {
             };
             self.found.lock().unwrap().push(found);
         }
-        let asked = (what, namespace, object.type_().to_owned());
-        self.asked.lock().unwrap().push(asked);
+        let request = (what, namespace, object.type_().to_owned());
+        self.requests.lock().unwrap().push(request);
         let behaviour = self.behaviour.lock().unwrap().clone();
         match behaviour {
             Behaviour::Works => Ok(()),

@@ -136,7 +136,7 @@ fn fuzz_one(cargo_fuzz: &Path, name: &str, minutes: u32) -> Outcome<Seen> {
         let now = watch(&mut command)?;
         if !now.whole && now.found.is_none() {
             return Err(format!(
-                "the fuzzer {name} did not run: what it, or its build, said is above"
+                "the fuzzer {name} did not run: what it, or its build, printed is above"
             ));
         }
         let slow = now.slow_input();
@@ -186,7 +186,7 @@ struct Seen {
     whole: bool,
     runs: u64,
     coverage: u64,
-    kept: String,
+    corpus: String,
     memory_mib: u64,
     /// The input that broke it
     found: Option<PathBuf>,
@@ -212,8 +212,8 @@ impl Seen {
             if let Some(coverage) = after("cov:") {
                 self.coverage = number(coverage);
             }
-            if let Some(kept) = after("corp:") {
-                self.kept = (*kept).to_owned();
+            if let Some(corpus) = after("corp:") {
+                self.corpus = (*corpus).to_owned();
             }
         }
     }
@@ -239,7 +239,7 @@ impl Seen {
             "{} inputs, {} edges, corpus {}, {} MiB at most, {}",
             self.runs,
             self.coverage,
-            self.kept,
+            self.corpus,
             self.memory_mib,
             if self.whole { "nothing found" } else { "BROKEN" }
         )

@@ -26,12 +26,12 @@ pub(crate) fn output(command: &mut Command) -> Outcome<String> {
         .output()
         .map_err(|error| missing(command, &error))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         return Err(format!(
             "`{}` failed ({}): {}",
             describe(command),
             output.status,
-            said.trim()
+            stderr.trim()
         ));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())

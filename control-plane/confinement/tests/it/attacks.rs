@@ -3,7 +3,7 @@
 
 use control_plane_confinement::{Decision, Graph, Identity, Kind, Party, Request, decide};
 
-use crate::world::{asked, garden, namespace, objects, part};
+use crate::world::{decision_of, garden, namespace, objects, part};
 
 const VERBS: [&str; 10] = [
     "get",
@@ -48,7 +48,7 @@ fn each_verb_on_each_object_of_another_seed_is_refused() {
                 if is_for_admission(verb, subresource) {
                     continue;
                 }
-                let decision = asked(&graph, identity, verb, (kind, &inside, &name), subresource);
+                let decision = decision_of(&graph, identity, verb, (kind, &inside, &name), subresource);
                 assert!(
                     is_denied(&decision),
                     "{identity:?} {verb} {kind} {inside}/{name} {subresource}: {decision:?}"
@@ -142,7 +142,7 @@ fn secrets_that_nothing_of_the_seed_refers_to_are_refused() {
     ] {
         for identity in &parties() {
             for verb in ["get", "list", "watch", "update", "patch", "delete"] {
-                let decision = asked(&graph, identity, verb, (Kind::Secret, inside, name), "");
+                let decision = decision_of(&graph, identity, verb, (Kind::Secret, inside, name), "");
                 assert!(is_denied(&decision), "{verb} {inside}/{name}");
             }
         }
@@ -166,7 +166,7 @@ fn what_is_only_referred_to_is_never_written() {
     ] {
         for identity in &parties() {
             for verb in ["update", "patch", "delete"] {
-                let decision = asked(&graph, identity, verb, (kind, inside, name), "");
+                let decision = decision_of(&graph, identity, verb, (kind, inside, name), "");
                 assert!(is_denied(&decision), "{identity:?} {verb} {kind} {inside}/{name}");
             }
         }
@@ -186,7 +186,7 @@ fn shoots_are_neither_made_nor_deleted_nor_moved() {
             ("create", "adminkubeconfig"),
             ("create", "viewerkubeconfig"),
         ] {
-            let decision = asked(&graph, identity, verb, own, subresource);
+            let decision = decision_of(&graph, identity, verb, own, subresource);
             assert!(is_denied(&decision), "{identity:?} {verb} {subresource}");
         }
     }
@@ -207,7 +207,7 @@ fn extensions_get_no_identities_and_do_not_write_the_seed() {
         ("create", Kind::Lease, "gardener-system-seed-lease", "", ""),
         ("patch", Kind::Gardenlet, "garden", "a", ""),
     ] {
-        let decision = asked(&graph, &extension, verb, (kind, inside, name), subresource);
+        let decision = decision_of(&graph, &extension, verb, (kind, inside, name), subresource);
         assert!(is_denied(&decision), "{verb} {kind} {inside}/{name} {subresource}");
     }
 }
@@ -220,7 +220,7 @@ fn nothing_belongs_to_a_seed_before_the_graph_is_filled() {
             kind,
             Kind::Seed | Kind::Lease | Kind::Gardenlet | Kind::ServiceAccount | Kind::Namespace
         ) || inside == "seed-a";
-        let decision = asked(&graph, &part("a", Party::Gardenlet), "get", (kind, &inside, &name), "");
+        let decision = decision_of(&graph, &part("a", Party::Gardenlet), "get", (kind, &inside, &name), "");
         assert!(by_name_alone || is_denied(&decision), "{kind} {inside}/{name}");
         if let Decision::Deny(refusal) = decision {
             let known = !matches!(kind, Kind::Event | Kind::Lease);
@@ -238,7 +238,7 @@ fn a_refusal_names_verb_kind_object_seed_and_what_would_be_allowed() {
         other => format!("{other:?}"),
     };
     assert_eq!(
-        text(asked(
+        text(decision_of(
             &graph,
             &gardenlet,
             "get",
@@ -250,12 +250,12 @@ fn a_refusal_names_verb_kind_object_seed_and_what_would_be_allowed() {
          its Shoots and buckets, get, list and watch in namespace seed-a)"
     );
     assert_eq!(
-        text(asked(&graph, &gardenlet, "list", (Kind::Project, "", ""), "")),
+        text(decision_of(&graph, &gardenlet, "list", (Kind::Project, "", ""), "")),
         "the gardenlet of seed \"a\" may not list all projects: it is not narrowed to this seed (allowed: get of Projects \
          that have Shoots on seed \"a\")"
     );
     assert_eq!(
-        text(asked(
+        text(decision_of(
             &graph,
             &gardenlet,
             "patch",

@@ -2,7 +2,7 @@
 
 use control_plane_confinement::{Decision, Kind, Party, Request, decide};
 
-use crate::world::{asked, garden, objects, part};
+use crate::world::{decision_of, garden, objects, part};
 
 const ALL: &[&str] = &["get", "list", "watch", "update", "patch", "delete"];
 const CHANGE: &[&str] = &["get", "list", "watch", "update", "patch"];
@@ -35,7 +35,7 @@ fn each_object_of_the_own_seed_is_reachable_by_the_verbs_that_are_needed() {
             continue;
         }
         for verb in on_one(kind, &name) {
-            let decision = asked(&graph, &gardenlet, verb, (kind, &inside, &name), "");
+            let decision = decision_of(&graph, &gardenlet, verb, (kind, &inside, &name), "");
             assert_eq!(decision, Decision::Allow, "{verb} {kind} {inside}/{name}");
         }
         if matches!(
@@ -49,7 +49,7 @@ fn each_object_of_the_own_seed_is_reachable_by_the_verbs_that_are_needed() {
                 | Kind::ManagedSeed
         ) {
             for verb in ["get", "update", "patch"] {
-                let decision = asked(&graph, &gardenlet, verb, (kind, &inside, &name), "status");
+                let decision = decision_of(&graph, &gardenlet, verb, (kind, &inside, &name), "status");
                 assert_eq!(decision, Decision::Allow, "{verb} status of {kind} {inside}/{name}");
             }
         }
@@ -63,7 +63,7 @@ fn extensions_read_what_their_gardenlet_reads_and_lead_by_their_own_leases() {
         if kind == Kind::Event || inside == "gardener-system-seed-lease" {
             continue;
         }
-        let decision = asked(&graph, &extension, "get", (kind, &inside, &name), "");
+        let decision = decision_of(&graph, &extension, "get", (kind, &inside, &name), "");
         assert_eq!(decision, Decision::Allow, "{kind} {inside}/{name}");
     }
     for verb in [
@@ -80,11 +80,14 @@ fn extensions_read_what_their_gardenlet_reads_and_lead_by_their_own_leases() {
             "create" | "deletecollection" | "list" | "watch" => "",
             _ => "leader",
         };
-        let decision = asked(&graph, &extension, verb, (Kind::Lease, "seed-a", name), "");
+        let decision = decision_of(&graph, &extension, verb, (Kind::Lease, "seed-a", name), "");
         assert_eq!(decision, Decision::Allow, "{verb}");
     }
     let status = (Kind::ControllerInstallation, "", "installation-a");
-    assert_eq!(asked(&graph, &extension, "patch", status, "status"), Decision::Allow);
+    assert_eq!(
+        decision_of(&graph, &extension, "patch", status, "status"),
+        Decision::Allow
+    );
 }
 
 #[test]
@@ -104,11 +107,14 @@ fn new_objects_are_let_through_to_admission() {
         (Kind::Event, "default"),
         (Kind::Event, "garden"),
     ] {
-        let decision = asked(&graph, &gardenlet, "create", (kind, inside, ""), "");
+        let decision = decision_of(&graph, &gardenlet, "create", (kind, inside, ""), "");
         assert_eq!(decision, Decision::Allow, "{kind} in {inside:?}");
     }
     let token = (Kind::ServiceAccount, "seed-a", "extension-x");
-    assert_eq!(asked(&graph, &gardenlet, "create", token, "token"), Decision::Allow);
+    assert_eq!(
+        decision_of(&graph, &gardenlet, "create", token, "token"),
+        Decision::Allow
+    );
 }
 
 /// Keys and values of selectors.

@@ -432,7 +432,7 @@ pub(crate) fn part(seed: &str, party: Party) -> Identity {
 }
 
 /// Decides on one object of a kind.
-pub(crate) fn asked(
+pub(crate) fn decision_of(
     graph: &Graph,
     identity: &Identity,
     verb: &str,

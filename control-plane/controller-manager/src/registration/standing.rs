@@ -304,7 +304,7 @@ mod tests {
         };
         let blank = installation(&[("Required", "True", "ExtensionObjectsExist")]);
         let text = reported(&blank, Some(&problem), after(1));
-        assert_eq!(reported(&text, Some(&problem), after(2)), text, "said once");
+        assert_eq!(reported(&text, Some(&problem), after(2)), text, "reported once");
         assert_eq!(reported(&text, None, after(3)), blank);
         let of_others = installation(&[("Valid", "False", "ChartCannotBeRendered")]);
         assert_eq!(reported(&of_others, None, after(3)), of_others);

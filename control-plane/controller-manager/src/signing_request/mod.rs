@@ -17,7 +17,7 @@ use kube::api::PostParams;
 use tokio_util::sync::CancellationToken;
 
 pub use self::plan::{SIGNER, USAGES};
-use self::plan::{Verdict, judge};
+use self::plan::{Verdict, evaluate};
 use crate::context::Context;
 
 /// Answers the requests of gardenlets.
@@ -35,7 +35,7 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
 async fn reconcile(context: &Context, request: &Arc<CertificateSigningRequest>) -> Result<Next, Fault> {
     context.caches.seeds.ready().await;
     let seeds = &context.caches.seeds;
-    let verdict = judge(request, |seed| seeds.get(&ObjectKey::cluster(seed)).is_some());
+    let verdict = evaluate(request, |seed| seeds.get(&ObjectKey::cluster(seed)).is_some());
     let (type_, reason, message) = match verdict {
         Verdict::NotOurs => return Ok(Next::Change),
         Verdict::Register => {

@@ -27,16 +27,16 @@ pub(crate) enum Verdict {
     Deny(String),
 }
 
-/// Judges a request. `is_seed` tells whether there is a Seed of a name.
-pub(crate) fn judge(request: &CertificateSigningRequest, is_seed: impl Fn(&str) -> bool) -> Verdict {
+/// Evaluates a request. `is_seed` reports whether there is a Seed of a name.
+pub(crate) fn evaluate(request: &CertificateSigningRequest, is_seed: impl Fn(&str) -> bool) -> Verdict {
     let spec = &request.spec;
     if spec.signer_name != SIGNER || is_decided(request) {
         return Verdict::NotOurs;
     }
-    let Ok(asked) = SigningRequest::from_pem(&String::from_utf8_lossy(&spec.request.0)) else {
+    let Ok(requested) = SigningRequest::from_pem(&String::from_utf8_lossy(&spec.request.0)) else {
         return Verdict::NotOurs;
     };
-    let common_name = asked.common_name();
+    let common_name = requested.common_name();
     let Some(seed) = common_name.strip_prefix(SEED_USER_PREFIX) else {
         return Verdict::NotOurs;
     };
@@ -44,11 +44,11 @@ pub(crate) fn judge(request: &CertificateSigningRequest, is_seed: impl Fn(&str) 
     let is_in = |group: &str| groups.iter().any(|one| one == group);
     let user = spec.username.as_deref().unwrap_or_default();
     let outcome = if is_in(SEEDS_GROUP) && user.starts_with(SEED_USER_PREFIX) {
-        content(spec.usages.as_deref(), &asked)
+        content(spec.usages.as_deref(), &requested)
             .and_then(|()| own(user, &common_name))
             .map(|()| Verdict::Renew)
     } else if is_in(BOOTSTRAPPERS) {
-        content(spec.usages.as_deref(), &asked)
+        content(spec.usages.as_deref(), &requested)
             .and_then(|()| may_become(seed, groups, is_seed))
             .map(|()| Verdict::Register)
     } else {
@@ -67,14 +67,14 @@ fn is_decided(request: &CertificateSigningRequest) -> bool {
 }
 
 /// What every gardenlet's certificate has (gardener/gardener v1.150 pkg/controllermanager/controller/certificatesigningrequest).
-fn content(usages: Option<&[String]>, asked: &SigningRequest) -> Result<(), String> {
-    let organizations = asked.organizations();
+fn content(usages: Option<&[String]>, requested: &SigningRequest) -> Result<(), String> {
+    let organizations = requested.organizations();
     if organizations != [SEEDS_GROUP] {
         return Err(format!(
             "the organizations are {organizations:?}; a gardenlet's certificate has {SEEDS_GROUP:?} alone"
         ));
     }
-    if !asked.dns_names().is_empty() || !asked.ip_addresses().is_empty() {
+    if !requested.dns_names().is_empty() || !requested.ip_addresses().is_empty() {
         return Err("a gardenlet's certificate has no DNS names and no IP addresses".to_owned());
     }
     let mut usages: Vec<&str> = usages.unwrap_or_default().iter().map(String::as_str).collect();
@@ -134,14 +134,14 @@ mod tests {
     /// A request that is approved, made with a bootstrap token for a seed that is not there.
     fn request(name: &str, organization: &str, dns: &[String]) -> CertificateSigningRequest {
         let key = PrivateKey::generate(&Entropy::seeded(1));
-        let asked = SigningRequest::create(&key, name, &[organization.to_owned()], dns, &[]).unwrap();
+        let requested = SigningRequest::create(&key, name, &[organization.to_owned()], dns, &[]).unwrap();
         let mut request: CertificateSigningRequest = serde_json::from_value(json!({
             "metadata": {"name": "r"},
             "spec": {"request": "", "signerName": SIGNER, "username": TOKEN, "groups": [BOOTSTRAPPERS],
                 "usages": ["digital signature", "key encipherment", "client auth"]},
         }))
         .unwrap();
-        request.spec.request.0 = asked.to_pem().into_bytes();
+        request.spec.request.0 = requested.to_pem().into_bytes();
         request
     }
 
@@ -157,7 +157,7 @@ mod tests {
 
     /// The verdict in a garden with Seed `there`.
     fn verdict(request: &CertificateSigningRequest) -> Verdict {
-        judge(request, |seed| seed == "there")
+        evaluate(request, |seed| seed == "there")
     }
 
     #[test]

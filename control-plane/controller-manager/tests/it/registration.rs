@@ -120,7 +120,7 @@ async fn a_missing_deployment_is_reported_at_once_and_taken_back_when_it_comes()
     let name = garden.installation_of("moon").await.name_any();
     let installations = garden.api::<ControllerInstallation>();
     let message = has_reason("ControllerDeploymentNotFound");
-    let message = until(&installations, &name, "said to lack its deployment", message).await;
+    let message = until(&installations, &name, "reported to lack its deployment", message).await;
     assert_eq!(valid(&message).unwrap().status, ConditionStatus::False);
     let mut kinds = garden.events("ControllerDeploymentNotFound").await;
     kinds.sort();
@@ -133,7 +133,7 @@ async fn a_missing_deployment_is_reported_at_once_and_taken_back_when_it_comes()
         .await;
     until(&installations, &name, "mended", |one| valid(one).is_none()).await;
     let message = has_reason("NoOperator");
-    let message = until(&installations, &name, "said to lack an operator", message).await;
+    let message = until(&installations, &name, "reported to lack an operator", message).await;
     assert_eq!(valid(&message).unwrap().status, ConditionStatus::Unknown);
     garden.report_installed("moon").await;
     tokio::time::sleep(Duration::from_secs(120)).await;
@@ -244,13 +244,13 @@ async fn an_auto_enabled_seed_extension_is_on_until_a_seed_disables_it() {
     let resource = json!({"kind": "Extension", "type": "audit", "autoEnable": ["seed"], "clusterCompatibility": ["seed", "shoot"]});
     garden.register("audit", json!([resource])).await;
     let requested = json!({"kind": "Extension", "type": "backup", "clusterCompatibility": ["seed"]});
-    garden.register("asked", json!([requested])).await;
+    garden.register("backup", json!([requested])).await;
     assert_eq!(garden.installed().await, ["audit on north", "audit on south"]);
     let extensions = json!([{"type": "audit", "disabled": true}, {"type": "backup"}]);
     garden
         .change::<Seed>("north", json!({"spec": {"extensions": extensions}}))
         .await;
-    assert_eq!(garden.installed().await, ["asked on north", "audit on south"]);
+    assert_eq!(garden.installed().await, ["backup on north", "audit on south"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -138,7 +138,7 @@ async fn an_admin_of_a_project_cannot_change_its_owner() {
             "apiGroup": (!account).then_some("rbac.authorization.k8s.io"), "namespace": account.then_some("garden-team")}),
         )
     };
-    let ask =
+    let change =
         async |user: &str, patch: &Patch<Value>| projects(user).patch("team", &PatchParams::default(), patch).await;
     let owner = with(&|members| {
         members
@@ -151,16 +151,16 @@ async fn an_admin_of_a_project_cannot_change_its_owner() {
     let itself = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ann"});
     let seized = Patch::Merge(json!({"spec": {"owner": itself}}));
     for patch in [&owner, &mallory, &risen, &seized] {
-        let (code, message) = refused(ask("ann", patch).await);
+        let (code, message) = refused(change("ann", patch).await);
         assert_eq!(code, 403, "{message}");
         assert!(
             message.contains("\"ann\" is not allowed to manage-members"),
             "{message}"
         );
     }
-    ask("ann", &Patch::Merge(json!({"spec": {"description": "ours"}})))
+    change("ann", &Patch::Merge(json!({"spec": {"description": "ours"}})))
         .await
         .unwrap();
-    ask("ann", &robot).await.unwrap();
-    ask("zoe", &mallory).await.unwrap();
+    change("ann", &robot).await.unwrap();
+    change("zoe", &mallory).await.unwrap();
 }

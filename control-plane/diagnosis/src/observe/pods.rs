@@ -137,8 +137,8 @@ mod tests {
             format!("{reason}: {words}")
         };
         let silent = || json!({"exitCode": 2, "reason": "Error"});
-        let said = json!({"exitCode": 2, "reason": "Error", "message": "no config\n"});
-        assert_eq!(text(said, Some("x")), "CrashLoopBackOff: no config");
+        let terminated = json!({"exitCode": 2, "reason": "Error", "message": "no config\n"});
+        assert_eq!(text(terminated, Some("x")), "CrashLoopBackOff: no config");
         assert_eq!(
             text(silent(), Some("panic: no config\n")),
             "CrashLoopBackOff: exit code 2, its log ends with: panic: no config"

@@ -16,11 +16,11 @@ const CLEANING: [Single; 3] = [
 ];
 
 pub(super) fn blockers(facts: &Facts) -> Vec<Blocker> {
-    let Some(asked) = &facts.shoot.metadata.deletion_timestamp else {
+    let Some(deleted_at) = &facts.shoot.metadata.deletion_timestamp else {
         return Vec::new();
     };
     let foreign = foreign(facts).map(|blocker| Blocker {
-        since: Some(asked.0),
+        since: Some(deleted_at.0),
         ..blocker
     });
     foreign.into_iter().chain(left_inside(facts)).collect()
@@ -34,7 +34,7 @@ fn foreign(facts: &Facts) -> Option<Blocker> {
     }
     let names = all.join(", ");
     Some(Blocker {
-        says: format!("it is gone from its seed, and finalizers of others hold the object: {names}"),
+        message: format!("it is gone from its seed, and finalizers of others hold the object: {names}"),
         class: Some(FaultClass::Dependency.as_str()),
         next_try: "when its finalizers are gone".to_owned(),
         to_do: "look at whoever has set the finalizer; take it away only if its owner is gone for good".to_owned(),
@@ -49,7 +49,7 @@ fn left_inside(facts: &Facts) -> Vec<Blocker> {
         .into_iter()
         .filter(|error| error.problem.codes.contains(&ErrorCode::CleanupClusterResources))
         .map(|Failed { problem, at }| Blocker {
-            says: problem.text,
+            message: problem.text,
             tasks: problem.task.into_iter().collect(),
             class: Some(ErrorCode::CleanupClusterResources.class().as_str()),
             codes: problem.codes,
@@ -74,7 +74,8 @@ fn left_inside(facts: &Facts) -> Vec<Blocker> {
         return left;
     };
     vec![Blocker {
-        says: "objects inside the Shoot are being deleted; what is left is named once the task's time is up".to_owned(),
+        message: "objects inside the Shoot are being deleted; what is left is named once the task's time is up"
+            .to_owned(),
         tasks: vec![task.clone()],
         since: status(facts).last_operation.map(|last| last.last_update_time.0),
         next_try: "now: the operation runs".to_owned(),

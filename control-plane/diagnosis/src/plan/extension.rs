@@ -74,8 +74,8 @@ fn trouble(facts: &Facts, object: &ExtensionFact) -> Option<Trouble> {
     }
 }
 
-/// When an object was asked for what it has not brought about.
-fn asked(object: &ExtensionFact) -> Option<Timestamp> {
+/// When what an object has not brought about was requested.
+fn request_time(object: &ExtensionFact) -> Option<Timestamp> {
     let stamp = || object.reported.timestamp.as_ref()?.parse().ok();
     object.deleting.or_else(stamp).or(object.created)
 }
@@ -112,7 +112,7 @@ fn of_error(blocker: Blocker, text: &str, hint: &str, codes: &[ErrorCode]) -> Bl
     };
     Blocker {
         cause: Cause::ExtensionError,
-        says: text.to_owned(),
+        message: text.to_owned(),
         class: Some(class.as_str()),
         codes: codes.to_vec(),
         to_do: if hint.is_empty() { usual } else { hint }.to_owned(),
@@ -144,8 +144,8 @@ fn of_silence(
 ) -> Blocker {
     let reported = &object.reported;
     let blocker = Blocker {
-        says: why.to_owned(),
-        since: asked(object),
+        message: why.to_owned(),
+        since: request_time(object),
         class: Some(FaultClass::Dependency.as_str()),
         next_try: "at once when the object's status changes".to_owned(),
         ..blocker
@@ -161,19 +161,19 @@ fn of_silence(
     let unanswered = reported.unanswered_since().is_some();
     let processing = state == Some(LastOperationState::Processing) && !unanswered;
     if let (true, Some(error)) = (processing && !dead, reported.error()) {
-        let says = format!("{why}; its try before failed: {}", error.text);
+        let message = format!("{why}; its try before failed: {}", error.text);
         return Blocker {
             since: error_time(object),
             next_try: "now: the extension tries again".to_owned(),
-            ..of_error(blocker, &says, error.hint, error.codes)
+            ..of_error(blocker, &message, error.hint, error.codes)
         };
     }
-    let waited = asked(object).map(|at| Duration::try_from(facts.now.duration_since(at)).unwrap_or_default());
+    let waited = request_time(object).map(|at| Duration::try_from(facts.now.duration_since(at)).unwrap_or_default());
     if !dead && (processing || waited.is_some_and(|waited| waited < WORTH_A_WORD)) {
         let text = last.filter(|_| processing).map(|last| last.description.clone());
         return Blocker {
             cause: Cause::AtWork,
-            says: text.filter(|text| !text.is_empty()).unwrap_or_else(|| why.to_owned()),
+            message: text.filter(|text| !text.is_empty()).unwrap_or_else(|| why.to_owned()),
             class: None,
             to_do: "nothing: it is at work".to_owned(),
             ..blocker
@@ -217,11 +217,11 @@ fn refused(facts: &Facts, object: &ExtensionFact, blocker: &Blocker) -> Option<B
     let refusals = facts.in_seed.present()?.refusals.present()?;
     let of_object = refusals.iter().filter(|one| one.object == object.id);
     let last = of_object
-        .filter(|one| asked(object).is_none_or(|asked| one.at.is_none_or(|at| at >= asked)))
+        .filter(|one| request_time(object).is_none_or(|requested_at| one.at.is_none_or(|at| at >= requested_at)))
         .max_by_key(|one| one.at)?;
     Some(Blocker {
         cause: Cause::WebhookRefused,
-        says: last.message.clone(),
+        message: last.message.clone(),
         who: webhook::who(&last.webhook, facts.webhooks()),
         since: last.at.or(blocker.since),
         to_do: webhook::to_do(&last.webhook, facts.webhooks()),
@@ -237,9 +237,9 @@ fn blocked(facts: &Facts, object: &ExtensionFact, controls: Option<&Controls>, b
     let webhook = all.find(|one| one.blocks(&object.id.kind, labels, &object.labels))?;
     Some(Blocker {
         cause: Cause::WebhookRefused,
-        says: format!(
+        message: format!(
             "{}; every update of {} objects fails, because no endpoint is ready behind webhook {}",
-            blocker.says, object.id.kind, webhook.name
+            blocker.message, object.id.kind, webhook.name
         ),
         who: webhook.title(),
         details: vec![controls.standing.clone()],
@@ -261,16 +261,16 @@ fn held(object: &ExtensionFact, blocker: &Blocker) -> Option<Blocker> {
         return None;
     }
     let names = object.finalizers.join(", ");
-    let (says, who) = match foreign {
+    let (message, who) = match foreign {
         true => (
             format!("it is to be deleted, and finalizers of others hold it: {names}"),
             format!("the owner of the finalizer {names}"),
         ),
-        false => (format!("{}: {names}", blocker.says), blocker.who.clone()),
+        false => (format!("{}: {names}", blocker.message), blocker.who.clone()),
     };
     Some(Blocker {
         cause: Cause::FinalizerHolds,
-        says,
+        message,
         who,
         next_try: "at once when the object is gone".to_owned(),
         to_do: "look at whoever has set the finalizer; take it away only if its owner is gone for good".to_owned(),
@@ -282,7 +282,7 @@ fn held(object: &ExtensionFact, blocker: &Blocker) -> Option<Blocker> {
 fn add(all: &mut Vec<Blocker>, fresh: Blocker) {
     let same = |one: &&mut Blocker| {
         let mergeable = matches!(one.cause, Cause::ExtensionSilent | Cause::AtWork);
-        mergeable && one.cause == fresh.cause && one.who == fresh.who && one.says == fresh.says
+        mergeable && one.cause == fresh.cause && one.who == fresh.who && one.message == fresh.message
     };
     let Some(present) = all.iter_mut().find(same) else {
         all.push(fresh);

@@ -26,21 +26,21 @@ fn ignored(facts: &Facts) -> Option<Blocker> {
     let seed = facts.seed.present();
     let stopped =
         seed.is_some_and(|seed| is_true(seed.metadata.annotations.as_ref(), annotations::SEED_EMERGENCY_STOP));
-    let (object, key, says) = if is_true(facts.shoot.metadata.annotations.as_ref(), annotations::SHOOT_IGNORE) {
-        let says = "the Shoot is to be left alone";
-        (Located::in_garden(facts.itself()), annotations::SHOOT_IGNORE, says)
+    let (object, key, message) = if is_true(facts.shoot.metadata.annotations.as_ref(), annotations::SHOOT_IGNORE) {
+        let message = "the Shoot is to be left alone";
+        (Located::in_garden(facts.itself()), annotations::SHOOT_IGNORE, message)
     } else if let (true, Some(seed)) = (stopped, seed) {
-        let says = "an operator has stopped all reconciliations of the seed";
+        let message = "an operator has stopped all reconciliations of the seed";
         (
             Located::of_garden("Seed", &seed.name_any()),
             annotations::SEED_EMERGENCY_STOP,
-            says,
+            message,
         )
     } else {
         return None;
     };
     Some(Blocker {
-        says: says.to_owned(),
+        message: message.to_owned(),
         class: Some(FaultClass::User.as_str()),
         next_try: "at once when the annotation is gone".to_owned(),
         to_do: format!("take the annotation {key} from the {object}"),
@@ -50,7 +50,7 @@ fn ignored(facts: &Facts) -> Option<Blocker> {
 }
 
 fn not_confirmed(facts: &Facts) -> Option<Blocker> {
-    let asked = facts.shoot.metadata.deletion_timestamp.as_ref()?;
+    let deleted_at = facts.shoot.metadata.deletion_timestamp.as_ref()?;
     let confirmed = is_true(
         facts.shoot.metadata.annotations.as_ref(),
         annotations::CONFIRMATION_DELETION,
@@ -61,9 +61,9 @@ fn not_confirmed(facts: &Facts) -> Option<Blocker> {
     }
     let key = annotations::CONFIRMATION_DELETION;
     Some(Blocker {
-        says: format!("its deletion was asked for and is not confirmed: annotation {key} is not \"true\""),
+        message: format!("its deletion was asked for and is not confirmed: annotation {key} is not \"true\""),
         class: Some(FaultClass::User.as_str()),
-        since: Some(asked.0),
+        since: Some(deleted_at.0),
         next_try: "at once when the annotation is there".to_owned(),
         to_do: format!("set the annotation {key} to \"true\", if the cluster is really to go"),
         objects: vec![Located::in_garden(facts.itself())],
@@ -77,7 +77,7 @@ fn placement(facts: &Facts) -> Option<Blocker> {
     };
     if facts.seed.is_absent() {
         return Some(Blocker {
-            says: format!("its Seed {name} does not exist"),
+            message: format!("its Seed {name} does not exist"),
             class: Some(FaultClass::Dependency.as_str()),
             next_try: "when the Seed is there".to_owned(),
             to_do: format!("create the Seed {name} again, by starting its gardenlet"),
@@ -92,7 +92,7 @@ fn silent(facts: &Facts, name: &str) -> Option<Blocker> {
     let known = facts.seed.present().and_then(|seed| seed.status.as_ref());
     let condition = known.and_then(|status| Condition::find(&status.conditions, GARDENLET_READY));
     let age = |at| Duration::try_from(facts.now.duration_since(at)).unwrap_or_default();
-    let (says, since) = match (&facts.gardenlet, condition) {
+    let (message, since) = match (&facts.gardenlet, condition) {
         (Seen::Present(at), _) if age(*at) >= LEASE_STALE_AFTER => {
             let seconds = age(*at).as_secs();
             (
@@ -101,10 +101,10 @@ fn silent(facts: &Facts, name: &str) -> Option<Blocker> {
             )
         }
         (_, Some(one)) if one.status != ConditionStatus::True => {
-            let said = format!("{}: {}", one.reason, one.message);
+            let condition = format!("{}: {}", one.reason, one.message);
             let since = one.last_transition_time.0;
             (
-                format!("the gardenlet of seed {name} is not ready: {said}"),
+                format!("the gardenlet of seed {name} is not ready: {condition}"),
                 Some(since),
             )
         }
@@ -112,7 +112,7 @@ fn silent(facts: &Facts, name: &str) -> Option<Blocker> {
         _ => return None,
     };
     Some(Blocker {
-        says,
+        message,
         class: Some(FaultClass::Dependency.as_str()),
         since,
         next_try: "as soon as gardenlet runs again".to_owned(),
@@ -128,7 +128,7 @@ impl Blocker {
         Self {
             cause,
             who,
-            says: String::new(),
+            message: String::new(),
             details: Vec::new(),
             tasks: Vec::new(),
             objects: Vec::new(),

@@ -69,7 +69,7 @@ pub(super) fn of_conditions(installation: &ControllerInstallation) -> Option<Blo
             .into_iter()
             .find(|type_| Condition::find(conditions, type_).is_none())?;
         return Some(Blocker {
-            says: format!("condition {silent} of it is not reported yet"),
+            message: format!("condition {silent} of it is not reported yet"),
             next_try: "as soon as whoever installs it has a turn for it".to_owned(),
             to_do: format!("wait a minute; if it lasts, look at the log of the {gardenlet}, or of its operator"),
             ..of_installation(&name, format!("the {gardenlet}, or the operator of its type"))
@@ -83,7 +83,7 @@ pub(super) fn of_conditions(installation: &ControllerInstallation) -> Option<Blo
     let concerned = concerned.map(|object| Located::in_seed(object.clone(), seed.unwrap_or_default()));
     let blocker = of_installation(&name, who);
     Some(Blocker {
-        says: format!(
+        message: format!(
             "condition {} is {}: {}",
             condition.type_,
             condition.status,
@@ -233,7 +233,7 @@ fn of_resource(home: &str, resource: &Resource, blocker: &Blocker, webhooks: &[W
         objects.push(object);
     }
     let blocker = Blocker {
-        says: resource.trouble.clone(),
+        message: resource.trouble.clone(),
         objects,
         since: resource.since.or(blocker.since),
         next_try: "by gardener-resource-manager; the moment is not recorded".to_owned(),
@@ -303,7 +303,7 @@ fn of_workload(home: &str, workload: &Workload, blocker: &Blocker) -> Blocker {
     };
     Blocker {
         cause: Cause::PodNotRunning,
-        says: not_running(workload),
+        message: not_running(workload),
         objects: blocker.objects.iter().cloned().chain(concerned).collect(),
         who: "the extension's program".to_owned(),
         since: pod.and_then(|(pod, _)| pod.since).or(blocker.since),
@@ -330,7 +330,7 @@ fn held(facts: &InstallationFacts) -> Option<Blocker> {
     let name = facts.installation.name_any();
     Some(Blocker {
         cause: Cause::FinalizerHolds,
-        says: format!("it is to be deleted, and finalizers hold it: {names}"),
+        message: format!("it is to be deleted, and finalizers hold it: {names}"),
         since: Some(deleting.0),
         next_try: "at once when what it has installed is gone".to_owned(),
         to_do: format!(

@@ -112,7 +112,7 @@ fn lay(facts: &Facts, blocker: &mut Blocker, error: Problem) {
     }
     if let Some(failure) = error.webhook.filter(|_| is_silence(blocker.cause)) {
         blocker.cause = Cause::WebhookRefused;
-        blocker.says = error.text;
+        blocker.message = error.text;
         blocker.who = webhook::who(&failure, facts.webhooks());
         blocker.to_do = webhook::to_do(&failure, facts.webhooks());
     }
@@ -140,7 +140,7 @@ fn of_error(facts: &Facts, Failed { problem, at }: Failed) -> Blocker {
             (None, hint) => hint.to_owned(),
         },
         command: given_up.then(|| retry(facts)),
-        says: problem.text,
+        message: problem.text,
         codes: problem.codes,
         ..match &problem.webhook {
             Some(failure) => Blocker::new(Cause::WebhookRefused, webhook::who(failure, facts.webhooks())),
@@ -270,7 +270,7 @@ fn of_condition(facts: &Facts, condition: &Condition) -> Blocker {
     } = condition;
     let nodes = type_ == of_shoot::EVERY_NODE_READY && *status == ConditionStatus::False;
     Blocker {
-        says: format!("condition {type_} is {status}: {reason}: {message}"),
+        message: format!("condition {type_} is {status}: {reason}: {message}"),
         class: codes.first().map(ErrorCode::class).map(FaultClass::as_str),
         codes: codes.clone(),
         since: Some(condition.last_transition_time.0),
@@ -302,7 +302,7 @@ fn not_observed(facts: &Facts) -> Option<Blocker> {
         .is_none()
         .then_some(facts.shoot.metadata.creation_timestamp.as_ref());
     Some(Blocker {
-        says: match seen {
+        message: match seen {
             Some(_) => format!(
                 "generation {} is wanted, and gardenlet has looked at {}",
                 number(wanted),
@@ -333,12 +333,12 @@ fn is_known(blockers: &[Blocker], wait: &Wait) -> bool {
 }
 
 fn of_waits(facts: &Facts, waits: &[Wait]) -> Blocker {
-    let says: Vec<String> = waits
+    let messages: Vec<String> = waits
         .iter()
         .map(|wait| format!("{}: {}", wait.subject, wait.reason))
         .collect();
     Blocker {
-        says: says.join("; "),
+        message: messages.join("; "),
         class: Some(FaultClass::Dependency.as_str()),
         since: status(facts).last_operation.map(|last| last.last_update_time.0),
         next_try: next_try(facts),
@@ -361,7 +361,7 @@ fn of_operation(facts: &Facts) -> Option<Blocker> {
     };
     Some(Blocker {
         // What is known as data says it without when it is tried again, which is a line of its own.
-        says: match facts.report().map(|report| report.errors_sentence()) {
+        message: match facts.report().map(|report| report.errors_sentence()) {
             Some(errors) if !errors.is_empty() => errors,
             _ => last.description.clone(),
         },

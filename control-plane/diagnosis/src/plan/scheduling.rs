@@ -14,7 +14,7 @@ pub(super) fn not_scheduled(facts: &Facts) -> Blocker {
     let scheduler = shoot.spec.scheduler_name.as_deref().unwrap_or(DEFAULT_SCHEDULER);
     let last = status(facts).last_operation;
     let why = facts.report().and_then(|report| report.unscheduled);
-    let (says, details, to_do) = match (&why, &last) {
+    let (message, details, to_do) = match (&why, &last) {
         (Some(why), _) => (why.summary(), why.details(), to_do(why)),
         (None, Some(last)) => (
             last.description.clone(),
@@ -33,7 +33,7 @@ pub(super) fn not_scheduled(facts: &Facts) -> Blocker {
     };
     let created = shoot.metadata.creation_timestamp.as_ref().map(|time| time.0);
     Blocker {
-        says: format!("it has no seed: {says}"),
+        message: format!("it has no seed: {message}"),
         details,
         class: last.is_some().then_some(FaultClass::Dependency.as_str()),
         since: last.map_or(created, |last| Some(last.last_update_time.0)),

@@ -55,13 +55,13 @@ fn of_workload(facts: &Facts, workload: &Workload) -> Option<Blocker> {
     let reason = pod.and_then(|pod| pod.trouble.as_ref());
     let on_its_way = reason.is_none_or(|(reason, _)| reason.is_empty() || ON_ITS_WAY.contains(&reason.as_str()));
     let since = pod.and_then(|pod| pod.since);
-    let says = match reason {
+    let message = match reason {
         Some((reason, message)) => format!("{trouble}: {}", sentence(reason, message)),
         None => trouble.clone(),
     };
     let pod = pod.map(|pod| workload.pod(pod));
     let blocker = Blocker {
-        says,
+        message,
         to_do: match (&pod, reason.map(|(reason, _)| reason.as_str())) {
             (_, Some("ImageNotInCatalogue")) => {
                 "use a version whose image the seed's node knows; the message names the image".to_owned()
@@ -93,7 +93,7 @@ fn of_resource(facts: &Facts, resource: &Resource) -> Option<Blocker> {
         return None;
     }
     let blocker = Blocker {
-        says: resource.trouble.clone(),
+        message: resource.trouble.clone(),
         class: Some(FaultClass::Dependency.as_str()),
         since: resource.since.or(resource.deleting),
         next_try: "by gardener-resource-manager; the moment is not recorded".to_owned(),
@@ -143,7 +143,7 @@ fn of_machines(facts: &Facts, machines: &[Machine]) -> Option<Blocker> {
     let since = machines.iter().filter_map(|machine| machine.since).min();
     let count = machines.len();
     let blocker = Blocker {
-        says: match refused {
+        message: match refused {
             true => "machines cannot join: the Shoot's API server refuses their bootstrap token".to_owned(),
             false if count == 1 => "a machine has not joined".to_owned(),
             false => format!("{count} machines have not joined"),

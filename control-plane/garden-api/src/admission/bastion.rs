@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_shoot_that_cannot_have_a_bastion_is_refused() {
         let without_pools = json!({"seedName": "seed", "provider": {"type": "p"}});
-        for (shoot, old, says) in [
+        for (shoot, old, expected) in [
             (shoot(json!({}), false), false, "not assigned to a seed"),
             (shoot(bound(json!({})), true), false, "in deletion"),
             (
@@ -155,9 +155,9 @@ mod tests {
             (shoot(without_pools, false), true, "SSH access"),
         ] {
             let before = old.then(|| bastion("s"));
-            let refusal = made(shoot, before.as_ref()).expect_err(says);
+            let refusal = made(shoot, before.as_ref()).expect_err(expected);
             assert!(
-                refusal.contains("spec.shootRef.name") && refusal.contains(says),
+                refusal.contains("spec.shootRef.name") && refusal.contains(expected),
                 "{refusal}"
             );
         }
@@ -165,9 +165,9 @@ mod tests {
             made(shoot(bound(json!({})), true), Some(&bastion("s"))).is_ok(),
             "a Bastion that is there may be changed while its Shoot goes"
         );
-        for (name, says) in [("", "Required"), ("gone", "there is no Shoot garden-p/gone")] {
-            let refusal = admitted(&Bastion, None, bastion(name), None, &Fixture::default()).expect_err(says);
-            assert!(refusal.contains(says), "{refusal}");
+        for (name, expected) in [("", "Required"), ("gone", "there is no Shoot garden-p/gone")] {
+            let refusal = admitted(&Bastion, None, bastion(name), None, &Fixture::default()).expect_err(expected);
+            assert!(refusal.contains(expected), "{refusal}");
         }
     }
 

@@ -35,14 +35,14 @@ impl Plugin for Validate {
             if leaving || unchanged || !concerned {
                 return Ok(Vec::new());
             }
-            let errors = judge(&review, &shoot, old.as_ref()).await?;
+            let errors = validate(&review, &shoot, old.as_ref()).await?;
             forbid(CORE, "shoots", review.call.name, &errors)?;
             Ok(Vec::new())
         })
     }
 }
 
-async fn judge(review: &Review<'_>, shoot: &Shoot, old: Option<&Shoot>) -> Result<Vec<FieldError>, Status> {
+async fn validate(review: &Review<'_>, shoot: &Shoot, old: Option<&Shoot>) -> Result<Vec<FieldError>, Status> {
     let objects = review.objects;
     let mut errors = Vec::new();
     match old {
@@ -306,7 +306,7 @@ mod tests {
             let mine = json!({"metadata": {"name": "mine", "namespace": "garden-p"}, "status": status});
             landscape().with("namespacedcloudprofiles", mine)
         };
-        for (fixture, said) in [
+        for (fixture, expected) in [
             (
                 landscape(),
                 "there is no NamespacedCloudProfile \"mine\", and these are not merged",
@@ -316,10 +316,10 @@ mod tests {
                 "NamespacedCloudProfile \"mine\" exists, but is not merged with its parent yet",
             ),
         ] {
-            let refusal = create(named(), &fixture).expect_err(said);
+            let refusal = create(named(), &fixture).expect_err(expected);
             for part in [
                 "spec.cloudProfile: Invalid value: \"NamespacedCloudProfile\"",
-                said,
+                expected,
                 "name one of: cloud",
             ] {
                 assert!(refusal.contains(part), "{refusal}\nlacks {part}");

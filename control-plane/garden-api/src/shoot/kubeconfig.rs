@@ -219,16 +219,16 @@ mod tests {
 
     #[test]
     fn validity_is_bounded_on_both_sides() {
-        let ask = |seconds| {
+        let bounded = |seconds| {
             validity(&KubeconfigRequestSpec {
                 expiration_seconds: seconds,
             })
         };
-        assert_eq!(ask(None), Ok(3600));
-        assert_eq!(ask(Some(600)), Ok(600));
-        assert_eq!(ask(Some(1_000_000)), Ok(86_400));
-        assert!(ask(Some(599)).is_err());
-        assert!(ask(Some(-1)).is_err());
+        assert_eq!(bounded(None), Ok(3600));
+        assert_eq!(bounded(Some(600)), Ok(600));
+        assert_eq!(bounded(Some(1_000_000)), Ok(86_400));
+        assert!(bounded(Some(599)).is_err());
+        assert!(bounded(Some(-1)).is_err());
     }
 
     #[test]

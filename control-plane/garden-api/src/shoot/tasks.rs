@@ -131,15 +131,15 @@ mod tests {
     fn infrastructure_is_deployed_for_a_zone_that_no_pool_had_before() {
         let shoot = |pools: Value| json!({"metadata": {}, "spec": {"provider": {"workers": pools}}});
         let old = shoot(json!([{"name": "a", "zones": ["x"]}, {"name": "b", "zones": ["y"]}]));
-        let asks = |pools: Value| wanted(&shoot(pools), Some(&old)) == [task::DEPLOY_INFRASTRUCTURE];
-        assert!(asks(
+        let deploys = |pools: Value| wanted(&shoot(pools), Some(&old)) == [task::DEPLOY_INFRASTRUCTURE];
+        assert!(deploys(
             json!([{"name": "a", "zones": ["x", "z"]}, {"name": "b", "zones": ["y"]}])
         ));
-        assert!(asks(json!([{"name": "a", "zones": ["x"]}])), "one less");
+        assert!(deploys(json!([{"name": "a", "zones": ["x"]}])), "one less");
         let swapped = json!([{"name": "b", "zones": ["y", "x"]}, {"name": "c", "zones": ["x"]}]);
-        assert!(!asks(swapped), "the same zones, in other pools");
+        assert!(!deploys(swapped), "the same zones, in other pools");
         let unnamed = json!([{"name": "a", "zones": ["x"]}, {"name": "b", "zones": ["y"]}, {"name": "c"}]);
-        assert!(asks(unnamed), "a pool without zones has one without name");
+        assert!(deploys(unnamed), "a pool without zones has one without name");
     }
 
     #[test]

@@ -66,9 +66,9 @@ async fn a_shoot_is_taken_completed_and_shown() {
 #[tokio::test(start_paused = true)]
 async fn an_unregistered_extension_type_is_refused_naming_field_kind_and_type() {
     let garden = Garden::with_landscape().await;
-    let mut asks = shoot("s");
-    asks["spec"]["extensions"] = json!([{"type": "nobody"}]);
-    let (code, status) = garden.call(Method::POST, SHOOTS, &asks).await;
+    let mut requested = shoot("s");
+    requested["spec"]["extensions"] = json!([{"type": "nobody"}]);
+    let (code, status) = garden.call(Method::POST, SHOOTS, &requested).await;
     assert_eq!(code, 403, "{status}");
     let message = text(&status, "/message");
     assert!(

@@ -14,13 +14,13 @@ const WRITERS: usize = 8;
 
 /// How many of these requests at once succeed.
 async fn succeed(garden: &Garden, requests: impl IntoIterator<Item = (Method, String, Value)>) -> usize {
-    let ask = |(method, path, body): (Method, String, Value)| {
+    let send = |(method, path, body): (Method, String, Value)| {
         let garden = garden.clone();
         tokio::spawn(async move { garden.call(method, &path, &body).await.0 })
     };
-    let requested: Vec<_> = requests.into_iter().map(ask).collect();
+    let codes: Vec<_> = requests.into_iter().map(send).collect();
     let mut successes = 0;
-    for code in requested {
+    for code in codes {
         successes += usize::from((200..300).contains(&code.await.unwrap()));
     }
     successes

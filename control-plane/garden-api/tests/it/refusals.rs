@@ -15,11 +15,11 @@ const NODES_POOL: &str = "/spec/provider/workers/0";
 /// One request that must be refused, and what its answer must contain.
 struct Row {
     what: &'static str,
-    ask: Ask,
-    says: &'static [&'static str],
+    request: Request,
+    expected: &'static [&'static str],
 }
 
-enum Ask {
+enum Request {
     /// A new Shoot `t` in which the value stands at the pointer; null removes the field.
     Create(String, Value),
     /// The stored object with the value at the pointer.
@@ -29,28 +29,50 @@ enum Ask {
     Delete(String),
 }
 
-fn create(what: &'static str, pointer: &str, value: Value, says: &'static [&'static str]) -> Row {
-    let ask = Ask::Create(pointer.to_owned(), value);
-    Row { what, ask, says }
+fn create(what: &'static str, pointer: &str, value: Value, expected: &'static [&'static str]) -> Row {
+    let request = Request::Create(pointer.to_owned(), value);
+    Row {
+        what,
+        request,
+        expected,
+    }
 }
 
-fn pool(what: &'static str, field: &str, value: Value, says: &'static [&'static str]) -> Row {
-    create(what, &format!("{NODES_POOL}/{field}"), value, says)
+fn pool(what: &'static str, field: &str, value: Value, expected: &'static [&'static str]) -> Row {
+    create(what, &format!("{NODES_POOL}/{field}"), value, expected)
 }
 
-fn update(what: &'static str, object: &'static str, pointer: &str, value: Value, says: &'static [&'static str]) -> Row {
-    let ask = Ask::Update(object, pointer.to_owned(), value);
-    Row { what, ask, says }
+fn update(
+    what: &'static str,
+    object: &'static str,
+    pointer: &str,
+    value: Value,
+    expected: &'static [&'static str],
+) -> Row {
+    let request = Request::Update(object, pointer.to_owned(), value);
+    Row {
+        what,
+        request,
+        expected,
+    }
 }
 
-fn post(what: &'static str, path: &str, body: Value, says: &'static [&'static str]) -> Row {
-    let ask = Ask::Post(path.to_owned(), body);
-    Row { what, ask, says }
+fn post(what: &'static str, path: &str, body: Value, expected: &'static [&'static str]) -> Row {
+    let request = Request::Post(path.to_owned(), body);
+    Row {
+        what,
+        request,
+        expected,
+    }
 }
 
-fn delete(what: &'static str, path: &str, says: &'static [&'static str]) -> Row {
-    let ask = Ask::Delete(path.to_owned());
-    Row { what, ask, says }
+fn delete(what: &'static str, path: &str, expected: &'static [&'static str]) -> Row {
+    let request = Request::Delete(path.to_owned());
+    Row {
+        what,
+        request,
+        expected,
+    }
 }
 
 fn put(object: &mut Value, pointer: &str, value: &Value) {
@@ -63,21 +85,21 @@ fn put(object: &mut Value, pointer: &str, value: &Value) {
     }
 }
 
-async fn ask(garden: &Garden, ask: &Ask) -> (u16, Value) {
+async fn send(garden: &Garden, request: &Request) -> (u16, Value) {
     const STRICT: &str = "?fieldValidation=Strict";
-    match ask {
-        Ask::Create(pointer, value) => {
+    match request {
+        Request::Create(pointer, value) => {
             let mut new = shoot("t");
             put(&mut new, pointer, value);
             garden.call(Method::POST, &format!("{SHOOTS}{STRICT}"), &new).await
         }
-        Ask::Update(path, pointer, value) => {
+        Request::Update(path, pointer, value) => {
             let mut stored = garden.ok(Method::GET, path, &Value::Null).await;
             put(&mut stored, pointer, value);
             garden.call(Method::PUT, &format!("{path}{STRICT}"), &stored).await
         }
-        Ask::Post(path, body) => garden.call(Method::POST, &format!("{path}{STRICT}"), body).await,
-        Ask::Delete(path) => garden.call(Method::DELETE, path, &Value::Null).await,
+        Request::Post(path, body) => garden.call(Method::POST, &format!("{path}{STRICT}"), body).await,
+        Request::Delete(path) => garden.call(Method::DELETE, path, &Value::Null).await,
     }
 }
 
@@ -136,15 +158,14 @@ fn fields() -> Vec<Row> {
 /// Older spellings that contradict today's, and what stands in a field of a form of its own.
 fn spellings() -> Vec<Row> {
     let chart = |version: &str, fields: Value| {
-        let mut asked = json!({"apiVersion": format!("core.gardener.cloud/{version}"), "kind": "ControllerDeployment",
+        let mut body = json!({"apiVersion": format!("core.gardener.cloud/{version}"), "kind": "ControllerDeployment",
             "metadata": {"name": "d"}});
-        asked
-            .as_object_mut()
+        body.as_object_mut()
             .unwrap()
             .extend(fields.as_object().unwrap().clone());
         (
             format!("/apis/core.gardener.cloud/{version}/controllerdeployments"),
-            asked,
+            body,
         )
     };
     let old = chart(
@@ -153,10 +174,10 @@ fn spellings() -> Vec<Row> {
     );
     let new = chart("v1", json!({"helm": {"rawChart": "H4sI/yk..."}}));
     let elsewhere = {
-        let mut asked = registration("auto", &[("Extension", "auto")]);
-        asked["spec"]["resources"][0]["globallyEnabled"] = json!(true);
-        asked["spec"]["resources"][0]["autoEnable"] = json!(["seed"]);
-        asked
+        let mut body = registration("auto", &[("Extension", "auto")]);
+        body["spec"]["resources"][0]["globallyEnabled"] = json!(true);
+        body["spec"]["resources"][0]["autoEnable"] = json!(["seed"]);
+        body
     };
     vec![
         create(
@@ -404,13 +425,13 @@ fn references_and_operations() -> Vec<Row> {
 
 /// On a seed, whose networks it may share, a Shoot's own must still differ.
 fn over_its_nodes() -> Row {
-    let mut asked = shoot("t");
-    asked["spec"]["seedName"] = json!("seed");
-    asked["spec"]["networking"]["pods"] = json!("10.250.128.0/17");
+    let mut body = shoot("t");
+    body["spec"]["seedName"] = json!("seed");
+    body["spec"]["networking"]["pods"] = json!("10.250.128.0/17");
     post(
         "network of its own nodes, on a seed",
         SHOOTS,
-        asked,
+        body,
         &[
             "spec.networking.pods",
             "10.250.128.0/17",
@@ -422,24 +443,24 @@ fn over_its_nodes() -> Row {
 
 fn networks() -> Vec<Row> {
     let in_region_without_zones = {
-        let mut asked = shoot("t");
-        asked["spec"]["region"] = json!("bare");
-        asked["spec"]["provider"]["workers"][0]["zones"] = json!(["r-a"]);
+        let mut body = shoot("t");
+        body["spec"]["region"] = json!("bare");
+        body["spec"]["provider"]["workers"][0]["zones"] = json!(["r-a"]);
         post(
             "a zone where the region has none",
             SHOOTS,
-            asked,
+            body,
             &["spec.provider.workers[0].zones[0]", "\"r-a\"", "\"bare\""],
         )
     };
     let mask_of_its_own = {
-        let mut asked = shoot("t");
-        asked["spec"]["networking"]["pods"] = json!("10.100.0.0/25");
-        asked["spec"]["kubernetes"]["kubeControllerManager"] = json!({"nodeCIDRMaskSize": 25});
+        let mut body = shoot("t");
+        body["spec"]["networking"]["pods"] = json!("10.100.0.0/25");
+        body["spec"]["kubernetes"]["kubeControllerManager"] = json!({"nodeCIDRMaskSize": 25});
         post(
             "pods for one node, two wanted",
             SHOOTS,
-            asked,
+            body,
             &["spec.networking.pods", "\"10.100.0.0/25\"", "1 node", "/24"],
         )
     };
@@ -628,9 +649,9 @@ fn names() -> Vec<Row> {
 
 fn places_and_deletions() -> Vec<Row> {
     let in_namespace = |namespace: &str| {
-        let mut asked = shoot("t");
-        asked["metadata"]["namespace"] = json!(namespace);
-        asked
+        let mut body = shoot("t");
+        body["metadata"]["namespace"] = json!(namespace);
+        body
     };
     vec![
         post(
@@ -691,11 +712,16 @@ async fn every_refusal_names_the_field_its_value_what_is_allowed_and_what_to_do(
     ];
     for (section, rows) in sections {
         page.push_str(&format!("== {section}\n"));
-        for Row { what, ask: asked, says } in rows {
-            let (code, status) = ask(&garden, &asked).await;
+        for Row {
+            what,
+            request,
+            expected,
+        } in rows
+        {
+            let (code, status) = send(&garden, &request).await;
             let message = text(&status, "/message");
             page.push_str(&format!("{what} -> {code}\n    {message}\n"));
-            let lacking: Vec<_> = says.iter().filter(|part| !message.contains(**part)).collect();
+            let lacking: Vec<_> = expected.iter().filter(|part| !message.contains(**part)).collect();
             if !matches!(code, 400 | 403 | 422 | 500) || !lacking.is_empty() {
                 wrong.push(format!("{what}: {code} {message}\n    lacks {lacking:?}"));
             }

@@ -73,11 +73,11 @@ impl ExtensionStatus {
 
 /// Keeps policy and parameters until `stop`.
 pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
-    let kept = &context.extension_status;
+    let state = &context.extension_status;
     let ready = async {
-        kept.policies.ready().await;
-        kept.bindings.ready().await;
-        kept.writers.ready().await;
+        state.policies.ready().await;
+        state.bindings.ready().await;
+        state.writers.ready().await;
     };
     if stop.run_until_cancelled(ready).await.is_none() {
         return;
@@ -89,9 +89,9 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
         .only(move |seed: &core::Seed| seed.name_any() == ours)
         // Nothing in the Seed itself matters.
         .when(|old, _| old.is_none())
-        .watches(&kept.policies, calls(seed, |_, _| false))
-        .watches(&kept.bindings, calls(seed, |_, _| false))
-        .watches(&kept.writers, calls(seed, |_, _| false))
+        .watches(&state.policies, calls(seed, |_, _| false))
+        .watches(&state.bindings, calls(seed, |_, _| false))
+        .watches(&state.writers, calls(seed, |_, _| false))
         .watches(
             &garden.registrations,
             calls(seed, |old: &core::ControllerRegistration, new| {
@@ -135,17 +135,22 @@ fn reported(installation: &core::ControllerInstallation) -> Option<&RawJson> {
 async fn reconcile(context: Arc<Context>) -> Result<Next, Fault> {
     // Before the policy: a primary that works already is not refused anything.
     write_parameters(&context).await?;
-    let kept = &context.extension_status;
-    let mut written = kept.written.lock().await;
+    let state = &context.extension_status;
+    let mut written = state.written.lock().await;
     let policy = extension_status_policy();
-    written.policy = keep(&context.seed, &kept.policies, &policy, written.policy.take()).await?;
+    written.policy = apply_changed(&context.seed, &state.policies, &policy, written.policy.take()).await?;
     let binding = extension_status_binding();
-    written.binding = keep(&context.seed, &kept.bindings, &binding, written.binding.take()).await?;
+    written.binding = apply_changed(&context.seed, &state.bindings, &binding, written.binding.take()).await?;
     Ok(Next::Change)
 }
 
 /// Applies an object unless it is as it was after it was applied last.
-async fn keep<K>(seed: &Client, mirror: &Cache<K>, wanted: &K, last: Option<Version>) -> Result<Option<Version>, Fault>
+async fn apply_changed<K>(
+    seed: &Client,
+    mirror: &Cache<K>,
+    wanted: &K,
+    last: Option<Version>,
+) -> Result<Option<Version>, Fault>
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
         + Clone
@@ -171,8 +176,8 @@ where
 /// # Errors
 /// What the seed's API server returns.
 pub(crate) async fn write_parameters(context: &Context) -> Result<(), Fault> {
-    let kept = &context.extension_status;
-    let mut written = kept.written.lock().await;
+    let state = &context.extension_status;
+    let mut written = state.written.lock().await;
     let gardenlet = match &written.user {
         Some(user) => user.clone(),
         None => written.user.insert(own_user(&context.seed).await?).clone(),
@@ -182,7 +187,7 @@ pub(crate) async fn write_parameters(context: &Context) -> Result<(), Fault> {
         namespaces: desired(context),
     });
     let data = wanted.data.clone().unwrap_or_default();
-    let present = kept.writers.get(&ObjectKey::of(&wanted));
+    let present = state.writers.get(&ObjectKey::of(&wanted));
     let is_there = present.is_some_and(|present| present.data.as_ref() == Some(&data));
     if is_there && written.parameters.as_ref().is_none_or(|last| *last == data) {
         written.parameters = Some(data);

@@ -193,11 +193,11 @@ mod tests {
             .collect()
     }
 
-    fn installed(status: ConditionStatus, said: &str) -> Vec<Condition> {
+    fn installed(status: ConditionStatus, why: &str) -> Vec<Condition> {
         vec![Condition::new(
             reason::INSTALLED,
             status,
-            said,
+            why,
             "",
             Timestamp::UNIX_EPOCH,
         )]

@@ -18,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 use super::problem::Problem;
 
 /// Bytes of charts that are cached, as estimated by [`weight`]: some dozens of the largest that real extensions have.
-const KEPT_BYTES_MAX: usize = 64 << 20;
+const CACHED_BYTES_MAX: usize = 64 << 20;
 /// A chart's templates lie in memory as text and compiled.
 const COMPILED_FACTOR: usize = 3;
 /// How long the registry's word on a tag is believed: our own writes call for the installation again, and a tag that
@@ -227,15 +227,15 @@ impl Charts {
             .with_entropy(self.entropy.clone());
         let weight = weight(&chart);
         let loaded = Arc::new(Loaded { chart, engine, digest });
-        self.keep((weight, Arc::clone(&loaded)));
+        self.cache((weight, Arc::clone(&loaded)));
         Ok(loaded)
     }
 
-    fn keep(&self, chart: (usize, Arc<Loaded>)) {
+    fn cache(&self, chart: (usize, Arc<Loaded>)) {
         let mut cached = self.lock();
         cached.charts.push_back(chart);
         let mut bytes: usize = cached.charts.iter().map(|(weight, _)| weight).sum();
-        while bytes > KEPT_BYTES_MAX {
+        while bytes > CACHED_BYTES_MAX {
             let Some((weight, _)) = cached.charts.pop_front() else {
                 break;
             };
@@ -346,13 +346,13 @@ mod tests {
     fn the_least_recently_used_charts_go_when_they_are_too_many_bytes() {
         let charts = charts();
         for digest in ["a", "b", "c"] {
-            charts.keep(cached(KEPT_BYTES_MAX / 3, digest));
+            charts.cache(cached(CACHED_BYTES_MAX / 3, digest));
         }
         assert!(charts.find("a").is_some(), "it is used");
-        charts.keep(cached(KEPT_BYTES_MAX / 3, "d"));
+        charts.cache(cached(CACHED_BYTES_MAX / 3, "d"));
         let is_there = |digest: &str| charts.find(digest).is_some();
         assert_eq!(["a", "b", "c", "d"].map(is_there), [true, false, true, true]);
-        charts.keep(cached(KEPT_BYTES_MAX, "large"));
+        charts.cache(cached(CACHED_BYTES_MAX, "large"));
         assert_eq!(["a", "c", "d", "large"].map(is_there), [false, false, false, true]);
     }
 
@@ -390,12 +390,12 @@ mod tests {
             .await;
         assert!(other.is_err(), "that was another tag");
         let (weight, chart) = cached(1, "sha256:known");
-        charts.keep((weight, chart));
+        charts.cache((weight, chart));
         let named = reference(&repository).unwrap();
         charts.remember(&named, "sha256:known");
         assert!(charts.known(&named).1, "it has just been read");
         hand.jump(jiff::SignedDuration::from_mins(10));
-        assert!(!charts.known(&named).1, "it is asked again");
+        assert!(!charts.known(&named).1, "it is requested again");
         let known = charts
             .of_repository(&repository, Access::default(), Some(note))
             .await

@@ -29,9 +29,9 @@ struct Left {
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     /// Its deletion is requested, unless it has been, and awaited.
-    ManagedResource { asked: bool },
+    ManagedResource { requested: bool },
     /// The same.
-    Namespace { asked: bool },
+    Namespace { requested: bool },
     /// Nothing is left in the seed.
     Finish,
 }
@@ -96,16 +96,16 @@ async fn turn(context: &Context, installation: &ControllerInstallation) -> Resul
         return Ok(None);
     }
     match step(&left) {
-        Step::ManagedResource { asked } => {
-            if !asked {
+        Step::ManagedResource { requested } => {
+            if !requested {
                 delete(&resources, &name).await?;
             }
             let waiting_for = format!("ManagedResource {name:?} {}", pending(&left));
             Ok(Some((report::managed_resource(installation), waiting_for)))
         }
-        Step::Namespace { asked } => {
+        Step::Namespace { requested } => {
             delete_data(context, &name).await?;
-            if !asked {
+            if !requested {
                 delete(&namespaces, &namespace).await?;
             }
             let waiting_for = format!("Namespace {namespace:?} is still pending.");
@@ -144,10 +144,10 @@ fn pending(left: &Left) -> String {
 fn step(left: &Left) -> Step {
     match (&left.managed_resource, &left.namespace) {
         (Some(resource), _) => Step::ManagedResource {
-            asked: is_going(resource),
+            requested: is_going(resource),
         },
         (None, Some(namespace)) => Step::Namespace {
-            asked: is_going(namespace),
+            requested: is_going(namespace),
         },
         (None, None) => Step::Finish,
     }
@@ -252,17 +252,17 @@ mod tests {
             managed_resource: Some(ManagedResource::default()),
             namespace: Some(Namespace::default()),
         };
-        assert_eq!(step(&left), Step::ManagedResource { asked: false });
+        assert_eq!(step(&left), Step::ManagedResource { requested: false });
         if let Some(resource) = &mut left.managed_resource {
             resource.metadata.deletion_timestamp = going();
         }
-        assert_eq!(step(&left), Step::ManagedResource { asked: true });
+        assert_eq!(step(&left), Step::ManagedResource { requested: true });
         left.managed_resource = None;
-        assert_eq!(step(&left), Step::Namespace { asked: false });
+        assert_eq!(step(&left), Step::Namespace { requested: false });
         if let Some(namespace) = &mut left.namespace {
             namespace.metadata.deletion_timestamp = going();
         }
-        assert_eq!(step(&left), Step::Namespace { asked: true });
+        assert_eq!(step(&left), Step::Namespace { requested: true });
         left.namespace = None;
         assert_eq!(step(&left), Step::Finish);
     }

@@ -22,12 +22,12 @@ pub(crate) async fn installed(context: &Context, installation: &ControllerInstal
     let mut all = vec![valid(context)];
     let known = conditions(installation);
     let installed = Condition::find(known, reason::INSTALLED);
-    let said = installed.map(|condition| condition.reason.as_str());
+    let reason = installed.map(|condition| condition.reason.as_str());
     let about = match installed {
         Some(installed) if installed.status == ConditionStatus::True => About::Nothing,
         _ => About::object(managed_resource(installation)),
     };
-    if said.is_none_or(|said| said.is_empty() || is_ours(said)) {
+    if reason.is_none_or(|reason| reason.is_empty() || is_ours(reason)) {
         all.push(pending(
             context,
             &format!(
@@ -66,13 +66,13 @@ fn pending(context: &Context, message: &str) -> Condition {
 }
 
 /// Whether Installed has a reason that only this controller gives, and takes back.
-pub(crate) fn is_ours(said: &str) -> bool {
+pub(crate) fn is_ours(reason: &str) -> bool {
     [
         reason::INSTALLATION_FAILED,
         reason::DELETION_FAILED,
         reason::DELETION_PENDING,
     ]
-    .contains(&said)
+    .contains(&reason)
 }
 
 /// Reports why an installation cannot go on, with an event when that is new.

@@ -221,7 +221,7 @@ mod tests {
             }
         }
         seen.buckets[0].metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
-        assert_eq!(plan(&seed(), &seen).delete_bucket, None, "asked for once");
+        assert_eq!(plan(&seed(), &seen).delete_bucket, None, "requested once");
         assert_eq!(plan(&seed(), &nothing()).waits_for, Vec::<String>::new());
     }
 

@@ -279,7 +279,7 @@ mod tests {
         let begun = shoot(None);
         let mut newer = begun.clone();
         newer.metadata.generation = Some(3);
-        assert!(!makes_pointless(&begun, &newer), "asked for the same once more");
+        assert!(!makes_pointless(&begun, &newer), "the same is requested once more");
         newer.spec.networking = Some(core::Networking {
             nodes: Some("10.0.0.0/16".into()),
             ..core::Networking::default()

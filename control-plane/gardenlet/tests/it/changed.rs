@@ -63,7 +63,7 @@ async fn a_request_during_a_run_is_not_mixed_into_it() {
     shoots.patch("b", &PatchParams::default(), &change).await.unwrap();
     world.extensions.speak("Infrastructure");
 
-    until(&world.seed::<extensions::Worker>(), "b", "asked for", |_| true).await;
+    until(&world.seed::<extensions::Worker>(), "b", "requested", |_| true).await;
     let worker: Value = world.raw::<extensions::Worker>("b").await;
     assert_eq!(pools(&worker["spec"]["pools"]), ["pool-a"]);
     let clusters: Api<extensions::Cluster> = Api::all(world.seed.admin());
@@ -82,12 +82,12 @@ async fn a_request_during_a_run_is_not_mixed_into_it() {
     let observed = done.status.as_ref().and_then(|status| status.observed_generation);
     assert_eq!(observed, begun.metadata.generation);
     assert!(done.metadata.generation > observed, "the change is still to be done");
-    let asks = |shoot: &core::Shoot| shoot.annotations().contains_key(annotations::SHOOT_TASKS);
-    assert!(asks(&done), "and so is what may have been asked for with it");
+    let has_tasks = |shoot: &core::Shoot| shoot.annotations().contains_key(annotations::SHOOT_TASKS);
+    assert!(has_tasks(&done), "and so is what may have been requested with it");
 
     blind.store(false, Ordering::Relaxed);
     let done = until(&shoots, "b", "done with the change", succeeded).await;
-    assert!(!asks(&done));
+    assert!(!has_tasks(&done));
     let worker: Value = world.raw::<extensions::Worker>("b").await;
     assert_eq!(pools(&worker["spec"]["pools"]), ["pool-a", "pool-b"]);
 }

@@ -22,9 +22,9 @@ async fn referring(world: &World, objects: &[(&str, &str)]) -> Value {
             json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": GARDEN_NAMESPACE}});
         world.create(object).await;
     }
-    let mut asks = shoot();
-    asks["spec"]["resources"] = references(objects);
-    asks
+    let mut requested = shoot();
+    requested["spec"]["resources"] = references(objects);
+    requested
 }
 
 fn references(objects: &[(&str, &str)]) -> Value {
@@ -40,8 +40,8 @@ fn references(objects: &[(&str, &str)]) -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_shoot_goes_though_what_it_refers_to_went_before_it() {
     let world = World::start().await;
-    let asks = referring(&world, &[("Secret", "kept"), ("ConfigMap", "kept")]).await;
-    world.create_shoot(&asks).await;
+    let requested = referring(&world, &[("Secret", "kept"), ("ConfigMap", "kept")]).await;
+    world.create_shoot(&requested).await;
     let shoots = world.shoots();
     until(&shoots, "b", "ready", succeeded).await;
     let (secrets, config_maps) = (
@@ -57,8 +57,8 @@ async fn a_shoot_goes_though_what_it_refers_to_went_before_it() {
 #[tokio::test(start_paused = true)]
 async fn a_copy_goes_with_its_reference_and_with_nothing_else() {
     let world = World::start().await;
-    let asks = referring(&world, &[("Secret", "both"), ("ConfigMap", "both"), ("Secret", "one")]).await;
-    world.create_shoot(&asks).await;
+    let requested = referring(&world, &[("Secret", "both"), ("ConfigMap", "both"), ("Secret", "one")]).await;
+    world.create_shoot(&requested).await;
     let shoots = world.shoots();
     until(&shoots, "b", "ready", succeeded).await;
     let (secrets, config_maps) = (world.seed::<Secret>(), world.seed::<ConfigMap>());
@@ -96,7 +96,7 @@ async fn custom_resources_keep_finalizers_for_an_hour_or_as_annotated() {
     until(&shoots, "b", "ready", succeeded).await;
     let lakes = held_lake(&world).await;
     shoots.delete("b", &DeleteParams::default()).await.unwrap();
-    until(&lakes, "deep", "asked to go", |lake| {
+    until(&lakes, "deep", "deletion requested", |lake| {
         lake.metadata.deletion_timestamp.is_some()
     })
     .await;

@@ -256,9 +256,9 @@ async fn a_second_reconcile_changes_no_secret_and_no_workload() {
             .collect::<Vec<_>>()
     };
     let (workloads_before, secrets_before) = (workloads().await, secrets().await);
-    let ask = json!({"metadata": {"annotations": {annotations::OPERATION: "reconcile"}}});
+    let patch = json!({"metadata": {"annotations": {annotations::OPERATION: "reconcile"}}});
     shoots
-        .patch("b", &PatchParams::default(), &Patch::Merge(ask))
+        .patch("b", &PatchParams::default(), &Patch::Merge(patch))
         .await
         .unwrap();
     let since = first.status.unwrap().last_operation.unwrap().last_update_time;
@@ -343,9 +343,9 @@ async fn a_final_extension_error_ends_the_operation_until_a_new_request() {
         errors(&shoot)
     );
     world.extensions.speak("ControlPlane");
-    let ask = json!({"metadata": {"annotations": {annotations::OPERATION: "retry"}}});
+    let patch = json!({"metadata": {"annotations": {annotations::OPERATION: "retry"}}});
     let requested = shoots
-        .patch("b", &PatchParams::default(), &Patch::Merge(ask))
+        .patch("b", &PatchParams::default(), &Patch::Merge(patch))
         .await
         .unwrap();
     assert!(requested.metadata.generation > shoot.metadata.generation);
@@ -393,10 +393,10 @@ async fn a_resource_that_went_away_is_waited_for() {
     let namespace = world::shoot()["metadata"]["namespace"].clone();
     let retained = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "kept", "namespace": namespace}});
     world.create(retained.clone()).await;
-    let mut asks = world::shoot();
-    asks["spec"]["resources"] =
+    let mut requested = world::shoot();
+    requested["spec"]["resources"] =
         json!([{"name": "kept", "resourceRef": {"apiVersion": "v1", "kind": "Secret", "name": "kept"}}]);
-    world.create_shoot(&asks).await;
+    world.create_shoot(&requested).await;
     let shoots = world.shoots();
     until(&shoots, "b", "ready", succeeded).await;
 
@@ -413,7 +413,7 @@ async fn a_resource_that_went_away_is_waited_for() {
     let (state, _) = state(&shoot).unwrap();
     assert_ne!(state, LastOperationState::Failed, "{}", errors(&shoot));
     world.create(retained).await;
-    until(&shoots, "b", "ready without being asked", succeeded).await;
+    until(&shoots, "b", "ready without a request", succeeded).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -422,7 +422,7 @@ async fn deleting_a_shoot_interrupts_its_creation() {
     world.extensions.silence("Extension");
     world.create_shoot(&world::shoot()).await;
     let shoots = world.shoots();
-    until(&world.seed::<extensions::Extension>(), "crew", "asked for", |_| true).await;
+    until(&world.seed::<extensions::Extension>(), "crew", "requested", |_| true).await;
     let begun = world.seed.clock.now();
     shoots.delete("b", &DeleteParams::default()).await.unwrap();
     until_gone(&shoots, "b").await;

@@ -33,7 +33,7 @@ async fn with_reconcile_timeout(timeout: &str) -> World {
 
 /// Waits until gardenlet has written a request onto the Extension.
 async fn requested(world: &World) -> Instant {
-    until(&world.seed::<extensions::Extension>(), "crew", "asked", |_| true).await;
+    until(&world.seed::<extensions::Extension>(), "crew", "requested", |_| true).await;
     Instant::now()
 }
 

@@ -95,7 +95,7 @@ async fn a_machine_that_starts_before_its_rights_are_granted_waits_for_them() {
     let (server, token) = cluster().await;
     let mut agent = agent(&server, token.text().expose());
     goes_on(&mut agent).await;
-    assert!(refusals(&server) > 1, "it was refused and asked again");
+    assert!(refusals(&server) > 1, "it was refused and sent again");
 
     let group = json!([{"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "system:bootstrappers"}]);
     let role = json!({"metadata": {"name": "agents"}, "rules": [
@@ -107,8 +107,8 @@ async fn a_machine_that_starts_before_its_rights_are_granted_waits_for_them() {
     create(Api::<RoleBinding>::namespaced(server.admin(), "kube-system"), binding).await;
     goes_on(&mut agent).await;
     let requests: Api<CertificateSigningRequest> = Api::all(server.admin());
-    let asked = requests.list(&ListParams::default()).await.unwrap().items;
-    assert_eq!(asked.len(), 1, "it joins");
+    let found = requests.list(&ListParams::default()).await.unwrap().items;
+    assert_eq!(found.len(), 1, "it joins");
     agent.abort();
 }
 
@@ -210,15 +210,15 @@ async fn a_report_that_was_refused_is_made_again_though_nothing_changes() {
     for _ in 0..12 {
         goes_on(&mut agent).await;
     }
-    assert!(refusals(&server) > 1, "it was refused and asked again");
+    assert!(refusals(&server) > 1, "it was refused and sent again");
     let reported = |node: &Node| node.annotations().contains_key("checksum/cloud-config-data");
     assert!(!reported(&nodes.get("m1").await.unwrap()));
 
     let allowed = Patch::Merge(role(&["get", "list", "watch", "patch"]));
     roles.patch("agents", &PatchParams::default(), &allowed).await.unwrap();
     until(&nodes, "m1", "reported", reported).await;
-    let asked = server.server.audit().records().len();
+    let records = server.server.audit().records().len();
     goes_on(&mut agent).await;
-    assert_eq!(server.server.audit().records().len(), asked, "and then it is silent");
+    assert_eq!(server.server.audit().records().len(), records, "and then it is silent");
     agent.abort();
 }

@@ -52,7 +52,7 @@ impl Pair {
         Api::namespaced(self.target.admin(), ACCOUNTS)
     }
 
-    async fn ask(&self, name: &str, class: &str, annotations: Value, data: Value) {
+    async fn request_token(&self, name: &str, class: &str, annotations: Value, data: Value) {
         let mut all = json!({
             "serviceaccount.resources.gardener.cloud/name": name,
             "serviceaccount.resources.gardener.cloud/namespace": ACCOUNTS,
@@ -117,7 +117,7 @@ async fn a_token_is_written_and_renewed_at_four_fifths_of_its_life() {
         "serviceaccount.resources.gardener.cloud/token-expiration-duration": "1h",
         "serviceaccount.resources.gardener.cloud/labels": r#"{"a":"b"}"#,
     });
-    pair.ask("csi", "shoot", annotations, json!({})).await;
+    pair.request_token("csi", "shoot", annotations, json!({})).await;
     let first = pair.filled("csi", "").await;
     assert_eq!(
         pair.user(&first).await.unwrap(),
@@ -150,7 +150,7 @@ async fn a_kubeconfig_gets_token_and_authorities() {
         .unwrap();
     let kubeconfig = "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: c}}]\nclusters: [{name: c, cluster: {server: 'https://s'}}]\nusers: [{name: c, user: {}}]\n";
     let annotations = json!({"serviceaccount.resources.gardener.cloud/inject-ca-bundle": "true"});
-    pair.ask("k", "shoot", annotations, json!({"kubeconfig": kubeconfig}))
+    pair.request_token("k", "shoot", annotations, json!({"kubeconfig": kubeconfig}))
         .await;
     let secret = until(&pair.secrets(), "shoot-access-k", "filled", |secret: &Secret| {
         text(secret, "kubeconfig").is_some_and(|text| text.contains("token"))
@@ -166,7 +166,7 @@ async fn a_kubeconfig_gets_token_and_authorities() {
 async fn a_deleted_or_changed_service_account_is_restored_with_a_new_token() {
     let pair = Pair::start(None).await;
     let labels = json!({"serviceaccount.resources.gardener.cloud/labels": r#"{"a":"b"}"#});
-    pair.ask("csi", "shoot", labels, json!({})).await;
+    pair.request_token("csi", "shoot", labels, json!({})).await;
     let first = pair.filled("csi", "").await;
     let edit = json!({"metadata": {"labels": {"a": "theirs"}}, "automountServiceAccountToken": true});
     pair.accounts()
@@ -192,11 +192,11 @@ async fn a_deleted_or_changed_service_account_is_restored_with_a_new_token() {
 async fn a_service_account_goes_with_its_last_secret_unless_it_is_to_stay() {
     for namespace in [None, Some("default")] {
         let pair = Pair::start(namespace).await;
-        pair.ask("goes", "shoot", json!({}), json!({})).await;
+        pair.request_token("goes", "shoot", json!({}), json!({})).await;
         let keep = json!({"serviceaccount.resources.gardener.cloud/skip-deletion": "true"});
-        pair.ask("stays", "shoot", keep, json!({})).await;
+        pair.request_token("stays", "shoot", keep, json!({})).await;
         let same = json!({"serviceaccount.resources.gardener.cloud/name": "goes"});
-        pair.ask("second", "shoot", same, json!({})).await;
+        pair.request_token("second", "shoot", same, json!({})).await;
         for name in ["goes", "stays", "second"] {
             pair.filled(name, "").await;
         }
@@ -225,7 +225,8 @@ async fn a_token_for_a_target_secret_is_not_stored_in_the_source() {
         "token-requestor.resources.gardener.cloud/target-secret-name": "there",
         "token-requestor.resources.gardener.cloud/target-secret-namespace": "default",
     });
-    pair.ask("t", "shoot", annotations, json!({"token": "old"})).await;
+    pair.request_token("t", "shoot", annotations, json!({"token": "old"}))
+        .await;
     let there: Api<Secret> = Api::default_namespaced(pair.target.admin());
     let filled = until(&there, "there", "filled", |secret: &Secret| token(secret).is_some()).await;
     assert!(pair.user(&token(&filled).unwrap()).await.is_some());
@@ -245,10 +246,10 @@ async fn a_token_for_a_target_secret_is_not_stored_in_the_source() {
 #[tokio::test(start_paused = true)]
 async fn other_classes_are_ignored_and_a_wrong_annotation_gets_an_event() {
     let pair = Pair::start(None).await;
-    pair.ask("garden", "garden", json!({}), json!({})).await;
+    pair.request_token("garden", "garden", json!({}), json!({})).await;
     let soon = json!({"serviceaccount.resources.gardener.cloud/token-expiration-duration": "soon"});
-    pair.ask("wrong", "shoot", soon, json!({})).await;
-    pair.ask("right", "shoot", json!({}), json!({})).await;
+    pair.request_token("wrong", "shoot", soon, json!({})).await;
+    pair.request_token("right", "shoot", json!({}), json!({})).await;
     pair.filled("right", "").await;
     let events: Api<Event> = Api::default_namespaced(pair.source.admin());
     let about = "involvedObject.name=shoot-access-wrong";
@@ -272,7 +273,7 @@ async fn other_classes_are_ignored_and_a_wrong_annotation_gets_an_event() {
 #[tokio::test(start_paused = true)]
 async fn a_secret_without_a_request_is_released_with_its_account() {
     let pair = Pair::start(None).await;
-    pair.ask("csi", "shoot", json!({}), json!({})).await;
+    pair.request_token("csi", "shoot", json!({}), json!({})).await;
     pair.filled("csi", "").await;
     let no_class = json!({"metadata": {"labels": {"resources.gardener.cloud/class": null}}});
     pair.secrets()

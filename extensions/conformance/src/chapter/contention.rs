@@ -8,7 +8,7 @@ use api_meta::{Condition, ConditionStatus};
 use serde_json::json;
 
 use crate::check;
-use crate::episode::Asked;
+use crate::episode::RequestKind;
 use crate::rule::Rule;
 use crate::stage::{Actor, Expected, Stage, Stop};
 
@@ -19,8 +19,10 @@ use crate::stage::{Actor, Expected, Stage, Stop};
 pub(crate) async fn run(stage: &mut Stage, actor: &Actor) -> Result<(), Stop> {
     stage.step("reconcile while another writer writes the object");
     let (pause, clock) = (stage.options.write_pause, stage.options.clock.clone());
-    let request = stage.ask(actor, operation::RECONCILE, None).await?;
-    let expected = Expected::of(Asked::Reconcile).by(Rule::ConflictsSurvived).disturbed();
+    let request = stage.request(actor, operation::RECONCILE, None).await?;
+    let expected = Expected::of(RequestKind::Reconcile)
+        .by(Rule::ConflictsSurvived)
+        .disturbed();
     let answered = {
         let writer = write(actor, pause, &clock);
         tokio::select! {

@@ -3,7 +3,7 @@
 use api_meta::annotations::operation;
 
 use super::life::Known;
-use crate::episode::Asked;
+use crate::episode::RequestKind;
 use crate::options::Hook;
 use crate::record::Entry;
 use crate::rule::Rule;
@@ -30,7 +30,7 @@ pub(crate) async fn run(stage: &mut Stage, known: &Known) -> Result<(), Stop> {
     stage.step("end the process while it creates");
     let (actor, request) = stage.make(operation::RECONCILE, false).await?;
     end_process(stage, &actor, request, &kill).await?;
-    let expected = Expected::of(Asked::Create)
+    let expected = Expected::of(RequestKind::Create)
         .by(Rule::CrashInReconcileSurvived)
         .disturbed();
     stage.answered(&actor, request, expected).await?;
@@ -47,9 +47,9 @@ pub(crate) async fn run(stage: &mut Stage, known: &Known) -> Result<(), Stop> {
         stage.checked(Rule::CrashDoublesNothing, &actor.title, outcome);
     }
     stage.step("end the process while it deletes");
-    let request = stage.ask_deletion(&actor).await?;
+    let request = stage.request_deletion(&actor).await?;
     end_process(stage, &actor, request, &kill).await?;
-    let expected = Expected::of(Asked::Delete)
+    let expected = Expected::of(RequestKind::Delete)
         .by(Rule::CrashInDeletionSurvived)
         .disturbed();
     stage.answered(&actor, request, expected).await?;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::life::{Known, without_shoot};
 use crate::check;
-use crate::episode::Asked;
+use crate::episode::RequestKind;
 use crate::rule::Rule;
 use crate::stage::{Actor, Expected, Stage, Stop};
 use crate::template::ShootState;
@@ -18,11 +18,13 @@ use crate::version::Version;
 /// See [`Stop`].
 pub(crate) async fn run(stage: &mut Stage, actor: &Actor, known: &Known) -> Result<(), Stop> {
     stage.step("delete");
-    let request = stage.ask_deletion(actor).await?;
-    stage.answered(actor, request, Expected::of(Asked::Delete)).await?;
+    let request = stage.request_deletion(actor).await?;
+    stage
+        .answered(actor, request, Expected::of(RequestKind::Delete))
+        .await?;
     cleaned(stage, actor, known).await?;
     stage.step("request the deletion again");
-    let request = stage.ask_deletion(actor).await?;
+    let request = stage.request_deletion(actor).await?;
     let versions = stage.look(actor, request.at).await;
     stage.checked(Rule::SecondDeletionHarmless, &actor.title, unaffected(&versions));
     stage.release(actor).await
@@ -59,7 +61,7 @@ pub(crate) async fn of_unreconciled(stage: &mut Stage) -> Result<(), Stop> {
         return Err(Stop::Unanswered(reason.to_owned()));
     }
     stage.step("delete an object that was never reconciled");
-    let request = stage.ask_deletion(&actor).await?;
+    let request = stage.request_deletion(&actor).await?;
     let without = json!({"metadata": {"annotations": {annotations::OPERATION: null}}});
     actor.objects.merge(&actor.name, without).await?;
     let versions = stage.look(&actor, request.at).await;
@@ -91,16 +93,18 @@ pub(crate) async fn forced(stage: &mut Stage, restored: Option<Actor>, known: &K
         None => {
             stage.step("create");
             let (actor, request) = stage.make(operation::RECONCILE, false).await?;
-            stage.answered(&actor, request, Expected::of(Asked::Create)).await?;
+            stage
+                .answered(&actor, request, Expected::of(RequestKind::Create))
+                .await?;
             actor
         }
     };
     let status = actor.record.newest().map(|version| version.status);
     stage.step("force the deletion");
     stage.shoot(ShootState::ForceDeleted).await?;
-    let request = stage.ask_deletion(&actor).await?;
+    let request = stage.request_deletion(&actor).await?;
     stage.orphan.clone_from(&status);
-    let expected = Expected::of(Asked::Delete).by(Rule::ForceDeletionEnds);
+    let expected = Expected::of(RequestKind::Delete).by(Rule::ForceDeletionEnds);
     let answered = stage.answered(&actor, request, expected).await;
     stage.shoot(ShootState::Processing).await?;
     if answered.is_err() {
@@ -126,8 +130,10 @@ pub(crate) async fn forced(stage: &mut Stage, restored: Option<Actor>, known: &K
 /// See [`Stop`].
 pub(crate) async fn plain(stage: &mut Stage, actor: &Actor, known: &Known) -> Result<(), Stop> {
     stage.step("delete");
-    let request = stage.ask_deletion(actor).await?;
-    stage.answered(actor, request, Expected::of(Asked::Delete)).await?;
+    let request = stage.request_deletion(actor).await?;
+    stage
+        .answered(actor, request, Expected::of(RequestKind::Delete))
+        .await?;
     cleaned(stage, actor, known).await?;
     stage.release(actor).await
 }

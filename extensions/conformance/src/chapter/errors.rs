@@ -4,7 +4,7 @@ use api_meta::ErrorCode;
 use api_meta::annotations::operation;
 use serde_json::Value;
 
-use crate::episode::{Asked, Episode};
+use crate::episode::{Episode, RequestKind};
 use crate::fragments::Field;
 use crate::rule::Rule;
 use crate::stage::{Actor, Expected, Stage, Stop};
@@ -44,10 +44,10 @@ pub(crate) async fn run(stage: &mut Stage, actor: &Actor) -> Result<(), Stop> {
     let mut bad = good.clone();
     merge(&mut bad, &fragment);
     let request = stage
-        .ask(actor, operation::RECONCILE, Some(Value::Object(bad)))
+        .request(actor, operation::RECONCILE, Some(Value::Object(bad)))
         .await
         .map_err(|stop| stop.of(Field::BadSpec))?;
-    let expected = Expected::of(Asked::Refusal);
+    let expected = Expected::of(RequestKind::Refusal);
     if given == BadSpec::OfTheKit && accepts(stage, actor, request.at).await {
         skip(
             stage,
@@ -75,7 +75,7 @@ fn skip(stage: &mut Stage, reason: &str) {
 
 /// Whether the extension reports success with the spec.
 async fn accepts(stage: &Stage, actor: &Actor, at: usize) -> bool {
-    let ended = |entries: &[crate::record::Entry]| crate::episode::end(entries, Asked::Refusal);
+    let ended = |entries: &[crate::record::Entry]| crate::episode::end(entries, RequestKind::Refusal);
     let ended = actor.record.wait(at, stage.options.timeout, ended).await;
     ended == Some(crate::episode::End::Succeeded)
 }
@@ -125,7 +125,10 @@ async fn pauses(stage: &mut Stage, actor: &Actor) {
 async fn correct(stage: &mut Stage, actor: &Actor, good: serde_json::Map<String, Value>) -> Result<(), Stop> {
     stage.step("correct the spec, without an annotation");
     let request = stage.respec(actor, Value::Object(good.clone())).await?;
-    match stage.answered(actor, request, Expected::of(Asked::Correction)).await {
+    match stage
+        .answered(actor, request, Expected::of(RequestKind::Correction))
+        .await
+    {
         Ok(_) => Ok(()),
         Err(Stop::Unanswered(_)) => restore(stage, actor, good).await,
         Err(stop) => Err(stop),
@@ -136,10 +139,10 @@ async fn correct(stage: &mut Stage, actor: &Actor, good: serde_json::Map<String,
 async fn restore(stage: &mut Stage, actor: &Actor, good: serde_json::Map<String, Value>) -> Result<(), Stop> {
     stage.step("write the spec from before and request a reconcile");
     let request = stage
-        .ask(actor, operation::RECONCILE, Some(Value::Object(good)))
+        .request(actor, operation::RECONCILE, Some(Value::Object(good)))
         .await?;
     stage
-        .answered(actor, request, Expected::of(Asked::Reconcile))
+        .answered(actor, request, Expected::of(RequestKind::Reconcile))
         .await
         .map(drop)
 }

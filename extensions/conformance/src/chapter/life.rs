@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{NO_CLOUD_CHECK, NO_SHOOT, NOT_OF_A_SHOOT, contention, deletion, errors};
 use crate::check;
 use crate::cloud::Inventory;
-use crate::episode::{Asked, Episode};
+use crate::episode::{Episode, RequestKind};
 use crate::fragments::Field;
 use crate::rule::Rule;
 use crate::stage::{Actor, Expected, Stage, Stop};
@@ -38,7 +38,9 @@ pub(crate) async fn run(stage: &mut Stage, known: &mut Known) -> Result<(), Stop
     stage.step("create");
     known.empty = stage.inventory().await?;
     let (actor, request) = stage.make(operation::RECONCILE, true).await?;
-    let made = stage.answered(&actor, request, Expected::of(Asked::Create)).await?;
+    let made = stage
+        .answered(&actor, request, Expected::of(RequestKind::Create))
+        .await?;
     known.is_alive = true;
     known.full = stage.inventory().await?;
     write_condition(stage, &actor).await?;
@@ -64,8 +66,10 @@ async fn write_condition(stage: &Stage, actor: &Actor) -> Result<(), Stop> {
 
 async fn again(stage: &mut Stage, actor: &Actor, made: &Episode, known: &Known) -> Result<(), Stop> {
     stage.step("reconcile again");
-    let request = stage.ask(actor, operation::RECONCILE, None).await?;
-    let episode = stage.answered(actor, request, Expected::of(Asked::Reconcile)).await?;
+    let request = stage.request(actor, operation::RECONCILE, None).await?;
+    let episode = stage
+        .answered(actor, request, Expected::of(RequestKind::Reconcile))
+        .await?;
     let outcome = same_status(made, &episode);
     stage.checked(Rule::ReconcileIsIdempotent, &actor.title, outcome);
     if let (Some(full), Some(now)) = (&known.full, stage.inventory().await?) {
@@ -83,8 +87,9 @@ fn same_status(before: &Episode, after: &Episode) -> Result<(), String> {
     ];
     let changed = fields.into_iter().find(|(_, before, after)| before != after);
     changed.map_or(Ok(()), |(field, before, after)| {
-        let said = |value: &Option<api_meta::RawJson>| value.as_ref().map_or("nothing".to_owned(), ToString::to_string);
-        Err(format!("{field} was {} and is {}", said(before), said(after)))
+        let shown =
+            |value: &Option<api_meta::RawJson>| value.as_ref().map_or("nothing".to_owned(), ToString::to_string);
+        Err(format!("{field} was {} and is {}", shown(before), shown(after)))
     })
 }
 
@@ -114,11 +119,11 @@ async fn change(stage: &mut Stage, actor: &Actor) -> Result<(), Stop> {
     let mut spec = crate::template::spec(&stage.subject, &stage.names);
     merge(&mut spec, &fragment);
     let request = stage
-        .ask(actor, operation::RECONCILE, Some(Value::Object(spec)))
+        .request(actor, operation::RECONCILE, Some(Value::Object(spec)))
         .await
         .map_err(|stop| stop.of(Field::ChangedSpec))?;
     stage
-        .answered(actor, request, Expected::of(Asked::Reconcile))
+        .answered(actor, request, Expected::of(RequestKind::Reconcile))
         .await
         .map(drop)
 }
@@ -131,7 +136,7 @@ async fn failed_shoot(stage: &mut Stage, actor: &Actor) -> Result<(), Stop> {
     }
     stage.step("request a reconcile while the Shoot is Failed");
     stage.shoot(ShootState::Failed).await?;
-    let request = stage.ask(actor, operation::RECONCILE, None).await?;
+    let request = stage.request(actor, operation::RECONCILE, None).await?;
     let versions = stage.look(actor, request.at).await;
     if let Some((before, after)) = versions.split_first() {
         stage.checked(
@@ -142,8 +147,10 @@ async fn failed_shoot(stage: &mut Stage, actor: &Actor) -> Result<(), Stop> {
     }
     stage.step("request a reconcile when the Shoot is Failed no more");
     stage.shoot(ShootState::Processing).await?;
-    let request = stage.ask(actor, operation::RECONCILE, None).await?;
-    let expected = Expected::of(Asked::Reconcile).by(Rule::FailedShootResumed).disturbed();
+    let request = stage.request(actor, operation::RECONCILE, None).await?;
+    let expected = Expected::of(RequestKind::Reconcile)
+        .by(Rule::FailedShootResumed)
+        .disturbed();
     match stage.answered(actor, request, expected).await {
         // It has gone on by itself as soon as the Shoot was Failed no more.
         Ok(_) => Ok(()),

@@ -6,7 +6,7 @@ use api_meta::{LastOperationType, RawJson};
 
 use super::life::Known;
 use crate::check;
-use crate::episode::{Asked, Episode};
+use crate::episode::{Episode, RequestKind};
 use crate::objects::Main;
 use crate::rule::Rule;
 use crate::stage::{Actor, Expected, Stage, Stop};
@@ -49,7 +49,9 @@ pub(crate) async fn run(stage: &mut Stage, _known: &Known) -> Result<Option<Acto
     }
     stage.step("create");
     let (actor, request) = stage.make(operation::RECONCILE, false).await?;
-    let made = stage.answered(&actor, request, Expected::of(Asked::Create)).await?;
+    let made = stage
+        .answered(&actor, request, Expected::of(RequestKind::Create))
+        .await?;
     let before = stage.inventory().await?;
     let migrated = migrate(stage, &actor, &made).await?;
     stage.orphan = Some(migrated.newest().status.clone());
@@ -70,8 +72,10 @@ pub(crate) async fn run(stage: &mut Stage, _known: &Known) -> Result<Option<Acto
 
 async fn migrate(stage: &mut Stage, actor: &Actor, made: &Episode) -> Result<Episode, Stop> {
     stage.step("migrate");
-    let request = stage.ask(actor, operation::MIGRATE, None).await?;
-    let episode = stage.answered(actor, request, Expected::of(Asked::Migrate)).await?;
+    let request = stage.request(actor, operation::MIGRATE, None).await?;
+    let episode = stage
+        .answered(actor, request, Expected::of(RequestKind::Migrate))
+        .await?;
     let newest = episode.newest();
     let finalizers = match newest.finalizers().as_slice() {
         [] => Ok(()),
@@ -108,7 +112,7 @@ async fn leave(stage: &mut Stage, actor: &Actor, migrated: &Episode) -> Result<(
     };
     let held = actor.objects.edit(&actor.name, &hold).await?;
     stage.present(actor, held)?;
-    let request = stage.ask_deletion(actor).await?;
+    let request = stage.request_deletion(actor).await?;
     let versions = stage.look(actor, request.at).await;
     stage.checked(
         Rule::MigratedObjectIgnored,
@@ -161,8 +165,10 @@ pub(crate) async fn restored(
     let has_state = status.state.is_some();
     stage.give_state(&actor, &status).await?;
     stage.step("restore");
-    let request = stage.ask(&actor, operation::RESTORE, None).await?;
-    let episode = stage.answered(&actor, request, Expected::of(Asked::Restore)).await?;
+    let request = stage.request(&actor, operation::RESTORE, None).await?;
+    let episode = stage
+        .answered(&actor, request, Expected::of(RequestKind::Restore))
+        .await?;
     stage.orphan = None;
     if has_state {
         stage.checked(Rule::RestoreKeepsState, &actor.title, state(&episode));
@@ -172,15 +178,15 @@ pub(crate) async fn restored(
 
 fn keeps(state: Option<&RawJson>, episode: &Episode) -> Result<(), String> {
     let newest = episode.newest();
-    let said = |value: Option<&RawJson>| value.map_or("nothing".to_owned(), ToString::to_string);
+    let shown = |value: Option<&RawJson>| value.map_or("nothing".to_owned(), ToString::to_string);
     let now = newest.status.state.as_ref();
     match now == state {
         true => Ok(()),
         false => Err(format!(
             "{} state is {}, and was {}",
             newest.place(),
-            said(now),
-            said(state)
+            shown(now),
+            shown(state)
         )),
     }
 }

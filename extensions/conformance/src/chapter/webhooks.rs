@@ -225,11 +225,11 @@ impl Sample {
         let Err(error) = api.create(&params, &object).await else {
             return Answer::Allowed;
         };
-        let said = fault_of(error, "create it").chain();
-        let failure = WebhookFailure::in_message(&said);
+        let message = fault_of(error, "create it").chain();
+        let failure = WebhookFailure::in_message(&message);
         match failure.filter(|failure| webhooks.iter().any(|webhook| webhook.name == failure.name)) {
-            Some(_) => Answer::Refused(format!("the API server answered {said:?}")),
-            None => Answer::Other(said),
+            Some(_) => Answer::Refused(format!("the API server answered {message:?}")),
+            None => Answer::Other(message),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::rule::Rule;
 pub(super) fn check(episode: &Episode) -> Vec<Checked> {
     let checks = [
         (Rule::KnownErrorCodes, codes(episode)),
-        (Rule::ErrorKeptUntilSuccess, kept(episode)),
+        (Rule::ErrorKeptUntilSuccess, retained(episode)),
         (Rule::ErrorGoneAfterSuccess, gone(episode)),
     ];
     let found = checks.into_iter();
@@ -30,7 +30,7 @@ fn codes(episode: &Episode) -> Option<Result<(), String>> {
 }
 
 /// From the first error on, as long as nothing succeeded.
-fn kept(episode: &Episode) -> Option<Result<(), String>> {
+fn retained(episode: &Episode) -> Option<Result<(), String>> {
     let all = std::iter::once(&episode.before).chain(&episode.after);
     let succeeded = |state: Option<&LastOperationState>| state == Some(&LastOperationState::Succeeded);
     let state = |version: &crate::version::Version| version.last().map(|last| last.state.clone());

@@ -7,7 +7,7 @@ use api_meta::{LastOperation, LastOperationState, LastOperationType};
 use jiff::SignedDuration;
 
 use super::{Checked, first_break};
-use crate::episode::{Asked, Episode};
+use crate::episode::{Episode, RequestKind};
 use crate::options::PATIENCE;
 use crate::rule::Rule;
 use crate::version::Version;
@@ -37,7 +37,7 @@ fn is_result(last: &LastOperation) -> bool {
 }
 
 fn reconcile_annotation(episode: &Episode) -> Option<Result<(), String>> {
-    if !episode.asked.is_annotated() {
+    if !episode.kind.is_annotated() {
         return None;
     }
     let (first, _) = episode.first_report()?;
@@ -58,7 +58,7 @@ fn without_annotation<'a>(episode: &'a Episode, value: &str) -> Option<(usize, &
 }
 
 fn migrate_annotation(episode: &Episode) -> Option<Result<(), String>> {
-    if episode.asked != Asked::Migrate {
+    if episode.kind != RequestKind::Migrate {
         return None;
     }
     let (_, version) = without_annotation(episode, operation::MIGRATE)?;
@@ -74,7 +74,7 @@ fn migrate_annotation(episode: &Episode) -> Option<Result<(), String>> {
 
 /// Gardener's own reconcilers remove it right before or right after they report the success.
 fn restore_annotation(episode: &Episode) -> Option<Result<(), String>> {
-    if episode.asked != Asked::Restore {
+    if episode.kind != RequestKind::Restore {
         return None;
     }
     let (at, version) = without_annotation(episode, operation::RESTORE)?;
@@ -105,7 +105,7 @@ fn restore_annotation(episode: &Episode) -> Option<Result<(), String>> {
 const ANSWER_MAX: Duration = PATIENCE;
 
 fn finalizer(episode: &Episode) -> Option<Result<(), String>> {
-    if !matches!(episode.asked, Asked::Create | Asked::Restore) {
+    if !matches!(episode.kind, RequestKind::Create | RequestKind::Restore) {
         return None;
     }
     let (first, _) = episode.first_report()?;
@@ -122,13 +122,13 @@ fn finalizer(episode: &Episode) -> Option<Result<(), String>> {
 fn processing(episode: &Episode) -> Option<Result<(), String>> {
     let Some((first, last)) = episode.first_report() else {
         // An object that is released without a word.
-        let released = episode.asked == Asked::Delete && episode.newest().finalizers().is_empty();
+        let released = episode.kind == RequestKind::Delete && episode.newest().finalizers().is_empty();
         return released.then(|| Err("the finalizer was removed and no Delete was reported".to_owned()));
     };
     Some(match last.state {
         LastOperationState::Processing => Ok(()),
         // Of an attempt that was under way.
-        _ if episode.asked == Asked::Correction && is_under_way(&episode.before) => Ok(()),
+        _ if episode.kind == RequestKind::Correction && is_under_way(&episode.before) => Ok(()),
         _ => Err(format!("{} the first report is {:?}", first.place(), first.state())),
     })
 }
@@ -140,7 +140,7 @@ fn is_under_way(version: &Version) -> bool {
 }
 
 fn type_(episode: &Episode) -> Option<Result<(), String>> {
-    let expected = episode.asked.type_();
+    let expected = episode.kind.type_();
     first_break(episode.reports().map(|(version, last)| match last.type_ == expected {
         true => Ok(()),
         false => Err(format!(
@@ -154,13 +154,13 @@ fn type_(episode: &Episode) -> Option<Result<(), String>> {
 /// gardenlet compares it for reconcile and restore only. When nothing but the spec is corrected, an attempt at the spec before
 /// may be under way, and ends with the generation that it began with.
 fn observed_generation(episode: &Episode) -> Option<Result<(), String>> {
-    if matches!(episode.asked, Asked::Delete | Asked::Migrate) {
+    if matches!(episode.kind, RequestKind::Delete | RequestKind::Migrate) {
         return None;
     }
     let mut known = episode.before.observed();
     let looks = episode.reports().map(move |(version, last)| {
         let (observed, generation) = (version.observed(), version.generation());
-        let may_be_old = episode.asked == Asked::Correction && (known..=generation).contains(&observed);
+        let may_be_old = episode.kind == RequestKind::Correction && (known..=generation).contains(&observed);
         let expected = if is_result(last) { generation } else { known };
         let fits = observed == expected || is_result(last) && may_be_old;
         known = observed;
@@ -216,7 +216,10 @@ fn description(episode: &Episode) -> Option<Result<(), String>> {
 }
 
 fn answer(episode: &Episode) -> Option<Result<(), String>> {
-    if matches!(episode.asked, Asked::Delete | Asked::Migrate | Asked::Correction) {
+    if matches!(
+        episode.kind,
+        RequestKind::Delete | RequestKind::Migrate | RequestKind::Correction
+    ) {
         return None;
     }
     let requested = episode.requested;
@@ -265,9 +268,9 @@ mod tests {
         }
     }
 
-    fn episode(asked: Asked, before: Version, after: Vec<Version>) -> Episode {
+    fn episode(kind: RequestKind, before: Version, after: Vec<Version>) -> Episode {
         Episode {
-            asked,
+            kind,
             requested: Timestamp::UNIX_EPOCH,
             before,
             after,
@@ -286,10 +289,10 @@ mod tests {
             version(4, 3, Processing, 1),
             version(4, 4, Succeeded, 100),
         ];
-        let corrected = episode(Asked::Correction, under_way.clone(), after.clone());
+        let corrected = episode(RequestKind::Correction, under_way.clone(), after.clone());
         assert_eq!(observed_generation(&corrected), Some(Ok(())));
         assert_eq!(processing(&corrected), Some(Ok(())));
-        let reconciled = episode(Asked::Reconcile, under_way, after);
+        let reconciled = episode(RequestKind::Reconcile, under_way, after);
         assert!(observed_generation(&reconciled).unwrap().is_err());
         assert!(processing(&reconciled).unwrap().is_err());
     }
@@ -298,11 +301,11 @@ mod tests {
     fn a_correction_does_not_excuse_a_generation_that_never_was() {
         for observed in [2, 5] {
             let after = vec![version(4, observed, Error, 50)];
-            let corrected = episode(Asked::Correction, version(4, 3, Processing, 1), after);
+            let corrected = episode(RequestKind::Correction, version(4, 3, Processing, 1), after);
             assert!(observed_generation(&corrected).unwrap().is_err(), "{observed}");
         }
         let early = vec![version(4, 4, Processing, 1)];
-        let corrected = episode(Asked::Correction, version(4, 3, Error, 50), early);
+        let corrected = episode(RequestKind::Correction, version(4, 3, Error, 50), early);
         assert!(observed_generation(&corrected).unwrap().is_err());
     }
 }

@@ -3,7 +3,7 @@
 use api_meta::{Condition, LastOperation, annotations};
 
 use super::Checked;
-use crate::episode::{Asked, Episode};
+use crate::episode::{Episode, RequestKind};
 use crate::rule::Rule;
 use crate::version::Version;
 
@@ -46,14 +46,14 @@ fn metadata(episode: &Episode) -> Result<(), String> {
         if let Some((key, _)) = label {
             return Some(format!("label {key}"));
         }
-        let kept = [MARK, annotations::TIMESTAMP].into_iter();
-        let mut kept = kept.filter(|key| before.annotation(key).is_some());
-        if let Some(key) = kept.find(|key| version.annotation(key) != before.annotation(key)) {
+        let marks = [MARK, annotations::TIMESTAMP].into_iter();
+        let mut marks = marks.filter(|key| before.annotation(key).is_some());
+        if let Some(key) = marks.find(|key| version.annotation(key) != before.annotation(key)) {
             return Some(format!("annotation {key} as it was"));
         }
         let holds = |version: &Version| version.metadata.finalizers.iter().flatten().any(|name| name == MARK);
         // After a migration nothing is expected to hold an object: Gardener's reconcilers remove all finalizers.
-        (episode.asked != Asked::Migrate && holds(before) && !holds(version)).then(|| format!("finalizer {MARK}"))
+        (episode.kind != RequestKind::Migrate && holds(before) && !holds(version)).then(|| format!("finalizer {MARK}"))
     };
     let found = episode
         .after

@@ -427,13 +427,13 @@ impl Extension {
         }
         let id = id.unwrap_or_else(|| self.cloud.create(&tag));
         tokio::time::sleep(CALL).await;
-        let mut kept = json!({"id": id});
+        let mut new_state = json!({"id": id});
         if self.breaks(Rule::ReconcileIsIdempotent) {
             let count = state.and_then(|state| state["count"].as_i64()).unwrap_or_default();
-            kept["count"] = json!(count + 1);
+            new_state["count"] = json!(count + 1);
         }
         Ok(Done {
-            state: Some(kept),
+            state: Some(new_state),
             provider_status: Some(json!({"network": id})),
         })
     }

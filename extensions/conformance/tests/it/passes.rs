@@ -113,7 +113,7 @@ async fn without_an_extension_nothing_passes_and_the_run_ends_at_the_first_reque
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_without_the_kinds_is_undecided_and_says_what_to_do() {
+async fn a_run_without_the_kinds_is_undecided_and_reports_what_to_do() {
     let seed = Seed::new().await;
     let kind = ExtensionKind::Worker;
     let options = Options::new(kind, seed.embedded.clock.clone(), seed.embedded.entropy.clone());

@@ -150,12 +150,12 @@ fn trouble_of(machine: &Machine, class: &str) -> Option<Missing> {
     if !is_of(machine, class) {
         return Some(Missing::because(format!("machine {name} is waiting to be replaced")));
     }
-    let asks = status
+    let hint = status
         .and_then(|status| status.conditions.iter().find(|one| one.type_ == ACTION_REQUIRED))
         .and_then(|condition| condition.message.clone());
     (phase != Some(&MachinePhase::Running)).then(|| Missing {
         reason: reported.unwrap_or_else(|| format!("machine {name} is being made")),
-        to_do: asks.unwrap_or_default(),
+        to_do: hint.unwrap_or_default(),
     })
 }
 

@@ -246,7 +246,7 @@ impl Landscape {
                     .await
                     .unwrap();
                 }
-                say_ready(&nodes, &name, if change.deleted { "Unknown" } else { "True" }).await;
+                set_ready(&nodes, &name, if change.deleted { "Unknown" } else { "True" }).await;
             }
         });
     }
@@ -271,7 +271,7 @@ impl Landscape {
 }
 
 /// Writes whether a node is ready; one that is gone stays gone.
-async fn say_ready(nodes: &Api<Node>, name: &str, ready: &str) {
+async fn set_ready(nodes: &Api<Node>, name: &str, ready: &str) {
     let metadata = ObjectMeta {
         name: Some(name.to_owned()),
         ..Default::default()

@@ -292,7 +292,7 @@ async fn a_replaced_node_is_cordoned_and_emptied_before_its_machine_goes() {
     landscape
         .write::<Worker>("ape", landscape.worker_spec(&infrastructure, "agent-2", 1))
         .await;
-    until(&pods, "guest", "asked to go", |pod| {
+    until(&pods, "guest", "deletion requested", |pod| {
         pod.metadata.deletion_timestamp.is_some()
     })
     .await;

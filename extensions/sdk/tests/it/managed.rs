@@ -120,7 +120,7 @@ async fn place_version(place: &Place) -> Option<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_that_are_kept_outlive_their_managed_resource() {
+async fn retained_objects_outlive_their_managed_resource() {
     let place = Place::new().await;
     place.apply(&[map("a", "1")]).await;
     place.wait_healthy().await.unwrap();

@@ -58,7 +58,7 @@ async fn errors(seed: &Seed) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_field_left_out_is_kept_and_goes_only_when_it_is_cleared() {
+async fn a_field_left_out_is_retained_until_it_is_cleared() {
     let seed = Seed::new().await;
     seed.cluster(Succeeded, json!({})).await;
     let script = Script::default()

@@ -238,7 +238,7 @@ impl Observer<Infrastructure> for Counts {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_observer_looks_again_when_it_asks_for_it_and_when_what_it_watches_changes() {
+async fn an_observer_looks_again_when_it_requests_it_and_when_what_it_watches_changes() {
     let seed = Seed::new().await;
     seed.cluster(Succeeded, json!({})).await;
     let looks = Arc::new(AtomicUsize::new(0));

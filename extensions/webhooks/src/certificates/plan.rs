@@ -105,11 +105,11 @@ fn next_step(stored: Option<&Stored>, wanted: &Wanted, published: bool, now: Tim
     }
     let server = &stored.server.certificate;
     let ends = now >= renew_at(server) && server.not_after() < before(certificate.not_after(), GAIN_MIN);
-    let is_fit = server.names_as_issuer(certificate) && says(&stored.server, wanted) && now < server.not_after();
+    let is_fit = server.names_as_issuer(certificate) && is_for(&stored.server, wanted) && now < server.not_after();
     (ends || !is_fit).then_some(Step::Issue)
 }
 
-fn says(issued: &Issued, wanted: &Wanted) -> bool {
+fn is_for(issued: &Issued, wanted: &Wanted) -> bool {
     let sorted = |mut names: Vec<String>| {
         names.sort();
         names

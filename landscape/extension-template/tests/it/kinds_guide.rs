@@ -39,10 +39,10 @@ fn object(kind: ExtensionKind) -> Value {
     object
 }
 
-/// What the type of a kind keeps of an object.
-struct Kept(Value);
+/// An object, read into the type of its kind and written again.
+struct RoundTrip(Value);
 
-impl ForKind for Kept {
+impl ForKind for RoundTrip {
     type Output = Value;
 
     fn call<K: ExtensionObject>(self) -> Value {
@@ -51,19 +51,25 @@ impl ForKind for Kept {
     }
 }
 
-/// Paths of `given` that `kept` lacks or has otherwise.
-fn lost(given: &Value, kept: &Value, path: &str) -> Vec<String> {
-    match (given, kept) {
-        (Value::Object(given), Value::Object(kept)) => given
+/// Paths of `given` that `returned` lacks or has otherwise.
+fn lost(given: &Value, returned: &Value, path: &str) -> Vec<String> {
+    match (given, returned) {
+        (Value::Object(given), Value::Object(returned)) => given
             .iter()
-            .flat_map(|(name, value)| lost(value, kept.get(name).unwrap_or(&Value::Null), &format!("{path}.{name}")))
+            .flat_map(|(name, value)| {
+                lost(
+                    value,
+                    returned.get(name).unwrap_or(&Value::Null),
+                    &format!("{path}.{name}"),
+                )
+            })
             .collect(),
-        (Value::Array(given), Value::Array(kept)) if given.len() == kept.len() => given
+        (Value::Array(given), Value::Array(returned)) if given.len() == returned.len() => given
             .iter()
-            .zip(kept)
-            .flat_map(|(given, kept)| lost(given, kept, &format!("{path}[]")))
+            .zip(returned)
+            .flat_map(|(given, returned)| lost(given, returned, &format!("{path}[]")))
             .collect(),
-        (given, kept) if given == kept => Vec::new(),
+        (given, returned) if given == returned => Vec::new(),
         _ => vec![path.to_owned()],
     }
 }
@@ -78,8 +84,8 @@ fn objects_of_the_guide_have_no_field_that_the_types_drop() {
             kind.is_namespaced(),
             "{kind}"
         );
-        let kept = kind.with(Kept(given.clone()));
-        assert_eq!(lost(&given, &kept, ""), Vec::<String>::new(), "{kind}: {kept}");
+        let returned = kind.with(RoundTrip(given.clone()));
+        assert_eq!(lost(&given, &returned, ""), Vec::<String>::new(), "{kind}: {returned}");
     }
 }
 

@@ -67,9 +67,9 @@ async fn succeeded(shoots: &Api<Shoot>) {
 
 /// Asks for a reconcile, and for the Shoot's nodes with a kubeconfig that is made now.
 async fn goes_on(landscape: &Landscape, shoots: &Api<Shoot>) {
-    let asked = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
-    let asked = Patch::Merge(&asked);
-    shoots.patch(NAME, &PatchParams::default(), &asked).await.unwrap();
+    let patch = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
+    let patch = Patch::Merge(&patch);
+    shoots.patch(NAME, &PatchParams::default(), &patch).await.unwrap();
     succeeded(shoots).await;
     let answer: AdminKubeconfigRequest = shoots
         .create_subresource(

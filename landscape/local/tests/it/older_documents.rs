@@ -49,7 +49,7 @@ async fn create_all(client: &Client, yaml: &str) -> Vec<Value> {
         stored.push(
             create(client, &object)
                 .await
-                .unwrap_or_else(|said| unreachable!("{object}: {said}")),
+                .unwrap_or_else(|error| unreachable!("{object}: {error}")),
         );
     }
     stored
@@ -76,10 +76,10 @@ async fn extension_resources_of_the_older_documents_are_accepted() {
         namespaces.create(&PostParams::default(), &namespace).await.unwrap();
     }
     let [without_namespace, whole]: [Value; 2] = documents(INFRASTRUCTURE).unwrap().try_into().unwrap();
-    let said = create(&seed, &without_namespace).await.unwrap_err();
+    let refusal = create(&seed, &without_namespace).await.unwrap_err();
     assert!(
-        said.contains("spec.secretRef.namespace: Required value") && !said.contains("dns"),
-        "only the namespace of the Secret is asked for beyond the document: {said}"
+        refusal.contains("spec.secretRef.namespace: Required value") && !refusal.contains("dns"),
+        "only the namespace of the Secret is required beyond the document: {refusal}"
     );
     let stored = create(&seed, &whole).await.unwrap();
     assert_eq!(stored["spec"]["dns"], json!({"apiserver": "api.one.old.example.com"}));
@@ -101,9 +101,9 @@ async fn registrations_of_the_older_documents_are_accepted_in_todays_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_longer_said_so_is_refused_by_its_field() {
+async fn what_is_no_longer_valid_is_refused_by_its_field() {
     let (_landscape, garden, _) = landscape().await;
-    for (yaml, says) in [
+    for (yaml, expected) in [
         (
             CHART_CUT_SHORT,
             "providerConfig.chart: Invalid value: \"H4sIAAAAAAAA/cut...\"",
@@ -111,7 +111,7 @@ async fn what_is_no_longer_said_so_is_refused_by_its_field() {
         (SHOOT_OF_2019, "unknown field \"spec.cloud\""),
     ] {
         let object = documents(yaml).unwrap().remove(0);
-        let said = create(&garden, &object).await.unwrap_err();
-        assert!(said.contains(says), "{said}");
+        let refusal = create(&garden, &object).await.unwrap_err();
+        assert!(refusal.contains(expected), "{refusal}");
     }
 }

@@ -120,17 +120,17 @@ where
     wait(api, name, |object| object.is_none().then_some(())).await;
 }
 
-/// What outlives the cuts.
-struct Kept {
+/// A landscape that is switched on and cut off, and what outlives the cuts.
+struct PowerCycle {
     folder: tempfile::TempDir,
     state: Option<State>,
     starts: u64,
     now: Timestamp,
 }
 
-impl Kept {
+impl PowerCycle {
     fn new() -> Self {
-        Kept {
+        PowerCycle {
             folder: tempfile::tempdir().unwrap(),
             state: None,
             starts: 0,
@@ -235,8 +235,8 @@ async fn boots(shoot: Client) -> BTreeMap<String, String> {
 /// Asks for a reconcile and waits until it has succeeded and every condition is well.
 async fn reconciles(world: &World) {
     let shoots = world.shoots();
-    let asked = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
-    merge(&shoots, NAME, &asked).await;
+    let patch = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
+    merge(&shoots, NAME, &patch).await;
     world.succeeded().await;
     wait(&shoots, NAME, |shoot: Option<&Shoot>| {
         let conditions = &shoot?.status.as_ref()?.conditions;
@@ -274,8 +274,8 @@ async fn nothing_is_left(world: &World) {
 
 #[test]
 fn a_shoot_outlives_power_cuts_with_its_data_its_pods_and_its_machines() {
-    let mut kept = Kept::new();
-    let (mut pods_before, mut boots_before, machines_before, joined) = kept.run(async |world| {
+    let mut power_cycle = PowerCycle::new();
+    let (mut pods_before, mut boots_before, machines_before, joined) = power_cycle.run(async |world| {
         world.apply_example().await;
         world.succeeded().await;
         let maps: Api<ConfigMap> = Api::namespaced(world.shoot().await, "default");
@@ -287,7 +287,7 @@ fn a_shoot_outlives_power_cuts_with_its_data_its_pods_and_its_machines() {
     });
     assert_eq!((machines_before.len(), joined.len()), (1, 1));
     for _ in 0..2 {
-        (pods_before, boots_before) = kept.run(async |world| {
+        (pods_before, boots_before) = power_cycle.run(async |world| {
             is_back(world, &pods_before, &boots_before).await;
             let maps: Api<ConfigMap> = Api::namespaced(world.shoot().await, "default");
             assert_eq!(maps.get("kept").await.unwrap().data.unwrap()["a"], "b");
@@ -304,17 +304,17 @@ fn a_shoot_outlives_power_cuts_with_its_data_its_pods_and_its_machines() {
             (now, boots(world.shoot().await).await)
         });
     }
-    kept.run(async |world| goes(world).await);
+    power_cycle.run(async |world| goes(world).await);
 }
 
 #[test]
 fn a_shoot_comes_up_and_goes_however_often_the_power_is_cut() {
-    let mut kept = Kept::new();
-    kept.run(async |world| {
+    let mut power_cycle = PowerCycle::new();
+    power_cycle.run(async |world| {
         world.apply_example().await;
     });
     for percent in [5, 20, 35, 50, 65, 80, 95] {
-        kept.run(async |world| {
+        power_cycle.run(async |world| {
             wait(&world.shoots(), NAME, |shoot| {
                 let operation = shoot?.status.as_ref()?.last_operation.as_ref()?;
                 (operation.progress >= percent).then_some(())
@@ -322,30 +322,30 @@ fn a_shoot_comes_up_and_goes_however_often_the_power_is_cut() {
             .await;
         });
     }
-    let machines_before = kept.run(async |world| {
+    let machines_before = power_cycle.run(async |world| {
         world.succeeded().await;
         reconciles(world).await;
         machines(world).await
     });
     assert_eq!(machines_before.len(), 1, "{machines_before:?}");
-    kept.run(async |world| {
+    power_cycle.run(async |world| {
         confirm(world).await;
         world.shoots().delete(NAME, &Default::default()).await.unwrap();
     });
     // The progress of a deletion that takes no time cannot be observed, but the objects that go on the way can.
-    kept.run(async |world| {
+    power_cycle.run(async |world| {
         let workers: Api<Worker> = Api::namespaced(world.seed.clone(), TECHNICAL_ID);
         gone(&workers, NAME).await;
     });
-    kept.run(async |world| {
+    power_cycle.run(async |world| {
         let infrastructures: Api<Infrastructure> = Api::namespaced(world.seed.clone(), TECHNICAL_ID);
         gone(&infrastructures, NAME).await;
     });
-    kept.run(async |world| {
+    power_cycle.run(async |world| {
         let namespaces: Api<Namespace> = Api::all(world.seed.clone());
         gone(&namespaces, TECHNICAL_ID).await;
     });
-    kept.run(async |world| {
+    power_cycle.run(async |world| {
         gone(&world.shoots(), NAME).await;
         nothing_is_left(world).await;
     });

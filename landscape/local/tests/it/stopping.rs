@@ -17,9 +17,13 @@ async fn stops_soon(number: u64, until: impl AsyncFnOnce()) {
     let state = State::memory(&settings).unwrap();
     let landscape = Landscape::start(&settings, &state).await.unwrap();
     until().await;
-    let asked = Instant::now();
+    let requested_at = Instant::now();
     landscape.stop(PATIENCE).await;
-    assert!(asked.elapsed() < SOON, "moment {number}: {:?}", asked.elapsed());
+    assert!(
+        requested_at.elapsed() < SOON,
+        "moment {number}: {:?}",
+        requested_at.elapsed()
+    );
 }
 
 /// Virtual time stands while there is something to do, so that early moments are counted in turns of the executor.

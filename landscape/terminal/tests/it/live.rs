@@ -292,7 +292,7 @@ fn last_words_match_their_goldens() {
 }
 
 #[test]
-fn plain_lines_tell_the_same_story_without_a_flood() {
+fn plain_lines_report_the_same_story_without_a_flood() {
     let mut view = View::new("garden-local/local", at(0));
     let mut plain = Plain::default();
     let mut lines = plain.standing(&view, at(0));
@@ -362,7 +362,7 @@ fn a_picture_is_drawn_in_place_and_lines_that_stay_go_above_it() {
         paper.take(),
         "\r\x1b[2A\x1b[2K\r\n\x1b[2K\r\n\x1b[2A\x1b[32mthree\x1b[0m\r\n"
     );
-    console.say("stays");
+    console.print("stays");
     assert_eq!(
         paper.take(),
         "\r\x1b[1A\x1b[2K\r\n\x1b[1Astays\n\x1b[32mthree\x1b[0m\r\n"
@@ -377,7 +377,7 @@ fn a_picture_is_drawn_in_place_and_lines_that_stay_go_above_it() {
     console.draw(&[line("four")]);
     paper.take();
     console.leave();
-    console.say("below");
+    console.print("below");
     assert_eq!(paper.take(), "below\n");
 }
 
@@ -386,7 +386,7 @@ fn what_cannot_draw_gets_lines_and_what_wants_no_colour_gets_none() {
     let console = |around: Surroundings| {
         let paper = Paper::default();
         let console = Console::new(around, paper.clone(), || None);
-        console.say_lines(&[Line::default().with(Paint::Bad, "x")]);
+        console.print_lines(&[Line::default().with(Paint::Bad, "x")]);
         (console.draws(), paper.take(), console.canvas().letters)
     };
     let colourless = Surroundings {

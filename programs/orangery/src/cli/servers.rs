@@ -31,7 +31,7 @@ impl AuditLog {
             policy: self.audit_policy_file.clone()?,
             log: self.audit_log_path.clone()?,
             file_megabytes_max: self.audit_log_maxsize,
-            kept_max: self.audit_log_maxbackup,
+            backups_max: self.audit_log_maxbackup,
         })
     }
 }

@@ -90,7 +90,7 @@ impl Extensions {
                     } else {
                         String::new()
                     };
-                    let line = move |text: &str| to.console.say(&format!("{}{place} | {text}", to.name));
+                    let line = move |text: &str| to.console.print(&format!("{}{place} | {text}", to.name));
                     follow(seed, client.clone(), &folder.name, &runs, Arc::new(line))
                 }));
                 tokio::select! {
@@ -165,12 +165,12 @@ impl Host for AtConsole {
     }
 
     fn line(&self, text: &str) {
-        self.console.say(&format!("{} | {text}", self.name));
+        self.console.print(&format!("{} | {text}", self.name));
     }
 
     fn report(&self, text: &str) {
         for line in text.lines() {
-            self.console.say(&format!("{}: {line}", self.name));
+            self.console.print(&format!("{}: {line}", self.name));
         }
     }
 

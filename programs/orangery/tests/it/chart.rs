@@ -183,11 +183,11 @@ fn run(command: &str, folder: &Path, words: &[&str], input: &str) -> Output {
 /// What it prints, with nothing on standard error.
 fn printed(folder: &Path, words: &[&str], input: &str) -> String {
     let output = render(folder, words, input);
-    let (out, said) = (
+    let (out, stderr) = (
         String::from_utf8(output.stdout).unwrap(),
         String::from_utf8(output.stderr).unwrap(),
     );
-    assert_eq!((output.status.code(), said.as_str()), (Some(0), ""), "{words:?}");
+    assert_eq!((output.status.code(), stderr.as_str()), (Some(0), ""), "{words:?}");
     out
 }
 
@@ -288,15 +288,18 @@ fn errors_are_printed_with_one_hint() {
     file("strict/values.schema.json", r#"{"required": ["a"]}"#);
     for (words, error, hint) in WRONG {
         let output = render(folder.path(), words, "");
-        let said = String::from_utf8(output.stderr).unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!(
             (output.status.code(), output.stdout.len()),
             (Some(1), 0),
-            "{words:?}: {said}"
+            "{words:?}: {stderr}"
         );
-        assert!(said.starts_with("error: ") && said.contains(error), "{words:?}: {said}");
-        let last = said.lines().last().unwrap_or_default();
-        assert!(last.starts_with("hint: ") && last.contains(hint), "{words:?}: {said}");
+        assert!(
+            stderr.starts_with("error: ") && stderr.contains(error),
+            "{words:?}: {stderr}"
+        );
+        let last = stderr.lines().last().unwrap_or_default();
+        assert!(last.starts_with("hint: ") && last.contains(hint), "{words:?}: {stderr}");
     }
 }
 
@@ -309,12 +312,12 @@ fn a_configuration_of_docker_that_is_none_is_named_once() {
     orangery.args(["chart", "render", "oci://127.0.0.1:1/web:1.0.0"]);
     orangery.env_clear().env("HOME", folder.path());
     let output = fed(orangery.env("DOCKER_CONFIG", folder.path()), "").unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
     let why = format!(
         "error: {} is no Docker configuration: line 1, column 2\n",
         path.display()
     );
-    assert!(said.starts_with(&why), "{said}");
+    assert!(stderr.starts_with(&why), "{stderr}");
 }
 
 #[test]
@@ -347,8 +350,8 @@ fn chart_of(templates: &[(&str, &str)]) -> TempDir {
 /// Standard output, standard error and exit code of `lint`.
 fn linted(folder: &Path, words: &[&str]) -> (String, String, Option<i32>) {
     let output = run("lint", folder, words, "");
-    let [out, said] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-    (out, said, output.status.code())
+    let [out, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    (out, stderr, output.status.code())
 }
 
 const DEFINITION_OF_THINGS: &str = "\
@@ -380,9 +383,9 @@ fn an_installable_chart_is_reported_in_one_line() {
         ("templates/thing.yaml", things),
         ("templates/infrastructure.yaml", infrastructure),
     ]);
-    let (out, said, code) = linted(folder.path(), &["x", "--strict"]);
+    let (out, stderr, code) = linted(folder.path(), &["x", "--strict"]);
     assert_eq!(
-        (out.as_str(), said.as_str(), code),
+        (out.as_str(), stderr.as_str(), code),
         ("x 0.1.0: 3 objects, 0 errors, 0 warnings\n", "", Some(0))
     );
 }
@@ -397,7 +400,7 @@ fn refused_objects_are_reported_with_file_object_and_field() {
         ("templates/deployment.yaml", deployment),
         ("templates/thing.yaml", thing),
     ]);
-    let (out, said, code) = linted(folder.path(), &["x"]);
+    let (out, stderr, code) = linted(folder.path(), &["x"]);
     for line in [
         "warning: x/templates/deployment.yaml: Deployment \"web\": unknown field \"spec.replcas\": it is refused",
         "error: x/templates/deployment.yaml: Deployment \"web\": spec.template.metadata.labels: Invalid value: {\"a\":\"c\"}: `selector` does not match template `labels`",
@@ -406,10 +409,10 @@ fn refused_objects_are_reported_with_file_object_and_field() {
     ] {
         assert!(out.contains(line), "{line}\n--\n{out}");
     }
-    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(code, Some(1), "{stderr}");
     assert!(
-        said.contains("error: x: a ControllerDeployment with this chart could not be installed"),
-        "{said}"
+        stderr.contains("error: x: a ControllerDeployment with this chart could not be installed"),
+        "{stderr}"
     );
 }
 
@@ -433,7 +436,7 @@ fn what_will_not_be_as_its_author_meant_it_is_a_warning() {
             &map("hook", "").replace("name: hook", "name: hook, annotations: {helm.sh/hook: pre-install}"),
         ),
     ]);
-    let (out, said, code) = linted(folder.path(), &["x", "--set", "gardener.seed=mine"]);
+    let (out, stderr, code) = linted(folder.path(), &["x", "--set", "gardener.seed=mine"]);
     for line in [
         "warning: x: the values that are given have `gardener`, which a gardenlet writes over",
         "warning: x/templates/hook.yaml: ConfigMap \"hook\": is a hook (\"pre-install\"), and hooks are never run: it is not made",
@@ -447,27 +450,27 @@ fn what_will_not_be_as_its_author_meant_it_is_a_warning() {
     ] {
         assert!(out.contains(line), "{line}\n--\n{out}");
     }
-    assert_eq!((code, said.as_str()), (Some(0), ""));
-    let (_, said, code) = linted(folder.path(), &["x", "--strict"]);
-    assert_eq!(code, Some(1), "{said}");
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let (_, stderr, code) = linted(folder.path(), &["x", "--strict"]);
+    assert_eq!(code, Some(1), "{stderr}");
 }
 
 #[test]
 fn lookups_are_reported_in_order_and_after_their_files_errors() {
-    let ask = |name: &str| format!("{{{{ $_ := lookup \"v1\" \"Node\" \"\" \"{name}\" }}}}");
-    let helper = format!("{{{{ define \"h\" }}}}{}{{{{ end }}}}", ask("d"));
+    let lookup = |name: &str| format!("{{{{ $_ := lookup \"v1\" \"Node\" \"\" \"{name}\" }}}}");
+    let helper = format!("{{{{ define \"h\" }}}}{}{{{{ end }}}}", lookup("d"));
     // The tenth line goes after the second, and requests are ordered by number, not as text.
-    let [first, second, third] = ["c", "b", "a"].map(ask);
-    let asks = format!(
+    let [first, second, third] = ["c", "b", "a"].map(lookup);
+    let lookups = format!(
         "\n{first}{second}{}{third}{{{{ include \"h\" . }}}}\nkind: A\n",
         "\n".repeat(8)
     );
     let folder = chart_of(&[
         ("templates/_h.tpl", &helper),
-        ("templates/b.yaml", &asks),
+        ("templates/b.yaml", &lookups),
         ("templates/a.yaml", &first),
     ]);
-    let (out, said, _) = linted(folder.path(), &["x"]);
+    let (out, stderr, _) = linted(folder.path(), &["x"]);
     let places: Vec<&str> = out
         .lines()
         .filter_map(|line| match line.split_once(" at ") {
@@ -485,7 +488,7 @@ fn lookups_are_reported_in_order_and_after_their_files_errors() {
             "x/templates/b.yaml:2:46",
             "x/templates/b.yaml:10:9",
         ],
-        "{out}\n--\n{said}"
+        "{out}\n--\n{stderr}"
     );
 }
 
@@ -506,7 +509,7 @@ fn what_would_be_written_over_is_an_error() {
         ("templates/one.yaml", &role("one")),
         ("templates/two.yaml", &role("two")),
     ]);
-    let (out, said, code) = linted(folder.path(), &["x"]);
+    let (out, stderr, code) = linted(folder.path(), &["x"]);
     for line in [
         "error: x/crds/workers.yaml: CustomResourceDefinition \"workers.extensions.gardener.cloud\": is a definition of this product",
         "error: x/templates/two.yaml: ClusterRole \"r\": is made twice, first by x/templates/one.yaml: one would undo the other",
@@ -514,18 +517,18 @@ fn what_would_be_written_over_is_an_error() {
     ] {
         assert!(out.contains(line), "{line}\n--\n{out}");
     }
-    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(code, Some(1), "{stderr}");
 }
 
 #[test]
 fn a_name_too_long_for_the_namespace_of_an_installation_is_refused() {
     let folder = chart_of(&[]);
     let long = "a".repeat(48);
-    let (out, said, code) = linted(folder.path(), &[&long, "x"]);
+    let (out, stderr, code) = linted(folder.path(), &[&long, "x"]);
     assert_eq!((out.as_str(), code), ("", Some(1)));
     assert!(
-        said.contains("cannot be the name of a ControllerRegistration") && said.contains("at most 47 characters"),
-        "{said}"
+        stderr.contains("cannot be the name of a ControllerRegistration") && stderr.contains("at most 47 characters"),
+        "{stderr}"
     );
     assert_eq!(linted(folder.path(), &[&long[1..], "x"]).2, Some(0));
 }

@@ -37,15 +37,15 @@ fn orangery(folder: &Path, words: &str) -> Command {
 }
 
 /// The command ends with this code and prints these lines, and no others but the usage.
-fn says(folder: &Path, words: &str, code: i32, lines: &[&str]) {
+fn assert_fails(folder: &Path, words: &str, code: i32, lines: &[&str]) {
     let output = orangery(folder, words).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
-    let said: Vec<&str> = text
+    let printed: Vec<&str> = text
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with("Usage:"))
         .collect();
     assert_eq!(
-        (output.status.code(), said),
+        (output.status.code(), printed),
         (Some(code), lines.to_vec()),
         "orangery {words}"
     );
@@ -117,7 +117,7 @@ fn a_wrong_command_line_is_refused_with_what_is_allowed() {
             vec![&no_value("--provider-type <PROVIDER_TYPE>")],
         ),
     ] {
-        says(folder.path(), words, 2, &[lines, vec![HELP]].concat());
+        assert_fails(folder.path(), words, 2, &[lines, vec![HELP]].concat());
     }
 }
 
@@ -142,7 +142,7 @@ fn wrong_seeds_are_refused_with_what_is_allowed() {
             "error: invalid value 'A' for '[NAME]': a seed's name consists of a-z, 0-9 and -".to_owned(),
         ),
     ] {
-        says(folder.path(), words, 2, &[&line, HELP]);
+        assert_fails(folder.path(), words, 2, &[&line, HELP]);
     }
 }
 
@@ -231,7 +231,7 @@ fn an_unusable_file_or_folder_is_named_with_a_hint() {
              or name another folder with --data-dir",
         ),
     ] {
-        says(folder.path(), words, 1, &[&format!("error: {error}"), hint]);
+        assert_fails(folder.path(), words, 1, &[&format!("error: {error}"), hint]);
     }
 }
 
@@ -274,7 +274,7 @@ fn what_apiserver_and_why_are_given_is_named_with_one_thing_to_do() {
             ended,
         ),
     ] {
-        says(folder.path(), words, 1, &[&format!("error: {error}"), hint]);
+        assert_fails(folder.path(), words, 1, &[&format!("error: {error}"), hint]);
     }
 }
 
@@ -308,7 +308,7 @@ fn a_kubeconfig_of_the_provider_that_cannot_be_used_is_named_with_one_thing_to_d
             ACCOUNT,
         ),
     ] {
-        says(folder.path(), words, 1, &[&format!("error: {error}"), hint]);
+        assert_fails(folder.path(), words, 1, &[&format!("error: {error}"), hint]);
     }
 }
 
@@ -317,7 +317,7 @@ fn contents_and_gaps_of_a_running_landscape_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    says(
+    assert_fails(
         folder.path(),
         &format!("up --port {port} --data-dir other"),
         1,
@@ -332,7 +332,7 @@ fn contents_and_gaps_of_a_running_landscape_are_reported() {
         .unwrap();
     let mut lines = BufReader::new(landscape.stdout.as_mut().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().starts_with("ready")));
-    says(
+    assert_fails(
         folder.path(),
         "up --port 0",
         1,
@@ -341,7 +341,7 @@ fn contents_and_gaps_of_a_running_landscape_are_reported() {
             "hint: end that one, or name another folder with --data-dir",
         ],
     );
-    says(
+    assert_fails(
         folder.path(),
         "kubeconfig shoot garden-local/none",
         1,
@@ -367,7 +367,7 @@ fn without_address(folder: &Path) {
         shoot["spec"]["seedSelector"] = json!({"matchLabels": {"stands": "nowhere"}});
         apply_all(&garden, vec![shoot]).await.unwrap();
     });
-    says(
+    assert_fails(
         folder,
         "kubeconfig shoot garden-local/local",
         1,

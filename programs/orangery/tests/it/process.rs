@@ -39,7 +39,7 @@ impl Running {
     pub(crate) fn until(&mut self, text: &str) -> String {
         let mut lines = BufReader::new(self.0.stdout.as_mut().unwrap()).lines();
         let found = lines.find_map(|line| line.ok().filter(|line| line.contains(text)));
-        found.unwrap_or_else(|| unreachable!("it ended before it said {text:?}"))
+        found.unwrap_or_else(|| unreachable!("it ended before it printed {text:?}"))
     }
 
     /// `orangery apiserver`, ready; and its line then.

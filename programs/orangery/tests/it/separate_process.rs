@@ -45,7 +45,7 @@ impl Running {
         let lines = BufReader::new(self.0.stdout.as_mut().unwrap()).lines();
         assert!(
             lines.map_while(Result::ok).any(|line| line.starts_with(text)),
-            "it ended before it said {text:?}"
+            "it ended before it printed {text:?}"
         );
     }
 }

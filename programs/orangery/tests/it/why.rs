@@ -47,13 +47,17 @@ fn a_healthy_shoot_a_name_that_is_none_and_a_seed_out_of_reach() {
 
     let why = ["why", "garden-local/local"];
     let well = orangery(folder.path(), &why);
-    let said = words(&well.stdout);
-    assert_eq!(well.status.code(), Some(0), "{said}{}", words(&well.stderr));
+    let stdout = words(&well.stdout);
+    assert_eq!(well.status.code(), Some(0), "{stdout}{}", words(&well.stderr));
     assert!(
-        said.starts_with("Shoot garden-local/local is healthy since 20"),
-        "{said}"
+        stdout.starts_with("Shoot garden-local/local is healthy since 20"),
+        "{stdout}"
     );
-    assert_eq!((said.lines().count(), said.contains('\u{1b}')), (1, false), "{said}");
+    assert_eq!(
+        (stdout.lines().count(), stdout.contains('\u{1b}')),
+        (1, false),
+        "{stdout}"
+    );
     assert_eq!(words(&well.stderr), "");
 
     let json = orangery(folder.path(), &["why", "garden-local/local", "--output", "json"]);
@@ -72,13 +76,16 @@ fn a_healthy_shoot_a_name_that_is_none_and_a_seed_out_of_reach() {
 
     std::fs::remove_file(folder.path().join("seed.kubeconfig")).unwrap();
     let blind = orangery(folder.path(), &why);
-    let said = words(&blind.stdout);
-    assert_eq!(blind.status.code(), Some(0), "{said}");
-    assert!(said.contains("not seen: what is in the seed: cannot read "), "{said}");
+    let stdout = words(&blind.stdout);
+    assert_eq!(blind.status.code(), Some(0), "{stdout}");
+    assert!(
+        stdout.contains("not seen: what is in the seed: cannot read "),
+        "{stdout}"
+    );
 }
 
 #[test]
-fn without_a_landscape_it_says_what_to_start() {
+fn without_a_landscape_it_prints_what_to_start() {
     let folder = tempfile::tempdir().unwrap();
     let nothing = orangery(folder.path(), &["why", "garden-local/local"]);
     assert_eq!(nothing.status.code(), Some(1));

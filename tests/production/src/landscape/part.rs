@@ -106,8 +106,11 @@ impl Part {
             };
             self.check()?;
             if begun.elapsed() > PATIENCE {
-                let said = self.running.as_ref().map(Program::log_end).unwrap_or_default();
-                return Err(format!("{} is not ready within {PATIENCE:?}: {why}\n{said}", self.name));
+                let output = self.running.as_ref().map(Program::log_end).unwrap_or_default();
+                return Err(format!(
+                    "{} is not ready within {PATIENCE:?}: {why}\n{output}",
+                    self.name
+                ));
             }
             tokio::time::sleep(LOOK_PAUSE).await;
         }

@@ -275,9 +275,9 @@ fn is_ready(pod: &Pod) -> bool {
 
 /// What users keep in the Shoot is there after it was hibernated, though the seed's node is killed while it wakes.
 async fn hibernated_and_woken(scene: &mut Scene) {
-    let kept: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "kept"}, "data": {"a": "1"}})).unwrap();
+    let stored: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "kept"}, "data": {"a": "1"}})).unwrap();
     let maps: Api<ConfigMap> = Api::namespaced(scene.shoot_client().await, "default");
-    maps.create(&PostParams::default(), &kept).await.unwrap();
+    maps.create(&PostParams::default(), &stored).await.unwrap();
     hibernate(scene, true).await;
     let shoot = scene.succeeded("hibernated").await;
     assert!(shoot.status.unwrap().hibernated);
@@ -299,7 +299,7 @@ async fn hibernated_and_woken(scene: &mut Scene) {
         .succeeded("woken, with the seed's node killed in the middle")
         .await;
     let maps: Api<ConfigMap> = Api::namespaced(scene.shoot_client().await, "default");
-    assert_eq!(maps.get("kept").await.unwrap().data, kept.data);
+    assert_eq!(maps.get("kept").await.unwrap().data, stored.data);
 }
 
 async fn hibernate(scene: &Scene, enabled: bool) {

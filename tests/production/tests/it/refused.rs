@@ -1,4 +1,4 @@
-//! What `orangery garden-apiserver` refuses to start with, and what it says.
+//! What `orangery garden-apiserver` refuses to start with, and what it prints then.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use tests_conformance::real::Options;
 use tests_production::garden::Garden;
 use tests_production::process::Running;
 
-/// What it says when it ends at once.
+/// What it prints when it ends at once.
 fn refusal(garden: &Garden, name: &str, arguments: &[String]) -> String {
-    let (status, said) = Running::start(garden.folder.path(), name, arguments).ended();
-    assert!(!status.success(), "{said}");
-    said
+    let (status, output) = Running::start(garden.folder.path(), name, arguments).ended();
+    assert!(!status.success(), "{output}");
+    output
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -29,45 +29,45 @@ async fn flags_and_files_that_cannot_be_used_end_it_with_a_sentence() {
         arguments.push(format!("--tls-private-key-file={}", file(key)));
         arguments
     };
-    let said = refusal(&garden, "expired", &pair("expired.crt", "expired.key"));
-    assert!(said.contains("expired.crt of --tls-cert-file expired at"), "{said}");
-    let said = refusal(&garden, "missing", &pair("no.crt", "tls.key"));
+    let output = refusal(&garden, "expired", &pair("expired.crt", "expired.key"));
+    assert!(output.contains("expired.crt of --tls-cert-file expired at"), "{output}");
+    let output = refusal(&garden, "missing", &pair("no.crt", "tls.key"));
     assert!(
-        said.contains("cannot read") && said.contains("no.crt of --tls-cert-file"),
-        "{said}"
+        output.contains("cannot read") && output.contains("no.crt of --tls-cert-file"),
+        "{output}"
     );
-    let said = refusal(&garden, "mixed", &pair("other.crt", "tls.key"));
+    let output = refusal(&garden, "mixed", &pair("other.crt", "tls.key"));
     assert!(
-        said.contains("--tls-cert-file and --tls-private-key-file cannot be used together"),
-        "{said}"
+        output.contains("--tls-cert-file and --tls-private-key-file cannot be used together"),
+        "{output}"
     );
-    let said = refusal(&garden, "key", &pair("tls.key", "tls.key"));
-    assert!(said.contains("--tls-cert-file cannot be read"), "{said}");
+    let output = refusal(&garden, "key", &pair("tls.key", "tls.key"));
+    assert!(output.contains("--tls-cert-file cannot be read"), "{output}");
 
     std::fs::write(garden.path("wrong.yaml"), "kind: ConfigMap\napiVersion: v1\n").unwrap();
     let wrong = format!("--admission-control-config-file={}", file("wrong.yaml"));
     assert!(with("admission", &[&wrong]).contains("wrong.yaml of --admission-control-config-file cannot be used"));
-    let said = with("plugin", &["--disable-admission-plugins=ShootDns"]);
-    assert!(said.contains("did you mean ShootDNS?"), "{said}");
+    let output = with("plugin", &["--disable-admission-plugins=ShootDns"]);
+    assert!(output.contains("did you mean ShootDNS?"), "{output}");
     assert!(with("encryption", &["--encryption-provider-config=f"]).contains("--encryption-provider-config"));
-    let said = with("headers", &["--requestheader-allowed-names=a"]);
-    assert!(said.contains("--requestheader-client-ca-file"), "{said}");
-    let said = with("ca", &[&format!("--client-ca-file={}", file("tls.key"))]);
-    assert!(said.contains("client certificates"), "{said}");
+    let output = with("headers", &["--requestheader-allowed-names=a"]);
+    assert!(output.contains("--requestheader-client-ca-file"), "{output}");
+    let output = with("ca", &[&format!("--client-ca-file={}", file("tls.key"))]);
+    assert!(output.contains("client certificates"), "{output}");
 
     let mut arguments = garden.arguments(1, &[]);
     arguments.retain(|word| !word.starts_with("--kubeconfig"));
-    let said = refusal(&garden, "pod", &arguments);
+    let output = refusal(&garden, "pod", &arguments);
     assert!(
-        said.contains("this is no pod") && said.contains("--kubeconfig"),
-        "{said}"
+        output.contains("this is no pod") && output.contains("--kubeconfig"),
+        "{output}"
     );
     let mut arguments = garden.arguments(1, &[]);
     arguments.retain(|word| !word.starts_with("--etcd-servers"));
     assert!(refusal(&garden, "no-etcd", &arguments).contains("--etcd-servers"));
     arguments.push("--etcd-servers=http://127.0.0.1:1".to_owned());
-    let said = refusal(&garden, "lost-etcd", &arguments);
-    assert!(said.contains("--etcd-servers http://127.0.0.1:1"), "{said}");
+    let output = refusal(&garden, "lost-etcd", &arguments);
+    assert!(output.contains("--etcd-servers http://127.0.0.1:1"), "{output}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -81,23 +81,23 @@ async fn prefix_of_another_program_is_refused() {
     let object = Object::from_value(serde_json::json!({"metadata": {"name": "s"}})).unwrap();
     let key = Key::new("core.gardener.cloud/shoots", Some("garden-p"), "s");
     EtcdStore::new(&options).unwrap().create(key, object).await.unwrap();
-    let said = refusal(&garden, "foreign", &garden.arguments(0, &[]));
+    let output = refusal(&garden, "foreign", &garden.arguments(0, &[]));
     assert!(
-        said.contains("--etcd-prefix /registry-gardener") && said.contains("which is not of an"),
-        "{said}"
+        output.contains("--etcd-prefix /registry-gardener") && output.contains("which is not of an"),
+        "{output}"
     );
     let replica = garden
         .replica("own", &["--etcd-prefix=/own", "--cluster-identity=one"])
         .await;
     drop(replica);
     // The identity of a garden never changes.
-    let said = refusal(
+    let output = refusal(
         &garden,
         "another",
         &garden.arguments(0, &["--etcd-prefix=/own", "--cluster-identity=two"]),
     );
     assert!(
-        said.contains("--cluster-identity is \"two\", but the garden is \"one\" already"),
-        "{said}"
+        output.contains("--cluster-identity is \"two\", but the garden is \"one\" already"),
+        "{output}"
     );
 }

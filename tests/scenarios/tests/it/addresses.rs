@@ -104,9 +104,9 @@ async fn nodes_pods_and_services_have_addresses_of_their_own_in_the_networks_of_
     world.apply(&[&two_pools().to_string()]).await;
     let shoot = world.succeeded(NAMESPACE, NAME).await;
     let networking = shoot.status.unwrap().networking.unwrap();
-    let said = [networking.pods, networking.services, networking.nodes];
+    let reported = [networking.pods, networking.services, networking.nodes];
     assert_eq!(
-        said,
+        reported,
         [vec![PODS.to_owned()], vec![SERVICES.to_owned()], vec![NODES.to_owned()]]
     );
     let client = world.shoot_client(NAMESPACE, NAME).await;

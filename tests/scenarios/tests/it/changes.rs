@@ -96,7 +96,7 @@ async fn check_deletion(plural: &str, task: &str) {
     let hold = scene.world.hold(plural).await;
     scene.create(|_| {}).await;
     scene.journal.until_in(task).await;
-    scene.ask_deletion().await;
+    scene.request_deletion().await;
     let runs = scene
         .journal
         .until("being deleted", |runs| {
@@ -140,7 +140,7 @@ async fn a_deletion_while_machines_are_waited_for_leaves_nothing() {
 async fn a_deletion_in_the_moment_of_creation_leaves_nothing() {
     let scene = Scene::start().await;
     scene.create(|_| {}).await;
-    scene.ask_deletion().await;
+    scene.request_deletion().await;
     scene.gone().await;
 }
 
@@ -149,7 +149,7 @@ async fn a_deletion_while_a_machine_joins_leaves_nothing() {
     let scene = Scene::start().await;
     scene.create(|_| {}).await;
     scene.journal.until_in(WAIT_WORKERS).await;
-    scene.ask_deletion().await;
+    scene.request_deletion().await;
     scene.gone().await;
 }
 
@@ -216,7 +216,7 @@ async fn extensions_come_and_go_with_the_shoots_wish_each_at_its_point() {
     scene.succeeded().await;
     assert_eq!(types(&scene).await, ["moon-first", "moon-last", "moon-then"]);
     let order: Vec<String> = moon
-        .asked()
+        .requests()
         .iter()
         .skip(1)
         .map(|(what, _, type_)| format!("{what} {type_}"))
@@ -233,7 +233,7 @@ async fn extensions_come_and_go_with_the_shoots_wish_each_at_its_point() {
     scene.succeeded().await;
     assert_eq!(types(&scene).await, ["moon-last"]);
     let mut gone: Vec<String> = moon
-        .asked()
+        .requests()
         .into_iter()
         .filter(|(what, ..)| *what == "delete")
         .map(|(_, _, type_)| type_)
@@ -258,12 +258,12 @@ async fn check_point((type_, point, task): (&str, &str, &str), expected: [bool; 
         .await;
     let in_error = until(&scene.world, NAME, LastOperationState::Error).await;
     let errors = in_error.status.unwrap().last_errors;
-    let said = &errors[0].description;
+    let description = &errors[0].description;
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert_eq!(errors[0].task_id.as_deref(), Some(task));
     assert!(
-        said.contains(&format!("Extension {TECHNICAL_ID}/{type_}: extension \"{type_}\"")),
-        "{said}"
+        description.contains(&format!("Extension {TECHNICAL_ID}/{type_}: extension \"{type_}\"")),
+        "{description}"
     );
     let run = scene.journal.runs().remove(0);
     let reached = [WAIT_API_SERVER, WAIT_MACHINE_DEPLOYMENTS].map(|task| run.succeeded.contains(task));
@@ -292,7 +292,7 @@ impl Scene {
     /// Ends the scene and takes moon's registration away again, which is nothing of the Shoot's.
     pub(crate) async fn end_with_moon(&self) {
         use api_core::v1beta1::{ControllerDeployment, ControllerInstallation, ControllerRegistration};
-        self.ask_deletion().await;
+        self.request_deletion().await;
         wait(&self.world.shoots(tests_scenarios::NAMESPACE), NAME, |shoot| {
             shoot.is_none().then_some(())
         })

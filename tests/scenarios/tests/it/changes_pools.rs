@@ -185,8 +185,8 @@ struct Extremes {
     moments: usize,
 }
 
-/// Watches until the test ends. `judge` says whether an object counts, and whether it can be used.
-fn watched<K>(api: Api<K>, judge: fn(&K) -> (bool, bool)) -> Arc<Mutex<Option<Extremes>>>
+/// Watches until the test ends. `classify` says whether an object counts, and whether it can be used.
+fn watched<K>(api: Api<K>, classify: fn(&K) -> (bool, bool)) -> Arc<Mutex<Option<Extremes>>>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
@@ -199,8 +199,8 @@ where
         while let Some(event) = events.next().await {
             match event.unwrap() {
                 watcher::Event::Apply(object) | watcher::Event::InitApply(object) => {
-                    let judged = judge(&object);
-                    all.insert(object.name_any(), judged);
+                    let class = classify(&object);
+                    all.insert(object.name_any(), class);
                 }
                 watcher::Event::Delete(object) => {
                     all.remove(&object.name_any());

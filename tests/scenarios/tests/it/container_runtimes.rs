@@ -125,20 +125,20 @@ async fn a_runtime_of_one_pool_comes_changes_and_goes_with_the_pools_wish() {
 
     // Another configuration reaches the extension and no machine.
     let config = json!({"sandbox": "steel"});
-    let before = moon.asked().len();
+    let before = moon.requests().len();
     scene
         .with_pools(pools(pool_with_runtime("pool-b", &config)).as_array().unwrap())
         .await;
     assert_content(&scene, &config).await;
     let reconciled = ("reconcile", TECHNICAL_ID.to_owned(), CRATER.to_owned());
-    assert!(moon.asked()[before..].contains(&reconciled), "{:?}", moon.asked());
+    assert!(moon.requests()[before..].contains(&reconciled), "{:?}", moon.requests());
     assert_eq!(scene.machines().await, machines);
 
     // The runtime goes, the pool stays.
     scene.with_pools(pools(pool("pool-b", 1)).as_array().unwrap()).await;
     assert_eq!(names(&scene).await, [""; 0]);
     let deleted = ("delete", TECHNICAL_ID.to_owned(), CRATER.to_owned());
-    assert_eq!(moon.asked().iter().filter(|asked| **asked == deleted).count(), 1);
+    assert_eq!(moon.requests().iter().filter(|request| **request == deleted).count(), 1);
     let shoot = scene.world.shoots(NAMESPACE).get(NAME).await.unwrap();
     assert!(
         !shoot
@@ -153,7 +153,7 @@ async fn a_runtime_of_one_pool_comes_changes_and_goes_with_the_pools_wish() {
     assert_content(&scene, &config).await;
     scene.with_pools(&[pool("pool-a", 1)]).await;
     assert_eq!(names(&scene).await, [""; 0]);
-    assert_eq!(moon.asked().iter().filter(|asked| **asked == deleted).count(), 2);
+    assert_eq!(moon.requests().iter().filter(|request| **request == deleted).count(), 2);
     scene.end_with_moon().await;
 }
 
@@ -174,7 +174,7 @@ async fn a_shoot_with_a_runtime_hibernates_wakes_and_is_deleted_without_a_trace(
         assert_content(&scene, &config).await;
     }
     scene.end_with_moon().await;
-    let last = moon.asked().pop();
+    let last = moon.requests().pop();
     assert_eq!(last, Some(("delete", TECHNICAL_ID.to_owned(), CRATER.to_owned())));
 }
 
@@ -195,10 +195,10 @@ async fn a_runtime_whose_extension_never_answers_is_named_by_the_shoot_and_by_wh
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert_eq!(errors[0].task_id.as_deref(), Some(task));
     let object = format!("ContainerRuntime {TECHNICAL_ID}/{OBJECT}");
-    let said = &errors[0].description;
+    let description = &errors[0].description;
     assert!(
-        said.contains(&object) && said.contains("extension \"crater\""),
-        "{said}"
+        description.contains(&object) && description.contains("extension \"crater\""),
+        "{description}"
     );
     let answer = why(&scene).await;
     let blocker = &answer.blockers[0];
@@ -283,7 +283,7 @@ async fn a_runtime_that_no_registration_serves_is_refused_and_one_whose_registra
     assert_eq!(blocker.cause, Cause::NotRegistered, "{answer:#?}");
     assert!(
         blocker
-            .says
+            .message
             .ends_with("no ControllerRegistration is responsible for ContainerRuntime/crater"),
         "{answer:#?}"
     );

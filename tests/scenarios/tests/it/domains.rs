@@ -30,16 +30,16 @@ async fn world_with(dns: Value) -> (World, SocketAddr) {
     (world, address)
 }
 
-/// Asks for the A records of `name`: the response code and the addresses. The socket is a real one and blocks a thread
+/// Queries the A records of `name`: the response code and the addresses. The socket is a real one and blocks a thread
 /// of its own, during which virtual time stands still.
-async fn ask(server: SocketAddr, name: &str) -> (u8, Vec<Ipv4Addr>) {
+async fn query(server: SocketAddr, name: &str) -> (u8, Vec<Ipv4Addr>) {
     let mut question = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     for label in name.split('.') {
         question.push(label.len().try_into().unwrap());
         question.extend_from_slice(label.as_bytes());
     }
     question.extend_from_slice(&[0, 0, 1, 0, 1]);
-    let asked = question.len();
+    let question_length = question.len();
     let answer = tokio::task::spawn_blocking(move || {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         socket.set_read_timeout(Some(ANSWER_TIMEOUT)).unwrap();
@@ -50,7 +50,7 @@ async fn ask(server: SocketAddr, name: &str) -> (u8, Vec<Ipv4Addr>) {
     })
     .await
     .unwrap();
-    (answer[3] & 0x0f, addresses(&answer[asked..]))
+    (answer[3] & 0x0f, addresses(&answer[question_length..]))
 }
 
 /// The addresses in records of one address each: a name, type, class, time to live and length, then the address.
@@ -90,7 +90,11 @@ async fn a_shoot_without_workers_has_both_of_its_names_until_it_is_gone() {
         format!("api.{NAME}.local.internal.local.gardener.cloud"),
     ];
     for host in &hosts {
-        assert_eq!(ask(server, host).await, (NOERROR, vec![Ipv4Addr::LOCALHOST]), "{host}");
+        assert_eq!(
+            query(server, host).await,
+            (NOERROR, vec![Ipv4Addr::LOCALHOST]),
+            "{host}"
+        );
     }
     let advertised: Vec<(String, bool)> = shoot
         .status
@@ -109,11 +113,14 @@ async fn a_shoot_without_workers_has_both_of_its_names_until_it_is_gone() {
         advertised,
         [("external".to_owned(), true), ("internal".to_owned(), true)]
     );
-    assert_eq!(ask(server, "api.none.external.local.gardener.cloud").await.0, NXDOMAIN);
+    assert_eq!(
+        query(server, "api.none.external.local.gardener.cloud").await.0,
+        NXDOMAIN
+    );
 
     world.delete_shoot(NAMESPACE, NAME).await;
     for host in &hosts {
-        assert_ne!(ask(server, host).await.0, NOERROR, "{host}");
+        assert_ne!(query(server, host).await.0, NOERROR, "{host}");
     }
 }
 
@@ -138,7 +145,7 @@ async fn a_domain_of_ones_own_needs_a_provider_and_gets_its_name_once_it_has_one
     merge(&shoots, NAME, &json!({"spec": {"dns": {"providers": provider}}})).await;
     world.succeeded(NAMESPACE, NAME).await;
     assert_eq!(
-        ask(server, "api.plum.example").await,
+        query(server, "api.plum.example").await,
         (NOERROR, vec![Ipv4Addr::LOCALHOST])
     );
     let records: Api<DNSRecord> = Api::namespaced(world.seed.clone(), "shoot--local--workerless");

@@ -49,7 +49,7 @@ async fn the_owners_access_and_the_shoots_information_come_back_when_they_are_de
 
 /// The list of what a component consists of stands on its Deployment, which webhooks of extensions may change.
 #[tokio::test(start_paused = true)]
-async fn of_what_a_component_is_said_to_consist_of_only_its_own_is_deleted() {
+async fn of_the_objects_listed_for_a_component_only_its_own_are_deleted() {
     const INVENTORY: &str = "hosted.orangery.dev/inventory";
     let scene = Scene::start().await;
     scene.created(|_| {}).await;

@@ -39,10 +39,10 @@ async fn world() -> World {
     world
 }
 
-async fn until_pending(world: &World, said: &str) {
+async fn until_pending(world: &World, part: &str) {
     wait(&world.shoots(NAMESPACE), OTHER, |shoot: Option<&Shoot>| {
         let last = shoot?.status.as_ref()?.last_operation.as_ref()?;
-        (last.state == LastOperationState::Pending && last.description.contains(said)).then_some(())
+        (last.state == LastOperationState::Pending && last.description.contains(part)).then_some(())
     })
     .await;
 }
@@ -78,7 +78,7 @@ async fn without_a_seed_selector_the_scheduler_names_the_field_to_set() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_extension_says_when_it_ends_stands_in_its_installations_conditions() {
+async fn what_an_extension_reports_when_it_ends_stands_in_its_installations_conditions() {
     let world = world().await;
     let deployments: Api<ControllerDeployment> = Api::all(world.garden.clone());
     let wrong = json!({"providerConfig": {"args": ["--provider-type=other"]}});

@@ -30,8 +30,8 @@ async fn the_hint_of_an_extension_stands_in_its_object_in_the_shoot_and_in_the_a
     let infrastructures: Api<Infrastructure> = Api::namespaced(scene.world.seed.clone(), TECHNICAL_ID);
     let of_object = infrastructures.get(NAME).await.unwrap().status.unwrap();
     ends_with_hint(&of_object.last_error.unwrap().description);
-    let asks = Condition::find(&of_object.conditions, conditions::ACTION_REQUIRED).unwrap();
-    assert_eq!(asks.message, HINT, "as data, for whoever reads the object");
+    let condition = Condition::find(&of_object.conditions, conditions::ACTION_REQUIRED).unwrap();
+    assert_eq!(condition.message, HINT, "as data, for whoever reads the object");
 
     let status = shoot.status.unwrap();
     assert_eq!(status.last_errors.len(), 1, "{:?}", status.last_errors);
@@ -57,5 +57,5 @@ async fn the_hint_of_an_extension_stands_in_its_object_in_the_shoot_and_in_the_a
     let answer = plan(&observe(&access, NAMESPACE, NAME, scene.clock.now()).await.unwrap());
     let blocker = &answer.blockers[0];
     assert_eq!(blocker.to_do, HINT, "{answer:#?}");
-    assert!(!blocker.says.contains("to do"), "{blocker:#?}");
+    assert!(!blocker.message.contains("to do"), "{blocker:#?}");
 }

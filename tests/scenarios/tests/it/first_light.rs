@@ -223,8 +223,8 @@ async fn a_second_reconcile_changes_nothing_and_succeeds() {
     let world = World::with_example_shoot().await;
     let shoots = world.shoots(NAMESPACE);
     let before: Shoot = shoots.get(NAME).await.unwrap();
-    let asked = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
-    let after = merge(&shoots, NAME, &asked).await;
+    let patch = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
+    let after = merge(&shoots, NAME, &patch).await;
     assert!(after.metadata.generation > before.metadata.generation);
     let done = world.succeeded(NAMESPACE, NAME).await;
     assert_eq!(done.metadata.generation, after.metadata.generation);

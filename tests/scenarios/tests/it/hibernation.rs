@@ -256,7 +256,7 @@ fn assert_deletions(found: &[String]) {
 
 /// Deletes the Shoot and waits until it is gone. Moon stays.
 async fn deleted(scene: &Scene) {
-    scene.ask_deletion().await;
+    scene.request_deletion().await;
     wait(&scene.world.shoots(NAMESPACE), NAME, |shoot| {
         shoot.is_none().then_some(())
     })

@@ -34,7 +34,7 @@ async fn until(world: &World, name: &str, wanted: &[(&str, ConditionStatus)]) ->
     .await
 }
 
-async fn until_the_seed_says(world: &World, reason: &str) {
+async fn until_the_seed_reports(world: &World, reason: &str) {
     let seeds: Api<Seed> = Api::all(world.garden.clone());
     wait(&seeds, "local", |seed| {
         let condition = Condition::find(&seed?.status.as_ref()?.conditions, "ExtensionsReady")?;
@@ -77,10 +77,10 @@ async fn an_operators_wrong_image_is_reported_until_it_is_corrected() {
             "{condition:?}"
         );
     }
-    until_the_seed_says(&world, "NotAllExtensionsInstalled").await;
+    until_the_seed_reports(&world, "NotAllExtensionsInstalled").await;
     merge(&deployments, "moon", &json!({"providerConfig": before})).await;
     until(&world, &name, &GOOD).await;
-    until_the_seed_says(&world, "AllExtensionsReady").await;
+    until_the_seed_reports(&world, "AllExtensionsReady").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -104,7 +104,7 @@ async fn a_charts_wrong_image_makes_it_unhealthy_until_it_is_right_again() {
 
     merge(&deployments, "provider-local", &image(Value::Null)).await;
     until(&world, &name, &GOOD).await;
-    until_the_seed_says(&world, "AllExtensionsReady").await;
+    until_the_seed_reports(&world, "AllExtensionsReady").await;
     world.apply(&SURROUNDINGS).await;
     world.apply(&[SHOOT]).await;
     world.succeeded(NAMESPACE, "local").await;

@@ -128,10 +128,10 @@ async fn an_extension_that_never_ends_holds_one_shoot_only() {
     moon.behave(Behaviour::Sleeps);
     side_by_side(&scene.world).await;
     let error = reported_error(&scene.world, LastOperationState::Error).await;
-    let said = &error.description;
+    let description = &error.description;
     assert!(
-        said.contains("is in state Processing, not yet Succeeded") && said.contains("(waited 180s)"),
-        "{said}"
+        description.contains("is in state Processing, not yet Succeeded") && description.contains("(waited 180s)"),
+        "{description}"
     );
     moon.behave(Behaviour::Works);
     healed(&scene.world, &scene.world.shoots(NAMESPACE).get(ODD).await.unwrap()).await;
@@ -149,12 +149,12 @@ fn lie(scene: &Scene, status: fn(i64, &str) -> Value) -> tokio::task::JoinHandle
             if network.annotations().contains_key("gardener.cloud/operation") {
                 let picked_up = json!({"metadata": {"annotations": {"gardener.cloud/operation": null}}});
                 merge(&networks, &network.name_any(), &picked_up).await;
-                let said = status(network.metadata.generation.unwrap(), &clock.now().to_string());
+                let reported = status(network.metadata.generation.unwrap(), &clock.now().to_string());
                 networks
                     .patch_status(
                         &network.name_any(),
                         &PatchParams::default(),
-                        &Patch::Merge(&json!({"status": said})),
+                        &Patch::Merge(&json!({"status": reported})),
                     )
                     .await
                     .unwrap();

@@ -134,7 +134,7 @@ fn api_resources_lists_kinds_of_every_group() {
 }
 
 #[test]
-fn each_type_of_patch_does_what_it_says() {
+fn each_type_of_patch_has_its_documented_effect() {
     let seed = namespace("t-patch");
     let deployment = "---\n{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, \
         template: {metadata: {labels: {a: b}}, spec: {containers: [{name: one, image: x:1}]}}}}";
@@ -280,7 +280,7 @@ fn a_watch_shows_what_happens() {
 }
 
 #[test]
-fn delete_removes_one_and_by_label_and_says_what_is_missing() {
+fn delete_removes_one_and_by_label_and_reports_what_is_missing() {
     let seed = namespace("t-delete");
     seed.feed(&["apply", "-n", "t-delete", "-f", "-"], CONFIG);
     assert_eq!(
@@ -305,7 +305,7 @@ fn delete_removes_one_and_by_label_and_says_what_is_missing() {
 }
 
 #[test]
-fn events_tell_what_happened() {
+fn events_report_what_happened() {
     let seed = namespace("t-events");
     let pod = "---\n{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {nodeSelector: {nobody: has}, containers: [{name: c, image: x:1}]}}";
     seed.feed(&["apply", "-n", "t-events", "-f", "-"], pod);

@@ -27,11 +27,11 @@ fn a_field_of_the_other_version_is_reported_and_changes_nothing() {
     ] {
         let arguments = [&["patch", "controllerdeployment", name], form.as_slice()].concat();
         let output = kubectl.run(&arguments);
-        let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-        assert!(said[0].contains("patched (no change)"), "{said:?}");
+        let output = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        assert!(output[0].contains("patched (no change)"), "{output:?}");
         assert!(
-            said[1].contains("Warning: unknown field \"providerConfig\""),
-            "{said:?}"
+            output[1].contains("Warning: unknown field \"providerConfig\""),
+            "{output:?}"
         );
     }
     let newer = kubectl.ok(&["get", "controllerdeployment", name, "-o", "yaml"]);

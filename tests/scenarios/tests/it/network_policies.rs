@@ -17,8 +17,8 @@ use kube::{Api, ResourceExt};
 use serde_json::json;
 use tests_scenarios::{TECHNICAL_ID, World, merge, wait};
 
-/// Labels by which pods ask to connect somewhere.
-const ASKING: [&str; 2] = [
+/// Labels by which pods request access to something.
+const ACCESS_LABELS: [&str; 2] = [
     "networking.gardener.cloud/to-",
     "networking.resources.gardener.cloud/to-",
 ];
@@ -182,8 +182,8 @@ fn in_namespace(namespace: &str, name: &str) -> String {
     format!("`{namespace}` {name}")
 }
 
-fn asks(label: &str) -> bool {
-    ASKING.iter().any(|prefix| label.starts_with(prefix))
+fn requests_access(label: &str) -> bool {
+    ACCESS_LABELS.iter().any(|prefix| label.starts_with(prefix))
 }
 
 /// What connects, and what it connects to.
@@ -199,7 +199,7 @@ fn rows(seen: &Seen) -> BTreeMap<Connection, Row> {
         .map(|connection| (connection.clone(), Row::default()))
         .collect();
     for (index, pod) in seen.pods.iter().enumerate() {
-        for label in pod.labels.keys().filter(|label| asks(label)) {
+        for label in pod.labels.keys().filter(|label| requests_access(label)) {
             let mut without = seen.clone();
             without.pods[index].labels.remove(label);
             let left = without.allowed(&whole);
@@ -387,10 +387,10 @@ async fn reaches(world: &World, network: &Network, pod: &PodFacts, place: &Place
         .await
 }
 
-/// Asks until there is an answer: changes take their way through watches.
-async fn until<T, F: Future<Output = Option<T>>>(mut ask: impl FnMut() -> F) -> T {
+/// Probes until there is an answer: changes take their way through watches.
+async fn until<T, F: Future<Output = Option<T>>>(mut probe: impl FnMut() -> F) -> T {
     loop {
-        if let Some(answer) = ask().await {
+        if let Some(answer) = probe().await {
             return answer;
         }
         tokio::task::yield_now().await;

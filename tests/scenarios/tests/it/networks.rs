@@ -13,7 +13,7 @@ use tests_scenarios::{NAME, NAMESPACE, TECHNICAL_ID, merge, wait};
 
 use crate::scene::Scene;
 
-const ASKED: &str = "10.44.0.0/16";
+const REQUESTED: &str = "10.44.0.0/16";
 const REPORTED: &str = "10.68.0.0/16";
 const PODS: &str = "10.3.0.0/16";
 const SERVICES: &str = "10.4.0.0/16";
@@ -58,8 +58,8 @@ async fn created(nodes: Option<&str>) -> (Scene, Shoot, Hold) {
 /// Requests a reconciliation; the Shoot after it, and as it was requested.
 async fn reconciled(scene: &Scene) -> (Shoot, Shoot) {
     let request = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
-    let asked = scene.change(request).await;
-    (scene.succeeded().await, asked)
+    let requested = scene.change(request).await;
+    (scene.succeeded().await, requested)
 }
 
 /// The network holds everywhere but in the Shoot's spec, which has `in_spec`.
@@ -94,7 +94,10 @@ async fn assert_networks(scene: &Scene, shoot: &Shoot, in_spec: &str) {
     }
     let of_server = arguments(deployments.get("kube-apiserver").await.unwrap());
     for argument in of_manager.iter().chain(&of_server) {
-        assert!(!argument.contains(REPORTED) && !argument.contains(ASKED), "{argument}");
+        assert!(
+            !argument.contains(REPORTED) && !argument.contains(REQUESTED),
+            "{argument}"
+        );
     }
 
     let maps: Api<ConfigMap> = Api::namespaced(scene.shoot_client().await, "kube-system");
@@ -133,14 +136,14 @@ async fn assert_networks(scene: &Scene, shoot: &Shoot, in_spec: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn a_network_of_nodes_that_the_infrastructure_reports_counts_more_than_that_of_the_spec() {
-    let (scene, shoot, hold) = created(Some(ASKED)).await;
-    assert_networks(&scene, &shoot, ASKED).await;
+    let (scene, shoot, hold) = created(Some(REQUESTED)).await;
+    assert_networks(&scene, &shoot, REQUESTED).await;
 
     // A later reconciliation begins with what was reported, and finds nothing else.
-    let (again, asked) = reconciled(&scene).await;
-    assert_networks(&scene, &again, ASKED).await;
+    let (again, requested) = reconciled(&scene).await;
+    assert_networks(&scene, &again, REQUESTED).await;
     assert_eq!(
-        again.metadata.generation, asked.metadata.generation,
+        again.metadata.generation, requested.metadata.generation,
         "nothing is written"
     );
     scene.world.release(hold).await;
@@ -151,10 +154,10 @@ async fn a_network_of_nodes_that_the_infrastructure_reports_counts_more_than_tha
 async fn a_network_of_nodes_that_only_the_infrastructure_knows_is_written_into_the_spec_once() {
     let (scene, shoot, hold) = created(None).await;
     assert_networks(&scene, &shoot, REPORTED).await;
-    let (again, asked) = reconciled(&scene).await;
+    let (again, requested) = reconciled(&scene).await;
     assert_networks(&scene, &again, REPORTED).await;
     assert_eq!(
-        again.metadata.generation, asked.metadata.generation,
+        again.metadata.generation, requested.metadata.generation,
         "nothing is written"
     );
     scene.world.release(hold).await;

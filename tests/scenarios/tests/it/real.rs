@@ -82,8 +82,8 @@ async fn with_its_etcd_volume_a_shoot_loses_its_data() {
     scale(&world, 1).await;
     // With the data went everybody's roles; the next reconcile makes the cluster usable again, and empty.
     assert!(maps.get("kept").await.is_err());
-    let asked = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
-    merge(&world.shoots(NAMESPACE), NAME, &asked).await;
+    let patch = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
+    merge(&world.shoots(NAMESPACE), NAME, &patch).await;
     world.succeeded(NAMESPACE, NAME).await;
     // Roles of people come with a ManagedResource that did not change, and is applied again all the same.
     lost.await.unwrap();
@@ -163,7 +163,7 @@ fn is_ready(node: &Node) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_without_bootstrap_token_never_joins_and_the_worker_says_why() {
+async fn a_machine_without_bootstrap_token_never_joins_and_the_worker_reports_why() {
     let world = World::with_example_shoot().await;
     let client = world.shoot_client(NAMESPACE, NAME).await;
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "kube-system");
@@ -236,8 +236,8 @@ async fn after_bootstrap_no_request_acts_as_system_masters() {
         "{of_shoot:?}"
     );
     shoot.clear();
-    let asked = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
-    merge(&world.shoots(NAMESPACE), NAME, &asked).await;
+    let patch = json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}});
+    merge(&world.shoots(NAMESPACE), NAME, &patch).await;
     world.succeeded(NAMESPACE, NAME).await;
     assert!(masters(shoot.records()).is_empty());
 }

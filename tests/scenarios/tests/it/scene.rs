@@ -90,7 +90,7 @@ impl Scene {
     }
 
     /// Asks for the deletion and does not wait.
-    pub(crate) async fn ask_deletion(&self) {
+    pub(crate) async fn request_deletion(&self) {
         let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
         self.change(confirmed).await;
         let shoots = self.world.shoots(NAMESPACE);
@@ -108,7 +108,7 @@ impl Scene {
 
     /// Deletes the Shoot and looks whether anything is left.
     pub(crate) async fn end(&self) {
-        self.ask_deletion().await;
+        self.request_deletion().await;
         self.gone().await;
     }
 

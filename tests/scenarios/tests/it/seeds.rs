@@ -46,8 +46,8 @@ async fn nothing_is_left(world: &World) {
         !in_seed.iter().any(|name| name.starts_with("extension-")),
         "{in_seed:?}"
     );
-    let kept = std::fs::read_dir(buckets_of(world)).unwrap();
-    assert_eq!(kept.count(), 0, "folders of buckets");
+    let buckets = std::fs::read_dir(buckets_of(world)).unwrap();
+    assert_eq!(buckets.count(), 0, "folders of buckets");
 }
 
 /// Where the provider keeps the seed's buckets.
@@ -69,7 +69,7 @@ async fn a_deleted_seed_goes_with_its_bucket_and_its_installations() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_seed_with_a_shoot_is_kept_and_goes_when_the_shoot_has_gone() {
+async fn a_seed_with_a_shoot_stays_until_the_shoot_has_gone() {
     let world = World::with_example_shoot().await;
     let refused = seeds(&world).delete(SEED, &DeleteParams::default()).await.unwrap_err();
     let reason = format!("which is still used by shoot {NAMESPACE}/{NAME}; delete that first");
@@ -99,11 +99,12 @@ async fn a_deletion_names_what_it_waits_for() {
     .await;
     // The status has to report why it does not go: the extension does not answer.
     wait(&seeds(&world), SEED, |seed| {
-        let said = &last_operation(seed?)?.description;
-        said.starts_with(&format!(
-            "Deletion of Seed waits for BackupBucket {bucket}: BackupBucket {bucket}: "
-        ))
-        .then_some(())
+        let description = &last_operation(seed?)?.description;
+        description
+            .starts_with(&format!(
+                "Deletion of Seed waits for BackupBucket {bucket}: BackupBucket {bucket}: "
+            ))
+            .then_some(())
     })
     .await;
     world.scale_provider(1).await;

@@ -161,16 +161,16 @@ async fn policies_install_on_all_seeds_on_seeds_with_shoots_and_on_demand() {
     until_installed_on(&world, "star", &[]).await;
 
     let mut plain = shoot_on("local", "plain");
-    let mut asking = shoot_on("local-2", "asking");
+    let mut extended = shoot_on("local-2", "extended");
     plain["spec"]["purpose"] = json!("testing");
-    asking["spec"]["extensions"] = json!([{"type": "star-ext"}]);
-    apply_all(&world.garden, vec![plain, asking]).await.unwrap();
+    extended["spec"]["extensions"] = json!([{"type": "star-ext"}]);
+    apply_all(&world.garden, vec![plain, extended]).await.unwrap();
     world.succeeded(NAMESPACE, "plain").await;
-    world.succeeded(NAMESPACE, "asking").await;
+    world.succeeded(NAMESPACE, "extended").await;
     until_installed_on(&world, "moon", &["local", "local-2"]).await;
     until_installed_on(&world, "star", &["local-2"]).await;
 
-    world.delete_shoot(NAMESPACE, "asking").await;
+    world.delete_shoot(NAMESPACE, "extended").await;
     until_installed_on(&world, "moon", &["local"]).await;
     until_installed_on(&world, "star", &[]).await;
     until_installed_on(&world, "sun", &["local", "local-2"]).await;

@@ -32,9 +32,9 @@ async fn eve(world: &World) -> Client {
     let accounts: Api<ServiceAccount> = Api::namespaced(world.garden.clone(), EVIL);
     let account = object(json!({"metadata": {"name": "eve"}}));
     accounts.create(&PostParams::default(), &account).await.unwrap();
-    let asked: TokenRequest = object(json!({"spec": {"audiences": []}}));
+    let request: TokenRequest = object(json!({"spec": {"audiences": []}}));
     let token = accounts
-        .create_token_request("eve", &PostParams::default(), &asked)
+        .create_token_request("eve", &PostParams::default(), &request)
         .await
         .unwrap();
     let mut kubeconfig = world.landscape.garden_kubeconfig().unwrap();
@@ -99,11 +99,11 @@ async fn a_user_cannot_reach_the_backups_of_another_project() {
         "looking is theirs"
     );
     let by_admin: Api<BackupEntry> = Api::namespaced(world.garden.clone(), EVIL);
-    let said = [
+    let expected = [
         "metadata.name: Invalid value",
         "of a Shoot outside of namespace garden-evil",
     ];
-    refused(by_admin.create(&PostParams::default(), &copy).await, 422, &said);
+    refused(by_admin.create(&PostParams::default(), &copy).await, 422, &expected);
 
     let in_seed: Api<extensions::BackupEntry> = Api::all(world.seed.clone());
     let left = in_seed.get(&name).await.unwrap();
@@ -123,10 +123,10 @@ async fn a_user_cannot_take_the_name_of_another_api_server() {
     let create = async |name: &str, domain: &str| {
         let providers =
             json!([{"type": "local", "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": "dns"}}]);
-        let asked = shoot(name, &json!({"dns": {"domain": domain, "providers": providers}}));
-        shoots.create(&PostParams::default(), &asked).await
+        let request = shoot(name, &json!({"dns": {"domain": domain, "providers": providers}}));
+        shoots.create(&PostParams::default(), &request).await
     };
-    for (domain, said) in [
+    for (domain, expected) in [
         (
             "local.local.internal.local.gardener.cloud",
             "a domain of the landscape's own",
@@ -142,7 +142,7 @@ async fn a_user_cannot_take_the_name_of_another_api_server() {
         ),
     ] {
         let field = format!("spec.dns.domain: Invalid value: {domain:?}");
-        refused(create("thief", domain).await, 422, &[&field, said]);
+        refused(create("thief", domain).await, 422, &[&field, expected]);
     }
     create("first", "plum.example").await.unwrap();
     refused(
@@ -168,14 +168,14 @@ async fn a_project_tolerates_what_the_landscape_lets_it() {
     let protected = json!({"key": "seed.gardener.cloud/protected"});
     let shoots: Api<Shoot> = Api::namespaced(eve.clone(), EVIL);
     let create = async |name: &str, tolerations: &Value| {
-        let asked = shoot(name, &json!({"tolerations": tolerations}));
-        shoots.create(&PostParams::default(), &asked).await
+        let request = shoot(name, &json!({"tolerations": tolerations}));
+        shoots.create(&PostParams::default(), &request).await
     };
-    let said = [
+    let expected = [
         "spec.tolerations[0]: Forbidden",
         "whitelist of project evil, which has nothing",
     ];
-    refused(create("s", &json!([protected])).await, 403, &said);
+    refused(create("s", &json!([protected])).await, 403, &expected);
 
     let wanted =
         json!({"spec": {"tolerations": {"whitelist": [protected, {"key": "given"}], "defaults": [{"key": "given"}]}}});

@@ -28,12 +28,12 @@ fn in_seed(kind: &str, name: &str) -> Located {
     Located::in_seed(ObjectName::new(kind, Some(TECHNICAL_ID), name), "local")
 }
 
-struct Asking {
+struct Setup {
     world: World,
     clock: Clock,
 }
 
-impl Asking {
+impl Setup {
     async fn start() -> Self {
         let mut clock = None;
         let world = World::start_with(|settings| clock = Some(settings.clock.clone())).await;
@@ -86,17 +86,17 @@ impl Asking {
 
 #[tokio::test(start_paused = true)]
 async fn a_healthy_shoot_is_one_line_even_without_its_seed() {
-    let asking = Asking::start().await;
-    asking.create(|_| {}).await;
-    asking.world.succeeded(NAMESPACE, NAME).await;
-    let shoots = asking.world.shoots(NAMESPACE);
+    let setup = Setup::start().await;
+    setup.create(|_| {}).await;
+    setup.world.succeeded(NAMESPACE, NAME).await;
+    let shoots = setup.world.shoots(NAMESPACE);
     let conditions = wait(&shoots, NAME, |shoot| {
         let conditions = &shoot?.status.as_ref()?.conditions;
         let hold = conditions.iter().all(|one| one.status.as_str() == "True");
         (conditions.len() == 4 && hold).then(|| conditions.clone())
     })
     .await;
-    let answer = asking.why().await;
+    let answer = setup.why().await;
     assert_eq!((answer.state, exit_code(&answer)), (State::Healthy, 0), "{answer:#?}");
     let held = conditions.iter().map(|one| one.last_transition_time.0).max();
     assert!(answer.since >= held, "{:?} and {held:?}", answer.since);
@@ -107,7 +107,7 @@ async fn a_healthy_shoot_is_one_line_even_without_its_seed() {
     );
     assert_eq!(printed.lines().count(), 1, "{printed}");
 
-    let blind = asking.why_with(Err("no seed.kubeconfig".to_owned())).await;
+    let blind = setup.why_with(Err("no seed.kubeconfig".to_owned())).await;
     assert_eq!(blind.state, State::Healthy, "{blind:#?}");
     assert_eq!(blind.unknown, ["what is in the seed: no seed.kubeconfig"]);
 }
@@ -133,11 +133,11 @@ impl<'a> ForKind for Create<'a> {
 
 #[tokio::test(start_paused = true)]
 async fn extension_objects_of_every_kind_are_observed() {
-    let asking = Asking::start().await;
-    asking.create(|_| {}).await;
-    asking.world.succeeded(NAMESPACE, NAME).await;
+    let setup = Setup::start().await;
+    setup.create(|_| {}).await;
+    setup.world.succeeded(NAMESPACE, NAME).await;
     let kinds = async || {
-        let facts = asking.facts(Ok(asking.world.seed.clone())).await;
+        let facts = setup.facts(Ok(setup.world.seed.clone())).await;
         let extensions = facts.in_seed.present().unwrap().extensions.present().unwrap();
         extensions
             .iter()
@@ -149,21 +149,21 @@ async fn extension_objects_of_every_kind_are_observed() {
     assert!(present.contains("BackupBucket"), "{present:?}");
     let others = ExtensionKind::ALL.iter().filter(|kind| !present.contains(kind.kind()));
     for kind in others {
-        kind.with(Create(&asking.world.seed)).await;
+        kind.with(Create(&setup.world.seed)).await;
     }
     assert!(kinds().await.iter().eq(ExtensionKind::NAMES));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_shoot_without_a_seed_shows_each_seeds_reason() {
-    let asking = Asking::start().await;
-    let seeds: Api<Seed> = Api::all(asking.world.garden.clone());
+    let setup = Setup::start().await;
+    let seeds: Api<Seed> = Api::all(setup.world.garden.clone());
     let hidden = json!({"spec": {"settings": {"scheduling": {"visible": false}}}});
     merge(&seeds, "local", &hidden).await;
-    asking.create(|_| {}).await;
-    asking.until(LastOperationState::Pending).await;
-    let blocker = asking.first(Cause::NotScheduled).await;
-    assert_eq!(blocker.says, "it has no seed: 0 of 1 seeds fit");
+    setup.create(|_| {}).await;
+    setup.until(LastOperationState::Pending).await;
+    let blocker = setup.first(Cause::NotScheduled).await;
+    assert_eq!(blocker.message, "it has no seed: 0 of 1 seeds fit");
     assert_eq!(blocker.details, ["local is not visible to the scheduler"]);
     assert_eq!(
         blocker.to_do,
@@ -174,15 +174,15 @@ async fn a_shoot_without_a_seed_shows_each_seeds_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn a_disabled_extension_is_reported_with_object_installation_and_deployment() {
-    let asking = Asking::start().await;
-    asking.world.scale_provider(0).await;
-    asking.create(|_| {}).await;
-    let infrastructures: Api<Infrastructure> = Api::namespaced(asking.world.seed.clone(), TECHNICAL_ID);
+    let setup = Setup::start().await;
+    setup.world.scale_provider(0).await;
+    setup.create(|_| {}).await;
+    let infrastructures: Api<Infrastructure> = Api::namespaced(setup.world.seed.clone(), TECHNICAL_ID);
     wait(&infrastructures, NAME, |infrastructure| infrastructure.map(|_| ())).await;
-    let asked = asking.clock.now();
+    let requested_at = setup.clock.now();
     // Its last heartbeat must grow old.
     tokio::time::sleep(Duration::from_secs(100)).await;
-    let blocker = asking.first(Cause::ExtensionSilent).await;
+    let blocker = setup.first(Cause::ExtensionSilent).await;
     let infrastructure = in_seed("Infrastructure", NAME);
     assert!(blocker.objects.contains(&infrastructure), "{blocker:#?}");
     assert!(
@@ -202,32 +202,32 @@ async fn a_disabled_extension_is_reported_with_object_installation_and_deploymen
         ]
     );
     let since = blocker.since.unwrap();
-    assert!(since.duration_since(asked).abs().as_secs() < 1, "{blocker:#?}");
+    assert!(since.duration_since(requested_at).abs().as_secs() < 1, "{blocker:#?}");
 
-    let unseen = asking.why_with(Err("no way".to_owned())).await;
+    let unseen = setup.why_with(Err("no way".to_owned())).await;
     assert_eq!(unseen.blockers[0].cause, Cause::Waiting, "{unseen:#?}");
     assert!(
         unseen.blockers[0]
-            .says
+            .message
             .contains(&format!("Infrastructure {TECHNICAL_ID}/{NAME}"))
     );
 
-    asking.world.scale_provider(1).await;
-    asking.world.succeeded(NAMESPACE, NAME).await;
-    assert_eq!(asking.why().await.blockers, Vec::new());
+    setup.world.scale_provider(1).await;
+    setup.world.succeeded(NAMESPACE, NAME).await;
+    assert_eq!(setup.why().await.blockers, Vec::new());
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_extension_error_is_reported_with_code_class_task_and_retry() {
-    let asking = Asking::start().await;
+    let setup = Setup::start().await;
     let wrong = json!({"networks": 5});
-    asking
+    setup
         .create(|shoot| shoot["spec"]["provider"]["infrastructureConfig"] = wrong)
         .await;
-    asking.until(LastOperationState::Failed).await;
-    let blocker = asking.first(Cause::ExtensionError).await;
+    setup.until(LastOperationState::Failed).await;
+    let blocker = setup.first(Cause::ExtensionError).await;
     assert!(
-        blocker.says.contains("infrastructureConfig cannot be read"),
+        blocker.message.contains("infrastructureConfig cannot be read"),
         "{blocker:#?}"
     );
     assert_eq!(blocker.codes, [ErrorCode::ConfigurationProblem]);
@@ -247,16 +247,16 @@ async fn an_extension_error_is_reported_with_code_class_task_and_retry() {
 
 #[tokio::test(start_paused = true)]
 async fn a_type_without_registration_is_reported_by_kind_and_type() {
-    let asking = Asking::start().await;
-    let registrations: Api<ControllerRegistration> = Api::all(asking.world.garden.clone());
+    let setup = Setup::start().await;
+    let registrations: Api<ControllerRegistration> = Api::all(setup.world.garden.clone());
     let extra =
         json!({"metadata": {"name": "net-extra"}, "spec": {"resources": [{"kind": "Network", "type": "extra"}]}});
     let extra: ControllerRegistration = serde_json::from_value(extra).unwrap();
     registrations.create(&PostParams::default(), &extra).await.unwrap();
-    asking
+    setup
         .create(|shoot| shoot["spec"]["networking"]["type"] = json!("extra"))
         .await;
-    wait(&asking.world.shoots(NAMESPACE), NAME, |shoot| {
+    wait(&setup.world.shoots(NAMESPACE), NAME, |shoot| {
         let errors = &shoot?.status.as_ref()?.last_errors;
         errors
             .iter()
@@ -264,24 +264,24 @@ async fn a_type_without_registration_is_reported_by_kind_and_type() {
             .then_some(())
     })
     .await;
-    let blocker = asking.first(Cause::NotInstalled).await;
+    let blocker = setup.first(Cause::NotInstalled).await;
     assert_eq!(blocker.details, ["needed for Network/extra"]);
 
     registrations
         .delete("net-extra", &DeleteParams::default())
         .await
         .unwrap();
-    let blocker = asking.first(Cause::NotRegistered).await;
+    let blocker = setup.first(Cause::NotRegistered).await;
     assert!(
-        blocker.says.contains("net-extra") && blocker.says.contains("is being deleted"),
+        blocker.message.contains("net-extra") && blocker.message.contains("is being deleted"),
         "{blocker:#?}"
     );
     let released = json!({"metadata": {"finalizers": null}});
     merge(&registrations, "net-extra", &released).await;
-    let blocker = asking.first(Cause::NotRegistered).await;
+    let blocker = setup.first(Cause::NotRegistered).await;
     assert!(
         blocker
-            .says
+            .message
             .ends_with("no ControllerRegistration is responsible for Network/extra"),
         "{blocker:#?}"
     );
@@ -290,27 +290,27 @@ async fn a_type_without_registration_is_reported_by_kind_and_type() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shoot_that_does_not_exist_is_answered_with_the_names_nearest_to_it() {
-    let asking = Asking::start().await;
-    asking.create(|_| {}).await;
+    let setup = Setup::start().await;
+    setup.create(|_| {}).await;
     let access = Access {
-        garden: asking.world.garden.clone(),
+        garden: setup.world.garden.clone(),
         seeds: Box::new({
-            let seed = asking.world.seed.clone();
+            let seed = setup.world.seed.clone();
             move |_| Ok(seed.clone())
         }),
     };
-    let now = asking.clock.now();
+    let now = setup.clock.now();
     let fault = observe(&access, NAMESPACE, "lokal", now).await.unwrap_err();
     assert_eq!(fault.to_string(), "Shoot garden-local/lokal does not exist");
     assert_eq!(fault.hint, "name one that exists: garden-local/local");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_that_waits_for_objects_inside_the_shoot_says_so() {
-    let asking = Asking::start().await;
-    asking.create(|_| {}).await;
-    asking.world.succeeded(NAMESPACE, NAME).await;
-    let inside = asking.world.shoot_client(NAMESPACE, NAME).await;
+async fn a_deletion_that_waits_for_objects_inside_the_shoot_reports_it() {
+    let setup = Setup::start().await;
+    setup.create(|_| {}).await;
+    setup.world.succeeded(NAMESPACE, NAME).await;
+    let inside = setup.world.shoot_client(NAMESPACE, NAME).await;
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(inside, "default");
     let held = json!({
         "metadata": {"name": "mine", "finalizers": ["example.com/mine"]},
@@ -318,7 +318,7 @@ async fn a_deletion_that_waits_for_objects_inside_the_shoot_says_so() {
     });
     let held: PersistentVolumeClaim = serde_json::from_value(held).unwrap();
     claims.create(&PostParams::default(), &held).await.unwrap();
-    let shoots = asking.world.shoots(NAMESPACE);
+    let shoots = setup.world.shoots(NAMESPACE);
     let confirmed = json!({"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}});
     merge(&shoots, NAME, &confirmed).await;
     shoots.delete(NAME, &DeleteParams::default()).await.unwrap();
@@ -327,11 +327,11 @@ async fn a_deletion_that_waits_for_objects_inside_the_shoot_says_so() {
         last.description.contains("Cleaning Kubernetes resources").then_some(())
     })
     .await;
-    let answer = asking.why().await;
+    let answer = setup.why().await;
     assert_eq!(answer.state, State::Working, "{answer:#?}");
     assert!(
         answer.blockers[0]
-            .says
+            .message
             .contains("objects inside the Shoot are being deleted"),
         "{answer:#?}"
     );
@@ -340,23 +340,23 @@ async fn a_deletion_that_waits_for_objects_inside_the_shoot_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn a_control_plane_pod_that_cannot_run_is_reported_with_its_reason() {
-    let asking = Asking::start().await;
-    asking.create(|_| {}).await;
-    asking.world.succeeded(NAMESPACE, NAME).await;
-    let deployments: Api<Deployment> = Api::namespaced(asking.world.seed.clone(), TECHNICAL_ID);
+    let setup = Setup::start().await;
+    setup.create(|_| {}).await;
+    setup.world.succeeded(NAMESPACE, NAME).await;
+    let deployments: Api<Deployment> = Api::namespaced(setup.world.seed.clone(), TECHNICAL_ID);
     let container = json!([{"name": "kube-scheduler", "image": "nowhere.example/none:v9"}]);
     let patch = json!({"spec": {"template": {"spec": {"containers": container}}}});
     deployments
         .patch("kube-scheduler", &PatchParams::default(), &Patch::Strategic(patch))
         .await
         .unwrap();
-    wait(&asking.world.shoots(NAMESPACE), NAME, |shoot| {
+    wait(&setup.world.shoots(NAMESPACE), NAME, |shoot| {
         let conditions = &shoot?.status.as_ref()?.conditions;
         let healthy = Condition::find(conditions, "ControlPlaneHealthy")?;
         (healthy.status == ConditionStatus::False).then_some(())
     })
     .await;
-    let pods: Api<Pod> = Api::namespaced(asking.world.seed.clone(), TECHNICAL_ID);
+    let pods: Api<Pod> = Api::namespaced(setup.world.seed.clone(), TECHNICAL_ID);
     let all = pods.list(&ListParams::default()).await.unwrap().items;
     let image = |pod: &Pod| pod.spec.as_ref().unwrap().containers[0].image.clone();
     let newest = all
@@ -368,10 +368,10 @@ async fn a_control_plane_pod_that_cannot_run_is_reported_with_its_reason() {
         status.state.as_ref()?.waiting.as_ref()?.reason.clone()
     })
     .await;
-    let blocker = asking.first(Cause::PodNotRunning).await;
+    let blocker = setup.first(Cause::PodNotRunning).await;
     assert!(
         blocker
-            .says
+            .message
             .contains("ImageNotInCatalogue: image \"nowhere.example/none:v9\""),
         "{blocker:#?}"
     );
@@ -380,10 +380,10 @@ async fn a_control_plane_pod_that_cannot_run_is_reported_with_its_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn machines_with_a_refused_token_are_reported_by_name() {
-    let asking = Asking::start().await;
-    asking.create(|_| {}).await;
-    asking.world.succeeded(NAMESPACE, NAME).await;
-    let inside = asking.world.shoot_client(NAMESPACE, NAME).await;
+    let setup = Setup::start().await;
+    setup.create(|_| {}).await;
+    setup.world.succeeded(NAMESPACE, NAME).await;
+    let inside = setup.world.shoot_client(NAMESPACE, NAME).await;
     let secrets: Api<Secret> = Api::namespaced(inside, "kube-system");
     let tokens = secrets.list(&ListParams::default()).await.unwrap().items;
     let tokens = tokens
@@ -393,17 +393,17 @@ async fn machines_with_a_refused_token_are_reported_by_name() {
     for token in tokens {
         secrets.delete(&token, &DeleteParams::default()).await.unwrap();
     }
-    let machines: Api<api_machine::Machine> = Api::namespaced(asking.world.seed.clone(), TECHNICAL_ID);
+    let machines: Api<api_machine::Machine> = Api::namespaced(setup.world.seed.clone(), TECHNICAL_ID);
     let first = machines.list(&ListParams::default()).await.unwrap().items[0].name_any();
     machines.delete(&first, &DeleteParams::default()).await.unwrap();
-    wait(&asking.world.shoots(NAMESPACE), NAME, |shoot| {
+    wait(&setup.world.shoots(NAMESPACE), NAME, |shoot| {
         let conditions = &shoot?.status.as_ref()?.conditions;
         let ready = Condition::find(conditions, "EveryNodeReady")?;
         (ready.status == ConditionStatus::False).then_some(())
     })
     .await;
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let blocker = asking.first(Cause::BootstrapTokenMissing).await;
+    let blocker = setup.first(Cause::BootstrapTokenMissing).await;
     assert!(
         blocker.details[0].starts_with("Machine shoot--local--local-pool-a"),
         "{blocker:#?}"

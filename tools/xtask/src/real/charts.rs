@@ -90,19 +90,19 @@ pub(super) fn prepare() -> Outcome {
             .current_dir(&target)
             .env("GOWORK", "off")
             .env("GO111MODULE", "on");
-        let said = output(&mut command).map_err(|why| {
+        let answer = output(&mut command).map_err(|why| {
             format!("{why}\ncharts come with Go modules: check that `go env GOPROXY` can be reached, then run it again")
         })?;
-        let said: Value =
-            serde_json::from_str(&said).map_err(|error| format!("go says no JSON of {module}: {error}"))?;
-        if said["Sum"] != sum {
+        let answer: Value =
+            serde_json::from_str(&answer).map_err(|error| format!("go printed no JSON of {module}: {error}"))?;
+        if answer["Sum"] != sum {
             return Err(format!(
                 "{module} has the checksum {}, not {sum}: do not use it",
-                said["Sum"]
+                answer["Sum"]
             ));
         }
-        let folder = said["Dir"].as_str();
-        list += folder.ok_or_else(|| format!("go does not say where {module} is"))?;
+        let folder = answer["Dir"].as_str();
+        list += folder.ok_or_else(|| format!("go does not report where {module} is"))?;
         list.push('\n');
     }
     let path = target.join(LIST);

@@ -42,10 +42,10 @@ pub(super) fn prepare() -> Outcome {
 }
 
 fn kubectl_version(program: &Path) -> Outcome<String> {
-    let said = output(Command::new(program).args(["version", "--client", "--output=json"]))?;
-    let said: serde_json::Value =
-        serde_json::from_str(&said).map_err(|error| format!("{} printed no JSON: {error}", program.display()))?;
-    said["clientVersion"]["gitVersion"]
+    let answer = output(Command::new(program).args(["version", "--client", "--output=json"]))?;
+    let answer: serde_json::Value =
+        serde_json::from_str(&answer).map_err(|error| format!("{} printed no JSON: {error}", program.display()))?;
+    answer["clientVersion"]["gitVersion"]
         .as_str()
         .map(str::to_owned)
         .ok_or_else(|| format!("{} names no version", program.display()))

@@ -21,11 +21,14 @@ pub(super) fn check(root: &Path, sources: &[Source], update: bool) -> Outcome<Ve
         .collect();
     let allowed = parse(&std::fs::read_to_string(root.join(RATCHET)).unwrap_or_default());
     if update {
-        let kept: BTreeMap<&String, usize> = sizes
+        let lowered: BTreeMap<&String, usize> = sizes
             .iter()
             .filter_map(|(place, size)| Some((place, (*size).min(*allowed.get(place)?))))
             .collect();
-        let text: String = kept.iter().map(|(place, size)| format!("{size} {place}\n")).collect();
+        let text: String = lowered
+            .iter()
+            .map(|(place, size)| format!("{size} {place}\n"))
+            .collect();
         std::fs::write(root.join(RATCHET), text).map_err(|error| format!("cannot write {RATCHET}: {error}"))?;
     }
     Ok(compare(&sizes, &allowed))

@@ -69,10 +69,10 @@ fn standing(facts: &Facts, place: &Controller) -> (Option<bool>, String, String)
         None => "it has never sent a heartbeat".to_owned(),
     };
     if let Some((workload, why)) = workloads.iter().find_map(|one| Some((one, failing(one)?))) {
-        let said = format!("{} does not run: {why}; {heard}", workload.object);
+        let standing = format!("{} does not run: {why}; {heard}", workload.object);
         return (
             Some(false),
-            said,
+            standing,
             format!("mend what keeps {} from running", workload.object),
         );
     }
@@ -81,10 +81,10 @@ fn standing(facts: &Facts, place: &Controller) -> (Option<bool>, String, String)
             .pods
             .first()
             .map_or_else(|| workload.object.clone(), |pod| workload.pod(pod));
-        let said = format!("{pod} runs; {heard}");
+        let standing = format!("{pod} runs; {heard}");
         return (
             Some(true),
-            said,
+            standing,
             format!("look at the log of {pod}: it runs and does not answer"),
         );
     }

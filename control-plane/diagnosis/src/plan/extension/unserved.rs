@@ -10,7 +10,7 @@ use control_plane_readiness::{NotServed, Stage, not_served};
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::{Trouble, asked, kind_type};
+use super::{Trouble, kind_type, request_time};
 use crate::facts::{ExtensionFact, Facts};
 use crate::plan::{Blocker, Cause, Located, has_succeeded};
 
@@ -123,7 +123,9 @@ pub(super) fn of_unserved(
         Blocker {
             objects: reason.objects.iter().cloned().chain(objects).collect(),
             class: Some(FaultClass::Dependency.as_str()),
-            since: reason.since.or(concerned.filter_map(|(object, _)| asked(object)).min()),
+            since: reason
+                .since
+                .or(concerned.filter_map(|(object, _)| request_time(object)).min()),
             ..reason
         }
     };
@@ -138,12 +140,12 @@ fn of_reason(why: &Unserved, types: &str) -> Blocker {
     };
     match why {
         Unserved::NotRegistered => Blocker {
-            says: format!("no ControllerRegistration is responsible for {types}"),
+            message: format!("no ControllerRegistration is responsible for {types}"),
             to_do: format!("register {types} in a ControllerRegistration"),
             ..registered
         },
         Unserved::Leaving(name) => Blocker {
-            says: format!("ControllerRegistration {name}, which is responsible for {types}, is being deleted"),
+            message: format!("ControllerRegistration {name}, which is responsible for {types}, is being deleted"),
             to_do: format!("register {types} in another ControllerRegistration, once this one is gone"),
             ..registered
         },
@@ -154,7 +156,7 @@ fn of_reason(why: &Unserved, types: &str) -> Blocker {
             why,
             to_do,
         } => Blocker {
-            says: format!("extension {registration} cannot be used on the seed: {why}"),
+            message: format!("extension {registration} cannot be used on the seed: {why}"),
             details: vec![format!("needed for {types}")],
             objects: installation
                 .iter()

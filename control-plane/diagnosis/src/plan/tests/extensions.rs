@@ -7,14 +7,14 @@ fn an_extension_that_does_not_answer_is_named_with_its_installation_and_whether_
     let running = "Waiting until Shoot infrastructure has been reconciled";
     let dns = ExtensionFact {
         id: named("DNSRecord", "s-internal"),
-        ..object("DNSRecord", asked)
+        ..object("DNSRecord", requested)
     };
     let mut silent = with(
         |shoot| self::running(shoot, running, Vec::new()),
-        vec![object("Infrastructure", asked), dns],
+        vec![object("Infrastructure", requested), dns],
     );
     let blocker = only(&silent, Cause::ExtensionSilent);
-    says(
+    assert_mentions(
         &blocker,
         &[
             "\"moon\"",
@@ -37,25 +37,25 @@ fn an_extension_that_does_not_answer_is_named_with_its_installation_and_whether_
     let controller = &mut in_seed(&mut silent).controllers[0];
     controller.workloads = Seen::Present(vec![workload("e", "provider-moon", &[])]);
     controller.heartbeat = Seen::Present(at(BEFORE));
-    says(
+    assert_mentions(
         &only(&silent, Cause::ExtensionSilent),
         &["wants 0 pods; its last heartbeat is 300 s old"],
     );
     let controller = &mut in_seed(&mut silent).controllers[0];
     let crashing = Some(("CrashLoopBackOff", "no config"));
     controller.workloads = Seen::Present(vec![workload("e", "provider-moon", &[crashing])]);
-    says(
+    assert_mentions(
         &only(&silent, Cause::ExtensionSilent),
         &["Pod e/provider-moon-x: CrashLoopBackOff: no config"],
     );
     in_seed(&mut silent).controllers[0].workloads = Seen::Unknown("forbidden".to_owned());
-    says(&only(&silent, Cause::ExtensionSilent), &["cannot be seen: forbidden"]);
+    assert_mentions(&only(&silent, Cause::ExtensionSilent), &["cannot be seen: forbidden"]);
 }
 
 #[test]
-fn who_was_asked_a_moment_ago_is_at_work_unless_it_does_not_run() {
+fn an_extension_requested_a_moment_ago_is_at_work_unless_it_does_not_run() {
     let moment = |reported: &mut Reported| {
-        asked(reported);
+        requested(reported);
         reported.timestamp = Some("2026-01-01T00:09:58Z".to_owned());
     };
     let mut young = with(|_| {}, vec![object("Infrastructure", moment)]);
@@ -86,7 +86,7 @@ fn an_error_of_an_extension_has_its_code_its_class_and_its_task() {
         vec![object("Infrastructure", quota)],
     );
     let blocker = only(&failed, Cause::ExtensionError);
-    says(&blocker, &["no more cores"]);
+    assert_mentions(&blocker, &["no more cores"]);
     assert_eq!(
         (blocker.class, blocker.tasks.join("; ").as_str()),
         (Some("quota"), "Waiting until I")
@@ -106,7 +106,7 @@ fn an_error_of_an_extension_has_its_code_its_class_and_its_task() {
         &with(|_| {}, vec![object("Infrastructure", again)]),
         Cause::ExtensionError,
     );
-    says(&blocker, &["its try before failed: no more cores"]);
+    assert_mentions(&blocker, &["its try before failed: no more cores"]);
     assert_eq!(blocker.next_try, "now: the extension tries again");
 }
 
@@ -119,7 +119,7 @@ fn an_error_of_a_shoot_whose_name_begins_alike_is_another_ones() {
     };
     let failed = with(
         |shoot| failing(shoot, "Error", problem),
-        vec![object("Infrastructure", asked)],
+        vec![object("Infrastructure", requested)],
     );
     assert_eq!(causes(&plan(&failed)), [Cause::ExtensionSilent, Cause::TaskFailed]);
 }
@@ -131,7 +131,7 @@ fn a_success_of_another_generation_is_a_lie() {
         reported.observed_generation = 7;
     };
     let lying = with(|_| {}, vec![object("ControlPlane", lie)]);
-    says(
+    assert_mentions(
         &only(&lying, Cause::LyingStatus),
         &["reports success of generation 7, not of 1", "authors"],
     );

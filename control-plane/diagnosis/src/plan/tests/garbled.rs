@@ -44,7 +44,7 @@ fn blocked() -> Vec<(Facts, Cause)> {
         }),
         ..OperationReport::default()
     };
-    let silent = || vec![object("Infrastructure", asked)];
+    let silent = || vec![object("Infrastructure", requested)];
     vec![
         (
             with(|shoot| running(shoot, infrastructure, Vec::new()), silent()),
@@ -128,7 +128,7 @@ fn without_data_about_the_status_as_it_is_an_error_is_what_its_text_says() {
     only(&whole, Cause::WebhookRefused);
     for facts in [stale, damaged, missing] {
         let blocker = only(&facts, Cause::TaskFailed);
-        assert_eq!(blocker.says, refused.sentence());
+        assert_eq!(blocker.message, refused.sentence());
         assert_eq!(blocker.tasks, ["Deploying Shoot infrastructure"]);
         assert_eq!(blocker.next_try, "by itself; the moment is not recorded");
     }

@@ -6,9 +6,9 @@ use super::*;
 fn an_annotation_that_holds_the_shoot_is_named_and_nothing_else() {
     let mut ignored = with(
         |shoot| shoot["metadata"]["annotations"] = json!({"shoot.gardener.cloud/ignore": "true"}),
-        vec![object("Infrastructure", asked)],
+        vec![object("Infrastructure", requested)],
     );
-    says(
+    assert_mentions(
         &only(&ignored, Cause::Ignored),
         &["shoot.gardener.cloud/ignore", "garden-dev/s"],
     );
@@ -17,7 +17,7 @@ fn an_annotation_that_holds_the_shoot_is_named_and_nothing_else() {
         let key = "shoot.gardener.cloud/emergency-stop-reconciliations".to_owned();
         seed.metadata.annotations = Some([(key, "true".to_owned())].into());
     }
-    says(&only(&ignored, Cause::Ignored), &["emergency-stop", "Seed seed"]);
+    assert_mentions(&only(&ignored, Cause::Ignored), &["emergency-stop", "Seed seed"]);
 }
 
 #[test]
@@ -25,11 +25,11 @@ fn a_gardenlet_without_a_beat_stands_before_what_it_has_left_undone() {
     let mut silent = facts(|shoot| shoot["status"]["observedGeneration"] = json!(1));
     silent.gardenlet = Seen::Present(at(BEFORE));
     let blocker = only(&silent, Cause::GardenletSilent);
-    says(&blocker, &["has not renewed its lease for 300 s", "Seed seed"]);
+    assert_mentions(&blocker, &["has not renewed its lease for 300 s", "Seed seed"]);
     assert_eq!(blocker.since, Some(at(BEFORE)));
 
     silent.seed = Seen::Absent;
-    says(&only(&silent, Cause::SeedGone), &["its Seed seed does not exist"]);
+    assert_mentions(&only(&silent, Cause::SeedGone), &["its Seed seed does not exist"]);
     silent.seed = Seen::Unknown("no answer".to_owned());
     silent.gardenlet = Seen::Unknown("no answer".to_owned());
     assert_eq!(
@@ -45,19 +45,19 @@ fn an_unobserved_generation_is_reported_with_both_numbers() {
         settled(shoot);
         shoot["status"]["observedGeneration"] = json!(1);
     });
-    says(
+    assert_mentions(
         &only(&facts, Cause::NotObserved),
         &["generation 2 is wanted", "looked at 1"],
     );
 }
 
 #[test]
-fn a_deletion_says_what_holds_it() {
+fn a_deletion_reports_what_holds_it() {
     let unconfirmed = facts(|shoot| {
         deleted(shoot);
         shoot["metadata"]["annotations"] = Value::Null;
     });
-    says(
+    assert_mentions(
         &only(&unconfirmed, Cause::DeletionNotConfirmed),
         &["confirmation.gardener.cloud/deletion"],
     );
@@ -67,7 +67,7 @@ fn a_deletion_says_what_holds_it() {
         shoot["metadata"]["finalizers"] = json!(["example.com/mine"]);
         shoot["status"]["lastOperation"]["state"] = json!("Succeeded");
     });
-    says(&only(&foreign, Cause::FinalizerHolds), &["example.com/mine"]);
+    assert_mentions(&only(&foreign, Cause::FinalizerHolds), &["example.com/mine"]);
 
     let left = facts(|shoot| {
         deleted(shoot);
@@ -80,7 +80,7 @@ fn a_deletion_says_what_holds_it() {
         failing(shoot, "Error", problem);
     });
     let blocker = only(&left, Cause::ObjectsLeft);
-    says(&blocker, &["ConfigMap a/b"]);
+    assert_mentions(&blocker, &["ConfigMap a/b"]);
     assert_eq!(blocker.tasks, ["Cleaning Kubernetes resources"]);
 
     let going = ExtensionFact {
@@ -91,7 +91,7 @@ fn a_deletion_says_what_holds_it() {
         })
     };
     let held = with(deleted, vec![going.clone()]);
-    says(
+    assert_mentions(
         &only(&held, Cause::FinalizerHolds),
         &["finalizers of others hold it: example.com/mine"],
     );
@@ -99,20 +99,20 @@ fn a_deletion_says_what_holds_it() {
         finalizers: vec!["extensions.gardener.cloud/worker".to_owned()],
         ..going
     };
-    says(
+    assert_mentions(
         &only(&with(deleted, vec![own.clone()]), Cause::ExtensionSilent),
         &["has not deleted it yet"],
     );
     let mut lying = own;
     lying.reported.last_operation = operation("Delete", "Succeeded");
-    says(
+    assert_mentions(
         &only(&with(deleted, vec![lying]), Cause::FinalizerHolds),
         &["still holds it by a finalizer"],
     );
 }
 
 #[test]
-fn an_operation_that_was_given_up_says_how_to_start_it_again() {
+fn an_operation_that_was_given_up_reports_how_to_start_it_again() {
     let problem = Problem {
         hint: "name another zone".to_owned(),
         codes: vec![ErrorCode::ConfigurationProblem],
@@ -125,11 +125,11 @@ fn an_operation_that_was_given_up_says_how_to_start_it_again() {
         (Some("user"), "name another zone")
     );
     assert_eq!(blocker.next_try, "none before you act");
-    says(&blocker, &["operation=retry", "the zone is gone"]);
+    assert_mentions(&blocker, &["operation=retry", "the zone is gone"]);
 }
 
 #[test]
-fn without_the_seed_the_garden_still_tells_what_is_waited_for() {
+fn without_the_seed_the_garden_still_reports_what_is_waited_for() {
     let wait = Wait {
         task: "Waiting until X".to_owned(),
         subject: Subject::Object(ObjectName::new("Infrastructure", Some("a"), "b")),
@@ -138,7 +138,7 @@ fn without_the_seed_the_garden_still_tells_what_is_waited_for() {
     };
     let mut blind = facts(|shoot| running(shoot, "Waiting until X", vec![wait]));
     blind.in_seed = Seen::Unknown("cannot read seed.kubeconfig".to_owned());
-    says(&only(&blind, Cause::Waiting), &["Infrastructure a/b: not picked up"]);
+    assert_mentions(&only(&blind, Cause::Waiting), &["Infrastructure a/b: not picked up"]);
     assert_eq!(
         plan(&blind).unknown,
         ["what is in the seed: cannot read seed.kubeconfig"]

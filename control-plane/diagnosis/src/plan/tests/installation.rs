@@ -83,9 +83,9 @@ fn each_reason_before_the_seed_has_one_thing_to_do() {
         ("False", "OCIChartCannotBePulled", "the registry"),
     ] {
         let blocker = only(&facts(&[("Valid", status, reason), PENDING]), Cause::NotInstalled);
-        says(&blocker, &[reason, to_do, "ControllerInstallation provider-moon-abcde"]);
+        assert_mentions(&blocker, &[reason, to_do, "ControllerInstallation provider-moon-abcde"]);
     }
-    says(
+    assert_mentions(
         &only(&facts(&[]), Cause::NotInstalled),
         &["condition Valid of it is not reported yet"],
     );
@@ -103,7 +103,7 @@ fn objects_that_are_not_applied_are_reported_with_who_refuses_them() {
         deleting: None,
     });
     let blocker = only(&facts, Cause::ResourceNotHealthy);
-    says(
+    assert_mentions(
         &blocker,
         &["Deployment moon: forbidden", "gardener-resource-manager of the seed"],
     );
@@ -111,7 +111,7 @@ fn objects_that_are_not_applied_are_reported_with_who_refuses_them() {
         resource.trouble = format!("ApplyFailed: {REFUSED}");
         resource.webhook = WebhookFailure::in_message(&resource.trouble);
     }
-    says(
+    assert_mentions(
         &only(&facts, Cause::WebhookRefused),
         &["no craters", "webhook guard.moon.example"],
     );
@@ -121,7 +121,7 @@ fn objects_that_are_not_applied_are_reported_with_who_refuses_them() {
 fn a_resource_manager_that_is_gone_is_named() {
     let mut facts = facts(&[VALID, PENDING]);
     installed(&mut facts).resource_manager = Seen::Absent;
-    says(
+    assert_mentions(
         &only(&facts, Cause::NotInstalled),
         &[
             "garden/gardener-resource-manager does not exist",
@@ -147,7 +147,7 @@ fn a_program_that_does_not_run_is_reported_with_its_reason() {
         );
         installed(&mut facts).controller.workloads = Seen::Present(vec![pod]);
         let blocker = only(&facts, Cause::PodNotRunning);
-        says(&blocker, &[reason, to_do]);
+        assert_mentions(&blocker, &[reason, to_do]);
     }
     facts.in_seed = Seen::Unknown("no kubeconfig".to_owned());
     let answer = plan(&facts);
@@ -169,7 +169,7 @@ fn a_program_that_cannot_run_blocks_a_rollout_that_counts_as_healthy() {
     assert_eq!(runs("ContainerCreating").state, State::Working);
     let answer = runs("ImageNotInCatalogue");
     assert_eq!(causes(&answer), [Cause::PodNotRunning], "{answer:#?}");
-    says(&answer.blockers[0], &["ImageNotInCatalogue", "set replicas to 0"]);
+    assert_mentions(&answer.blockers[0], &["ImageNotInCatalogue", "set replicas to 0"]);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn what_holds_an_installation_that_is_to_go_is_named() {
     let metadata = &mut facts.installation.metadata;
     metadata.deletion_timestamp = Some(Time(at(BEFORE)));
     metadata.finalizers = Some(vec!["orangery.dev/mine".to_owned()]);
-    says(&only(&facts, Cause::FinalizerHolds), &["orangery.dev/mine"]);
+    assert_mentions(&only(&facts, Cause::FinalizerHolds), &["orangery.dev/mine"]);
 }
 
 /// Writes what gardenlet reports beside the conditions.
@@ -201,7 +201,7 @@ fn waiting_for(object: ObjectName) -> OperationReport {
 }
 
 #[test]
-fn the_object_that_is_waited_for_is_that_of_the_report_whatever_the_message_says() {
+fn the_object_that_is_waited_for_is_that_of_the_report_whatever_the_message_names() {
     let of = |message: &str, report: Option<OperationReport>| {
         let mut facts = facts(&[VALID, PENDING]);
         facts.in_seed = Seen::Unknown("no kubeconfig".to_owned());
@@ -223,16 +223,16 @@ fn the_object_that_is_waited_for_is_that_of_the_report_whatever_the_message_says
     );
     let namespace = ObjectName::new("Namespace", None, "extension-provider-moon-abcde");
     let blocker = of("ManagedResource", Some(waiting_for(namespace)));
-    says(&blocker, &["finalizers of Namespace extension-provider-moon-abcde"]);
+    assert_mentions(&blocker, &["finalizers of Namespace extension-provider-moon-abcde"]);
     let blocker = of("ManagedResource garden/provider-moon-abcde", None);
-    says(
+    assert_mentions(
         &blocker,
         &["look at its pods in namespace extension-provider-moon-abcde"],
     );
 }
 
 #[test]
-fn an_installation_that_has_failed_says_its_own_thing_to_do_once() {
+fn an_installation_that_has_failed_reports_its_own_thing_to_do_once() {
     let mut facts = facts(&[VALID, ("Installed", "False", "InstallationFailed")]);
     let failed = Problem {
         hint: "grant it".to_owned(),
@@ -246,12 +246,12 @@ fn an_installation_that_has_failed_says_its_own_thing_to_do_once() {
     reported(&mut facts, report);
     let blocker = only(&facts, Cause::NotInstalled);
     assert_eq!(
-        blocker.says,
+        blocker.message,
         "condition Installed is False: InstallationFailed: apply Secret garden/x: forbidden"
     );
     assert_eq!(blocker.to_do, "grant it");
     // Conditions that have changed since are not those that the report is about.
     let conditions = &mut facts.installation.status.as_mut().unwrap().conditions;
     conditions[1].last_update_time = Time(at("2026-01-01T00:11:00Z"));
-    says(&only(&facts, Cause::NotInstalled), &["look at its pods"]);
+    assert_mentions(&only(&facts, Cause::NotInstalled), &["look at its pods"]);
 }

@@ -232,7 +232,7 @@ fn error(text: &str, code: &str) -> Option<LastError> {
     Some(serde_json::from_value(value).unwrap())
 }
 
-fn asked(reported: &mut Reported) {
+fn requested(reported: &mut Reported) {
     reported.operation = Some("reconcile".to_owned());
 }
 
@@ -258,7 +258,7 @@ fn only(facts: &Facts, cause: Cause) -> Blocker {
     assert_eq!(causes(&answer), [cause], "{answer:#?}");
     let blocker = answer.blockers.remove(0);
     for (field, text) in [
-        ("says", &blocker.says),
+        ("message", &blocker.message),
         ("who", &blocker.who),
         ("next", &blocker.next_try),
         ("do", &blocker.to_do),
@@ -274,7 +274,7 @@ fn objects(blocker: &Blocker) -> Vec<String> {
 }
 
 #[track_caller]
-fn says(blocker: &Blocker, parts: &[&str]) {
+fn assert_mentions(blocker: &Blocker, parts: &[&str]) {
     let whole = format!("{blocker:?} {}", objects(blocker).join(", ")).replace('\\', "");
     for part in parts {
         assert!(whole.contains(part), "{part:?} is missing in {blocker:#?}");
@@ -296,7 +296,7 @@ fn a_healthy_shoot_is_healthy_since_its_last_condition_came_true() {
 
 #[test]
 fn an_answer_serialises_with_the_names_of_its_causes() {
-    let answer = plan(&with(|_| {}, vec![object("Infrastructure", asked)]));
+    let answer = plan(&with(|_| {}, vec![object("Infrastructure", requested)]));
     let value = serde_json::to_value(&answer).unwrap();
     assert_eq!(value["state"], "blocked");
     assert_eq!(value["blockers"][0]["cause"], "extension-silent");

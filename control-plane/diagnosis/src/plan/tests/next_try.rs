@@ -34,7 +34,7 @@ fn the_moment_and_the_class_of_the_next_try_are_those_that_are_written() {
             .find(|blocker| blocker.cause == Cause::TaskFailed)
             .unwrap();
         assert_eq!((blocker.next_try.as_str(), blocker.class), (next, Some("access")));
-        assert_eq!(blocker.says, "Infrastructure x: no");
+        assert_eq!(blocker.message, "Infrastructure x: no");
     }
 }
 
@@ -48,6 +48,6 @@ fn an_operation_without_errors_is_reported_without_the_next_try() {
         .iter()
         .find(|blocker| blocker.cause == Cause::TaskFailed)
         .unwrap();
-    assert_eq!(blocker.says, "task \"Waiting until I\" failed: Infrastructure x: no");
+    assert_eq!(blocker.message, "task \"Waiting until I\" failed: Infrastructure x: no");
     assert_eq!(blocker.class, Some("dependency"));
 }

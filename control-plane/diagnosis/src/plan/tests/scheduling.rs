@@ -39,7 +39,7 @@ fn a_shoot_that_fits_no_seed_names_each_seed_with_its_whole_reason() {
     };
     let mut facts = unplaced(Some(none_fits([("far", far), ("near", full())])));
     let blocker = only(&facts, Cause::NotScheduled);
-    assert_eq!(blocker.says, "it has no seed: 0 of 2 seeds fit");
+    assert_eq!(blocker.message, "it has no seed: 0 of 2 seeds fit");
     assert_eq!(
         blocker.details,
         [
@@ -56,7 +56,7 @@ fn a_shoot_that_fits_no_seed_names_each_seed_with_its_whole_reason() {
 
     facts.shoot.status = None;
     facts.shoot.spec.scheduler_name = Some("mine".to_owned());
-    says(
+    assert_mentions(
         &only(&facts, Cause::NotScheduled),
         &["has not said anything", "scheduler \"mine\""],
     );
@@ -66,10 +66,10 @@ fn a_shoot_that_fits_no_seed_names_each_seed_with_its_whole_reason() {
 fn what_is_missing_is_named_as_an_object_and_no_seeds_are_none() {
     let missing = ObjectName::new("CloudProfile", None, "p");
     let blocker = only(&unplaced(Some(Unscheduled::Missing(missing))), Cause::NotScheduled);
-    assert_eq!(blocker.says, "it has no seed: CloudProfile \"p\" does not exist");
+    assert_eq!(blocker.message, "it has no seed: CloudProfile \"p\" does not exist");
     assert_eq!(objects(&blocker), ["Shoot garden-dev/s", "CloudProfile p"]);
     let blocker = only(&unplaced(Some(none_fits([]))), Cause::NotScheduled);
-    says(&blocker, &["there are no seeds", "add a Seed"]);
+    assert_mentions(&blocker, &["there are no seeds", "add a Seed"]);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn hundreds_of_seeds_with_one_reason_are_one_line() {
         Cause::NotScheduled,
     );
     assert_eq!(blocker.details.len(), 1);
-    says(&blocker, &["0 of 300 seeds fit", "and 292 more is full"]);
+    assert_mentions(&blocker, &["0 of 300 seeds fit", "and 292 more is full"]);
 }
 
 #[test]
@@ -95,8 +95,8 @@ fn without_data_about_the_status_as_it_is_the_sentence_is_shown_whole() {
     last.last_update_time = Time(at(NOW));
     for facts in [unplaced(None), damaged, stale] {
         let blocker = only(&facts, Cause::NotScheduled);
-        assert_eq!(blocker.says, format!("it has no seed: {SENTENCE}"));
+        assert_eq!(blocker.message, format!("it has no seed: {SENTENCE}"));
         assert_eq!((blocker.details.len(), blocker.class), (0, Some("dependency")));
-        says(&blocker, &["do what the reason asks for"]);
+        assert_mentions(&blocker, &["do what the reason asks for"]);
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_pod_of_the_control_plane_says_why_it_does_not_run() {
+fn a_pod_of_the_control_plane_reports_why_it_does_not_run() {
     let mut facts = facts(|shoot| {
         settled(shoot);
         shoot["status"]["conditions"] = json!([condition("ControlPlaneHealthy", "False")]);
@@ -11,7 +11,7 @@ fn a_pod_of_the_control_plane_says_why_it_does_not_run() {
     let image = Some(("ImageNotInCatalogue", "image \"a:1\" is not in the catalogue"));
     in_seed(&mut facts).workloads = Seen::Present(vec![workload(NAMESPACE, "kube-scheduler", &[image])]);
     let blocker = only(&facts, Cause::PodNotRunning);
-    says(
+    assert_mentions(
         &blocker,
         &[
             "0 of 1 pods",
@@ -21,7 +21,7 @@ fn a_pod_of_the_control_plane_says_why_it_does_not_run() {
     );
     assert_eq!(blocker.since, Some(at(BEFORE)));
     in_seed(&mut facts).workloads = Seen::Unknown("forbidden".to_owned());
-    says(
+    assert_mentions(
         &only(&facts, Cause::ConditionNotTrue),
         &["ControlPlaneHealthy is False: R: m"],
     );
@@ -40,7 +40,7 @@ fn a_pod_on_its_way_is_no_trouble_for_its_first_seconds() {
 }
 
 #[test]
-fn a_managed_resource_says_what_is_not_applied_and_explains_the_condition() {
+fn a_managed_resource_reports_what_is_not_applied_and_explains_the_condition() {
     let mut facts = facts(|shoot| {
         settled(shoot);
         shoot["status"]["conditions"] = json!([condition("SystemComponentsHealthy", "False")]);
@@ -54,7 +54,7 @@ fn a_managed_resource_says_what_is_not_applied_and_explains_the_condition() {
         deleting: None,
     }]);
     let blocker = only(&facts, Cause::ResourceNotHealthy);
-    says(
+    assert_mentions(
         &blocker,
         &[
             "ApplyFailed: Deployment x: forbidden",
@@ -100,7 +100,7 @@ fn machines_that_have_not_joined_stand_for_their_worker() {
     };
     in_seed(&mut facts).machines = Seen::Present(vec![machine("its node does not exist")]);
     let blocker = only(&facts, Cause::NodesMissing);
-    says(
+    assert_mentions(
         &blocker,
         &["Machine m-1: its node does not exist", "Worker shoot--dev--s/s"],
     );
@@ -109,7 +109,7 @@ fn machines_that_have_not_joined_stand_for_their_worker() {
         is_refused: true,
         ..machine("no")
     }]);
-    says(
+    assert_mentions(
         &only(&facts, Cause::BootstrapTokenMissing),
         &["refuses their bootstrap token", "operation=reconcile"],
     );
@@ -118,7 +118,7 @@ fn machines_that_have_not_joined_stand_for_their_worker() {
         settled(shoot);
         shoot["status"]["conditions"] = json!([condition("EveryNodeReady", "False")]);
     });
-    says(&only(&unready, Cause::NodesMissing), &["EveryNodeReady is False"]);
+    assert_mentions(&only(&unready, Cause::NodesMissing), &["EveryNodeReady is False"]);
     in_seed(&mut unready).machines = Seen::Present(vec![machine("its node does not exist")]);
-    says(&only(&unready, Cause::NodesMissing), &["Machine m-1"]);
+    assert_mentions(&only(&unready, Cause::NodesMissing), &["Machine m-1"]);
 }

@@ -13,13 +13,13 @@ fn a_type_whose_registration_is_gone_stands_with_all_its_objects() {
         vec![ExtensionFact {
             reported: Reported {
                 type_: "Extra".to_owned(),
-                ..object("Network", asked).reported
+                ..object("Network", requested).reported
             },
-            ..object("Network", asked)
+            ..object("Network", requested)
         }],
     );
     let blocker = only(&gone, Cause::NotRegistered);
-    says(
+    assert_mentions(
         &blocker,
         &[
             "no ControllerRegistration is responsible for Network/extra",
@@ -42,7 +42,10 @@ fn an_error_stands_beside_the_installation_that_has_gone_bad_since() {
         reported.last_operation = operation("Create", "Error");
         reported.last_error = error("no such zone", "ERR_CONFIGURATION_PROBLEM");
     };
-    let mut facts = with(|_| {}, vec![object("Infrastructure", wrong), object("Network", asked)]);
+    let mut facts = with(
+        |_| {},
+        vec![object("Infrastructure", wrong), object("Network", requested)],
+    );
     let mut unwell = installation();
     unwell.status.as_mut().unwrap().conditions[1].status = ConditionStatus::False;
     facts.installations = Seen::Present(vec![unwell]);
@@ -69,7 +72,7 @@ fn an_unhealthy_installation_is_reported_with_its_own_message() {
     let healthy = serde_json::from_value(condition("Healthy", "False")).unwrap();
     unwell.status.as_mut().unwrap().conditions.push(healthy);
     facts.installations = Seen::Present(vec![unwell]);
-    says(
+    assert_mentions(
         &only(&facts, Cause::NotInstalled),
         &[
             "needed for ControlPlane/moon",
@@ -79,7 +82,7 @@ fn an_unhealthy_installation_is_reported_with_its_own_message() {
         ],
     );
     facts.installations = Seen::Present(Vec::new());
-    says(&only(&facts, Cause::NotInstalled), &["not installed on the seed"]);
+    assert_mentions(&only(&facts, Cause::NotInstalled), &["not installed on the seed"]);
 }
 
 #[test]
@@ -89,7 +92,7 @@ fn an_installation_without_conditions_has_no_pods_to_look_at() {
     untouched.status = None;
     facts.installations = Seen::Present(vec![untouched]);
     let blocker = only(&facts, Cause::NotInstalled);
-    says(
+    assert_mentions(
         &blocker,
         &["wait a minute; if it lasts, look at the log of the gardenlet of seed seed"],
     );
@@ -100,5 +103,5 @@ fn an_installation_without_conditions_has_no_pods_to_look_at() {
     let mut served_by_none = installation();
     served_by_none.status = serde_json::from_value(json!({"conditions": [abandoned]})).unwrap();
     facts.installations = Seen::Present(vec![served_by_none]);
-    says(&only(&facts, Cause::NotInstalled), &["start the operator of that type"]);
+    assert_mentions(&only(&facts, Cause::NotInstalled), &["start the operator of that type"]);
 }

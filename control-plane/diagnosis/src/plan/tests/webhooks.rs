@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_webhook_that_refuses_what_an_extension_has_to_write_is_named_instead_of_silence() {
-    let mut facts = with(|_| {}, vec![object("Infrastructure", asked)]);
+    let mut facts = with(|_| {}, vec![object("Infrastructure", requested)]);
     assert_eq!(causes(&plan(&facts)), [Cause::ExtensionSilent]);
     let refusal = |at_: &str| Refusal {
         object: ObjectName::new("Infrastructure", Some(NAMESPACE), "s"),
@@ -14,7 +14,7 @@ fn a_webhook_that_refuses_what_an_extension_has_to_write_is_named_instead_of_sil
     };
     in_seed(&mut facts).refusals = Seen::Present(vec![refusal("2026-01-01T00:06:00Z")]);
     let blocker = only(&facts, Cause::WebhookRefused);
-    says(
+    assert_mentions(
         &blocker,
         &["no craters", "correct what webhook guard.moon.example objects to"],
     );
@@ -23,7 +23,7 @@ fn a_webhook_that_refuses_what_an_extension_has_to_write_is_named_instead_of_sil
     assert_eq!(
         causes(&plan(&facts)),
         [Cause::ExtensionSilent],
-        "that was before it was asked"
+        "that was before the request"
     );
 }
 
@@ -36,7 +36,7 @@ fn a_webhook_that_refuses_gardenlet_is_named_with_the_task() {
     };
     let facts = facts(|shoot| failing(shoot, "Error", problem));
     let blocker = only(&facts, Cause::WebhookRefused);
-    says(&blocker, &["no craters", task, "webhook guard.moon.example"]);
+    assert_mentions(&blocker, &["no craters", task, "webhook guard.moon.example"]);
 }
 
 /// A webhook of the installation that is asked about all objects of extensions, and that nothing serves.
@@ -75,16 +75,16 @@ fn webhook_that_does_not_answer_is_named_with_configuration_service_and_installa
     let mut facts = facts(|shoot| failing(shoot, "Error", problem));
     in_seed(&mut facts).webhooks = Seen::Present(vec![unserved_webhook()]);
     let blocker = only(&facts, Cause::WebhookRefused);
-    says(&blocker, &UNSERVED);
+    assert_mentions(&blocker, &UNSERVED);
 }
 
 #[test]
 fn live_extension_whose_writes_end_at_a_webhook_without_endpoints_is_not_called_silent() {
-    let mut facts = with(|_| {}, vec![object("Infrastructure", asked)]);
+    let mut facts = with(|_| {}, vec![object("Infrastructure", requested)]);
     in_seed(&mut facts).webhooks = Seen::Present(vec![unserved_webhook()]);
     let blocker = only(&facts, Cause::WebhookRefused);
-    says(&blocker, &UNSERVED);
-    says(&blocker, &["every update of Infrastructure objects fails"]);
+    assert_mentions(&blocker, &UNSERVED);
+    assert_mentions(&blocker, &["every update of Infrastructure objects fails"]);
     let served = Webhook {
         is_served: Some(true),
         ..unserved_webhook()

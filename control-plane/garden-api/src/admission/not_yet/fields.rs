@@ -8,25 +8,25 @@ use serde_json::Value;
 
 use super::to_come::{Answer, ToCome};
 
-/// What a Shoot asks for and does not get.
-pub(super) struct Asked {
+/// Fields of a Shoot that have no effect yet.
+pub(super) struct Unserved {
     /// Why it cannot be stored.
-    pub refused: Vec<Said<FieldError>>,
+    pub refused: Vec<Finding<FieldError>>,
     /// The warnings for its author.
-    pub warned: Vec<Said<String>>,
+    pub warned: Vec<Finding<String>>,
 }
 
 /// An answer to one field.
-pub(super) struct Said<T> {
+pub(super) struct Finding<T> {
     /// The field's path with the names of entries in place of their numbers, which change when others come and go.
     pub place: String,
-    /// What is said.
+    /// The error, or the text of the warning.
     pub what: T,
 }
 
-/// Everything of `rows` that `shoot` asks for in vain.
-pub(super) fn asked(shoot: &Value, rows: &[ToCome]) -> Asked {
-    let mut asked = Asked {
+/// Every field of `rows` that `shoot` sets in vain.
+pub(super) fn unserved(shoot: &Value, rows: &[ToCome]) -> Unserved {
+    let mut unserved = Unserved {
         refused: Vec::new(),
         warned: Vec::new(),
     };
@@ -42,21 +42,21 @@ pub(super) fn asked(shoot: &Value, rows: &[ToCome]) -> Asked {
             row.path,
             &root,
             &mut |place: &Place<'_>, (value, beside)| {
-                if row.answer == Answer::Documented || default == Some(value) || !(row.asks)(value, beside) {
+                if row.answer == Answer::Documented || default == Some(value) || !(row.is_requested)(value, beside) {
                     return;
                 }
                 let (what, path, place) = (row.what, place.path(), place.lasting());
                 if row.answer == Answer::Refused {
                     let what = FieldError::forbidden(path, format!("{what} yet; leave the field out"));
-                    asked.refused.push(Said { place, what });
+                    unserved.refused.push(Finding { place, what });
                 } else {
                     let what = format!("{path}: {what} yet: the value is kept and does nothing");
-                    asked.warned.push(Said { place, what });
+                    unserved.warned.push(Finding { place, what });
                 }
             },
         );
     }
-    asked
+    unserved
 }
 
 /// The defaults of a new Shoot with workers, which has all of them.
@@ -155,8 +155,8 @@ mod tests {
 
     #[test]
     fn each_field_still_to_come_is_answered_by_its_path() {
-        let of = |spec: Value| asked(&json!({ "spec": spec }), TO_COME);
-        let refused = |spec| -> Vec<String> { of(spec).refused.into_iter().map(|said| said.what.path).collect() };
+        let of = |spec: Value| unserved(&json!({ "spec": spec }), TO_COME);
+        let refused = |spec| -> Vec<String> { of(spec).refused.into_iter().map(|finding| finding.what.path).collect() };
         assert_eq!(
             refused(json!({"maintenance": {"confineSpecUpdateRollout": true}})),
             ["spec.maintenance.confineSpecUpdateRollout"]
@@ -165,11 +165,12 @@ mod tests {
             refused(json!({"controlPlane": {"highAvailability": {"failureTolerance": {"type": "node"}}}})),
             ["spec.controlPlane.highAvailability"]
         );
-        let kept = of(json!({"kubernetes": {"kubelet": {"maxPods": 20}, "kubeProxy": {"mode": "IPVS"}}}));
-        assert!(kept.refused.is_empty());
-        let warned = |asked: Asked| -> Vec<String> { asked.warned.into_iter().map(|said| said.what).collect() };
+        let stored = of(json!({"kubernetes": {"kubelet": {"maxPods": 20}, "kubeProxy": {"mode": "IPVS"}}}));
+        assert!(stored.refused.is_empty());
+        let warned =
+            |unserved: Unserved| -> Vec<String> { unserved.warned.into_iter().map(|finding| finding.what).collect() };
         assert_eq!(
-            warned(kept),
+            warned(stored),
             [
                 "spec.kubernetes.kubeProxy.mode: Services are served without kube-proxy yet: the value is kept and does nothing",
                 "spec.kubernetes.kubelet: kubelets run with settings of their own yet: the value is kept and does nothing",
@@ -189,13 +190,13 @@ mod tests {
     fn a_refused_field_of_a_pool_is_answered_by_the_pools_index() {
         let row = ToCome {
             path: "spec.provider.workers[].paint.colours",
-            asks: |value, _| value != &json!([]),
+            is_requested: |value, _| value != &json!([]),
             answer: Answer::Refused,
             what: "machines are grey",
         };
         let pools = json!([{"name": "a", "paint": {"colours": []}}, {"name": "b", "paint": {"colours": ["red"]}}]);
-        let refused = asked(&json!({"spec": {"provider": {"workers": pools}}}), &[row]).refused;
-        let messages: Vec<String> = refused.iter().map(|said| said.what.to_string()).collect();
+        let refused = unserved(&json!({"spec": {"provider": {"workers": pools}}}), &[row]).refused;
+        let messages: Vec<String> = refused.iter().map(|finding| finding.what.to_string()).collect();
         let path = "spec.provider.workers[1].paint.colours";
         assert_eq!(
             messages,
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_and_empty_values_ask_for_nothing() {
+    fn defaults_and_empty_values_request_nothing() {
         let spec = json!({
             "addons": {"nginxIngress": {"enabled": false, "config": {"a": "b"}}},
             "controlPlane": {},
@@ -215,9 +216,9 @@ mod tests {
                 "workersSettings": {"sshAccess": {"enabled": true}}},
         });
         let warned = |shoot: &Value| -> Vec<String> {
-            let asked = asked(shoot, TO_COME);
-            assert!(asked.refused.is_empty());
-            asked.warned.into_iter().map(|said| said.what).collect()
+            let unserved = unserved(shoot, TO_COME);
+            assert!(unserved.refused.is_empty());
+            unserved.warned.into_iter().map(|finding| finding.what).collect()
         };
         assert_eq!(warned(&json!({ "spec": spec })), [""; 0]);
         let mut filled_in = defaults();

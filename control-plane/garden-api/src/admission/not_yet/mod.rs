@@ -16,7 +16,7 @@ use crate::AdmissionPlugin;
 use crate::convert::{annotation, refuse, text};
 use to_come::{TO_COME, ToCome};
 
-/// Operations that a Shoot may be asked for.
+/// Operations that may be requested of a Shoot.
 const OPERATIONS: [&str; 2] = [operation::RECONCILE, operation::RETRY];
 /// Operations of Gardener that are still to come here.
 const OPERATIONS_TO_COME: [&str; 4] = [
@@ -44,13 +44,13 @@ impl Plugin for NotYet {
         Box::pin(async move {
             if let Some(object) = review.object.filter(|_| writes_object(&review.call)) {
                 // What was requested before is not validated again: nothing else about the Shoot could be changed then.
-                let mut asked = fields::asked(object, self.0);
-                if let Some(before) = review.old.map(|old| fields::asked(old, self.0)) {
+                let mut unserved = fields::unserved(object, self.0);
+                if let Some(before) = review.old.map(|old| fields::unserved(old, self.0)) {
                     let (refused, warned) = (places(&before.refused), places(&before.warned));
-                    asked.refused.retain(|said| !refused.contains(&said.place));
-                    asked.warned.retain(|said| !warned.contains(&said.place));
+                    unserved.refused.retain(|finding| !refused.contains(&finding.place));
+                    unserved.warned.retain(|finding| !warned.contains(&finding.place));
                 }
-                let mut refused: Vec<FieldError> = asked.refused.into_iter().map(|said| said.what).collect();
+                let mut refused: Vec<FieldError> = unserved.refused.into_iter().map(|finding| finding.what).collect();
                 let before = |key| review.old.map_or("", |old| annotation(old, key));
                 let gone = unknown_pools(object, annotation(object, OPERATION), before(OPERATION));
                 if gone.is_none() {
@@ -64,22 +64,22 @@ impl Plugin for NotYet {
                 let given_up = annotation(object, CONFIRMATION_FORCE_DELETION);
                 refused.extend(force_deletion(given_up, before(CONFIRMATION_FORCE_DELETION)));
                 refuse(text(object, "/kind"), text(object, "/metadata/name"), &refused)?;
-                return Ok(asked.warned.into_iter().map(|said| said.what).collect());
+                return Ok(unserved.warned.into_iter().map(|finding| finding.what).collect());
             }
             Ok(Vec::new())
         })
     }
 }
 
-fn places<T>(said: &[fields::Said<T>]) -> BTreeSet<String> {
-    said.iter().map(|said| said.place.clone()).collect()
+fn places<T>(findings: &[fields::Finding<T>]) -> BTreeSet<String> {
+    findings.iter().map(|finding| finding.place.clone()).collect()
 }
 
-fn operations(asked: &str, before: &str) -> Vec<FieldError> {
+fn operations(requested: &str, before: &str) -> Vec<FieldError> {
     let parts = |all: &'_ str| -> BTreeSet<String> { all.split(';').map(|part| part.trim().to_owned()).collect() };
     let before = parts(before);
     let path = format!("metadata.annotations[{OPERATION}]");
-    let judge = |part: String| {
+    let check = |part: String| {
         if part.is_empty() || OPERATIONS.contains(&part.as_str()) || before.contains(&part) {
             return None;
         }
@@ -99,15 +99,15 @@ fn operations(asked: &str, before: &str) -> Vec<FieldError> {
             format!("{part}: {what}; supported: {known}"),
         ))
     };
-    parts(asked).into_iter().filter_map(judge).collect()
+    parts(requested).into_iter().filter_map(check).collect()
 }
 
 /// Pools that an operation names and that the Shoot does not have; `*` is all of them.
-fn unknown_pools(shoot: &Value, asked: &str, before: &str) -> Option<FieldError> {
+fn unknown_pools(shoot: &Value, requested: &str, before: &str) -> Option<FieldError> {
     let pools = shoot.pointer("/spec/provider/workers").and_then(Value::as_array);
     let pools: BTreeSet<&str> = pools.into_iter().flatten().map(|pool| text(pool, "/name")).collect();
     let before: BTreeSet<&str> = before.split(';').collect();
-    let parts = asked.split(';').filter(|part| !before.contains(part));
+    let parts = requested.split(';').filter(|part| !before.contains(part));
     let named = parts.filter_map(|part| part.trim().strip_prefix(operation::ROLLOUT_WORKERS_PREFIX));
     let names = named.flat_map(|names| names.trim_start_matches('=').split(','));
     let unknown: BTreeSet<&str> = names.filter(|name| *name != "*" && !pools.contains(name)).collect();
@@ -123,14 +123,14 @@ fn unknown_pools(shoot: &Value, asked: &str, before: &str) -> Option<FieldError>
     ))
 }
 
-/// What is asked for in the maintenance window is at least one of Gardener's operations.
-fn in_maintenance(asked: &str, before: &str) -> Vec<FieldError> {
+/// What is requested for the maintenance window is at least one of Gardener's operations.
+fn in_maintenance(requested: &str, before: &str) -> Vec<FieldError> {
     let is_known =
         |part: &str| OPERATIONS.contains(&part) || OPERATIONS_TO_COME.iter().any(|to_come| part.starts_with(to_come));
-    let parts = asked
+    let parts = requested
         .split(';')
         .map(str::trim)
-        .filter(|part| !part.is_empty() && asked != before);
+        .filter(|part| !part.is_empty() && requested != before);
     let wrong = parts.filter(|part| !is_known(part));
     wrong
         .map(|part| {
@@ -144,8 +144,8 @@ fn in_maintenance(asked: &str, before: &str) -> Vec<FieldError> {
 }
 
 /// No component acts on the annotation, and whoever sets it cannot remove it.
-fn force_deletion(asked: &str, before: &str) -> Option<FieldError> {
-    (is_true(asked) && !is_true(before)).then(|| {
+fn force_deletion(requested: &str, before: &str) -> Option<FieldError> {
+    (is_true(requested) && !is_true(before)).then(|| {
         FieldError::forbidden(
             format!("metadata.annotations[{CONFIRMATION_FORCE_DELETION}]"),
             "force-deletion is not supported yet; remove the annotation, and correct what blocks the deletion: `orangery why` names it",
@@ -192,7 +192,7 @@ mod tests {
     /// No field of a pool is refused today, so the row is the test's own.
     const PAINTED: NotYet = NotYet(&[ToCome {
         path: "spec.provider.workers[].paint",
-        asks: |_, _| true,
+        is_requested: |_, _| true,
         answer: to_come::Answer::Refused,
         what: "machines are grey",
     }]);
@@ -248,8 +248,8 @@ mod tests {
 
     #[test]
     fn operations_still_to_come_are_refused_when_first_requested() {
-        let messages = |asked: &str, before: &str| -> Vec<String> {
-            let errors = operations(asked, before);
+        let messages = |requested: &str, before: &str| -> Vec<String> {
+            let errors = operations(requested, before);
             errors.iter().map(ToString::to_string).collect()
         };
         for good in ["", "reconcile", "retry", "retry; reconcile"] {

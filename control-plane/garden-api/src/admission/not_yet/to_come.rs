@@ -1,10 +1,10 @@
-//! The list of the fields of a Shoot's spec that have no effect yet, and what of each asks for an effect. Fields that
+//! The list of the fields of a Shoot's spec that have no effect yet, and which values of each request one. Fields that
 //! promise safety, isolation or savings are refused; the others are stored and answered with a warning, so that manifests
 //! carry over.
 
 use serde_json::Value;
 
-/// How a field is answered that asks for something still to come.
+/// How a field is answered that requests something still to come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Answer {
     /// The Shoot is not stored.
@@ -15,34 +15,34 @@ pub(super) enum Answer {
     Documented,
 }
 
-type Asks = fn(&Value, &Value) -> bool;
+type IsRequested = fn(&Value, &Value) -> bool;
 
 /// A field with everything below it.
 pub(super) struct ToCome {
     /// Where it stands; `[]` for each entry of a list.
     pub(super) path: &'static str,
-    /// Whether a value asks for anything, with what it stands in: defaults and empty values do not.
-    pub(super) asks: Asks,
+    /// Whether a value requests anything, given the object around it: defaults and empty values do not.
+    pub(super) is_requested: IsRequested,
     pub(super) answer: Answer,
     /// What does not happen yet.
     pub(super) what: &'static str,
 }
 
-const fn to_come(answer: Answer, path: &'static str, asks: Asks, what: &'static str) -> ToCome {
+const fn to_come(answer: Answer, path: &'static str, is_requested: IsRequested, what: &'static str) -> ToCome {
     ToCome {
         path,
-        asks,
+        is_requested,
         answer,
         what,
     }
 }
 
-const fn refused(path: &'static str, asks: Asks, what: &'static str) -> ToCome {
-    to_come(Answer::Refused, path, asks, what)
+const fn refused(path: &'static str, is_requested: IsRequested, what: &'static str) -> ToCome {
+    to_come(Answer::Refused, path, is_requested, what)
 }
 
-const fn warned(path: &'static str, asks: Asks, what: &'static str) -> ToCome {
-    to_come(Answer::Warned, path, asks, what)
+const fn warned(path: &'static str, is_requested: IsRequested, what: &'static str) -> ToCome {
+    to_come(Answer::Warned, path, is_requested, what)
 }
 
 const fn documented(path: &'static str, what: &'static str) -> ToCome {
@@ -208,15 +208,15 @@ pub(super) const TO_COME: &[ToCome] = &[
 ];
 
 fn given(value: &Value, _: &Value) -> bool {
-    says_anything(value)
+    is_set(value)
 }
 
-fn says_anything(value: &Value) -> bool {
+fn is_set(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),
-        Value::Array(all) => all.iter().any(says_anything),
-        Value::Object(all) => all.values().any(says_anything),
+        Value::Array(all) => all.iter().any(is_set),
+        Value::Object(all) => all.values().any(is_set),
         Value::Bool(_) | Value::Number(_) => true,
     }
 }
@@ -236,7 +236,7 @@ fn above_minimum(maximum: &Value, pool: &Value) -> bool {
 }
 
 fn other_than_iptables(value: &Value, _: &Value) -> bool {
-    says_anything(value) && value != "IPTables"
+    is_set(value) && value != "IPTables"
 }
 
 #[cfg(test)]
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_of_a_shoot_is_served_or_said_to_be_to_come() {
+    fn every_field_of_a_shoot_is_served_or_listed_as_to_come() {
         let schema = serde_json::to_value(schemars::schema_for!(ShootSpec)).unwrap();
         let mut fields = Vec::new();
         leaves(&schema, &schema, "spec", &mut fields);

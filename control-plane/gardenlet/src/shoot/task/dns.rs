@@ -123,10 +123,10 @@ async fn deploy(op: &Operation, record: Record, until: Option<Instant>) -> Resul
         delete_confirmed(&op.context, &api, other.metadata.name.as_deref().unwrap_or_default()).await?;
         wait_deleted(&api, &op.key(&name), left(until), &op.waiting).await?;
     }
-    let asks = is_requested(&op.status.known().metadata, task);
+    let is_task_requested = is_requested(&op.status.known().metadata, task);
     let settled = present
         .filter(|present| present.spec == desired.spec && !needs_operation(present))
-        .filter(|_| !asks);
+        .filter(|_| !is_task_requested);
     let requested = match settled {
         Some(_) => None,
         None => Request::of(&op.request(&api, desired).await?),

@@ -35,7 +35,7 @@ spec:
 ";
 
 #[tokio::test(start_paused = true)]
-async fn a_shoot_waits_for_an_extension_as_long_as_its_registration_says() {
+async fn a_shoot_waits_for_an_extension_as_long_as_its_registration_allows() {
     let (world, clock) = world_with(1).await;
     let about = "An extension whose program, which the test runs, needs 200 s for a Shoot.";
     let mut page = Transcript::new("reconcile-timeout", "reconcileTimeout", about, &world.clients());

@@ -15,7 +15,7 @@ use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 use tests_scenarios::{TECHNICAL_ID, World, merge, wait};
 
-use super::{Connection, Row, Seen, asks, differences, in_namespace, program, rows, settled};
+use super::{Connection, Row, Seen, differences, in_namespace, program, requests_access, rows, settled};
 
 const FREEZE: &str = "network-policies.example.com";
 const DENY_ALL: &str = "deny-all";
@@ -88,7 +88,7 @@ async fn lose_each_label(world: &World, seen: &Seen, table: &BTreeMap<Connection
     let mut count = 0;
     for pod in seen.pods.iter().filter(|pod| pod.namespace == TECHNICAL_ID) {
         let from = in_namespace(TECHNICAL_ID, &program(pod));
-        for (label, value) in pod.labels.iter().filter(|(label, _)| asks(label)) {
+        for (label, value) in pod.labels.iter().filter(|(label, _)| requests_access(label)) {
             let expected = without(table, |connection, (labels, _)| {
                 connection.0 == from && labels.contains(label)
             });

@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn foreign_or_damaged_folder_is_refused_and_left_alone() {
-        for (file, text, said) in [
+        for (file, text, expected) in [
             (
                 "format",
                 "{\"format\":3,\"version\":\"9.1.0\"}",
@@ -123,7 +123,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             fs::write(folder.path().join(file), text).unwrap();
             let fault = check(folder.path()).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(expected), "{fault}");
             assert!(fault.to_string().contains(&*folder.path().to_string_lossy()), "{fault}");
             assert!(fault.hint.contains("--data-dir"), "{}", fault.hint);
             assert_eq!(fs::read_to_string(folder.path().join(file)).unwrap(), text);

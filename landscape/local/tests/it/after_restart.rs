@@ -1,4 +1,4 @@
-//! What a landscape finds on a state that it did not leave itself: what its user has changed stays, and what was said
+//! What a landscape finds on a state that it did not leave itself: what its user has changed stays, and what was reported
 //! before a restart is not taken for news.
 
 use std::path::Path;
@@ -48,7 +48,7 @@ async fn signs(garden: &Client, seed: &Client) -> (Option<String>, Vec<i32>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_restart_ready_is_said_once_those_who_said_so_are_back() {
+async fn after_a_restart_ready_is_reported_once_those_who_reported_it_are_back() {
     let state = State::memory(&settings("data", 1)).unwrap();
     let first = Landscape::start(&settings("data", 1), &state).await.unwrap();
     first.ready(PATIENCE).await.unwrap();

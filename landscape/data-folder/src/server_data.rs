@@ -1,4 +1,4 @@
-//! What API servers keep in a folder: each its keys and its objects, beside the `format` that comes first. It starts
+//! What API servers store in a folder: each its keys and its objects, beside the `format` that comes first. It starts
 //! nothing but the stores' own threads.
 
 mod format;
@@ -22,17 +22,17 @@ const STORE: &str = "store";
 /// The folder of volumes, beside those of the API servers.
 pub const VOLUMES: &str = "volumes";
 
-/// What an API server keeps.
+/// The data of an API server.
 #[derive(Clone)]
-pub struct Kept {
+pub struct ServerData {
     /// Its objects.
     pub store: Arc<dyn Store>,
     /// Its keys.
     pub keys: Keys,
 }
 
-impl Kept {
-    /// Nothing yet; what comes is kept as long as this value.
+impl ServerData {
+    /// Nothing yet; what comes is retained as long as this value.
     ///
     /// # Errors
     /// Keys cannot be made, which is a bug.
@@ -44,7 +44,7 @@ impl Kept {
     }
 }
 
-/// Opens what one API server keeps in its folder of the state's. `volumes`: the folder that is made after it.
+/// Opens the data of one API server in its folder of the state's. `volumes`: the folder that is made after it.
 ///
 /// # Errors
 /// It cannot be read or written, or is damaged. It is left as it was.
@@ -55,19 +55,19 @@ pub async fn open(
     clock: &Clock,
     entropy: &Entropy,
     files: &mut Vec<FileStore>,
-) -> Result<Kept, Fault> {
+) -> Result<ServerData, Fault> {
     let keys = keys(folder, name, volumes, clock, entropy)?;
     let store = FileStore::open(folder.join(name).join(STORE), FileOptions::default())
         .await
         .map_err(refused)?;
     files.push(store.clone());
-    Ok(Kept {
+    Ok(ServerData {
         store: Arc::new(store),
         keys,
     })
 }
 
-/// The keys that one API server keeps in its folder of the state's; new ones in a folder that is empty.
+/// The keys of one API server in its folder of the state's; new ones in a folder that is empty.
 ///
 /// # Errors
 /// As [`open`].
