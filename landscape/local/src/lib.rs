@@ -39,7 +39,7 @@ pub use confined::{ADMISSION_CONTROLLER, confinement};
 pub use garden::{CONTROLLER_MANAGER, SCHEDULER};
 pub use provider_chart::provider_rules;
 pub use readiness::NotHealthy;
-pub use settings::{Port, SEED_FIRST, SEEDS_MAX, SeedNetworks, SeedSettings, Settings};
+pub use settings::{NodeAccess, Port, SEED_FIRST, SEEDS_MAX, SeedNetworks, SeedSettings, Settings};
 pub use state::State;
 
 /// The group of people who run the landscape; bound to `cluster-admin` in the garden and in the seeds.
