@@ -245,7 +245,7 @@ impl Stage {
             settings.feed = feed;
             settings.task_layer = layer;
         };
-        let life = Life::start_with(folder.path(), seed, None, change, |_| {}).await?;
+        let life = Life::start(folder.path(), seed, None, change, |_| {}).await?;
         life.ready().await?;
         surround(&life.view.garden).await?;
         let stage = Self {
