@@ -1,10 +1,12 @@
 //! konnectivity's programs among the images of this machine: when they make a tunnel, and how agents reach the server.
 
+use api_meta::Fault;
 use cluster_front::{Front, Registration};
 use cluster_node::{ContainerContext, Exit};
 use cluster_programs::ImageFile;
+pub use components_hosted::API_SERVER;
 use components_hosted::shoot::VPN_SHOOT_IMAGE;
-use components_hosted::{API_SERVER, ComponentId, Image};
+use components_hosted::{ComponentId, Image};
 
 use crate::listening::Listening;
 
@@ -25,17 +27,47 @@ fn name_of(image: Image) -> &'static str {
     }
 }
 
+/// The names of the images of both ends of the tunnel.
+#[must_use]
+pub fn ends() -> [&'static str; 2] {
+    [server_image(), name_of(VPN_SHOOT_IMAGE)]
+}
+
 /// Whether kube-apiserver and both ends of the tunnel are programs of this machine: kube-apiserver reaches nodes of its shoot
 /// through the tunnel then, and nodes of shoots run the images that the file maps.
 #[must_use]
 pub fn is_mapped(file: &ImageFile) -> bool {
-    [API_SERVER, server_image(), name_of(VPN_SHOOT_IMAGE)]
-        .iter()
-        .all(|name| {
-            let mut patterns = file.mappings.iter().map(|mapping| &mapping.pattern);
-            // A wildcard does not take the node's own images away.
-            patterns.any(|pattern| pattern.spells_name() && pattern.matches(&format!("orangery.dev/{name}:v1")))
-        })
+    maps(file, API_SERVER) && ends().iter().all(|name| maps(file, name))
+}
+
+fn maps(file: &ImageFile, name: &str) -> bool {
+    let mut patterns = file.mappings.iter().map(|mapping| &mapping.pattern);
+    // A wildcard does not take the node's own images away.
+    patterns.any(|pattern| pattern.spells_name() && pattern.matches(&format!("orangery.dev/{name}:v1")))
+}
+
+/// Refuses a file that maps a part of the tunnel: who maps an end of it means to have one, and would have none.
+///
+/// # Errors
+/// What is mapped, and what is missing beside it.
+pub fn check(file: &ImageFile) -> Result<(), Fault> {
+    let all = [API_SERVER, server_image(), name_of(VPN_SHOOT_IMAGE)];
+    let (mapped, missing): (Vec<&str>, Vec<&str>) = all.into_iter().partition(|name| maps(file, name));
+    if missing.is_empty() || !mapped.iter().any(|name| ends().contains(name)) {
+        return Ok(());
+    }
+    let message = format!(
+        "the image file {} maps {} and not {}: API servers of Shoots would reach nodes without the tunnel",
+        file.path.display(),
+        mapped.join(" and "),
+        missing.join(" and ")
+    );
+    let hint = format!(
+        "map {} as well, or leave out {}; an image of your own with such a name is mapped with its registry before it",
+        missing.join(" and "),
+        ends().join(" and ")
+    );
+    Err(Fault::user(message).hint(hint))
 }
 
 /// Lets the server, whose container this is, answer to agents in `front`. Its command line and files tell how.
@@ -101,6 +133,28 @@ mod tests {
         assert!(
             !is_mapped(&file(&["orangery.dev/*"])),
             "a wildcard is about other images"
+        );
+    }
+
+    #[test]
+    fn a_file_with_a_part_of_the_tunnel_is_refused_with_what_is_missing() {
+        let refusal = |images: &[&str]| check(&file(images)).err().map(|fault| fault.chain());
+        for fine in [
+            &["kube-apiserver", "proxy-server", "proxy-agent"][..],
+            &["kube-apiserver", "etcd"],
+            &["*"],
+            &["acme.example/proxy-agent"],
+        ] {
+            assert_eq!(refusal(fine), None, "{fine:?}");
+        }
+        let expected = "the image file /images.yaml maps kube-apiserver and proxy-server and not proxy-agent: API servers of \
+                        Shoots would reach nodes without the tunnel";
+        let message = refusal(&["kube-apiserver", "proxy-server"]).unwrap();
+        assert!(message.starts_with(expected), "{message}");
+        let message = refusal(&["proxy-agent"]).unwrap();
+        assert!(
+            message.contains("maps proxy-agent and not kube-apiserver and proxy-server"),
+            "{message}"
         );
     }
 }

@@ -39,7 +39,7 @@ pub use confined::{ADMISSION_CONTROLLER, confinement};
 pub use garden::{CONTROLLER_MANAGER, SCHEDULER};
 pub use provider_chart::provider_rules;
 pub use readiness::NotHealthy;
-pub use settings::{Port, SEED_FIRST, SEEDS_MAX, SeedNetworks, SeedSettings, Settings};
+pub use settings::{NodeAccess, Port, SEED_FIRST, SEEDS_MAX, SeedNetworks, SeedSettings, Settings};
 pub use state::State;
 
 /// The group of people who run the landscape; bound to `cluster-admin` in the garden and in the seeds.
@@ -98,7 +98,8 @@ impl Landscape {
     /// `/readyz`. On one state, one landscape runs at a time.
     ///
     /// # Errors
-    /// A port that is taken, or a bootstrap object that is refused; then nothing runs any more.
+    /// A port that is taken, images that make a part of a tunnel, or a bootstrap object that is refused; then nothing runs any
+    /// more.
     pub async fn start(settings: &Settings, state: &State) -> Result<Self, Fault> {
         let parts = Parts::default();
         let started = Self::start_parts(settings, state, parts.clone()).await;
@@ -113,6 +114,10 @@ impl Landscape {
 
     async fn start_parts(settings: &Settings, state: &State, parts: Parts) -> Result<Self, Fault> {
         state.check(settings)?;
+        settings
+            .images
+            .as_ref()
+            .map_or(Ok(()), landscape_images::tunnel::check)?;
         let front = Front::new(settings.clock.clone()).with_layers(settings.layers.clone());
         let address = listen(&front, settings.port, &parts).await?;
         let keeper = Keeper::default();

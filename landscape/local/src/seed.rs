@@ -221,10 +221,10 @@ fn start_gardenlet(around: &Surroundings<'_>) -> Result<(), Fault> {
         tls_server_name: Some(garden.server_name().to_owned()),
     };
     let config = Config {
-        node_access: match tunnelled(settings) {
+        node_access: settings.node_access.unwrap_or(match tunnelled(settings) {
             Some(_) => NodeAccess::Tunnel,
             None => NodeAccess::Direct,
-        },
+        }),
         garden_access: Some(garden_access),
         feed: settings.feed.clone(),
         task_layer: settings.task_layer.clone(),

@@ -11,6 +11,7 @@ use cluster_programs::ImageFile;
 use ipnet::Ipv4Net;
 use jiff::Timestamp;
 
+pub use control_plane_gardenlet::NodeAccess;
 pub use landscape_data_folder::kubeconfig::SEED_FIRST;
 
 /// Where the landscape can be reached.
@@ -120,6 +121,9 @@ pub struct Settings {
     pub task_layer: TaskLayer,
     /// Images that the seeds' nodes run as programs of this machine.
     pub images: Option<ImageFile>,
+    /// How API servers of Shoots reach nodes; `None`: through a tunnel where `images` has both of its ends, else directly. Tests
+    /// choose: here API servers without programs reach nodes in either case, and the tunnel's ends are there and carry nothing.
+    pub node_access: Option<NodeAccess>,
 }
 
 impl Settings {
@@ -139,6 +143,7 @@ impl Settings {
             layers: Layers::default(),
             task_layer: TaskLayer::default(),
             images: None,
+            node_access: None,
         }
     }
 

@@ -1,8 +1,9 @@
 //! gardenlet: one seed of the garden.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use api_config::{Addressing, GardenletConfiguration, NodeAccess};
+use api_config::{Addressing, Extended, GardenletConfiguration, NodeAccess};
 use api_core::v1beta1::Seed;
 use api_meta::{Fault, names};
 use base_client::{Https, Target};
@@ -17,6 +18,7 @@ use control_plane_gardenlet::{
 };
 use kube::Client;
 use kube::config::{Cluster, Kubeconfig};
+use landscape_images::tunnel::{self, API_SERVER};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Access, Kubeconfigs, Wanted, access};
@@ -52,6 +54,34 @@ pub(crate) async fn run(
         async move { gardenlet.work(stop).await }
     };
     elected.run(seed, stop, work).await
+}
+
+/// Logs what is not wrong and will most likely not work.
+pub(crate) fn warn(configuration: &GardenletConfiguration, path: &Path) {
+    if let Some(missing) = missing_images(&configuration.orangery) {
+        tracing::warn!("{}: {missing}", path.display());
+    }
+}
+
+/// Whether kube-apiserver comes from elsewhere, and an end of the tunnel that it needs does not: an overwrite from before there
+/// was a tunnel names neither. Which images a seed can pull is not known here, but that none is pulled from the default.
+fn missing_images(configured: &Extended) -> Option<String> {
+    let images = &configured.images;
+    let is_overwritten = |name: &str| images.overwrites.iter().any(|one| one.name == name);
+    let missing = tunnel::ends().into_iter().filter(|name| !is_overwritten(name));
+    let missing: Vec<&str> = missing.collect();
+    let from_default = images.repository == api_config::Images::default().repository;
+    let tunnelled = configured.node_access == NodeAccess::Tunnel;
+    if missing.is_empty() || !from_default || !tunnelled || !is_overwritten(API_SERVER) {
+        return None;
+    }
+    let missing = missing.join(" and ");
+    Some(format!(
+        "orangery.images.overwrites has an entry for {API_SERVER} and none for {missing}: the tunnel to nodes of Shoots runs \
+         images of {}, which no registry has; add entries for {missing} (values of the chart: imageVectorOverwrite), or set \
+         orangery.nodeAccess.type to Direct where nodes are reached without a tunnel",
+        images.repository
+    ))
 }
 
 /// The way into the garden: a flag, the Secret that gardenlet writes itself, or a file.
@@ -306,5 +336,41 @@ mod tests {
             refused.starts_with("orangery.images.overwrites[1].targetVersion is \"newest\": "),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn images_of_the_tunnel_that_no_overwrite_names_are_a_warning() {
+        let warning = |overwritten: &[&str], change: fn(&mut Extended)| {
+            let overwrites = overwritten.iter().map(|name| api_config::ImageOverwrite {
+                name: (*name).to_owned(),
+                ..api_config::ImageOverwrite::default()
+            });
+            let mut configured = Extended::default();
+            configured.images.overwrites = overwrites.collect();
+            change(&mut configured);
+            missing_images(&configured)
+        };
+        let before = ["etcd", "kube-apiserver"];
+        let message = warning(&before, |_| ()).unwrap();
+        assert!(
+            message.contains("an entry for kube-apiserver and none for proxy-server and proxy-agent: "),
+            "{message}"
+        );
+        let message = warning(&["kube-apiserver", "proxy-server"], |_| ()).unwrap();
+        assert!(message.contains("none for proxy-agent: "), "{message}");
+
+        assert_eq!(
+            warning(&["kube-apiserver", "proxy-server", "proxy-agent"], |_| ()),
+            None
+        );
+        assert_eq!(
+            warning(&["etcd"], |_| ()),
+            None,
+            "all is of the node that has our images"
+        );
+        let direct = |configured: &mut Extended| configured.node_access = NodeAccess::Direct;
+        assert_eq!(warning(&before, direct), None);
+        let mirrored = |configured: &mut Extended| configured.images.repository = "mirror.example".to_owned();
+        assert_eq!(warning(&before, mirrored), None, "the default may be there");
     }
 }

@@ -82,6 +82,7 @@ pub async fn run(
         }
         Program::Gardenlet => {
             let (elected, configuration) = begin(program, path)?;
+            gardenlet::warn(&configuration, path);
             Box::pin(gardenlet::run(elected, configuration, kubeconfigs, stop)).await
         }
         Program::ResourceManager => {

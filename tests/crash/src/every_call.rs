@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use base_clock::Entropy;
+use landscape_local::Settings;
 
 use crate::death::{Deed, Moment, Reaper};
 use crate::life::{Legacy, Life, runtime};
@@ -62,10 +63,11 @@ pub fn baseline(lifecycle: Lifecycle, seed: u64) -> Result<Baseline, String> {
     let reaper = Reaper::new(None);
     let mut pictures = BTreeMap::new();
     runtime()?.block_on(async {
-        let life = Life::start(folder.path(), seed, None, &reaper, |_| {}).await?;
+        let change = changes(lifecycle, Phase::Start, &reaper);
+        let mut life = Life::start(folder.path(), seed, None, change, |_| {}).await?;
         for phase in lifecycle.phases().iter().copied() {
             reaper.enter(phase);
-            live(&life, phase).await?;
+            live(&mut life, lifecycle, phase, &reaper, |_| {}).await?;
             pictures.insert(phase, life.view.at_rest(phase).await?);
         }
         Ok::<_, String>(())
@@ -87,7 +89,26 @@ pub fn baseline(lifecycle: Lifecycle, seed: u64) -> Result<Baseline, String> {
     })
 }
 
-async fn live(life: &Life, phase: Phase) -> Result<(), String> {
+/// The settings of a life in a phase.
+fn changes(lifecycle: Lifecycle, phase: Phase, reaper: &Reaper) -> impl FnOnce(&mut Settings) {
+    let (layers, node_access) = (reaper.layers(), lifecycle.node_access(phase));
+    move |settings| {
+        settings.layers = layers;
+        settings.node_access = Some(node_access);
+    }
+}
+
+/// Does what belongs to a phase, in a landscape with the settings for it.
+async fn live(
+    life: &mut Life,
+    lifecycle: Lifecycle,
+    phase: Phase,
+    reaper: &Reaper,
+    keep: impl FnOnce(&Legacy),
+) -> Result<(), String> {
+    if life.node_access != lifecycle.node_access(phase) {
+        life.restart(changes(lifecycle, phase, reaper), keep).await?;
+    }
     life.ready().await?;
     act(&life.view, phase).await?;
     if phase == Phase::Create {
@@ -116,10 +137,11 @@ fn first_life(baseline: &Baseline, last: Phase, reaper: &Reaper, folder: &Path) 
     let kept: Mutex<Option<Legacy>> = Mutex::default();
     let story = async {
         let keep = |legacy: &Legacy| *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(legacy.clone());
-        let life = Life::start(folder, baseline.seed, None, reaper, keep).await?;
+        let change = changes(baseline.lifecycle, Phase::Start, reaper);
+        let mut life = Life::start(folder, baseline.seed, None, change, keep).await?;
         for phase in phases(baseline).filter(|phase| *phase <= last) {
             reaper.enter(phase);
-            live(&life, phase).await?;
+            live(&mut life, baseline.lifecycle, phase, reaper, keep).await?;
             if phase < last {
                 life.view.becomes(phase, &baseline.pictures[&phase]).await?;
             }
@@ -141,7 +163,8 @@ fn first_life(baseline: &Baseline, last: Phase, reaper: &Reaper, folder: &Path) 
 
 async fn second_life(baseline: &Baseline, died_in: Phase, legacy: Legacy, folder: &Path) -> Result<(), String> {
     let reaper = Reaper::new(None);
-    let life = Life::start(folder, baseline.seed, Some(legacy), &reaper, |_| {}).await?;
+    let change = changes(baseline.lifecycle, died_in, &reaper);
+    let mut life = Life::start(folder, baseline.seed, Some(legacy), change, |_| {}).await?;
     let lasting = baseline.lifecycle.lasting(&life.view).await?;
     let last = baseline.lifecycle.phases().last();
     for phase in phases(baseline).filter(|phase| *phase >= died_in) {
@@ -150,7 +173,7 @@ async fn second_life(baseline: &Baseline, died_in: Phase, legacy: Legacy, folder
             continue;
         }
         let wanted = &baseline.pictures[&phase];
-        if let Err(why) = live(&life, phase).await {
+        if let Err(why) = live(&mut life, baseline.lifecycle, phase, &reaper, |_| {}).await {
             return Err(life.view.explain(phase, wanted, why).await);
         }
         life.view.becomes(phase, wanted).await?;

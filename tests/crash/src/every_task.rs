@@ -12,18 +12,18 @@ use api_meta::LastOperationState;
 use base_client::{WaitState, wait_until};
 use base_clock::Entropy;
 use base_flow::Name;
-use base_flow_run::{Feed, FlowEnd, TaskState};
+use base_flow_run::{Feed, FlowEnd, TaskLayer, TaskState};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use landscape_local::apply_all;
+use landscape_local::{NodeAccess, Settings, apply_all};
 use serde_json::{Value, json};
 
 use crate::flavour::{Flavour, furniture, referenced};
-use crate::harm::{CODE, Harm, Kind, PHASES, Place, SAID, Victims, places, settings, widest};
+use crate::harm::{CODE, Harm, Kind, PHASES, Place, SAID, Victims, is_own, places, settings, widest};
 use crate::journal::{Journal, held_back, standing};
 use crate::life::{Life, runtime};
 use crate::picture::Picture;
-use crate::script::{NAME, NAMESPACE, PATIENCE, Phase, hibernate, succeeded, surround};
+use crate::script::{NAME, NAMESPACE, PATIENCE, Phase, hibernate, reconcile, succeeded, surround};
 
 /// How much later than its time-out a task may end that waits, so that it can say itself what it waited for.
 const GRACE: Duration = Duration::from_secs(2);
@@ -68,11 +68,12 @@ impl Story {
         self.victims.get(&phase).copied().unwrap_or_default()
     }
 
-    /// The phases of this life: a Shoot sleeps only if something is to go wrong with it then.
-    fn phases(&self) -> impl Iterator<Item = Phase> {
+    /// The phases of this life of a Shoot: it sleeps only if something is to go wrong with it then.
+    fn phases(&self, flavour: Flavour) -> impl Iterator<Item = Phase> {
         let sleep = [Phase::Hibernate, Phase::Wake];
         let sleeps = sleep.iter().any(|phase| self.victims(*phase) != Victims::None);
-        PHASES.into_iter().filter(move |phase| sleeps || !sleep.contains(phase))
+        let phases = flavour.phases().iter().copied();
+        phases.filter(move |phase| sleeps || !sleep.contains(phase))
     }
 }
 
@@ -82,7 +83,7 @@ impl Story {
 /// One does not end well, or there is a task in none of their flows.
 pub fn usual(seed: u64) -> Result<Vec<Usual>, String> {
     let usuals = runtime()?.block_on(async {
-        let stage = Stage::open(seed).await?;
+        let mut stage = Stage::open(seed).await?;
         let before = stage.life.view.at_rest(Phase::Start).await?;
         let mut usuals = Vec::new();
         for flavour in Flavour::ALL {
@@ -96,12 +97,12 @@ pub fn usual(seed: u64) -> Result<Vec<Usual>, String> {
         let flow = widest(place.phase).ok();
         flow.and_then(|flow| flow.step(place.task)?.skipped()).is_some()
     };
-    let all = places()?;
-    let untried: Vec<String> = all
-        .values()
-        .filter(|place| !tried.contains(place) && !skipped(place))
-        .map(ToString::to_string)
-        .collect();
+    let mut untried = Vec::new();
+    for place in places()?.into_values() {
+        if is_own(place)? && !tried.contains(&place) && !skipped(&place) {
+            untried.push(place.to_string());
+        }
+    }
     match untried.as_slice() {
         [] => Ok(usuals),
         untried => Err(format!(
@@ -114,13 +115,14 @@ pub fn usual(seed: u64) -> Result<Vec<Usual>, String> {
 #[must_use]
 pub fn together(usuals: &[Usual]) -> Vec<Story> {
     let kinds = || Kind::ALL.into_iter().filter(|kind| kind.passes());
-    let story = |(of, kind)| Story {
-        of,
-        kind,
-        victims: PHASES.map(|phase| (phase, Victims::All)).into(),
+    let story = |of: usize, usual: &Usual, kind| {
+        let phases = usual.flavour.own_phases().iter();
+        let victims = phases.map(|phase| (*phase, Victims::All)).collect();
+        Story { of, kind, victims }
     };
-    (0..usuals.len())
-        .flat_map(|of| kinds().map(move |kind| story((of, kind))))
+    let usuals = usuals.iter().enumerate();
+    usuals
+        .flat_map(|(of, usual)| kinds().map(move |kind| story(of, usual, kind)))
         .collect()
 }
 
@@ -214,7 +216,7 @@ fn play_on_one_stage<'a>(
     record: &impl Fn(&Story, Result<(), String>),
 ) {
     let opened = runtime().and_then(|runtime| Ok((runtime.block_on(Stage::open(seed))?, runtime)));
-    let (stage, runtime) = match opened {
+    let (mut stage, runtime) = match opened {
         Ok(opened) => opened,
         Err(why) => return record(first, Err(why)),
     };
@@ -231,8 +233,20 @@ fn play_on_one_stage<'a>(
 struct Stage {
     life: Life,
     harm: Harm,
+    layer: TaskLayer,
     journal: Journal,
+    feed: Feed,
     _folder: tempfile::TempDir,
+}
+
+/// The settings of a life.
+fn changes(node_access: NodeAccess, feed: &Feed, layer: &TaskLayer) -> impl FnOnce(&mut Settings) {
+    let (feed, layer) = (feed.clone(), layer.clone());
+    move |settings| {
+        settings.feed = feed;
+        settings.task_layer = layer;
+        settings.node_access = Some(node_access);
+    }
 }
 
 impl Stage {
@@ -241,17 +255,16 @@ impl Stage {
         let (harm, feed) = (Harm::default(), Feed::default());
         let layer = harm.layer()?;
         let journal = Journal::of(&feed, &format!("{NAMESPACE}/{NAME}"));
-        let change = |settings: &mut landscape_local::Settings| {
-            settings.feed = feed;
-            settings.task_layer = layer;
-        };
-        let life = Life::start_with(folder.path(), seed, None, change, |_| {}).await?;
+        let change = changes(NodeAccess::Direct, &feed, &layer);
+        let life = Life::start(folder.path(), seed, None, change, |_| {}).await?;
         life.ready().await?;
         surround(&life.view.garden).await?;
         let stage = Self {
             life,
             harm,
+            layer,
             journal,
+            feed,
             _folder: folder,
         };
         stage.put(referenced()).await?;
@@ -267,9 +280,9 @@ impl Stage {
         Api::namespaced(self.life.view.garden.clone(), NAMESPACE)
     }
 
-    async fn usual(&self, flavour: Flavour, before: &Picture) -> Result<Usual, String> {
+    async fn usual(&mut self, flavour: Flavour, before: &Picture) -> Result<Usual, String> {
         let (mut places, mut pictures) = (BTreeSet::new(), BTreeMap::new());
-        for phase in PHASES {
+        for phase in flavour.phases().iter().copied() {
             self.harm.begin(phase, Kind::FailsOnce, Victims::None);
             self.enter(flavour, phase).await?;
             self.over(phase).await?;
@@ -281,7 +294,11 @@ impl Stage {
                 phase => self.life.view.at_rest(phase).await?,
             };
             pictures.insert(phase, picture);
-            places.extend(self.harm.seen());
+            for place in self.harm.seen() {
+                if is_own(place)? {
+                    places.insert(place);
+                }
+            }
         }
         Ok(Usual {
             flavour,
@@ -290,9 +307,16 @@ impl Stage {
         })
     }
 
-    /// Does what begins a phase.
-    async fn enter(&self, flavour: Flavour, phase: Phase) -> Result<(), String> {
+    /// Does what begins a phase, in a landscape with the settings for it.
+    async fn enter(&mut self, flavour: Flavour, phase: Phase) -> Result<(), String> {
+        let node_access = flavour.node_access(phase);
+        if self.life.node_access != node_access {
+            let change = changes(node_access, &self.feed, &self.layer);
+            self.life.restart(change, |_| {}).await?;
+            self.life.ready().await?;
+        }
         match phase {
+            Phase::Direct => reconcile(&self.shoots()).await,
             Phase::Hibernate | Phase::Wake => hibernate(&self.shoots(), phase == Phase::Hibernate).await,
             Phase::Delete => {
                 self.furnish().await?;
@@ -315,8 +339,8 @@ impl Stage {
         apply_all(&shoot, furniture()).await.map_err(|fault| fault.to_string())
     }
 
-    async fn play(&self, usual: &Usual, story: &Story) -> Result<(), String> {
-        for phase in story.phases() {
+    async fn play(&mut self, usual: &Usual, story: &Story) -> Result<(), String> {
+        for phase in story.phases(usual.flavour) {
             let victims = story.victims(phase);
             self.journal.forget();
             self.harm.begin(phase, story.kind, victims);

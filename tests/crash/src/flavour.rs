@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use landscape_local::documents;
+use landscape_local::{NodeAccess, documents};
 use serde_json::{Value, json};
 
-use crate::script::{NAME, NAMESPACE, SHOOT};
+use crate::script::{NAME, NAMESPACE, Phase, SHOOT};
 
 const WORKERLESS: &str = include_str!("../../../examples/41-shoot-workerless.yaml");
 
@@ -16,13 +16,42 @@ pub enum Flavour {
     Example,
     /// The example without machines.
     Workerless,
-    /// Two pools, a domain, an Extension and references to other objects.
+    /// Two pools, a domain, an Extension, references to other objects, and a tunnel to its nodes.
     Full,
+    /// The example, which loses the tunnel to its nodes.
+    Untunnelled,
 }
 
 impl Flavour {
     /// All, the simplest first.
-    pub const ALL: [Self; 3] = [Self::Example, Self::Workerless, Self::Full];
+    pub const ALL: [Self; 4] = [Self::Example, Self::Workerless, Self::Full, Self::Untunnelled];
+
+    /// The phases of its life.
+    #[must_use]
+    pub fn phases(self) -> &'static [Phase] {
+        match self {
+            Self::Untunnelled => &[Phase::Create, Phase::Direct, Phase::Delete],
+            _ => &[Phase::Create, Phase::Hibernate, Phase::Wake, Phase::Delete],
+        }
+    }
+
+    /// Those of them that no flavour before it has.
+    #[must_use]
+    pub fn own_phases(self) -> &'static [Phase] {
+        match self {
+            Self::Untunnelled => &[Phase::Direct],
+            _ => self.phases(),
+        }
+    }
+
+    /// How its API server reaches its nodes in a phase.
+    #[must_use]
+    pub fn node_access(self, phase: Phase) -> NodeAccess {
+        match (self, phase) {
+            (Self::Full, _) | (Self::Untunnelled, Phase::Create) => NodeAccess::Tunnel,
+            _ => NodeAccess::Direct,
+        }
+    }
 
     /// The Shoot as its user asks for it.
     ///
@@ -30,7 +59,7 @@ impl Flavour {
     /// An example is no YAML.
     pub fn manifest(self) -> Result<Value, String> {
         let text = match self {
-            Self::Example | Self::Full => SHOOT,
+            Self::Example | Self::Full | Self::Untunnelled => SHOOT,
             Self::Workerless => WORKERLESS,
         };
         let mut shoot = documents(text).map_err(|fault| fault.to_string())?.remove(0);
@@ -59,6 +88,7 @@ impl fmt::Display for Flavour {
             Self::Example => "example",
             Self::Workerless => "workerless",
             Self::Full => "full",
+            Self::Untunnelled => "untunnelled",
         })
     }
 }

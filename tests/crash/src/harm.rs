@@ -73,7 +73,13 @@ impl fmt::Display for Kind {
 }
 
 /// The phases whose flows are known here.
-pub const PHASES: [Phase; 4] = [Phase::Create, Phase::Hibernate, Phase::Wake, Phase::Delete];
+pub const PHASES: [Phase; 5] = [
+    Phase::Create,
+    Phase::Hibernate,
+    Phase::Wake,
+    Phase::Direct,
+    Phase::Delete,
+];
 
 /// A task of one of the flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,7 +110,10 @@ pub fn widest(phase: Phase) -> Result<Flow<ShootTask>, String> {
         nodes_cidr_known: false,
         skip_readiness: false,
         restart_requested: false,
-        tunnel: Tunnel::None,
+        tunnel: match phase {
+            Phase::Direct => Tunnel::Leftover,
+            _ => Tunnel::Wanted,
+        },
         extension_timeouts: ExtensionTimeouts::STANDARD,
     };
     let there = DeletionFacts {
@@ -119,6 +128,15 @@ pub fn widest(phase: Phase) -> Result<Flow<ShootTask>, String> {
         _ => Goal::Reconcile,
     };
     shoot_flow(&facts, &goal).map_err(|error| error.to_string())
+}
+
+/// Whether harm to a task shows what harm to another does not: a Shoot that loses its tunnel is reconciled like others beside
+/// that.
+///
+/// # Errors
+/// The flow is no flow.
+pub fn is_own(place: Place) -> Result<bool, String> {
+    Ok(place.phase != Phase::Direct || widest(Phase::Create)?.step(place.task).is_none())
 }
 
 /// How a task is tried, as its flow says.
@@ -312,7 +330,7 @@ fn panics() -> ! {
     std::panic::panic_any(SAID)
 }
 
-/// Every task of the flows, by their phase and the names of its flow and itself: three phases share the name of a flow.
+/// Every task of the flows, by their phase and the names of its flow and itself: several phases share the name of a flow.
 ///
 /// # Errors
 /// The flows are no flows.

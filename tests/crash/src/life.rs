@@ -1,16 +1,15 @@
 //! One life of the process: a landscape on a state that outlives it, in a runtime of its own and in virtual time.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use base_clock::{Clock, Entropy};
 use jiff::Timestamp;
 use kube::config::Kubeconfig;
-use landscape_local::{BACKUPS, Landscape, Settings, State};
+use landscape_local::{BACKUPS, Landscape, NodeAccess, Settings, State};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::death::Reaper;
 use crate::script::PATIENCE;
 use crate::view::{Pace, View};
 
@@ -33,16 +32,25 @@ impl Legacy {
     pub fn after(self, runtime: &Runtime, pause: Duration) -> Self {
         let _entered = runtime.enter();
         let epoch = self.clock.now().checked_add(pause).unwrap_or(self.epoch);
+        self.at(epoch)
+    }
+
+    /// As a process finds it that starts then.
+    fn at(self, epoch: Timestamp) -> Self {
         Self { epoch, ..self }
     }
 }
 
 /// A running landscape and the clients of its people.
 pub struct Life {
-    /// What runs.
-    pub landscape: Landscape,
     /// What its people see.
     pub view: View,
+    /// How API servers of its Shoots reach nodes.
+    pub node_access: NodeAccess,
+    landscape: Option<Landscape>,
+    legacy: Legacy,
+    folder: PathBuf,
+    seed: u64,
 }
 
 /// A runtime of one thread whose time is virtual. The main task is looked at after every other: nothing happens between
@@ -60,25 +68,11 @@ pub fn runtime() -> Result<Runtime, String> {
 }
 
 impl Life {
-    /// Starts a landscape: the first one from `seed`, others on what the one before left.
+    /// Starts a landscape: the first one from `seed`, others on what the one before left. `change` changes its settings.
     ///
     /// # Errors
     /// It does not start.
     pub async fn start(
-        folder: &Path,
-        seed: u64,
-        legacy: Option<Legacy>,
-        reaper: &Reaper,
-        keep: impl FnOnce(&Legacy),
-    ) -> Result<Self, String> {
-        Self::start_with(folder, seed, legacy, |settings| settings.layers = reaper.layers(), keep).await
-    }
-
-    /// The same with other settings.
-    ///
-    /// # Errors
-    /// As [`Life::start`].
-    pub async fn start_with(
         folder: &Path,
         seed: u64,
         legacy: Option<Legacy>,
@@ -112,20 +106,31 @@ impl Life {
         let landscape = Landscape::start(&settings, &legacy.state)
             .await
             .map_err(|fault| format!("the landscape does not start: {fault}"))?;
-        let connector = landscape.connector();
-        let client = |kubeconfig: Result<Kubeconfig, api_meta::Fault>| {
-            kubeconfig
-                .and_then(|kubeconfig| connector.client(&kubeconfig))
-                .map_err(|fault| fault.to_string())
-        };
-        let view = View {
-            garden: client(landscape.garden_kubeconfig())?,
-            seed: client(landscape.seed_kubeconfig())?,
-            connector: connector.clone(),
-            folders: vec![folder.join(BACKUPS)],
-            pace: Pace::VIRTUAL,
-        };
-        Ok(Self { landscape, view })
+        Ok(Self {
+            view: view(&landscape, folder)?,
+            node_access: settings.node_access.unwrap_or_default(),
+            landscape: Some(landscape),
+            legacy,
+            folder: folder.to_owned(),
+            seed,
+        })
+    }
+
+    /// Stops the landscape in good order and starts another on what it left, as a user does who changes its settings.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub async fn restart(
+        &mut self,
+        change: impl FnOnce(&mut Settings),
+        keep: impl FnOnce(&Legacy),
+    ) -> Result<(), String> {
+        if let Some(landscape) = self.landscape.take() {
+            landscape.stop(PATIENCE).await;
+        }
+        let legacy = self.legacy.clone().at(self.legacy.clock.now());
+        *self = Self::start(&self.folder, self.seed, Some(legacy), change, keep).await?;
+        Ok(())
     }
 
     /// Waits until a Shoot can be taken.
@@ -133,7 +138,24 @@ impl Life {
     /// # Errors
     /// It cannot.
     pub async fn ready(&self) -> Result<(), String> {
-        let ready = self.landscape.ready(PATIENCE).await;
+        let landscape = self.landscape.as_ref().ok_or("the landscape has stopped")?;
+        let ready = landscape.ready(PATIENCE).await;
         ready.map(drop).map_err(|fault| fault.to_string())
     }
+}
+
+fn view(landscape: &Landscape, folder: &Path) -> Result<View, String> {
+    let connector = landscape.connector();
+    let client = |kubeconfig: Result<Kubeconfig, api_meta::Fault>| {
+        kubeconfig
+            .and_then(|kubeconfig| connector.client(&kubeconfig))
+            .map_err(|fault| fault.to_string())
+    };
+    Ok(View {
+        garden: client(landscape.garden_kubeconfig())?,
+        seed: client(landscape.seed_kubeconfig())?,
+        connector: connector.clone(),
+        folders: vec![folder.join(BACKUPS)],
+        pace: Pace::VIRTUAL,
+    })
 }

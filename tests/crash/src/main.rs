@@ -46,9 +46,9 @@ struct Process {
 
 #[derive(clap::Args)]
 struct EveryCall {
-    /// What the user works on meanwhile; else one after the other
+    /// What the user works on meanwhile, may be repeated; without it all, one after the other
     #[arg(long)]
-    lifecycle: Option<Lifecycle>,
+    lifecycle: Vec<Lifecycle>,
     /// Seed of all randomness
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -113,7 +113,7 @@ fn main() -> ExitCode {
 
 fn every_call(arguments: &EveryCall) -> Result<(), String> {
     let all = Lifecycle::ALL.into_iter();
-    let wanted = all.filter(|one| arguments.lifecycle.is_none_or(|lifecycle| lifecycle == *one));
+    let wanted = all.filter(|one| arguments.lifecycle.is_empty() || arguments.lifecycle.contains(one));
     let failed: Vec<String> = wanted
         .filter_map(|lifecycle| every_call_of(lifecycle, arguments).err())
         .collect();

@@ -1,5 +1,5 @@
 //! What the user does, in each of the lifecycles: creates the example Shoot, gives it a second pool, deletes it; or
-//! hibernates it and wakes it; or registers an extension, upgrades it, removes it. Each step can be repeated by a user who
+//! hibernates it and wakes it; or gives it a tunnel to its nodes and takes it away; or registers an extension, upgrades it, removes it. Each step can be repeated by a user who
 //! does not know how far it came.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,11 +7,11 @@ use std::fmt;
 use std::time::Duration;
 
 use api_core::v1beta1::{Project, ProjectPhase, Shoot};
-use api_meta::LastOperationState;
+use api_meta::{LastOperationState, annotations};
 use base_client::{WaitState, delete_and_wait, wait_until};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
-use landscape_local::{apply_all, documents};
+use landscape_local::{NodeAccess, apply_all, documents};
 use serde_json::{Value, json};
 
 use crate::installation;
@@ -46,6 +46,10 @@ pub enum Phase {
     Create,
     /// It gets a second pool.
     Update,
+    /// The landscape is started again so that API servers reach nodes through a tunnel, and it is reconciled.
+    Tunnel,
+    /// The landscape is started again so that API servers reach nodes directly, and it is reconciled.
+    Direct,
     /// It is hibernated.
     Hibernate,
     /// It is woken.
@@ -67,26 +71,37 @@ pub enum Lifecycle {
     Shoot,
     /// A Shoot that is hibernated and woken.
     Hibernation,
+    /// The same with a tunnel to its nodes.
+    Tunnel,
+    /// A Shoot that gets a tunnel to its nodes and loses it.
+    NodeAccess,
     /// An extension that is installed from a chart.
     Installation,
 }
 
 impl Lifecycle {
     /// All.
-    pub const ALL: [Self; 3] = [Self::Shoot, Self::Hibernation, Self::Installation];
+    pub const ALL: [Self; 5] = [
+        Self::Shoot,
+        Self::Hibernation,
+        Self::Tunnel,
+        Self::NodeAccess,
+        Self::Installation,
+    ];
 
     /// Its phases, in the order in which they come.
     #[must_use]
     pub fn phases(self) -> &'static [Phase] {
         match self {
             Self::Shoot => &[Phase::Start, Phase::Create, Phase::Update, Phase::Delete],
-            Self::Hibernation => &[
+            Self::Hibernation | Self::Tunnel => &[
                 Phase::Start,
                 Phase::Create,
                 Phase::Hibernate,
                 Phase::Wake,
                 Phase::Delete,
             ],
+            Self::NodeAccess => &[Phase::Start, Phase::Create, Phase::Tunnel, Phase::Direct, Phase::Delete],
             Self::Installation => &[Phase::Start, Phase::Install, Phase::Upgrade, Phase::Remove],
         }
     }
@@ -97,7 +112,17 @@ impl Lifecycle {
         match self {
             Self::Shoot => self.phases(),
             Self::Hibernation => &[Phase::Hibernate, Phase::Wake],
-            Self::Installation => &self.phases()[1..],
+            Self::NodeAccess => &[Phase::Tunnel, Phase::Direct],
+            Self::Tunnel | Self::Installation => &self.phases()[1..],
+        }
+    }
+
+    /// How API servers of Shoots reach nodes in a phase.
+    #[must_use]
+    pub fn node_access(self, phase: Phase) -> NodeAccess {
+        match (self, phase) {
+            (Self::Tunnel, _) | (Self::NodeAccess, Phase::Tunnel) => NodeAccess::Tunnel,
+            _ => NodeAccess::Direct,
         }
     }
 
@@ -107,14 +132,14 @@ impl Lifecycle {
     /// A server's refusal.
     pub async fn lasting(self, view: &View) -> Result<BTreeSet<String>, String> {
         match self {
-            Self::Shoot => view.machines().await,
-            Self::Hibernation => view.claims().await,
+            Self::Shoot | Self::NodeAccess => view.machines().await,
+            Self::Hibernation | Self::Tunnel => view.claims().await,
             Self::Installation => installation::lasting(view).await,
         }
     }
 
-    /// What is left after a phase of a run without a death that should leave nothing of it: the last one, and hibernation,
-    /// which leaves nothing of the machines and nothing that runs.
+    /// What is left after a phase of a run without a death that should leave nothing of it: the last one; hibernation, which
+    /// leaves nothing of the machines and nothing that runs; the end of the tunnel, after which all is as before it.
     #[must_use]
     pub fn leftovers(self, pictures: &BTreeMap<Phase, Picture>) -> Vec<String> {
         let left = |phase: Phase, words: &[&str]| {
@@ -124,12 +149,17 @@ impl Lifecycle {
             objects.map(str::to_owned).collect::<Vec<_>>()
         };
         match self {
-            Self::Shoot | Self::Hibernation => {
+            Self::Shoot | Self::Hibernation | Self::Tunnel | Self::NodeAccess => {
                 let runs = [format!("Pod {TECHNICAL_ID}/")];
                 let mut asleep: Vec<&str> = runs.iter().map(String::as_str).collect();
                 asleep.push("seed: Machine ");
                 let all = left(Phase::Delete, &["shoot", "Machine", "folder: buckets/*/"]);
-                [left(Phase::Hibernate, &asleep), all].concat()
+                let direct = pictures.get(&Phase::Direct);
+                let direct = direct.map(|direct| direct.differences(&pictures[&Phase::Create]));
+                let mut direct = direct.unwrap_or_default();
+                // An API server that was replaced leaves an empty one.
+                direct.retain(|line| !line.contains(": ReplicaSet "));
+                [left(Phase::Hibernate, &asleep), direct, all].concat()
             }
             Self::Installation => pictures[&Phase::Remove].differences(&pictures[&Phase::Start]),
         }
@@ -141,6 +171,8 @@ impl fmt::Display for Lifecycle {
         f.write_str(match self {
             Self::Shoot => "shoot",
             Self::Hibernation => "hibernation",
+            Self::Tunnel => "tunnel",
+            Self::NodeAccess => "node-access",
             Self::Installation => "installation",
         })
     }
@@ -152,6 +184,8 @@ impl fmt::Display for Phase {
             Self::Start => "start",
             Self::Create => "create",
             Self::Update => "update",
+            Self::Tunnel => "tunnel",
+            Self::Direct => "direct",
             Self::Hibernate => "hibernate",
             Self::Wake => "wake",
             Self::Delete => "delete",
@@ -188,6 +222,10 @@ pub async fn act(view: &View, phase: Phase) -> Result<(), String> {
             apply_all(garden, vec![wanted]).await.map_err(text)?;
             succeeded(&shoots).await
         }
+        Phase::Tunnel | Phase::Direct => {
+            reconcile(&shoots).await?;
+            succeeded(&shoots).await
+        }
         Phase::Hibernate | Phase::Wake => {
             hibernate(&shoots, phase == Phase::Hibernate).await?;
             succeeded(&shoots).await
@@ -219,6 +257,17 @@ const NEXT_SECOND: Duration = Duration::from_secs(2);
 pub async fn hibernate(shoots: &Api<Shoot>, enabled: bool) -> Result<(), String> {
     tokio::time::sleep(NEXT_SECOND).await;
     let patch = Patch::Merge(json!({"spec": {"hibernation": {"enabled": enabled}}}));
+    let patched = shoots.patch(NAME, &PatchParams::default(), &patch).await;
+    patched.map(drop).map_err(text)
+}
+
+/// Has the Shoot reconciled with what is configured now.
+///
+/// # Errors
+/// The garden's refusal.
+pub async fn reconcile(shoots: &Api<Shoot>) -> Result<(), String> {
+    tokio::time::sleep(NEXT_SECOND).await;
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {annotations::OPERATION: "reconcile"}}}));
     let patched = shoots.patch(NAME, &PatchParams::default(), &patch).await;
     patched.map(drop).map_err(text)
 }

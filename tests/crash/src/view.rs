@@ -93,7 +93,8 @@ impl View {
         let closely = matches!(phase, Phase::Install | Phase::Upgrade | Phase::Remove).then_some(installation::NAME);
         picture.add_server("garden", &self.garden, closely).await?;
         picture.add_server("seed", &self.seed, closely).await?;
-        if matches!(phase, Phase::Create | Phase::Update | Phase::Wake) {
+        let awake = [Phase::Create, Phase::Update, Phase::Tunnel, Phase::Direct, Phase::Wake];
+        if awake.contains(&phase) {
             picture.add_server("shoot", &self.shoot().await?, None).await?;
         }
         for folder in &self.folders {

@@ -6,16 +6,19 @@ use crate::process::{call, cargo};
 /// What to kill or to break, how often, where to begin.
 #[derive(clap::Args)]
 pub(crate) struct Crash {
-    /// Die at every API call that writes in the life of a Shoot, in its hibernation and in the life of an installation, in
-    /// one process and virtual time; else kill the real binary at random moments
+    /// Die at every API call that writes in the life of a Shoot, in its hibernation, in the life of one with a tunnel to its
+    /// nodes and in that of an installation, in one process and virtual time; else kill the real binary at random moments
     #[arg(long, group = "simulated")]
     every_call: bool,
     /// Only those calls that are made while an extension is installed, upgraded and removed
-    #[arg(long, requires = "every_call", conflicts_with = "hibernation")]
+    #[arg(long, requires = "every_call", conflicts_with_all = ["hibernation", "tunnel"])]
     installation: bool,
     /// Only those calls that are made while a Shoot is hibernated and woken
-    #[arg(long, requires = "every_call")]
+    #[arg(long, requires = "every_call", conflicts_with = "tunnel")]
     hibernation: bool,
+    /// Only those calls that are made for a Shoot with a tunnel to its nodes, and while a Shoot gets one and loses it
+    #[arg(long, requires = "every_call")]
+    tunnel: bool,
     /// Harm every task of a Shoot's flows instead, in one process and virtual time: it fails, runs twice, hangs, panics
     #[arg(long, group = "simulated")]
     tasks: bool,
@@ -72,6 +75,9 @@ pub(crate) fn run(crash: &Crash) -> Outcome {
     }
     if crash.hibernation {
         command.args(["--lifecycle", "hibernation"]);
+    }
+    if crash.tunnel {
+        command.args(["--lifecycle", "tunnel", "--lifecycle", "node-access"]);
     }
     if crash.installation {
         command.args(["--lifecycle", "installation"]);

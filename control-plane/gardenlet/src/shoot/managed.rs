@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use api_meta::conditions::managed_resource::RESOURCES_HEALTHY;
 use api_meta::{Condition, ConditionStatus, Fault, LocalObjectReference};
 use api_resources::{ManagedResource, ManagedResourceSpec};
-use base_client::{WaitState, apply, delete, list, wait_until};
+use base_client::{WaitState, apply, delete, fault_of, is_missing, list, wait_until};
 use components_hosted::shoot::{Object, object_key};
 use control_plane_readiness::not_applied;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
@@ -183,25 +185,35 @@ pub(crate) async fn wait_gone(operation: &Operation, ours_only: bool, deadline: 
     Ok(())
 }
 
-/// Requests the deletion of one.
+/// Requests the deletion of one, after that of its Secrets: as long as it is there, an operation that was cut off is found to
+/// have left something. It names none of them by then, so it misses none.
 ///
 /// # Errors
 /// What the API server returns.
 pub(crate) async fn destroy(operation: &Operation, name: &str) -> Result<(), Fault> {
-    delete(&operation.here::<ManagedResource>(), name).await
-}
-
-/// Waits until one is gone, and deletes its Secrets, which it no longer needs then.
-///
-/// # Errors
-/// A dependency fault naming it.
-pub(crate) async fn wait_destroyed(operation: &Operation, name: &str, deadline: Option<Instant>) -> Result<(), Fault> {
-    gone(&operation.here::<ManagedResource>(), name, deadline).await?;
+    let api = operation.here::<ManagedResource>();
+    let params = PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let nothing = Patch::Merge(json!({"spec": {"secretRefs": []}}));
+    match api.patch(name, &params, &nothing).await {
+        Err(error) if !is_missing(&error) => return Err(fault_of(error, &format!("empty ManagedResource {name}"))),
+        _ => {}
+    }
     let secrets = operation.here::<Secret>();
     for secret in list(&secrets, &format!("{SECRET_OF}={name}")).await? {
         delete(&secrets, &secret.name_any()).await?;
     }
-    Ok(())
+    delete(&api, name).await
+}
+
+/// Waits until one is gone.
+///
+/// # Errors
+/// A dependency fault naming it.
+pub(crate) async fn wait_destroyed(operation: &Operation, name: &str, deadline: Option<Instant>) -> Result<(), Fault> {
+    gone(&operation.here::<ManagedResource>(), name, deadline).await
 }
 
 async fn gone(api: &Api<ManagedResource>, name: &str, deadline: Option<Instant>) -> Result<(), Fault> {

@@ -4,6 +4,7 @@
 use api_core::v1beta1 as core;
 use api_meta::annotations;
 use api_resources::ManagedResource;
+use base_client::{Call, Injected, Verb};
 use control_plane_gardenlet::NodeAccess;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
@@ -18,6 +19,11 @@ use crate::world::{World, shoot};
 
 /// Reconciles the shoot once more.
 async fn reconcile(world: &World) {
+    reconcile_until(world, "reconciled once more", succeeded).await;
+}
+
+/// Begins to, and waits for what comes of it.
+async fn reconcile_until(world: &World, what: &str, is_so: impl Fn(&core::Shoot) -> bool) {
     let shoots = world.shoots();
     let before = shoots.get("b").await.unwrap().metadata.generation;
     let patch = json!({"metadata": {"annotations": {annotations::OPERATION: "reconcile"}}});
@@ -25,8 +31,8 @@ async fn reconcile(world: &World) {
         .patch("b", &PatchParams::default(), &Patch::Merge(patch))
         .await
         .unwrap();
-    let again = |shoot: &core::Shoot| succeeded(shoot) && shoot.metadata.generation > before;
-    until(&shoots, "b", "reconciled once more", again).await;
+    let again = |shoot: &core::Shoot| is_so(shoot) && shoot.metadata.generation > before;
+    until(&shoots, "b", what, again).await;
 }
 
 /// What of the tunnel is in the seed.
@@ -101,4 +107,33 @@ async fn a_tunnel_comes_and_goes_with_gardenlets_configuration() {
     assert_eq!(parts(&world).await, Vec::<String>::new(), "nothing is left");
     let api_server: Value = world.raw::<Deployment>("kube-apiserver").await;
     assert!(!args(&api_server).contains("egress"), "{api_server:#}");
+}
+
+/// The Secret with the agent's key must not outlive the ManagedResource by which a later operation would find it.
+#[tokio::test(start_paused = true)]
+async fn a_tunnel_whose_removal_was_cut_off_leaves_nothing_after_the_next() {
+    let mut world = World::start().await;
+    world.create_shoot(&shoot()).await;
+    until(&world.shoots(), "b", "ready", succeeded).await;
+    // The last deletion of the server's parts, and the last before that of the ManagedResource.
+    for part in [
+        "poddisruptionbudgets/vpn-seed-server",
+        "secrets/managedresource-shoot-core-vpn-shoot",
+    ] {
+        world.restart_gardenlet(NodeAccess::Tunnel);
+        reconcile(&world).await;
+        let refused = move |call: &Call| match call.verb == Verb::Delete && call.path.contains(part) {
+            true => Injected::Answer(403),
+            false => Injected::Pass,
+        };
+        world.restart_gardenlet_with(NodeAccess::Direct, refused);
+        reconcile_until(&world, "refused", |shoot| {
+            let status = shoot.status.as_ref().unwrap();
+            !status.last_errors.is_empty() && !succeeded(shoot)
+        })
+        .await;
+        world.restart_gardenlet(NodeAccess::Direct);
+        reconcile(&world).await;
+        assert_eq!(parts(&world).await, Vec::<String>::new(), "{part}");
+    }
 }

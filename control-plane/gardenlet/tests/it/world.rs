@@ -128,9 +128,18 @@ impl World {
 
     /// Ends the gardenlet and starts another, whose shoots' API servers reach nodes so.
     pub(crate) fn restart_gardenlet(&mut self, node_access: NodeAccess) {
+        self.restart_gardenlet_with(node_access, |_| Injected::Pass);
+    }
+
+    /// The same with faults in its calls.
+    pub(crate) fn restart_gardenlet_with(
+        &mut self,
+        node_access: NodeAccess,
+        faults: impl Fn(&Call) -> Injected + Send + Sync + 'static,
+    ) {
         self.gardenlet.cancel();
         self.gardenlet = self.stop.child_token();
-        self.start_gardenlet((None, node_access), |_| Injected::Pass);
+        self.start_gardenlet((None, node_access), faults);
     }
 
     fn start_gardenlet(

@@ -7,13 +7,17 @@ use tests_crash::every_call::{Baseline, Survived, baseline, moments, survive, su
 use tests_crash::process::{self, Blow};
 use tests_crash::script::{Lifecycle, Phase};
 
-/// Deaths in each lifecycle that fit into a minute on two cores.
+/// Deaths in a lifecycle that fit into a minute on two cores.
 const CALLS: usize = 8;
+/// Deaths in one that is played with a tunnel and without: the same calls but for the tunnel's.
+const CALLS_OF_TWO: usize = CALLS / 2;
+/// Deaths while a Shoot gets a tunnel and loses it: one in each phase.
+const CALLS_AROUND_TUNNEL: usize = 2;
 /// Kills of the real binary, one in each phase.
 const KILLS: u32 = 4;
 
-fn survives_deaths_at_a_sample_of_calls(baseline: &Baseline) {
-    let moments = moments(baseline, false, Some(CALLS));
+fn survives_deaths_at_a_sample_of_calls(baseline: &Baseline, calls: usize) {
+    let moments = moments(baseline, false, Some(calls));
     let phases: Vec<Phase> = moments.iter().map(|moment| moment.deed.phase).collect();
     for phase in baseline.lifecycle.fatal_phases() {
         assert!(phases.contains(phase), "{phase} is not in the sample: {phases:?}");
@@ -25,22 +29,39 @@ fn survives_deaths_at_a_sample_of_calls(baseline: &Baseline) {
         .map(|(moment, why)| format!("{}\n    {why}", moment.deed))
         .collect();
     assert!(failed.is_empty(), "seed {}: {}", baseline.seed, failed.join("\n"));
-    assert!(tally.well >= CALLS / 2, "too few moments came: {tally:?}");
+    assert!(tally.well >= calls / 2, "too few moments came: {tally:?}");
 }
 
 #[test]
 fn a_death_at_any_call_that_writes_is_survived() {
-    survives_deaths_at_a_sample_of_calls(&baseline(Lifecycle::Shoot, 1).unwrap());
+    survives_deaths_at_a_sample_of_calls(&baseline(Lifecycle::Shoot, 1).unwrap(), CALLS);
 }
 
 #[test]
 fn a_death_while_a_shoot_falls_asleep_or_wakes_is_survived() {
-    survives_deaths_at_a_sample_of_calls(&baseline(Lifecycle::Hibernation, 1).unwrap());
+    survives_deaths_at_a_sample_of_calls(&baseline(Lifecycle::Hibernation, 1).unwrap(), CALLS_OF_TWO);
+}
+
+/// The sample is of the calls for the tunnel.
+fn baseline_of_tunnel(lifecycle: Lifecycle) -> Baseline {
+    let mut baseline = baseline(lifecycle, 1).unwrap();
+    baseline.deeds.retain(|deed| deed.path.contains("vpn"));
+    baseline
+}
+
+#[test]
+fn a_death_while_a_tunnel_is_built_sleeps_wakes_or_goes_is_survived() {
+    survives_deaths_at_a_sample_of_calls(&baseline_of_tunnel(Lifecycle::Tunnel), CALLS_OF_TWO);
+}
+
+#[test]
+fn a_death_while_a_shoot_gets_a_tunnel_or_loses_it_is_survived() {
+    survives_deaths_at_a_sample_of_calls(&baseline_of_tunnel(Lifecycle::NodeAccess), CALLS_AROUND_TUNNEL);
 }
 
 #[test]
 fn a_death_while_an_extension_is_installed_upgraded_or_removed_is_survived() {
-    survives_deaths_at_a_sample_of_calls(&baseline(Lifecycle::Installation, 1).unwrap());
+    survives_deaths_at_a_sample_of_calls(&baseline(Lifecycle::Installation, 1).unwrap(), CALLS);
 }
 
 #[test]
