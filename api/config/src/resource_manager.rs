@@ -39,6 +39,8 @@ pub struct ResourceManagerConfiguration {
     pub token_requestor: Option<String>,
     /// Whether network policies are made for Services; none: none are.
     pub network_policies: Option<NetworkPolicy>,
+    /// Namespace of the source with the machines of nodes whose kubelets' certificates are approved; none: none are.
+    pub machine_namespace: Option<String>,
     /// The port of the webhooks; none: they are not served.
     pub webhooks: Option<Webhooks>,
 }
@@ -91,6 +93,7 @@ impl Configuration for ResourceManagerConfiguration {
             garbage_collection: controllers.garbage_collection,
             token_requestor: controllers.token_requestor,
             network_policies: controllers.network_policies,
+            machine_namespace: controllers.machine_namespace,
         }
     }
 
@@ -112,12 +115,8 @@ fn source(fields: &mut Fields<'_>) -> (Option<String>, Option<String>) {
 }
 
 /// Controllers whose fields have no effect here, beside `concurrentSyncs`.
-const IDLE: [(&str, &[(&str, Form)]); 6] = [
+const IDLE: [(&str, &[(&str, Form)]); 5] = [
     ("health", &[("syncPeriod", Form::Span)]),
-    (
-        "csrApprover",
-        &[("enabled", Form::Flag), ("machineNamespace", Form::Text)],
-    ),
     (
         "managedResource",
         &[
@@ -147,6 +146,7 @@ struct Controllers {
     garbage_collection: bool,
     token_requestor: Option<String>,
     network_policies: Option<NetworkPolicy>,
+    machine_namespace: Option<String>,
 }
 
 fn controllers(fields: &mut Fields<'_>) -> Controllers {
@@ -165,6 +165,7 @@ fn controllers(fields: &mut Fields<'_>) -> Controllers {
             fields.flag("enabled", false, purpose).then(|| CLASS_SHOOT.to_owned())
         }),
         network_policies: fields.object("networkPolicy", network_policy),
+        machine_namespace: fields.object("csrApprover", csr_approver),
     };
     for (name, more) in IDLE {
         fields.object(name, |fields| {
@@ -174,6 +175,25 @@ fn controllers(fields: &mut Fields<'_>) -> Controllers {
     }
     fields.without_effect(&[("cacheSyncTimeout", Form::Span)]);
     read
+}
+
+fn csr_approver(fields: &mut Fields<'_>) -> Option<String> {
+    fields.without_effect(&[("concurrentSyncs", Form::Whole)]);
+    let enabled = fields.flag(
+        "enabled",
+        false,
+        "Whether certificates that kubelets request for their own port are approved",
+    );
+    let purpose = "Namespace of the source with the machines of the target's nodes; needed if enabled";
+    let namespace = fields.text("machineNamespace", "", purpose);
+    if enabled && namespace.is_empty() {
+        fields.contradicts(
+            "machineNamespace",
+            "\"\"",
+            "the name of a namespace, since enabled is true",
+        );
+    }
+    Some(namespace).filter(|namespace| enabled && !namespace.is_empty())
 }
 
 fn network_policy(fields: &mut Fields<'_>) -> Option<NetworkPolicy> {

@@ -187,15 +187,20 @@ fn a_resource_manager_of_the_default_class_takes_resources_without_one() {
         "server": {"webhooks": {"port": 9450, "tls": {"serverCertDir": "/tls"}}},
         "controllers": {"resourceClass": "seed", "garbageCollector": {"enabled": true},
             "networkPolicy": {"enabled": true, "namespaceSelectors": [{"matchLabels": {"a": "b"}}]},
-            "tokenRequestor": {"enabled": true}},
+            "csrApprover": {"enabled": true, "machineNamespace": "m"}, "tokenRequestor": {"enabled": true}},
     })))
     .unwrap();
     let full = full.configuration;
+    assert_eq!(full.machine_namespace.as_deref(), Some("m"));
     assert_eq!(full.class.as_deref(), Some("seed"));
     assert_eq!(full.namespace.as_deref(), Some("a"));
     assert_eq!(full.token_requestor.as_deref(), Some("shoot"));
     assert_eq!(full.network_policies.unwrap().namespace_selectors.len(), 1);
     assert_eq!(full.webhooks.unwrap().server.port, 9450);
+    let nowhere = document(json!({"controllers": {"csrApprover": {"enabled": true}}}));
+    let expected =
+        ["controllers.csrApprover.machineNamespace is \"\", allowed is the name of a namespace, since enabled is true"];
+    assert_eq!(problems::<ResourceManagerConfiguration>(nowhere), expected);
     let two = document(json!({"sourceClientConnection": {"namespaces": ["a", "b"]}}));
     let expected = ["sourceClientConnection.namespaces is [a, b], allowed is at most one namespace"];
     assert_eq!(problems::<ResourceManagerConfiguration>(two), expected);

@@ -1,6 +1,7 @@
 //! A shoot's gardener-resource-manager: reads ManagedResources of the shoot's namespace with its service account in the
-//! seed, applies them to the shoot with its kubeconfig, and fills the namespace's Secrets of class `shoot` with tokens of
-//! the shoot. It may do nothing else in the seed. It is the program `orangery resource-manager` with a configuration file in a
+//! seed, applies them to the shoot with its kubeconfig, fills the namespace's Secrets of class `shoot` with tokens of the
+//! shoot, and approves the certificates that kubelets request for their own ports, for which it reads the namespace's machines. It
+//! may do nothing else in the seed. It is the program `orangery resource-manager` with a configuration file in a
 //! ConfigMap, the same in a pod of a real kubelet and in one of the embedded node.
 
 use api_meta::labels::network;
@@ -65,14 +66,15 @@ impl Component for ResourceManager {
             role(namespace).into(),
             LABELS.role_binding(namespace).into(),
             LABELS.disruption_budget(namespace).into(),
-            config_map(namespace).into(),
+            config_map(cluster).into(),
             deployment(cluster, issued)?.into(),
         ])
     }
 }
 
 /// `ResourceManagerConfiguration`, as JSON, which is YAML.
-fn configuration(namespace: &str) -> String {
+fn configuration(cluster: &HostedCluster) -> String {
+    let namespace = &cluster.namespace;
     let configuration = json!({
         "apiVersion": "resourcemanager.config.gardener.cloud/v1alpha1",
         "kind": "ResourceManagerConfiguration",
@@ -81,15 +83,18 @@ fn configuration(namespace: &str) -> String {
         "leaderElection": {"leaderElect": true, "resourceNamespace": namespace},
         "server": {"healthProbes": {"port": HEALTH_PORT}, "metrics": {"port": METRICS_PORT}},
         // Without a class: ManagedResources of the shoot have none.
-        "controllers": {"tokenRequestor": {"enabled": true}},
+        "controllers": {
+            "tokenRequestor": {"enabled": true},
+            "csrApprover": {"enabled": !cluster.workerless, "machineNamespace": namespace},
+        },
     });
     format!("{configuration:#}\n")
 }
 
-fn config_map(namespace: &str) -> ConfigMap {
+fn config_map(cluster: &HostedCluster) -> ConfigMap {
     typed(json!({
-        "metadata": LABELS.metadata(namespace),
-        "data": {CONFIGURATION_FILE: configuration(namespace)},
+        "metadata": LABELS.metadata(&cluster.namespace),
+        "data": {CONFIGURATION_FILE: configuration(cluster)},
     }))
 }
 
@@ -108,6 +113,7 @@ pub(crate) fn role(namespace: &str) -> Role {
                 "resources": ["secrets"],
                 "verbs": ["get", "list", "watch", "update", "patch"],
             },
+            {"apiGroups": ["machine.sapcloud.io"], "resources": ["machines"], "verbs": ["list"]},
             {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "get", "watch", "patch"]},
             {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
             {
@@ -140,7 +146,7 @@ pub(crate) fn deployment(cluster: &HostedCluster, issued: &Issued) -> Result<Dep
         })
     };
     let mut annotations = mounts.annotations();
-    annotations["checksum/configmap-config"] = checksum_of_text(&configuration(namespace)).into();
+    annotations["checksum/configmap-config"] = checksum_of_text(&configuration(cluster)).into();
     let mut volumes = mounts.volumes();
     volumes.push(json!({"name": "config", "configMap": {"name": RESOURCE_MANAGER}}));
     let mut volume_mounts = mounts.volume_mounts();

@@ -3,8 +3,8 @@
 //!
 //! It reads ManagedResources and their Secrets in the *source* cluster and writes objects in the *target*, by
 //! server-side apply: fields that others set stay theirs. Values of keys that end in `.br` are decompressed. Beside
-//! that it fills Secrets with tokens of the target, deletes Secrets and ConfigMaps that nothing refers to any more, and
-//! makes network policies for Services, each only where [`Options`] enable it.
+//! that it fills Secrets with tokens of the target, deletes Secrets and ConfigMaps that nothing refers to any more, makes
+//! network policies for Services and approves certificates of kubelets, each only where [`Options`] enable it.
 //!
 //! What it refuses: an object that belongs to another ManagedResource which still wants it (upstream takes it over, and
 //! the two overwrite each other), a kind that the target does not serve, an object that is given twice, and what server-side
@@ -24,6 +24,7 @@ mod drift;
 mod health;
 mod identity;
 mod kinds;
+mod kubelet_certificates;
 mod merge;
 mod naming;
 mod network_policies;
@@ -77,6 +78,9 @@ pub struct Options {
     pub token_requestor: Option<String>,
     /// Whether network policies are made for Services of the target, and where; none means that none are.
     pub network_policies: Option<NetworkPolicies>,
+    /// Namespace of the source with the machines of the target's nodes, whose kubelets' certificates are approved; none means
+    /// that none are.
+    pub machine_namespace: Option<String>,
 }
 
 impl From<ResourceManagerConfiguration> for Options {
@@ -95,6 +99,7 @@ impl From<ResourceManagerConfiguration> for Options {
             garbage_collection: configuration.garbage_collection,
             token_requestor: configuration.token_requestor,
             network_policies: configuration.network_policies.map(policies),
+            machine_namespace: configuration.machine_namespace,
         }
     }
 }
@@ -131,6 +136,7 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
     let collecting = collecting(&target, &options, &clock, &stop);
     let requesting = requesting(&source, &target, &options, &clock, &stop);
     let closing = closing(&target, &options, &clock, &stop);
+    let approving = approving((&source, &target), &options, &clock, &stop);
     let targets = Arc::new(Targets::start(&target, &stop));
     let identity = Identity::start(&target, &stop);
     let (drifts, drifted) = Drifts::new(target.clone(), options.cluster_id.clone(), stop.clone());
@@ -158,7 +164,8 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
         Box::pin(caring),
         Box::pin(requesting),
         Box::pin(collecting),
-        Box::pin(closing)
+        Box::pin(closing),
+        Box::pin(approving)
     );
 }
 
@@ -215,6 +222,24 @@ fn closing(
     async move {
         if let Some(policies) = policies {
             policies.await;
+        }
+    }
+}
+
+/// Approves certificates of kubelets, if that is asked for.
+fn approving(
+    (source, target): (&Client, &Client),
+    options: &Options,
+    clock: &Clock,
+    stop: &CancellationToken,
+) -> impl Future<Output = ()> + use<> {
+    let approver = options.machine_namespace.clone().map(|namespace| {
+        let (source, target) = (source.clone(), target.clone());
+        kubelet_certificates::run(source, target, namespace, clock.clone(), stop.clone())
+    });
+    async move {
+        if let Some(approver) = approver {
+            approver.await;
         }
     }
 }

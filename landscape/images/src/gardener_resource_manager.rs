@@ -45,6 +45,7 @@ async fn serve(context: &ContainerContext) -> Result<(), Exit> {
         garbage_collection: flags.is_on("garbage-collector")?,
         token_requestor: given("token-requestor-class"),
         network_policies: network_policies(&flags)?,
+        machine_namespace: None,
     };
     // Every pod answers, not the leader alone.
     let _serving = serve_webhooks(context, &flags, &target)?;

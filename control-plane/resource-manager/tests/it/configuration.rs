@@ -80,4 +80,5 @@ fn configuration_of_a_shoot_is_read_without_warnings() {
         ),
         (Some("shoot--dev--moon"), None, Some("shoot"))
     );
+    assert_eq!(options.machine_namespace.as_deref(), Some("shoot--dev--moon"));
 }

@@ -5,6 +5,7 @@ mod cases;
 mod configuration;
 mod drift;
 mod in_process;
+mod kubelet_certificates;
 mod network_policies;
 mod token_requestor;
 mod webhooks;
@@ -55,7 +56,7 @@ impl Landscape {
 
     async fn start_as(target: Embedded, client: Client, options: Options) -> Self {
         let source = embedded_with("source", Vec::new(), |builder| builder).await;
-        for definition in api_resources::crds() {
+        for definition in api_resources::crds().into_iter().chain(api_machine::crds()) {
             let api: Api<CustomResourceDefinition> = Api::all(source.admin());
             api.create(&PostParams::default(), &definition).await.unwrap();
             tokio::time::timeout(

@@ -1,0 +1,148 @@
+//! Approves the certificates that kubelets of a shoot request for their own port (gardener/gardener v1.150
+//! pkg/resourcemanager/controller/csrapprover): kube-controller-manager signs them and approves none. Without them
+//! kube-apiserver reads no log and runs no command on a node.
+//!
+//! A request that upstream denies because its node or machine is not there yet waits here: whoever makes machines writes the
+//! name of the node after the node has joined, and the kubelet would have to request again.
+
+mod plan;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_machine::Machine;
+use api_meta::Fault;
+use base_client::{fault_of, get, is_conflict, is_missing};
+use base_clock::Clock;
+use base_controller::{Cache, Controller, EventType, Next, Recorder};
+use jiff::Timestamp;
+use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{ListParams, PostParams};
+use kube::runtime::watcher;
+use kube::{Api, Client, ResourceExt};
+use tokio_util::sync::CancellationToken;
+
+use self::plan::{Checked, Verdict};
+
+/// Between two looks at a node and its machine, which no watch reports here: shortly after the request, and long after it. A
+/// kubelet without a machine requests again every quarter of an hour, and kube-controller-manager deletes requests after a day.
+const LOOK_AGAIN_MIN: Duration = Duration::from_secs(5);
+const LOOK_AGAIN_MAX: Duration = Duration::from_secs(300);
+
+struct Context {
+    requests: Api<CertificateSigningRequest>,
+    nodes: Api<Node>,
+    machines: Api<Machine>,
+    machine_namespace: String,
+    events: Recorder,
+    clock: Clock,
+}
+
+/// Runs until `stop`. `machine_namespace`: where the source has the machines of the target's nodes.
+pub(crate) async fn run(
+    source: Client,
+    target: Client,
+    machine_namespace: String,
+    clock: Clock,
+    stop: CancellationToken,
+) {
+    let requests: Api<CertificateSigningRequest> = Api::all(target.clone());
+    let of_kubelets = watcher::Config::default().fields(&format!("spec.signerName={}", plan::SIGNER));
+    let cache: Cache<CertificateSigningRequest> = Cache::start(requests.clone(), of_kubelets, stop.clone());
+    let context = Arc::new(Context {
+        requests,
+        nodes: Api::all(target.clone()),
+        machines: Api::namespaced(source, &machine_namespace),
+        machine_namespace,
+        events: Recorder::new(target, "csr-approver-controller", clock.clone()),
+        clock,
+    });
+    Controller::new("csr-approver", cache)
+        .when(|_, _| true)
+        .run(stop, move |request| {
+            let context = context.clone();
+            async move { context.reconcile(&request).await }
+        })
+        .await;
+}
+
+impl Context {
+    async fn reconcile(&self, request: &Arc<CertificateSigningRequest>) -> Result<Next, Fault> {
+        let verdict = match plan::check(request) {
+            Checked::NotOurs => return Ok(Next::Change),
+            Checked::Deny(why) => Verdict::Deny(why),
+            Checked::Of(wanted) => {
+                let node = get(&self.nodes, &wanted.node).await?;
+                let machines = self.machines_of(&wanted.node).await?;
+                wanted.verdict(node.as_ref(), &machines, &self.machine_namespace)
+            }
+        };
+        let (type_, reason, message) = match verdict {
+            Verdict::Approve => (
+                "Approved",
+                "RequestApproved",
+                "all names and addresses are those of the node".to_owned(),
+            ),
+            Verdict::Deny(why) => ("Denied", "RequestDenied", why),
+            Verdict::Wait(why) => {
+                self.events
+                    .record(&**request, EventType::Warning, "NotApprovedYet", &why)
+                    .await;
+                return Ok(Next::After(self.look_again(request)));
+            }
+        };
+        tracing::info!(request = request.name_any(), "{type_}: {message}");
+        self.decide(request, type_, reason, message).await
+    }
+
+    /// Grows with the age of the request.
+    fn look_again(&self, request: &CertificateSigningRequest) -> Duration {
+        let created = request.metadata.creation_timestamp.as_ref();
+        let age = created.map_or(0, |created| self.clock.now().as_second() - created.0.as_second());
+        let part = Duration::from_secs(u64::try_from(age / 4).unwrap_or_default());
+        part.clamp(LOOK_AGAIN_MIN, LOOK_AGAIN_MAX)
+    }
+
+    async fn machines_of(&self, node: &str) -> Result<Vec<String>, Fault> {
+        let of_node = ListParams::default().labels(&format!("{}={node}", plan::NODE_LABEL));
+        let found = self.machines.list_metadata(&of_node).await;
+        let found = found.map_err(|error| fault_of(error, &format!("list the machines of node {node}")))?;
+        Ok(found.items.iter().map(ResourceExt::name_any).collect())
+    }
+
+    async fn decide(
+        &self,
+        request: &CertificateSigningRequest,
+        type_: &str,
+        reason: &str,
+        message: String,
+    ) -> Result<Next, Fault> {
+        let now = self.clock.now();
+        // Kubernetes stores whole seconds.
+        let now = Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now)));
+        let mut decided = request.clone();
+        let status = decided.status.get_or_insert_default();
+        let conditions = status.conditions.get_or_insert_default();
+        conditions.push(CertificateSigningRequestCondition {
+            type_: type_.to_owned(),
+            status: "True".to_owned(),
+            reason: Some(reason.to_owned()),
+            message: Some(message),
+            last_update_time: now.clone(),
+            last_transition_time: now,
+        });
+        let (name, params) = (request.name_any(), PostParams::default());
+        match self
+            .requests
+            .replace_subresource("approval", &name, &params, &decided)
+            .await
+        {
+            Ok(_) => Ok(Next::Change),
+            // The other writer's change, or the deletion, leads here again.
+            Err(error) if is_conflict(&error) || is_missing(&error) => Ok(Next::Change),
+            Err(error) => Err(fault_of(error, &format!("decide CertificateSigningRequest {name}"))),
+        }
+    }
+}

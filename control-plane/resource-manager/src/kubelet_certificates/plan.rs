@@ -1,0 +1,299 @@
+//! What becomes of a kubelet's request for the certificate of its port.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use base_secrets::SigningRequest;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::core::v1::Node;
+
+/// The signer of these certificates.
+pub(super) const SIGNER: &str = "kubernetes.io/kubelet-serving";
+/// On a machine: the name of its node (gardener/machine-controller-manager pkg/apis/machine/v1alpha1).
+pub(super) const NODE_LABEL: &str = "node";
+/// What stands before the name of a node in the name of its user.
+const USER_PREFIX: &str = "system:node:";
+/// The one organization of the certificate.
+const NODES_GROUP: &str = "system:nodes";
+/// The usage that the certificate is for, and those that may be requested beside it.
+const SERVER: &str = "server auth";
+const USAGES: [&str; 3] = [SERVER, "digital signature", "key encipherment"];
+/// The types of a node's addresses that a kubelet requests as DNS names, and those that it requests as IP addresses
+/// (kubernetes/kubernetes v1.35 pkg/kubelet/certificate/kubelet.go).
+const NAME_TYPES: [&str; 3] = ["Hostname", "InternalDNS", "ExternalDNS"];
+const ADDRESS_TYPES: [&str; 2] = ["InternalIP", "ExternalIP"];
+
+/// What a request by itself shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Checked {
+    /// It has another signer, or is decided.
+    NotOurs,
+    /// It is denied, for this reason, whatever the node is.
+    Deny(String),
+    /// What it is for.
+    Of(Wanted),
+}
+
+/// What a certificate is to be for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    /// Name of the node.
+    pub(super) node: String,
+    names: Vec<String>,
+    addresses: Vec<IpAddr>,
+}
+
+/// What becomes of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is approved.
+    Approve,
+    /// It is denied, for this reason. The kubelet requests again.
+    Deny(String),
+    /// It is looked at again later: what it is compared with is not there yet.
+    Wait(String),
+}
+
+/// Looks at the request alone.
+pub(super) fn check(request: &CertificateSigningRequest) -> Checked {
+    if request.spec.signer_name != SIGNER || is_decided(request) {
+        return Checked::NotOurs;
+    }
+    content(request).map_or_else(Checked::Deny, Checked::Of)
+}
+
+fn is_decided(request: &CertificateSigningRequest) -> bool {
+    let Some(status) = &request.status else {
+        return false;
+    };
+    let ends = |type_: &str| ["Approved", "Denied", "Failed"].contains(&type_);
+    status.certificate.is_some() || status.conditions.iter().flatten().any(|one| ends(&one.type_))
+}
+
+fn content(request: &CertificateSigningRequest) -> Result<Wanted, String> {
+    let user = request.spec.username.as_deref().unwrap_or_default();
+    let node = user
+        .strip_prefix(USER_PREFIX)
+        .filter(|node| !node.is_empty())
+        .ok_or_else(|| format!("the requester is {user:?}; a kubelet is {USER_PREFIX}NODE"))?;
+    let usages = request.spec.usages.as_deref().unwrap_or_default();
+    let is_known = |usage: &String| USAGES.contains(&usage.as_str());
+    if !usages.iter().all(is_known) || !usages.iter().any(|usage| usage == SERVER) {
+        return Err(format!(
+            "the usages are {usages:?}; {SERVER:?} is needed, and of others {:?} may stand beside it",
+            &USAGES[1..]
+        ));
+    }
+    let pem = String::from_utf8_lossy(&request.spec.request.0);
+    let wanted = SigningRequest::from_pem(&pem).map_err(|error| error.to_string())?;
+    if wanted.common_name() != user {
+        return Err(format!(
+            "the common name is {:?}; the requester {user:?} gets a certificate for itself alone",
+            wanted.common_name()
+        ));
+    }
+    if wanted.organizations() != [NODES_GROUP] {
+        return Err(format!(
+            "the organizations are {:?}; a node's certificate has {NODES_GROUP:?} alone",
+            wanted.organizations()
+        ));
+    }
+    let (names, addresses) = (wanted.dns_names(), wanted.ip_addresses());
+    if names.is_empty() && addresses.is_empty() {
+        return Err("it has neither a DNS name nor an IP address".to_owned());
+    }
+    Ok(Wanted {
+        node: node.to_owned(),
+        names,
+        addresses,
+    })
+}
+
+impl Wanted {
+    /// Compares it with the node and the names of the machines that have the node's label.
+    pub(super) fn verdict(&self, node: Option<&Node>, machines: &[String], namespace: &str) -> Verdict {
+        let Some(node) = node else {
+            return Verdict::Wait(format!("there is no node {:?} yet", self.node));
+        };
+        if machines.len() != 1 {
+            return Verdict::Wait(format!(
+                "{} machines in namespace {namespace} have label {NODE_LABEL}={}; it is approved once exactly one has it",
+                machines.len(),
+                self.node
+            ));
+        }
+        let of_types = |types: &[&str]| -> BTreeSet<&str> {
+            let status = node.status.iter().flat_map(|status| status.addresses.iter().flatten());
+            let of_type = status.filter(|one| types.contains(&one.type_.as_str()));
+            of_type.map(|one| one.address.as_str()).collect()
+        };
+        let (names, addresses) = (of_types(&NAME_TYPES), of_types(&ADDRESS_TYPES));
+        if let Some(strange) = self.names.iter().find(|name| !names.contains(name.as_str())) {
+            return Verdict::Deny(format!("the DNS name {strange:?} is not one of the node's: {names:?}"));
+        }
+        let is_own = |ip: &IpAddr| addresses.iter().any(|own| own.parse() == Ok(*ip));
+        if let Some(strange) = self.addresses.iter().find(|ip| !is_own(ip)) {
+            return Verdict::Deny(format!(
+                "the IP address {strange} is not one of the node's: {addresses:?}"
+            ));
+        }
+        Verdict::Approve
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base_clock::Entropy;
+    use base_secrets::PrivateKey;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const USER: &str = "system:node:n";
+
+    fn named(
+        common_name: &str,
+        organizations: &[&str],
+        names: &[&str],
+        addresses: &[&str],
+    ) -> CertificateSigningRequest {
+        let owned = |all: &[&str]| -> Vec<String> { all.iter().map(|&one| one.to_owned()).collect() };
+        let key = PrivateKey::generate(&Entropy::seeded(1));
+        let addresses: Vec<IpAddr> = addresses.iter().map(|one| one.parse().unwrap()).collect();
+        let wanted = SigningRequest::create(&key, common_name, &owned(organizations), &owned(names), &addresses);
+        let mut request: CertificateSigningRequest = serde_json::from_value(json!({
+            "metadata": {"name": "csr-1"},
+            "spec": {"request": "", "signerName": SIGNER, "username": USER, "usages": ["digital signature", "server auth"]},
+        }))
+        .unwrap();
+        request.spec.request.0 = wanted.unwrap().to_pem().into_bytes();
+        request
+    }
+
+    fn of(names: &[&str], addresses: &[&str]) -> CertificateSigningRequest {
+        named(USER, &[NODES_GROUP], names, addresses)
+    }
+
+    fn node(addresses: Value) -> Node {
+        serde_json::from_value(json!({"metadata": {"name": "n"}, "status": {"addresses": addresses}})).unwrap()
+    }
+
+    /// What becomes of a request of a node that has a name, an IP address of each family and one machine.
+    fn verdict(request: &CertificateSigningRequest) -> Verdict {
+        let node = node(json!([
+            {"type": "Hostname", "address": "n"},
+            {"type": "InternalDNS", "address": "n.internal"},
+            {"type": "InternalIP", "address": "10.0.0.7"},
+            {"type": "ExternalIP", "address": "2001:db8::7"},
+        ]));
+        match check(request) {
+            Checked::Of(wanted) => wanted.verdict(Some(&node), &["m".to_owned()], "shoot--a--b"),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn names_and_addresses_of_the_node_are_approved() {
+        for (names, addresses) in [
+            (&["n"][..], &["10.0.0.7"][..]),
+            (&["n", "n.internal"], &["10.0.0.7", "2001:db8:0::7"]),
+            (&[], &["10.0.0.7"]),
+        ] {
+            assert_eq!(verdict(&of(names, addresses)), Verdict::Approve, "{names:?}");
+        }
+    }
+
+    #[test]
+    fn names_and_addresses_of_others_are_denied() {
+        for (request, value) in [
+            (of(&["n", "api.example"], &[]), "\"api.example\""),
+            // An address is no name.
+            (of(&["10.0.0.7"], &[]), "\"10.0.0.7\""),
+            (of(&["n"], &["10.0.0.8"]), "10.0.0.8"),
+        ] {
+            match verdict(&request) {
+                Verdict::Deny(why) => assert!(why.contains(value), "{why}"),
+                other => panic!("{value}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn each_rule_about_the_request_denies_what_no_other_does() {
+        let changed = |change: fn(&mut CertificateSigningRequest)| {
+            let mut request = of(&["n"], &[]);
+            change(&mut request);
+            request
+        };
+        let cases = [
+            (
+                changed(|one| one.spec.username = Some("alice".into())),
+                "the requester is \"alice\"",
+            ),
+            (
+                changed(|one| one.spec.username = Some("system:node:".into())),
+                "the requester is",
+            ),
+            (
+                changed(|one| one.spec.username = Some("system:node:m".into())),
+                "common name",
+            ),
+            (changed(|one| one.spec.usages = None), "usages"),
+            (
+                changed(|one| one.spec.usages = Some(vec!["digital signature".into()])),
+                "usages",
+            ),
+            (
+                changed(|one| one.spec.usages = Some(vec!["server auth".into(), "client auth".into()])),
+                "usages",
+            ),
+            (changed(|one| one.spec.request.0 = b"x".to_vec()), "signing request"),
+            (named("system:node:m", &[NODES_GROUP], &["n"], &[]), "common name"),
+            (
+                named(USER, &[NODES_GROUP, "system:masters"], &["n"], &[]),
+                "organizations",
+            ),
+            (of(&[], &[]), "neither"),
+        ];
+        for (request, why) in cases {
+            match check(&request) {
+                Checked::Deny(reason) => assert!(reason.contains(why), "{reason}"),
+                other => panic!("{why}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_node_or_machine_that_is_not_there_yet_is_waited_for() {
+        let Checked::Of(wanted) = check(&of(&["n"], &[])) else {
+            panic!("it is in order");
+        };
+        let node = node(json!([{"type": "Hostname", "address": "n"}]));
+        let two = ["a".to_owned(), "b".to_owned()];
+        for (node, machines) in [(None, &two[..1]), (Some(&node), &[]), (Some(&node), &two)] {
+            let verdict = wanted.verdict(node, machines, "shoot--a--b");
+            assert!(matches!(verdict, Verdict::Wait(_)), "{verdict:?}");
+        }
+    }
+
+    #[test]
+    fn requests_of_other_signers_and_decided_ones_are_left_alone() {
+        let mut signer = of(&["n"], &[]);
+        signer.spec.signer_name = "kubernetes.io/kube-apiserver-client-kubelet".to_owned();
+        let decided = |status: Value| {
+            let mut request = of(&["n"], &[]);
+            request.status = serde_json::from_value(status).unwrap();
+            request
+        };
+        let condition = |type_: &str| json!({"conditions": [{"type": type_, "status": "True"}]});
+        for request in [
+            signer,
+            decided(condition("Approved")),
+            decided(condition("Denied")),
+            decided(condition("Failed")),
+            decided(json!({"certificate": "eA=="})),
+        ] {
+            assert_eq!(check(&request), Checked::NotOurs, "{request:?}");
+        }
+    }
+}
