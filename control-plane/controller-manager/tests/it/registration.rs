@@ -250,7 +250,7 @@ async fn an_auto_enabled_seed_extension_is_on_until_a_seed_disables_it() {
     garden
         .change::<Seed>("north", json!({"spec": {"extensions": extensions}}))
         .await;
-    assert_eq!(garden.installed().await, ["backup on north", "audit on south"]);
+    assert_eq!(garden.installed().await, ["audit on south", "backup on north"]);
 }
 
 #[tokio::test(start_paused = true)]
