@@ -110,7 +110,7 @@ impl AsyncWrite for Holding {
     }
 }
 
-/// Whether a request requests something else than HTTP on its connection
+/// Whether a request asks for something else than HTTP on its connection
 /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/streaming/pkg/httpstream/httpstream.go, IsUpgradeRequest).
 pub fn requests_upgrade(headers: &HeaderMap) -> bool {
     let mut all = headers.get_all(CONNECTION).iter();

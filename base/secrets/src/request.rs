@@ -94,6 +94,23 @@ impl SigningRequest {
         self.names().1
     }
 
+    /// Whether it requests names that are neither DNS names nor IP addresses, or that cannot be read.
+    pub fn has_other_names(&self) -> bool {
+        let extensions = self.extensions();
+        let mut of_names = extensions
+            .iter()
+            .filter(|extension| extension.extn_id == x509::SUBJECT_ALT_NAME);
+        let (Some(first), second) = (of_names.next(), of_names.next()) else {
+            return false;
+        };
+        let names = SubjectAltName::from_der(first.extn_value.as_bytes());
+        let is_known = names.is_ok_and(|names| {
+            let (dns, ips) = x509::split_names(&names);
+            dns.len() + ips.len() == names.0.len()
+        });
+        !is_known || second.is_some()
+    }
+
     fn names(&self) -> (Vec<String>, Vec<IpAddr>) {
         let names: Option<SubjectAltName> = x509::read(&self.extensions(), x509::SUBJECT_ALT_NAME);
         names.map(|names| x509::split_names(&names)).unwrap_or_default()

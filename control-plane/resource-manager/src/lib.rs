@@ -226,7 +226,7 @@ fn closing(
     }
 }
 
-/// Approves certificates of kubelets, if that is asked for.
+/// Approves certificates of kubelets, if the options name the namespace of their machines.
 fn approving(
     (source, target): (&Client, &Client),
     options: &Options,

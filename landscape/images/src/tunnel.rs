@@ -46,7 +46,8 @@ fn maps(file: &ImageFile, name: &str) -> bool {
     patterns.any(|pattern| pattern.spells_name() && pattern.matches(&format!("orangery.dev/{name}:v1")))
 }
 
-/// Refuses a file that maps a part of the tunnel: who maps an end of it means to have one, and would have none.
+/// Refuses a file that maps a part of the tunnel: who maps an end of it means to have one, and would have none. A pattern with a
+/// tag maps no part, since a tunnel is for Shoots of every version.
 ///
 /// # Errors
 /// What is mapped, and what is missing beside it.
@@ -63,7 +64,7 @@ pub fn check(file: &ImageFile) -> Result<(), Fault> {
         missing.join(" and ")
     );
     let hint = format!(
-        "map {} as well, or leave out {}; an image of your own with such a name is mapped with its registry before it",
+        "map {} as well, without a tag, or leave out {}; an image of your own with such a name is mapped with its registry before it",
         missing.join(" and "),
         ends().join(" and ")
     );

@@ -180,8 +180,8 @@ fn images(around: &Surroundings<'_>, host: &Host) -> Result<ImageCatalogue, Faul
         return Ok(own);
     };
     let servers = InLandscape::new(around.front.clone(), api.server_name(), api.url());
-    let servers = match (&host.machines, tunnelled(settings)) {
-        (Some(machines), None) => servers.with_machines(machines.clone()),
+    let servers = match (&host.machines, node_access(settings)) {
+        (Some(machines), NodeAccess::Direct) => servers.with_machines(machines.clone()),
         // The tunnel is the only way from API servers to machines.
         _ => servers,
     };
@@ -189,7 +189,15 @@ fn images(around: &Surroundings<'_>, host: &Host) -> Result<ImageCatalogue, Faul
     Ok(programs.add_to(own))
 }
 
-/// The image file, if API servers of Shoots reach nodes through a tunnel.
+/// How API servers of Shoots reach nodes.
+fn node_access(settings: &Settings) -> NodeAccess {
+    settings.node_access.unwrap_or(match tunnelled(settings) {
+        Some(_) => NodeAccess::Tunnel,
+        None => NodeAccess::Direct,
+    })
+}
+
+/// The image file, if it has the programs of a tunnel.
 fn tunnelled(settings: &Settings) -> Option<&ImageFile> {
     settings.images.as_ref().filter(|file| tunnel::is_mapped(file))
 }
@@ -221,10 +229,7 @@ fn start_gardenlet(around: &Surroundings<'_>) -> Result<(), Fault> {
         tls_server_name: Some(garden.server_name().to_owned()),
     };
     let config = Config {
-        node_access: settings.node_access.unwrap_or(match tunnelled(settings) {
-            Some(_) => NodeAccess::Tunnel,
-            None => NodeAccess::Direct,
-        }),
+        node_access: node_access(settings),
         garden_access: Some(garden_access),
         feed: settings.feed.clone(),
         task_layer: settings.task_layer.clone(),

@@ -83,8 +83,8 @@ pub(crate) enum Verdict {
 }
 
 impl Probes {
-    /// The probes of a container that starts now. `ways`: whether its image wants them to be run, and else reports itself when
-    /// it is ready; so does one whose readiness probe can not be run here.
+    /// The probes of a container that starts now. `ways`: whether its image wants them to be run; a
+    /// container of another image reports itself when it is ready, as does one whose readiness probe can not be run here.
     pub(crate) fn new(container: &Container, ways: Ways, now: Instant) -> Self {
         let wanted = [
             (Kind::Startup, &container.startup_probe),

@@ -186,7 +186,8 @@ pub(crate) async fn wait_gone(operation: &Operation, ours_only: bool, deadline: 
 }
 
 /// Requests the deletion of one, after that of its Secrets: as long as it is there, an operation that was cut off is found to
-/// have left something. It names none of them by then, so it misses none.
+/// have left something. It names none of them by then; for a moment it may report that it is applied and healthy with nothing in
+/// it, or that a Secret is missing. What it has applied is in its status, by which it is removed.
 ///
 /// # Errors
 /// What the API server returns.

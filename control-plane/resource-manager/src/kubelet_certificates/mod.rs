@@ -3,7 +3,8 @@
 //! kube-apiserver reads no log and runs no command on a node.
 //!
 //! A request that upstream denies because its node or machine is not there yet waits here: whoever makes machines writes the
-//! name of the node after the node has joined, and the kubelet would have to request again.
+//! name of the node after the node has joined, and the kubelet would have to request again. It is denied when the kubelet has given
+//! it up.
 
 mod plan;
 
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use api_machine::Machine;
 use api_meta::Fault;
-use base_client::{fault_of, get, is_conflict, is_missing};
+use base_client::{fault_of, get, is_conflict, is_missing, list};
 use base_clock::Clock;
 use base_controller::{Cache, Controller, EventType, Next, Recorder};
 use jiff::Timestamp;
@@ -24,12 +25,13 @@ use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
-use self::plan::{Checked, Verdict};
+use self::plan::{Checked, Verdict, Wanted};
 
-/// Between two looks at a node and its machine, which no watch reports here: shortly after the request, and long after it. A
-/// kubelet without a machine requests again every quarter of an hour, and kube-controller-manager deletes requests after a day.
+/// Between two looks at a node and its machine, which no watch reports here: at first, then a quarter of the request's age.
 const LOOK_AGAIN_MIN: Duration = Duration::from_secs(5);
-const LOOK_AGAIN_MAX: Duration = Duration::from_secs(300);
+/// How old a request may be that waits. A kubelet gives up as late, and requests with another key (client-go v0.35
+/// util/certificate, `certificateWaitTimeout`).
+const WAIT_MAX: Duration = Duration::from_secs(15 * 60);
 
 struct Context {
     requests: Api<CertificateSigningRequest>,
@@ -73,36 +75,59 @@ impl Context {
         let verdict = match plan::check(request) {
             Checked::NotOurs => return Ok(Next::Change),
             Checked::Deny(why) => Verdict::Deny(why),
-            Checked::Of(wanted) => {
-                let node = get(&self.nodes, &wanted.node).await?;
-                let machines = self.machines_of(&wanted.node).await?;
-                wanted.verdict(node.as_ref(), &machines, &self.machine_namespace)
-            }
+            Checked::Of(wanted) => match self.compare(&wanted).await {
+                Ok(verdict) => verdict,
+                Err(fault) => {
+                    self.explain(request, &fault.chain()).await;
+                    return Err(fault);
+                }
+            },
         };
-        let (type_, reason, message) = match verdict {
-            Verdict::Approve => (
-                "Approved",
-                "RequestApproved",
-                "all names and addresses are those of the node".to_owned(),
-            ),
-            Verdict::Deny(why) => ("Denied", "RequestDenied", why),
+        let age = self.age(request);
+        match verdict {
+            Verdict::Approve => {
+                let message = "all names and addresses are those of the node".to_owned();
+                self.decide(request, "Approved", "RequestApproved", message).await
+            }
+            Verdict::Deny(why) => self.decide(request, "Denied", "RequestDenied", why).await,
+            Verdict::Wait(why) if age > WAIT_MAX => {
+                let message = format!("for {} minutes: {why}", WAIT_MAX.as_secs() / 60);
+                self.decide(request, "Denied", "RequestDenied", message).await
+            }
             Verdict::Wait(why) => {
-                self.events
-                    .record(&**request, EventType::Warning, "NotApprovedYet", &why)
-                    .await;
-                return Ok(Next::After(self.look_again(request)));
+                self.explain(request, &why).await;
+                Ok(Next::After((age / 4).max(LOOK_AGAIN_MIN)))
             }
-        };
-        tracing::info!(request = request.name_any(), "{type_}: {message}");
-        self.decide(request, type_, reason, message).await
+        }
     }
 
-    /// Grows with the age of the request.
-    fn look_again(&self, request: &CertificateSigningRequest) -> Duration {
+    /// Compares what is requested with the node, its machine and all other nodes.
+    async fn compare(&self, wanted: &Wanted) -> Result<Verdict, Fault> {
+        let node = get(&self.nodes, &wanted.node).await?;
+        let machines = match node {
+            Some(_) => self.machines_of(&wanted.node).await?,
+            None => Vec::new(),
+        };
+        let verdict = wanted.verdict(node.as_ref(), &machines, &self.machine_namespace);
+        if verdict != Verdict::Approve {
+            return Ok(verdict);
+        }
+        let nodes = list(&self.nodes, "").await?;
+        Ok(wanted.shared(&nodes).map_or(verdict, |(other, shared)| {
+            Verdict::Wait(format!("node {other:?} has {shared:?} as well"))
+        }))
+    }
+
+    async fn explain(&self, request: &CertificateSigningRequest, why: &str) {
+        self.events
+            .record(request, EventType::Warning, "NotApprovedYet", why)
+            .await;
+    }
+
+    fn age(&self, request: &CertificateSigningRequest) -> Duration {
         let created = request.metadata.creation_timestamp.as_ref();
-        let age = created.map_or(0, |created| self.clock.now().as_second() - created.0.as_second());
-        let part = Duration::from_secs(u64::try_from(age / 4).unwrap_or_default());
-        part.clamp(LOOK_AGAIN_MIN, LOOK_AGAIN_MAX)
+        let seconds = created.map_or(0, |created| self.clock.now().as_second() - created.0.as_second());
+        Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
     }
 
     async fn machines_of(&self, node: &str) -> Result<Vec<String>, Fault> {
@@ -119,6 +144,7 @@ impl Context {
         reason: &str,
         message: String,
     ) -> Result<Next, Fault> {
+        tracing::info!(request = request.name_any(), "{type_}: {message}");
         let now = self.clock.now();
         // Kubernetes stores whole seconds.
         let now = Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now)));

@@ -1,4 +1,6 @@
-//! What becomes of a kubelet's request for the certificate of its port.
+//! What becomes of a kubelet's request for the certificate of its port. The addresses that it is compared with are what the
+//! kubelet itself has written into the status of its Node, as upstream: so a name or address that another Node has as well is
+//! not approved.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -22,6 +24,8 @@ const USAGES: [&str; 3] = [SERVER, "digital signature", "key encipherment"];
 /// (kubernetes/kubernetes v1.35 pkg/kubelet/certificate/kubelet.go).
 const NAME_TYPES: [&str; 3] = ["Hostname", "InternalDNS", "ExternalDNS"];
 const ADDRESS_TYPES: [&str; 2] = ["InternalIP", "ExternalIP"];
+/// The longest name of a node that a label of its machine can hold.
+const NODE_NAME_MAX: usize = 63;
 
 /// What a request by itself shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,10 +76,16 @@ fn is_decided(request: &CertificateSigningRequest) -> bool {
 
 fn content(request: &CertificateSigningRequest) -> Result<Wanted, String> {
     let user = request.spec.username.as_deref().unwrap_or_default();
+    let groups = request.spec.groups.as_deref().unwrap_or_default();
     let node = user
         .strip_prefix(USER_PREFIX)
-        .filter(|node| !node.is_empty())
-        .ok_or_else(|| format!("the requester is {user:?}; a kubelet is {USER_PREFIX}NODE"))?;
+        .filter(|node| is_node_name(node) && groups.iter().any(|group| group == NODES_GROUP))
+        .ok_or_else(|| {
+            format!(
+                "the requester is {user:?} of groups {groups:?}; a kubelet is {USER_PREFIX}NODE of group {NODES_GROUP}, NODE \
+                 being of at most {NODE_NAME_MAX} lower case letters, digits, '-' and '.'"
+            )
+        })?;
     let usages = request.spec.usages.as_deref().unwrap_or_default();
     let is_known = |usage: &String| USAGES.contains(&usage.as_str());
     if !usages.iter().all(is_known) || !usages.iter().any(|usage| usage == SERVER) {
@@ -98,7 +108,13 @@ fn content(request: &CertificateSigningRequest) -> Result<Wanted, String> {
             wanted.organizations()
         ));
     }
+    if wanted.has_other_names() {
+        return Err("it has names that are neither DNS names nor IP addresses".to_owned());
+    }
     let (names, addresses) = (wanted.dns_names(), wanted.ip_addresses());
+    if let Some(name) = names.iter().find(|name| name.contains('*')) {
+        return Err(format!("the DNS name {name:?} stands for many"));
+    }
     if names.is_empty() && addresses.is_empty() {
         return Err("it has neither a DNS name nor an IP address".to_owned());
     }
@@ -109,7 +125,35 @@ fn content(request: &CertificateSigningRequest) -> Result<Wanted, String> {
     })
 }
 
+/// It becomes a part of a path and the value of a label.
+fn is_node_name(name: &str) -> bool {
+    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    let is_end = |c: char| c.is_ascii_alphanumeric();
+    name.len() <= NODE_NAME_MAX && name.chars().all(is_name) && name.starts_with(is_end) && name.ends_with(is_end)
+}
+
+/// The addresses of a node that have one of these types.
+fn addresses_of<'a>(node: &'a Node, types: &[&str]) -> BTreeSet<&'a str> {
+    let all = node.status.iter().flat_map(|status| status.addresses.iter().flatten());
+    let of_type = all.filter(|one| types.contains(&one.type_.as_str()));
+    of_type.map(|one| one.address.as_str()).collect()
+}
+
 impl Wanted {
+    /// The first other node that has one of its names or addresses as well, and which one.
+    pub(super) fn shared<'a>(&self, nodes: &'a [Node]) -> Option<(&'a str, String)> {
+        let others = nodes
+            .iter()
+            .filter_map(|node| Some((node.metadata.name.as_deref()?, node)));
+        others.filter(|(name, _)| *name != self.node).find_map(|(name, node)| {
+            let all = addresses_of(node, &[NAME_TYPES.as_slice(), ADDRESS_TYPES.as_slice()].concat());
+            let named = self.names.iter().find(|one| all.contains(one.as_str())).cloned();
+            let is_of = |ip: &&IpAddr| all.iter().any(|own| own.parse() == Ok(**ip));
+            let shared = named.or_else(|| self.addresses.iter().find(is_of).map(ToString::to_string));
+            Some((name, shared?))
+        })
+    }
+
     /// Compares it with the node and the names of the machines that have the node's label.
     pub(super) fn verdict(&self, node: Option<&Node>, machines: &[String], namespace: &str) -> Verdict {
         let Some(node) = node else {
@@ -122,12 +166,7 @@ impl Wanted {
                 self.node
             ));
         }
-        let of_types = |types: &[&str]| -> BTreeSet<&str> {
-            let status = node.status.iter().flat_map(|status| status.addresses.iter().flatten());
-            let of_type = status.filter(|one| types.contains(&one.type_.as_str()));
-            of_type.map(|one| one.address.as_str()).collect()
-        };
-        let (names, addresses) = (of_types(&NAME_TYPES), of_types(&ADDRESS_TYPES));
+        let (names, addresses) = (addresses_of(node, &NAME_TYPES), addresses_of(node, &ADDRESS_TYPES));
         if let Some(strange) = self.names.iter().find(|name| !names.contains(name.as_str())) {
             return Verdict::Deny(format!("the DNS name {strange:?} is not one of the node's: {names:?}"));
         }
@@ -163,7 +202,8 @@ mod tests {
         let wanted = SigningRequest::create(&key, common_name, &owned(organizations), &owned(names), &addresses);
         let mut request: CertificateSigningRequest = serde_json::from_value(json!({
             "metadata": {"name": "csr-1"},
-            "spec": {"request": "", "signerName": SIGNER, "username": USER, "usages": ["digital signature", "server auth"]},
+            "spec": {"request": "", "signerName": SIGNER, "username": USER,
+                "groups": [NODES_GROUP], "usages": ["digital signature", "server auth"]},
         }))
         .unwrap();
         request.spec.request.0 = wanted.unwrap().to_pem().into_bytes();
@@ -260,6 +300,25 @@ mod tests {
                 Checked::Deny(reason) => assert!(reason.contains(why), "{reason}"),
                 other => panic!("{why}: {other:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn a_name_or_address_that_another_node_has_is_found() {
+        let Checked::Of(wanted) = check(&of(&["n"], &["10.0.0.7"])) else {
+            panic!("it is in order");
+        };
+        let named = |name: &str, type_: &str, address: &str| -> Node {
+            let mut node = node(json!([{"type": type_, "address": address}]));
+            node.metadata.name = Some(name.to_owned());
+            node
+        };
+        let own = named("n", "InternalIP", "10.0.0.7");
+        let other = named("a", "InternalIP", "10.0.0.8");
+        assert_eq!(wanted.shared(&[own.clone(), other.clone()]), None);
+        for (type_, address) in [("ExternalIP", "10.0.0.7"), ("Hostname", "n")] {
+            let nodes = [own.clone(), other.clone(), named("b", type_, address)];
+            assert_eq!(wanted.shared(&nodes), Some(("b", address.to_owned())));
         }
     }
 

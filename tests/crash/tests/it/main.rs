@@ -30,6 +30,11 @@ fn survives_deaths_at_a_sample_of_calls(baseline: &Baseline, calls: usize) {
         .collect();
     assert!(failed.is_empty(), "seed {}: {}", baseline.seed, failed.join("\n"));
     assert!(tally.well >= calls / 2, "too few moments came: {tally:?}");
+    for phase in baseline.lifecycle.fatal_phases() {
+        let deaths = moments.iter().filter(|moment| moment.deed.phase == *phase);
+        let missed = tally.not_reached.iter().filter(|moment| moment.deed.phase == *phase);
+        assert!(missed.count() < deaths.count(), "no death came in {phase}: {tally:?}");
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn a_shoot_gets_over_whatever_happens_to_its_tasks() {
     let usuals = usual(SEED).unwrap();
     // The full one has every task that the example has.
     let mut stories = together(&usuals);
-    stories.retain(|story| matches!(usuals[story.of].flavour, Flavour::Workerless | Flavour::Full));
+    stories.retain(|story| usuals[story.of].flavour != Flavour::Example);
     for kind in Kind::ALL.into_iter().filter(|kind| !kind.passes()) {
         let lasting: Vec<Story> = alone(&usuals).into_iter().filter(|story| story.kind == kind).collect();
         stories.extend(sample(lasting, LIVES, SEED));
