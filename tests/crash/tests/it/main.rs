@@ -47,21 +47,23 @@ fn a_death_while_a_shoot_falls_asleep_or_wakes_is_survived() {
     survives_deaths_at_a_sample_of_calls(&baseline(Lifecycle::Hibernation, 1).unwrap(), CALLS_OF_TWO);
 }
 
-/// The sample is of the calls for the tunnel.
-fn baseline_of_tunnel(lifecycle: Lifecycle) -> Baseline {
-    let mut baseline = baseline(lifecycle, 1).unwrap();
+/// The same with the calls for the tunnel alone.
+fn for_tunnel(mut baseline: Baseline) -> Baseline {
     baseline.deeds.retain(|deed| deed.path.contains("vpn"));
     baseline
 }
 
 #[test]
 fn a_death_while_a_tunnel_is_built_sleeps_wakes_or_goes_is_survived() {
-    survives_deaths_at_a_sample_of_calls(&baseline_of_tunnel(Lifecycle::Tunnel), CALLS_OF_TWO);
+    survives_deaths_at_a_sample_of_calls(&for_tunnel(baseline(Lifecycle::Tunnel, 1).unwrap()), CALLS_OF_TWO);
 }
 
 #[test]
 fn a_death_while_a_shoot_gets_a_tunnel_or_loses_it_is_survived() {
-    survives_deaths_at_a_sample_of_calls(&baseline_of_tunnel(Lifecycle::NodeAccess), CALLS_AROUND_TUNNEL);
+    survives_deaths_at_a_sample_of_calls(
+        &for_tunnel(baseline(Lifecycle::NodeAccess, 1).unwrap()),
+        CALLS_AROUND_TUNNEL,
+    );
 }
 
 #[test]
