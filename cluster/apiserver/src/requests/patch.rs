@@ -25,7 +25,7 @@ use crate::wire::negotiation::Expected;
 use crate::wire::query::FieldValidation;
 use crate::wire::status::{Cause, Status};
 
-/// How often a patch is applied again when others write in between, as kube-apiserver.
+/// How often an apply creates its object when others create and delete it in between, as kube-apiserver.
 const TRIES_MAX: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,7 +207,8 @@ impl Request {
                 Ok(written) => return Ok((StatusCode::OK, written.entry().clone(), write.warnings)),
                 Err(Refusal::Overtaken) if attempt < TURNS_MAX => {}
                 Err(Refusal::Overtaken) => return Err(overtaken()),
-                Err(Refusal::Stale) if !pinned && attempt < TRIES_MAX => {}
+                // kube-apiserver's store applies the patch again without a limit: others' writes are no reason to refuse it.
+                Err(Refusal::Stale) if !pinned && attempt < TURNS_MAX => {}
                 Err(Refusal::Stale) => break,
                 Err(Refusal::Status(status)) => return Err(status.warned(write.warnings)),
             }

@@ -6,6 +6,7 @@ mod access;
 mod admission;
 mod auditing;
 mod behind;
+mod concurrent_patches;
 mod conversion;
 mod crud;
 mod custom;
