@@ -21,6 +21,9 @@ const DUPLICATES_MAX: usize = 16;
 /// A letter that tells the last text of a body.
 const MARK: &str = "x";
 
+/// Refused in every encoding; kube-apiserver takes such a key where no validation looks at keys.
+const NUL_KEY: &str = "a key holds a NUL character";
+
 /// How a body is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
@@ -144,13 +147,26 @@ pub(crate) fn try_decode_exactly(bytes: &[u8], encoding: Encoding) -> Result<Dec
         }),
         Encoding::Protobuf => {
             let value = protobuf::decode(bytes)?;
-            Ok(Decoded {
-                value,
-                duplicates: Vec::new(),
-                has_points: false,
-            })
+            match has_nul_key(&value) {
+                true => Err(NUL_KEY.to_owned()),
+                false => Ok(Decoded {
+                    value,
+                    duplicates: Vec::new(),
+                    has_points: false,
+                }),
+            }
         }
         Encoding::Yaml => decode_yaml(bytes),
+    }
+}
+
+fn has_nul_key(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(key, value)| key.contains('\0') || has_nul_key(value)),
+        Value::Array(items) => items.iter().any(has_nul_key),
+        _ => false,
     }
 }
 
@@ -331,7 +347,7 @@ impl<'de> Visitor<'de> for Tracked<'_> {
         let mut fields = Map::new();
         while let Some(key) = access.next_key::<String>()? {
             if key.contains('\0') {
-                return Err(A::Error::custom("a key holds a NUL character"));
+                return Err(A::Error::custom(NUL_KEY));
             }
             let path = Path::Field(self.path, &key);
             let value = access.next_value_seed(Tracked {
