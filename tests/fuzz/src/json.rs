@@ -58,7 +58,9 @@ fn has_escape(input: &[u8]) -> bool {
 /// What the server has read it can read again, and nothing stands twice in it.
 fn again(value: &Value, printed: &str) {
     let parsed = read("application/json", printed.as_bytes());
-    let parsed = parsed.unwrap_or_else(|| panic!("what was printed cannot be read: {printed}"));
-    assert!(parsed.problems.is_empty(), "{:?}", parsed.problems);
-    assert_eq!(value, &parsed.value);
+    assert!(parsed.is_some(), "what was printed cannot be read: {printed}");
+    if let Some(parsed) = parsed {
+        assert!(parsed.problems.is_empty(), "{:?}", parsed.problems);
+        assert_eq!(value, &parsed.value);
+    }
 }
