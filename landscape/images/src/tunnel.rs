@@ -33,11 +33,17 @@ pub fn ends() -> [&'static str; 2] {
     [server_image(), name_of(VPN_SHOOT_IMAGE)]
 }
 
+/// The names of the images that a tunnel needs.
+fn parts() -> [&'static str; 3] {
+    let [server, agent] = ends();
+    [API_SERVER, server, agent]
+}
+
 /// Whether kube-apiserver and both ends of the tunnel are programs of this machine: kube-apiserver reaches nodes of its shoot
 /// through the tunnel then, and nodes of shoots run the images that the file maps.
 #[must_use]
 pub fn is_mapped(file: &ImageFile) -> bool {
-    maps(file, API_SERVER) && ends().iter().all(|name| maps(file, name))
+    parts().iter().all(|name| maps(file, name))
 }
 
 fn maps(file: &ImageFile, name: &str) -> bool {
@@ -52,8 +58,7 @@ fn maps(file: &ImageFile, name: &str) -> bool {
 /// # Errors
 /// What is mapped, and what is missing beside it.
 pub fn check(file: &ImageFile) -> Result<(), Fault> {
-    let all = [API_SERVER, server_image(), name_of(VPN_SHOOT_IMAGE)];
-    let (mapped, missing): (Vec<&str>, Vec<&str>) = all.into_iter().partition(|name| maps(file, name));
+    let (mapped, missing): (Vec<&str>, Vec<&str>) = parts().into_iter().partition(|name| maps(file, name));
     if missing.is_empty() || !mapped.iter().any(|name| ends().contains(name)) {
         return Ok(());
     }

@@ -2,9 +2,9 @@
 //! pkg/resourcemanager/controller/csrapprover): kube-controller-manager signs them and approves none. Without them
 //! kube-apiserver reads no log and runs no command on a node.
 //!
-//! A request that upstream denies because its node or machine is not there yet waits here: whoever makes machines writes the
-//! name of the node after the node has joined, and the kubelet would have to request again. It is denied when the kubelet has given
-//! it up.
+//! A request whose node or machine does not exist yet is pending here, where upstream denies it: the machine controller labels a
+//! machine with its node after the node has joined, and the kubelet would have to request again. It is denied when the kubelet
+//! has given it up.
 
 mod plan;
 
