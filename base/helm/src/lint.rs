@@ -3,7 +3,7 @@
 
 mod lookups;
 
-use base_yaml::go::{self, Twice};
+use base_yaml::go::{self, DuplicateKeys};
 use serde_json::Value;
 
 use crate::engine::Rendered;
@@ -107,10 +107,10 @@ fn object(file: &str, document: &str, findings: &mut Vec<Finding>) -> Result<Opt
         "write one object of Kubernetes into each document, with apiVersion, kind and metadata.name";
     let no_yaml = |why: go::GoYamlError| (why.to_string(), "write each document in YAML");
     // What is well is read once.
-    let (value, twice) = match go::read_exact(document.as_bytes(), Twice::Refused) {
+    let (value, twice) = match go::read_exact(document.as_bytes(), DuplicateKeys::Refused) {
         Ok(value) => (value, None),
         Err(why) => {
-            let value = go::read_exact(document.as_bytes(), Twice::Allowed).map_err(no_yaml)?;
+            let value = go::read_exact(document.as_bytes(), DuplicateKeys::Allowed).map_err(no_yaml)?;
             (value, Some(why))
         }
     };

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use base_yaml::go::{self, GoYamlError, Shape, Twice, is_field};
+use base_yaml::go::{self, DuplicateKeys, GoYamlError, Shape, is_field};
 use memchr::memmem;
 use serde_json::Value;
 
@@ -173,7 +173,7 @@ pub enum HeadError {
 /// # Errors
 /// It is not UTF-8, which no YAML may be.
 pub(crate) fn text_of_manifest(path: &str, rendered: Vec<u8>) -> Result<String, ManifestError> {
-    String::from_utf8(rendered).or_else(|bad| match go::read_exact(bad.as_bytes(), Twice::Allowed) {
+    String::from_utf8(rendered).or_else(|bad| match go::read_exact(bad.as_bytes(), DuplicateKeys::Allowed) {
         Err(why) => Err(ManifestError {
             path: path.to_owned(),
             why: why.into(),

@@ -28,7 +28,7 @@ pub enum LogError {
     },
     /// Logs of this process are set up already.
     #[error("logs are set up already")]
-    Twice(#[source] TryInitError),
+    AlreadySet(#[source] TryInitError),
 }
 
 /// Off, whatever else is asked for: here the client library logs whole answers that it cannot read, and so Secrets. Who
@@ -68,5 +68,5 @@ pub fn init_logs_to<W: io::Write>(
         LogFormat::Text => lines.finish().try_init(),
         LogFormat::Json => lines.json().flatten_event(true).finish().try_init(),
     }
-    .map_err(LogError::Twice)
+    .map_err(LogError::AlreadySet)
 }

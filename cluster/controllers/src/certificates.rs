@@ -6,18 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_meta::Fault;
-use base_client::{fault_of, is_conflict, patch_status_if_changed};
+use base_client::{Decision, is_decided, patch_status_if_changed, record_decision, signing_condition};
 use base_clock::Entropy;
 use base_controller::{Controller, EventType, Next};
 use base_secrets::{Authority, SigningRequest, Usage};
-use jiff::Timestamp;
 use k8s_openapi::ByteString;
-use k8s_openapi::api::certificates::v1::{
-    CertificateSigningRequest, CertificateSigningRequestCondition, CertificateSigningRequestStatus,
-};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::PostParams;
-use kube::{Api, ResourceExt};
+use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestStatus};
+use kube::Api;
 use tokio_util::sync::CancellationToken;
 
 use crate::Context;
@@ -110,7 +105,7 @@ fn refusal(request: &CertificateSigningRequest, signing_request: &SigningRequest
 /// Why a request is approved; none when it is not ours to approve.
 fn approval(request: &CertificateSigningRequest) -> Option<&'static str> {
     let spec = &request.spec;
-    if spec.signer_name != NODE_CLIENT || has_condition(request, "Approved") || has_condition(request, "Denied") {
+    if spec.signer_name != NODE_CLIENT || is_decided(request) {
         return None;
     }
     let signing_request = SigningRequest::from_pem(&text(request)).ok()?;
@@ -129,41 +124,14 @@ fn approval(request: &CertificateSigningRequest) -> Option<&'static str> {
     }
 }
 
-/// Kubernetes keeps whole seconds.
-fn now(context: &Context) -> Time {
-    let now = context.clock.now();
-    Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
-}
-
 async fn reconcile_approval(request: Arc<CertificateSigningRequest>, context: Context) -> Result<Next, Fault> {
     let Some(message) = approval(&request) else {
         return Ok(Next::Change);
     };
-    let mut approved = (*request).clone();
-    let now = Some(now(&context));
-    let status = approved.status.get_or_insert_default();
-    status
-        .conditions
-        .get_or_insert_default()
-        .push(CertificateSigningRequestCondition {
-            type_: "Approved".to_owned(),
-            status: "True".to_owned(),
-            reason: Some("AutoApproved".to_owned()),
-            message: Some(message.to_owned()),
-            last_update_time: now.clone(),
-            last_transition_time: now,
-        });
-    let api: Api<CertificateSigningRequest> = Api::all(context.client.clone());
-    let name = request.name_any();
-    match api
-        .replace_subresource("approval", &name, &PostParams::default(), &approved)
-        .await
-    {
-        Ok(_) => Ok(Next::Change),
-        // Whoever was faster calls again by the change.
-        Err(error) if is_conflict(&error) => Ok(Next::Change),
-        Err(error) => Err(fault_of(error, &format!("approve CertificateSigningRequest {name}"))),
-    }
+    let requests: Api<CertificateSigningRequest> = Api::all(context.client.clone());
+    let (decision, now) = (Decision::Approved, context.clock.now());
+    record_decision(&requests, &request, decision, ("AutoApproved", message), now).await?;
+    Ok(Next::Change)
 }
 
 /// Whether the request is approved, unsigned and for us.
@@ -210,17 +178,8 @@ async fn reconcile_signature(
                 .events
                 .record(&*request, EventType::Warning, "SigningFailed", &message)
                 .await;
-            status
-                .conditions
-                .get_or_insert_default()
-                .push(CertificateSigningRequestCondition {
-                    type_: "Failed".to_owned(),
-                    status: "True".to_owned(),
-                    reason: Some("SignerValidationFailure".to_owned()),
-                    message: Some(message),
-                    last_update_time: Some(now(&context)),
-                    last_transition_time: Some(now(&context)),
-                });
+            let failed = signing_condition("Failed", ("SignerValidationFailure", &message), context.clock.now());
+            status.conditions.get_or_insert_default().push(failed);
         }
     }
     let api: Api<CertificateSigningRequest> = Api::all(context.client.clone());
@@ -232,7 +191,7 @@ async fn reconcile_signature(
 mod tests {
     use super::*;
     use base_secrets::PrivateKey;
-    use k8s_openapi::api::certificates::v1::CertificateSigningRequestSpec;
+    use k8s_openapi::api::certificates::v1::{CertificateSigningRequestCondition, CertificateSigningRequestSpec};
 
     fn request(user: &str, organizations: &[&str], dns: &[&str]) -> CertificateSigningRequest {
         let key = PrivateKey::generate(&Entropy::seeded(1));

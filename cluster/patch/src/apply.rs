@@ -436,11 +436,7 @@ fn take_over(
     let mut all = Vec::new();
     for (manager, owned) in managers.iter_mut() {
         let difference = others.get(&owned.api_version).unwrap_or(own);
-        let written = difference.written();
-        let written = owned.fields.intersection(&written);
-        // A field that went with a parent counts by the parent, if that is owned as well.
-        let gone = owned.fields.intersection(&difference.replaced).outside(&written);
-        let taken = written.union(&gone);
+        let taken = owned.fields.intersection(&difference.written());
         owned.fields = owned.fields.difference(&taken).difference(&difference.removed);
         if !taken.is_empty() {
             all.push((manager.shown(), taken));

@@ -122,18 +122,6 @@ impl FieldSet {
         })
     }
 
-    /// The fields that are neither in the other set nor below one that is.
-    pub(crate) fn outside(&self, other: &FieldSet) -> FieldSet {
-        self.combine(other, |ours, theirs| match theirs {
-            None => Some(ours.clone()),
-            Some(theirs) if theirs.member => None,
-            Some(theirs) => Some(Branch {
-                member: ours.member,
-                below: ours.below.outside(&theirs.below),
-            }),
-        })
-    }
-
     fn combine(&self, other: &FieldSet, rule: impl Fn(&Branch, Option<&Branch>) -> Option<Branch>) -> FieldSet {
         let branches = self.0.iter().filter_map(|(element, ours)| {
             let branch = rule(ours, other.0.get(element))?;

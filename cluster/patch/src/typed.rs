@@ -195,14 +195,12 @@ fn merge_lists(schema: Option<&Schema>, old: &[(Element, &Value)], new: &[(Eleme
 /// How two versions of an object differ.
 #[derive(Debug, Default)]
 pub(crate) struct Difference {
-    /// Fields that only the left one has.
+    /// Fields that only the left one has, those below a value that became one of another type included.
     pub(crate) removed: FieldSet,
     /// Fields that both have with different values.
     pub(crate) modified: FieldSet,
     /// Fields that only the right one has.
     pub(crate) added: FieldSet,
-    /// Fields that went because something above them became a value of another type; in `removed` too.
-    pub(crate) replaced: FieldSet,
 }
 
 impl Difference {
@@ -217,7 +215,6 @@ struct Branches {
     removed: Branch,
     modified: Branch,
     added: Branch,
-    replaced: Branch,
 }
 
 /// What differs between two objects; none is an object without any field.
@@ -236,13 +233,11 @@ pub(crate) fn compare(schema: Option<&Schema>, left: Option<&Value>, right: &Val
         removed,
         modified,
         added,
-        replaced,
     } = branches;
     Difference {
         removed: removed.below,
         modified: modified.below,
         added: added.below,
-        replaced: replaced.below,
     }
 }
 
@@ -326,7 +321,6 @@ fn differ(schema: Option<&Schema>, left: &Value, right: &Value) -> Branches {
             // A leaf that takes the place of a tree, or the other way round, also takes its fields away or brings them.
             if !matches!(old, Shape::Leaf) {
                 result.removed.below = present(schema, left).below;
-                result.replaced.below = result.removed.below.clone();
             }
             if !matches!(new, Shape::Leaf) {
                 result.added.below = present(schema, right).below;
@@ -343,9 +337,7 @@ fn differ(schema: Option<&Schema>, left: &Value, right: &Value) -> Branches {
                     removed,
                     modified,
                     added,
-                    replaced,
                 } = differ(schema, old, new);
-                result.replaced.below.put(element.clone(), replaced);
                 result.removed.below.put(element.clone(), removed);
                 result.modified.below.put(element.clone(), modified);
                 result.added.below.put(element.clone(), added);

@@ -1,17 +1,17 @@
 //! YAML as charts' files and templates are read: the input is the text.
 
-use base_yaml::go::{Twice, as_floats, read, read_exact, write, write_pretty};
+use base_yaml::go::{DuplicateKeys, as_floats, read, read_exact, write, write_pretty};
 
 pub(crate) fn check(input: &[u8]) {
-    let Ok(mut value) = read_exact(input, Twice::Refused) else {
+    let Ok(mut value) = read_exact(input, DuplicateKeys::Refused) else {
         // What is refused for a key that is there twice may be taken elsewhere.
-        let _ = read(input, Twice::Allowed);
+        let _ = read(input, DuplicateKeys::Allowed);
         return;
     };
     // Go does not write all that it reads: a key of more than 1,024 characters, for one.
     let _ = (write(&value), write_pretty(&value));
     as_floats(&mut value);
-    let again = read(input, Twice::Allowed);
+    let again = read(input, DuplicateKeys::Allowed);
     assert_eq!(
         again.as_ref().ok(),
         Some(&value),

@@ -1,6 +1,6 @@
 //! The same questions put to our crates.
 
-use base_yaml::go::{self, Text, Twice, WriteError};
+use base_yaml::go::{self, DuplicateKeys, Text, WriteError};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ use crate::case::{Answer, Case};
 pub fn answer(case: &Case) -> Outcome<Answer> {
     let text = bytes_of(case)?;
     Ok(match case.action.as_str() {
-        "read" => answer_of(go::read(&text, Twice::Allowed).map(|value| go::to_json(&value))),
-        "readStrict" => answer_of(go::read(&text, Twice::Refused).map(|value| go::to_json(&value))),
+        "read" => answer_of(go::read(&text, DuplicateKeys::Allowed).map(|value| go::to_json(&value))),
+        "readStrict" => answer_of(go::read(&text, DuplicateKeys::Refused).map(|value| go::to_json(&value))),
         "readMap" => answer_of(go::read_map(&text).map(|map| go::to_json(&Value::Object(map)))),
         "readArray" => answer_of(go::read_array(&text).map(|array| go::to_json(&Value::Array(array)))),
         "write" => written(go::write(&Typed(&case.value))),

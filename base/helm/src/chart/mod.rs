@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use base_yaml::go::{self, GoYamlError, Twice};
+use base_yaml::go::{self, DuplicateKeys, GoYamlError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -210,7 +210,7 @@ impl Chart {
     }
 
     fn describe(&mut self, file: &'static str, data: &[u8]) -> Result<(), ChartError> {
-        let value = go::read_exact(data, Twice::Allowed).map_err(|why| ChartError::Yaml { file, why })?;
+        let value = go::read_exact(data, DuplicateKeys::Allowed).map_err(|why| ChartError::Yaml { file, why })?;
         self.metadata_bytes = self.metadata_bytes.saturating_add(bytes_of_value(&value));
         self.metadata
             .apply(&value)

@@ -44,7 +44,7 @@ pub enum GoYamlError {
 
 /// Whether a key may be given twice in a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Twice {
+pub enum DuplicateKeys {
     /// The later wins: `yaml.Unmarshal`.
     Allowed,
     /// An error: `yaml.UnmarshalStrict`.
@@ -55,7 +55,7 @@ pub enum Twice {
 ///
 /// # Errors
 /// Text that Go refuses.
-pub fn read(text: &[u8], twice: Twice) -> Result<Value, GoYamlError> {
+pub fn read(text: &[u8], twice: DuplicateKeys) -> Result<Value, GoYamlError> {
     let mut value = read_exact(text, twice)?;
     as_floats(&mut value);
     Ok(value)
@@ -65,11 +65,11 @@ pub fn read(text: &[u8], twice: Twice) -> Result<Value, GoYamlError> {
 ///
 /// # Errors
 /// As [`read()`].
-pub fn read_exact(text: &[u8], twice: Twice) -> Result<Value, GoYamlError> {
+pub fn read_exact(text: &[u8], twice: DuplicateKeys) -> Result<Value, GoYamlError> {
     let Some(tree) = read::one_document(text).map_err(of_problem)? else {
         return Ok(Value::Null);
     };
-    Decoder::new(&tree, twice == Twice::Refused)
+    Decoder::new(&tree, twice == DuplicateKeys::Refused)
         .document()
         .map_err(of_fault)
 }
@@ -104,7 +104,7 @@ pub fn read_as(text: &[u8], shape: Shape) -> Result<Value, GoYamlError> {
 /// # Errors
 /// As [`read()`], and a document that is no map.
 pub fn read_map(text: &[u8]) -> Result<Map<String, Value>, GoYamlError> {
-    match read(text, Twice::Allowed)? {
+    match read(text, DuplicateKeys::Allowed)? {
         Value::Null => Ok(Map::new()),
         Value::Object(map) => Ok(map),
         other => Err(form(&other, "map[string]interface {}")),
@@ -116,7 +116,7 @@ pub fn read_map(text: &[u8]) -> Result<Map<String, Value>, GoYamlError> {
 /// # Errors
 /// As [`read()`], and a document that is no list.
 pub fn read_array(text: &[u8]) -> Result<Vec<Value>, GoYamlError> {
-    match read(text, Twice::Allowed)? {
+    match read(text, DuplicateKeys::Allowed)? {
         Value::Null => Ok(Vec::new()),
         Value::Array(array) => Ok(array),
         other => Err(form(&other, "[]interface {}")),

@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use super::*;
 
 fn problem(text: &str) -> String {
-    read(text.as_bytes(), Twice::Allowed).unwrap_err().to_string()
+    read(text.as_bytes(), DuplicateKeys::Allowed).unwrap_err().to_string()
 }
 
 #[test]
 fn collections_lie_in_each_other_up_to_the_limit_and_no_deeper() {
     let flow = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     let block = |depth: usize| "- ".repeat(depth) + "a";
-    assert!(read(flow(499).as_bytes(), Twice::Allowed).is_ok());
-    assert!(read(block(499).as_bytes(), Twice::Allowed).is_ok());
+    assert!(read(flow(499).as_bytes(), DuplicateKeys::Allowed).is_ok());
+    assert!(read(block(499).as_bytes(), DuplicateKeys::Allowed).is_ok());
     for text in [
         flow(501),
         block(501),
@@ -63,7 +63,7 @@ fn prefixes_of_tags_are_few_and_repeated_up_to_a_size() {
         format!("%TAG !e! {prefix}\n---\n[{}]\n", "!e!a b,".repeat(times))
     };
     assert_eq!(
-        read(tagged(60).as_bytes(), Twice::Allowed).unwrap(),
+        read(tagged(60).as_bytes(), DuplicateKeys::Allowed).unwrap(),
         json!(vec!["b"; 60])
     );
     assert!(problem(&tagged(70)).ends_with("prefixes of tags have more than 67108864 bytes together"));
@@ -71,7 +71,7 @@ fn prefixes_of_tags_are_few_and_repeated_up_to_a_size() {
         let lines = (0..count).map(|number| format!("%TAG !{number}! x\n"));
         lines.collect::<String>() + "---\na\n"
     };
-    assert!(read(directives(100).as_bytes(), Twice::Allowed).is_ok());
+    assert!(read(directives(100).as_bytes(), DuplicateKeys::Allowed).is_ok());
     assert!(problem(&directives(101)).ends_with("document has more than 100 %TAG directives"));
 }
 
@@ -92,9 +92,9 @@ fn values_deeper_than_the_limit_are_not_written() {
 
 #[test]
 fn numbers_that_are_read_are_floats_and_exact_ones_are_not() {
-    let exact = read_exact(b"[1, 1.0, 0777]", Twice::Allowed).unwrap();
+    let exact = read_exact(b"[1, 1.0, 0777]", DuplicateKeys::Allowed).unwrap();
     assert_eq!(exact, json!([1, 1.0, 511]));
-    let floats = read(b"[1, 1.0, 0777]", Twice::Allowed).unwrap();
+    let floats = read(b"[1, 1.0, 0777]", DuplicateKeys::Allowed).unwrap();
     assert_eq!(floats, json!([1.0, 1.0, 511.0]));
     assert_eq!(write(&floats).unwrap(), "- 1\n- 1\n- 511\n");
     assert_eq!(
@@ -180,13 +180,13 @@ proptest! {
     fn utf8_and_utf16_of_a_text_read_the_same(text in drawn_text()) {
         let mut utf16 = vec![0xFF, 0xFE];
         utf16.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
-        prop_assert_eq!(read_exact(text.as_bytes(), Twice::Refused), read_exact(&utf16, Twice::Refused));
+        prop_assert_eq!(read_exact(text.as_bytes(), DuplicateKeys::Refused), read_exact(&utf16, DuplicateKeys::Refused));
     }
 
     #[test]
     fn requested_entries_equal_those_of_the_whole(text in drawn_text()) {
         let wanted = |name: &str| ["kind", "metadata"].contains(&name);
-        let whole = read_exact(text.as_bytes(), Twice::Allowed).map(|mut whole| {
+        let whole = read_exact(text.as_bytes(), DuplicateKeys::Allowed).map(|mut whole| {
             if let Value::Object(entries) = &mut whole {
                 entries.retain(|name, _| wanted(name));
             }
@@ -205,7 +205,7 @@ proptest! {
 
 #[test]
 fn what_json_cannot_hold_is_no_error_once_it_is_written_over() {
-    let read = |text: &str| read_exact(text.as_bytes(), Twice::Allowed).map_err(|why| why.to_string());
+    let read = |text: &str| read_exact(text.as_bytes(), DuplicateKeys::Allowed).map_err(|why| why.to_string());
     assert_eq!(read("a: .nan\na: 1"), Ok(json!({"a": 1})));
     assert_eq!(read("a: [{b: .inf}, {~: 1}]\nc: 2\na: 1"), Ok(json!({"a": 1, "c": 2})));
     assert!(

@@ -201,7 +201,7 @@ impl Access {
     }
 
     /// Takes in a write of an access rule.
-    pub(crate) fn written(&self, key: &Key, object: Option<&Object>) {
+    pub(crate) fn apply_write(&self, key: &Key, object: Option<&Object>) {
         let Some(resource) = key.resource.strip_prefix(RBAC_PREFIX) else {
             return;
         };

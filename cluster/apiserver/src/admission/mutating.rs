@@ -65,14 +65,14 @@ impl<'a> View<'a> {
 }
 
 impl Write<'_> {
-    /// Lets everybody change the object who may.
-    pub(crate) async fn admit(
+    /// Lets the server, the kind and mutating webhooks and policies change the object.
+    pub(crate) async fn run_mutating_admission(
         &mut self,
         call: &Call<'_>,
         object: &mut Value,
         old: Option<&Value>,
     ) -> Result<(), Status> {
-        self.admit_within(call, object, old).await?;
+        self.run_built_in_mutation(call, object, old).await?;
         let context = self.context;
         let Some(hooks) = context.server.admission.hooks() else {
             return Ok(());
@@ -94,14 +94,14 @@ impl Write<'_> {
         let stamps = old.is_none().then(|| take_stamps(object, drawn));
         let mut sent = view.show(object);
         let outcome = rounds.run(&view, &mut sent, false).await;
-        if self.hear(&mut rounds, outcome)? {
+        if self.take_warnings(&mut rounds, outcome)? {
             take_back(&view, object, sent, stamps.as_ref())?;
-            self.admit_within(call, object, old).await?;
+            self.run_built_in_mutation(call, object, old).await?;
             let _ = stamps.as_ref().map(|_| take_stamps(object, drawn));
             let mut sent = view.show(object);
             rounds.note_change(&sent);
             let outcome = rounds.run(&view, &mut sent, true).await;
-            if self.hear(&mut rounds, outcome)? {
+            if self.take_warnings(&mut rounds, outcome)? {
                 take_back(&view, object, sent, None)?;
             }
         }
@@ -112,7 +112,7 @@ impl Write<'_> {
     }
 
     /// Keeps the warnings of a round in the order in which they were given.
-    fn hear(&mut self, rounds: &mut Rounds<'_, '_>, outcome: Result<bool, Status>) -> Result<bool, Status> {
+    fn take_warnings(&mut self, rounds: &mut Rounds<'_, '_>, outcome: Result<bool, Status>) -> Result<bool, Status> {
         self.warnings.append(&mut rounds.warnings);
         outcome.map_err(|mut status| {
             self.warnings.extend(status.take_warnings());
@@ -121,7 +121,12 @@ impl Write<'_> {
     }
 
     /// What the server itself and the kind do.
-    async fn admit_within(&mut self, call: &Call<'_>, object: &mut Value, old: Option<&Value>) -> Result<(), Status> {
+    async fn run_built_in_mutation(
+        &mut self,
+        call: &Call<'_>,
+        object: &mut Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
         let context = self.context;
         let reader = Reader::new(&context.server);
         let warnings = context.served.kind.admit(*call, object, old, &reader).await?;

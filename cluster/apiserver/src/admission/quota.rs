@@ -63,7 +63,7 @@ impl Write<'_> {
             return Ok(());
         }
         let attributes = AdmissionAttributes::write(context, AdmissionOperation::of(old), call.name, self.dry_run);
-        // One after the other, so that no one has to write a status twice.
+        // One after the other, so that no status is written in conflict with itself.
         let _turn = context.server.admission.quota_turn.lock().await;
         for _ in 0..TRIES_MAX {
             match charge_all(&attributes, namespace, object, &delta).await {
@@ -124,7 +124,7 @@ async fn charge_all(
     let mut changes: Vec<(&Entry, Value, Value)> = Vec::new();
     for entry in &listing.entries {
         let quota = entry.object.value(entry.revision);
-        match charged(attributes, &entry.key.name, &quota, object, delta) {
+        match used_after(attributes, &entry.key.name, &quota, object, delta) {
             Err(refusal) => return Ok(Err(refusal)),
             Ok(Some(used)) => changes.push((entry, quota, used)),
             Ok(None) => {}
@@ -145,7 +145,7 @@ async fn charge_all(
 }
 
 /// What is used of a quota after the write; none if it does not count there.
-fn charged(
+fn used_after(
     attributes: &AdmissionAttributes<'_>,
     name: &str,
     quota: &Value,

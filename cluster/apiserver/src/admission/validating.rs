@@ -19,7 +19,12 @@ const FAILED_OPEN: &str = "failed-open.validating.webhook.admission.k8s.io/";
 
 impl Write<'_> {
     /// Calls all that may refuse. No lock is held by the caller.
-    pub(crate) async fn approve(&mut self, call: &Call<'_>, object: &Value, old: Option<&Value>) -> Result<(), Status> {
+    pub(crate) async fn run_validating_admission(
+        &mut self,
+        call: &Call<'_>,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
         let context = self.context;
         let Some(hooks) = context.server.admission.hooks() else {
             return Ok(());

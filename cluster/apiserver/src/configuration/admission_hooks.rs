@@ -82,7 +82,7 @@ impl Admission {
     }
 
     /// Takes in a write of a configuration.
-    pub(crate) fn written(&self, entry: &Entry, removed: bool) {
+    pub(crate) fn apply_write(&self, entry: &Entry, removed: bool) {
         let Some((ADMISSION, resource)) = entry.key.resource.split_once('/') else {
             return;
         };

@@ -79,7 +79,7 @@ impl Aggregation {
     }
 
     /// Takes in a write of an APIService.
-    pub(crate) fn written(&self, entry: &Entry, removed: bool) {
+    pub(crate) fn apply_write(&self, entry: &Entry, removed: bool) {
         let object = entry.object.value(entry.revision);
         let text = |field: &str| object["spec"][field].as_str().unwrap_or_default().to_owned();
         let place = (text("group"), text("version"));

@@ -273,7 +273,7 @@ async fn set(server: &Arc<ServerState>, key: &Key, checked: &Value, found: Found
         track_update(Some(&old), &mut new, options, &schema);
         match server.store.update(key, entry.revision, Object::from_value(new)?).await {
             Ok(entry) => {
-                server.written(served, &entry, false);
+                server.observe_own_write(served, &entry, false);
                 return Ok(());
             }
             Err(StoreError::Conflict { .. } | StoreError::Missing { .. }) => {}
@@ -287,7 +287,7 @@ async fn set(server: &Arc<ServerState>, key: &Key, checked: &Value, found: Found
 pub(crate) async fn load(server: &ServerState) -> Result<(), Status> {
     let listing = server.store.list(&Range::all(API_SERVICES), Page::default()).await;
     for entry in &listing.map_err(store_status)?.entries {
-        server.aggregation.written(entry, false);
+        server.aggregation.apply_write(entry, false);
     }
     Ok(())
 }

@@ -37,7 +37,7 @@ pub(crate) async fn run(server: &Arc<ServerState>) -> Result<(), Status> {
         .await
         .map_err(store_status)?;
     for entry in &listing.entries {
-        definitions::written(server, entry, false);
+        definitions::apply_write(server, entry, false);
     }
     // Of others no one has said yet whether they are served, or they cannot be any more: they shall say so. After the
     // first, for names that others have already are theirs.

@@ -84,7 +84,7 @@ async fn settle(server: &Arc<ServerState>, key: &Key) -> Result<Option<String>, 
             set_conditions(&kinds, &mut new, now);
         }
         if new == old {
-            server.written(served, &entry, false);
+            server.observe_own_write(served, &entry, false);
             return Ok(None);
         }
         let names = |definition: &Value| definition.pointer("/status/acceptedNames").cloned();
@@ -100,7 +100,7 @@ async fn settle(server: &Arc<ServerState>, key: &Key) -> Result<Option<String>, 
         track_update(Some(&old), &mut new, options, &schema);
         match server.store.update(key, entry.revision, Object::from_value(new)?).await {
             Ok(entry) => {
-                server.written(served, &entry, false);
+                server.observe_own_write(served, &entry, false);
                 return Ok(renamed.then_some(group));
             }
             Err(StoreError::Conflict { .. }) => {}

@@ -34,7 +34,7 @@ pub(crate) fn is_served(server: &ServerState, entry: &Entry) -> bool {
 }
 
 /// Serves what a CRD defines, as of a write of it.
-pub(crate) fn written(server: &Arc<ServerState>, entry: &Entry, removed: bool) {
+pub(crate) fn apply_write(server: &Arc<ServerState>, entry: &Entry, removed: bool) {
     let definition = entry.object.value(entry.revision);
     let text = |path: &str| definition::text(&definition, path).to_owned();
     let (group, plural) = (text("/spec/group"), text("/spec/names/plural"));

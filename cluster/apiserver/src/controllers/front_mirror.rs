@@ -105,7 +105,7 @@ fn put(server: &Arc<ServerState>, mirror: &Mirror, object: &DynamicObject) -> Op
     let mut objects = mirror.objects.write().unwrap_or_else(PoisonError::into_inner);
     objects.insert(key.clone(), entry.clone());
     drop(objects);
-    take_in(server, &entry, false);
+    apply_write(server, &entry, false);
     Some(key)
 }
 
@@ -113,14 +113,14 @@ fn remove(server: &Arc<ServerState>, mirror: &Mirror, entry: &Entry) {
     let mut objects = mirror.objects.write().unwrap_or_else(PoisonError::into_inner);
     objects.remove(&entry.key);
     drop(objects);
-    take_in(server, entry, true);
+    apply_write(server, entry, true);
 }
 
 /// One task reports all of a resource, in order: nothing has to be compared by its version, which may count from the
 /// beginning again when the server in front was restored.
-fn take_in(server: &Arc<ServerState>, entry: &Entry, removed: bool) {
+fn apply_write(server: &Arc<ServerState>, entry: &Entry, removed: bool) {
     match entry.key.resource.split_once('/') {
-        Some((resource_names::ADMISSION, _)) => server.admission.written(entry, removed),
+        Some((resource_names::ADMISSION, _)) => server.admission.apply_write(entry, removed),
         None if &*entry.key.resource == QUOTAS => server.admission.note_quota(),
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! What the server takes in of writes, its own and those of others on the same store: access rules, admission and served
+//! What the server applies to itself of writes, its own and those of others on the same store: access rules, admission and served
 //! kinds, each in the order of the store.
 
 use std::sync::{Arc, PoisonError};
@@ -13,7 +13,7 @@ use crate::storage::resource_names;
 
 impl ServerState {
     /// Called after every write of the store by this server.
-    pub(crate) fn written(self: &Arc<Self>, served: &Served, entry: &Entry, removed: bool) {
+    pub(crate) fn observe_own_write(self: &Arc<Self>, served: &Served, entry: &Entry, removed: bool) {
         if &*served.store_name == resource_names::QUOTAS {
             self.admission.note_quota();
         }
@@ -28,31 +28,31 @@ impl ServerState {
                 resource_names::RBAC | resource_names::ADMISSION | resource_names::API_REGISTRATION
             )
         {
-            self.take_in(entry, removed);
+            self.apply_write(entry, removed);
         }
     }
 
-    /// Takes in a write of what changes how this server behaves, unless something newer of the object was seen before.
-    fn take_in(self: &Arc<Self>, entry: &Entry, removed: bool) {
+    /// Applies a write of what changes how this server behaves, unless something newer of the object was seen before.
+    fn apply_write(self: &Arc<Self>, entry: &Entry, removed: bool) {
         let mut applied = self.applied.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !is_newest(&mut applied, entry) {
             return;
         }
         if &*entry.key.resource == resource_names::DEFINITIONS {
-            definitions::written(self, entry, removed);
+            definitions::apply_write(self, entry, removed);
         } else if entry.key.resource.starts_with(resource_names::ADMISSION) {
-            self.admission.written(entry, removed);
+            self.admission.apply_write(entry, removed);
         } else if entry.key.resource.starts_with(resource_names::API_REGISTRATION) {
-            self.aggregation.written(entry, removed);
+            self.aggregation.apply_write(entry, removed);
         } else {
             self.access
-                .written(&entry.key, if removed { None } else { Some(&entry.object) });
+                .apply_write(&entry.key, if removed { None } else { Some(&entry.object) });
             aggregated_roles::aggregate_later(self, entry);
         }
     }
 
-    /// Called for every write that a watch of the store tells, this server's own among them.
-    pub(crate) fn heard(self: &Arc<Self>, entry: &Entry, removed: bool) {
+    /// Called for every write that a watch of the store reports, this server's own among them.
+    pub(crate) fn observe_stored_write(self: &Arc<Self>, entry: &Entry, removed: bool) {
         if &*entry.key.resource == resource_names::QUOTAS {
             return self.admission.note_quota();
         }
@@ -60,9 +60,9 @@ impl ServerState {
             let applied = self.applied.0.lock().unwrap_or_else(PoisonError::into_inner);
             applied.get(&entry.key).copied()
         };
-        // An own write is taken in already.
+        // An own write is applied already.
         if known.is_none_or(|known| known < entry.revision) {
-            self.take_in(entry, removed);
+            self.apply_write(entry, removed);
         }
     }
 }

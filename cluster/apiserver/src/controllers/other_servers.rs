@@ -54,17 +54,17 @@ async fn follow_once(
     let mut gone = std::mem::take(known);
     for entry in listing.entries {
         gone.remove(&entry.key);
-        server.heard(&entry, false);
+        server.observe_stored_write(&entry, false);
         known.insert(entry.key.clone(), entry);
     }
     for entry in gone.into_values() {
         let revision = listing.revision;
-        server.heard(&Entry { revision, ..entry }, true);
+        server.observe_stored_write(&Entry { revision, ..entry }, true);
     }
     let mut changes = server.store.watch(range, listing.revision).await?;
     while let Some(change) = changes.next().await {
         let change = change?;
-        server.heard(&change.entry, change.is_delete());
+        server.observe_stored_write(&change.entry, change.is_delete());
         if change.is_delete() {
             known.remove(&change.entry.key);
         } else {

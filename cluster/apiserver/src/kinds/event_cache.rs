@@ -1,5 +1,5 @@
-//! Events of watches that many read: the line of a change is made once while many watch a version of a kind, whoever comes to
-//! it later copies it. It keeps a line for a moment only; a reader who lags makes his own.
+//! Encoded events that watches share: while many watch a version of a kind, the first of them encodes a change and the others
+//! copy it. An event is cached for a moment only; a watch that lags encodes its own.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -10,49 +10,48 @@ use cluster_store::{Object, Revision};
 
 use crate::wire::status::Status;
 
-/// From so many watches on sharing pays for what is kept. The servers of a landscape's clusters, of which one process has
+/// From so many watches on a cache pays for its memory. The servers of a landscape's clusters, of which one process has
 /// hundreds, have fewer of any kind.
-const CROWD_MIN: usize = 8;
-/// EventCaches kept: what a thousand writes a second make while the slowest of a thousand readers has its turn.
-const LINES: usize = 256;
-/// Longer lines are made by each reader, so that a crowd costs at most four megabytes.
-const LINE_BYTES_MAX: usize = 16 << 10;
-/// What each who watches in a crowd adds to the pause between two chunks: twice what it takes to wake one and to write to it,
-/// so that a crowd leaves time for other work.
+const WATCHES_MIN: usize = 8;
+/// Events cached: what a thousand writes a second make while the slowest of a thousand readers has its turn.
+const EVENTS: usize = 256;
+/// Longer events are encoded by each reader, so that a cache takes at most four megabytes.
+const EVENT_BYTES_MAX: usize = 16 << 10;
+/// What each of many watches adds to the pause between two chunks: twice what it takes to wake one and to write to it, so that
+/// they leave time for other work.
 const PAUSE_EACH: Duration = Duration::from_micros(20);
 /// Shorter ones are beneath the timer's grain; fifty watchers and fewer get their events at once.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 /// No one learns of a change later than this because others watch.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
-/// What is shared by those who watch a kind as it is served at one time.
+/// The caches of a kind as it is served at one time.
 #[derive(Default)]
 pub(crate) struct EventCaches {
-    /// By version.
-    crowds: Mutex<BTreeMap<String, Weak<EventCache>>>,
+    by_version: Mutex<BTreeMap<String, Weak<EventCache>>>,
 }
 
 impl EventCaches {
-    /// Takes part in a version's lines, until what it gives is dropped.
+    /// The cache of a version, for one more watch until the result is dropped.
     pub(crate) fn join(&self, version: &str) -> Arc<EventCache> {
-        let mut crowds = self.crowds.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(crowd) = crowds.get(version).and_then(Weak::upgrade) {
-            return crowd;
+        let mut by_version = self.by_version.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cache) = by_version.get(version).and_then(Weak::upgrade) {
+            return cache;
         }
-        let crowd = Arc::default();
-        crowds.insert(version.to_owned(), Arc::downgrade(&crowd));
-        crowd
+        let cache = Arc::default();
+        by_version.insert(version.to_owned(), Arc::downgrade(&cache));
+        cache
     }
 }
 
-/// Those who watch one version of a kind; each of them holds it.
+/// Events of one version of a kind. Each of its watches holds it, so its references are their number.
 #[derive(Default)]
 pub(crate) struct EventCache {
-    /// Empty until there are enough who read.
-    slots: OnceLock<Box<[Mutex<Option<Line>>]>>,
+    /// Empty until there are enough watches.
+    slots: OnceLock<Box<[Mutex<Option<CachedEvent>>]>>,
 }
 
-struct Line {
+struct CachedEvent {
     event: &'static str,
     object: Arc<Object>,
     revision: Revision,
@@ -67,33 +66,33 @@ impl EventCache {
         (pause > PAUSE_MIN).then_some(pause)
     }
 
-    /// The line of what happened, made by `make` if no other reader has made it a moment ago.
-    pub(crate) fn line(
+    /// The encoded event, by `encode` if it is not cached.
+    pub(crate) fn get_or_encode(
         self: &Arc<Self>,
         event: &'static str,
         object: &Arc<Object>,
         revision: Revision,
-        make: impl FnOnce() -> Result<Bytes, Status>,
+        encode: impl FnOnce() -> Result<Bytes, Status>,
     ) -> Result<Bytes, Status> {
-        if Arc::strong_count(self) < CROWD_MIN {
-            return make();
+        if Arc::strong_count(self) < WATCHES_MIN {
+            return encode();
         }
         let slots = self
             .slots
-            .get_or_init(|| (0..LINES).map(|_| Mutex::default()).collect());
-        let place = usize::try_from(revision.0 % LINES as u64).unwrap_or_default();
-        // Held while the line is made: others want the same one.
+            .get_or_init(|| (0..EVENTS).map(|_| Mutex::default()).collect());
+        let place = usize::try_from(revision.0 % EVENTS as u64).unwrap_or_default();
+        // Held while it is encoded: others want the same one.
         let mut slot = slots[place].lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(line) = slot.as_ref()
-            && line.revision == revision
-            && line.event == event
-            && Arc::ptr_eq(&line.object, object)
+        if let Some(cached) = slot.as_ref()
+            && cached.revision == revision
+            && cached.event == event
+            && Arc::ptr_eq(&cached.object, object)
         {
-            return Ok(line.bytes.clone());
+            return Ok(cached.bytes.clone());
         }
-        let bytes = make()?;
-        if bytes.len() <= LINE_BYTES_MAX {
-            *slot = Some(Line {
+        let bytes = encode()?;
+        if bytes.len() <= EVENT_BYTES_MAX {
+            *slot = Some(CachedEvent {
                 event,
                 object: object.clone(),
                 revision,
@@ -115,64 +114,64 @@ mod tests {
         Arc::new(object.unwrap())
     }
 
-    /// How many of the calls, one for each member, made a line of their own.
-    fn made(crowd: &[Arc<EventCache>], event: &'static str, object: &Arc<Object>, length: usize) -> usize {
-        let made = Cell::new(0);
-        for member in crowd {
-            let line = member.line(event, object, Revision(7), || {
-                made.set(made.get() + 1);
+    /// How often an event is encoded when each of the watches reads it.
+    fn encodings(watches: &[Arc<EventCache>], event: &'static str, object: &Arc<Object>, length: usize) -> usize {
+        let count = Cell::new(0);
+        for cache in watches {
+            let bytes = cache.get_or_encode(event, object, Revision(7), || {
+                count.set(count.get() + 1);
                 Ok(Bytes::from(vec![b'x'; length]))
             });
-            assert_eq!(line.unwrap().len(), length);
+            assert_eq!(bytes.unwrap().len(), length);
         }
-        made.get()
+        count.get()
     }
 
     #[test]
-    fn a_crowd_makes_each_line_once_and_few_make_their_own() {
-        let lines = EventCaches::default();
-        let mut crowd: Vec<_> = (1..CROWD_MIN).map(|_| lines.join("v1")).collect();
+    fn many_watches_encode_an_event_once_and_few_each_for_itself() {
+        let caches = EventCaches::default();
+        let mut watches: Vec<_> = (1..WATCHES_MIN).map(|_| caches.join("v1")).collect();
         let one = object("one");
-        assert_eq!(made(&crowd, "ADDED", &one, 10), CROWD_MIN - 1);
-        assert!(crowd[0].slots.get().is_none(), "nothing is kept for few");
+        assert_eq!(encodings(&watches, "ADDED", &one, 10), WATCHES_MIN - 1);
+        assert!(watches[0].slots.get().is_none(), "nothing is cached for few");
 
-        crowd.push(lines.join("v1"));
-        assert_eq!(made(&crowd, "ADDED", &one, 10), 1);
-        assert_eq!(made(&crowd, "ADDED", &one, 10), 0);
-        assert_eq!(made(&crowd, "MODIFIED", &one, 10), 1);
+        watches.push(caches.join("v1"));
+        assert_eq!(encodings(&watches, "ADDED", &one, 10), 1);
+        assert_eq!(encodings(&watches, "ADDED", &one, 10), 0);
+        assert_eq!(encodings(&watches, "MODIFIED", &one, 10), 1);
         assert_eq!(
-            made(&crowd, "MODIFIED", &object("one"), 10),
+            encodings(&watches, "MODIFIED", &object("one"), 10),
             1,
             "another object of the revision"
         );
         assert_eq!(
-            made(&crowd, "ADDED", &one, LINE_BYTES_MAX + 1),
-            CROWD_MIN,
-            "too long to be kept"
+            encodings(&watches, "ADDED", &one, EVENT_BYTES_MAX + 1),
+            WATCHES_MIN,
+            "too long to be cached"
         );
 
-        let other = lines.join("v1beta1");
-        assert!(!Arc::ptr_eq(&other, &crowd[0]));
+        let other = caches.join("v1beta1");
+        assert!(!Arc::ptr_eq(&other, &watches[0]));
     }
 
     #[test]
-    fn the_more_watch_the_longer_changes_gather() {
-        let lines = EventCaches::default();
-        let mut crowd: Vec<_> = (0..50).map(|_| lines.join("v1")).collect();
-        assert_eq!(crowd[0].pause(), None);
-        crowd.extend((50..1_000).map(|_| lines.join("v1")));
-        assert_eq!(crowd[0].pause(), Some(Duration::from_millis(20)));
-        crowd.extend((1_000..20_000).map(|_| lines.join("v1")));
-        assert_eq!(crowd[0].pause(), Some(PAUSE_MAX));
+    fn more_watches_pause_longer() {
+        let caches = EventCaches::default();
+        let mut watches: Vec<_> = (0..50).map(|_| caches.join("v1")).collect();
+        assert_eq!(watches[0].pause(), None);
+        watches.extend((50..1_000).map(|_| caches.join("v1")));
+        assert_eq!(watches[0].pause(), Some(Duration::from_millis(20)));
+        watches.extend((1_000..20_000).map(|_| caches.join("v1")));
+        assert_eq!(watches[0].pause(), Some(PAUSE_MAX));
     }
 
     #[test]
-    fn who_comes_after_the_last_has_gone_begins_again() {
-        let lines = EventCaches::default();
-        let first = lines.join("v1");
+    fn a_watch_after_the_last_has_ended_has_a_new_cache() {
+        let caches = EventCaches::default();
+        let first = caches.join("v1");
         let gone = Arc::downgrade(&first);
         drop(first);
         assert!(gone.upgrade().is_none());
-        assert_eq!(Arc::strong_count(&lines.join("v1")), 1);
+        assert_eq!(Arc::strong_count(&caches.join("v1")), 1);
     }
 }

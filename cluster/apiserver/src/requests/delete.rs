@@ -334,12 +334,12 @@ async fn step(
         (true, false) if next.object.bytes() == entry.object.bytes() => Ok(Deleted::Waiting(next)),
         (true, false) => {
             let entry = store.update(&entry.key, entry.revision, object).await?;
-            context.server.written(&context.served, &entry, false);
+            context.server.observe_own_write(&context.served, &entry, false);
             Ok(Deleted::Waiting(entry))
         }
         (false, false) => {
             let gone = store.delete(&entry.key, entry.revision).await?;
-            context.server.written(&context.served, &gone, true);
+            context.server.observe_own_write(&context.served, &gone, true);
             Ok(Deleted::Gone(Entry {
                 revision: gone.revision,
                 ..next

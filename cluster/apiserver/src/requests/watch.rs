@@ -1,5 +1,5 @@
 //! Watches: a stream of changes as JSON lines, from a version on or after a first list, with bookmarks.
-//! It copies no object per watcher beyond the line it sends, and makes that line once for a crowd.
+//! It copies no object per watcher beyond the line it sends, and where many watch, that line is encoded once.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/storage/cacher)
 
 use std::collections::VecDeque;
@@ -67,7 +67,7 @@ pub(crate) async fn watch(context: &Context) -> Result<Answer, Status> {
         served: context.served.clone(),
         version: context.version().to_owned(),
         shape,
-        crowd: context.served.event_caches.join(context.version()),
+        event_cache: context.served.event_caches.join(context.version()),
         tables: Tables::new(&context.served, context.version(), &context.query, meta)?,
         filter,
         changes,
@@ -192,7 +192,7 @@ struct Watcher {
     served: Arc<Served>,
     version: String,
     shape: Shape,
-    crowd: Arc<EventCache>,
+    event_cache: Arc<EventCache>,
     tables: Tables,
     filter: Filter,
     changes: Changes,
@@ -207,7 +207,7 @@ struct Watcher {
     /// Column definitions go with the first table only.
     header_sent: bool,
     chunks: VecDeque<Bytes>,
-    /// Changes are let gather until it is over. Made when it is wanted for the first time: few watch in a crowd.
+    /// Changes are let gather until it is over. Made when it is wanted for the first time: most watches have few beside them.
     pause: Option<Pin<Box<Sleep>>>,
     ended: bool,
     ticket: Ticket,
@@ -265,7 +265,7 @@ impl Watcher {
 
     /// Lets changes gather for a moment where so many watch that waking each of them for each change would be most of the work.
     fn begin_pause(&mut self) {
-        let Some(length) = self.crowd.pause() else { return };
+        let Some(length) = self.event_cache.pause() else { return };
         let until = Instant::now() + length;
         match &mut self.pause {
             Some(pause) => pause.as_mut().reset(until),
@@ -365,8 +365,8 @@ impl Watcher {
         let rendered = || rendering::object(&self.served, &self.version, object, revision);
         let line = match self.shape {
             Shape::Object => {
-                let made = || Ok(framed(event, &rendered()?));
-                self.crowd.line(event, object, revision, made)?
+                let encode = || Ok(framed(event, &rendered()?));
+                self.event_cache.get_or_encode(event, object, revision, encode)?
             }
             _ => {
                 let bytes = rendered()?;

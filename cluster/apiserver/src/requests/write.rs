@@ -116,7 +116,7 @@ impl Write<'_> {
         let name = metadata::text(&object, "name").to_owned();
         let call = context.call(Operation::Create, &name, self.dry_run);
         let reader = Reader::new(&context.server);
-        self.admit(&call, &mut object, None).await?;
+        self.run_mutating_admission(&call, &mut object, None).await?;
         let name = metadata::text(&object, "name").to_owned();
         let call = context.call(Operation::Create, &name, self.dry_run);
         let typed = context.served.role != Role::Custom
@@ -146,7 +146,7 @@ impl Write<'_> {
         node_restriction::restrict(context, Some(&object), None)?;
         gatekeeping::admit(context, &name, Some(&object), None).await?;
         definition_conditions::check_names(context, &object)?;
-        self.approve(&call, &object, None).await?;
+        self.run_validating_admission(&call, &object, None).await?;
         let turn = context.turn(&call).await?;
         let review = Review {
             call,
@@ -162,25 +162,25 @@ impl Write<'_> {
             self.warnings.extend(definition::warnings(&object, None));
         }
         self.drop_applied_nulls(&mut object);
-        let stored = self.charged(&call, object, None).await?;
+        let stored = self.charge_and_encode(&call, object, None).await?;
         let key = context.key(&name);
         if self.dry_run {
             return Ok(self.create_dry(key, stored).await?);
         }
         let entry = turn.store.create(key, stored).await;
         let entry = entry.map_err(|error| self.refusal(&name, error))?;
-        self.took(&entry).await?;
+        self.observe_write(&entry).await?;
         Ok(entry)
     }
 
     /// What follows from a write.
-    async fn took(&self, entry: &Entry) -> Result<(), Status> {
+    async fn observe_write(&self, entry: &Entry) -> Result<(), Status> {
         let context = self.context;
         if context.served.role == Role::CustomResourceDefinition && context.subresource().is_none() {
             let established = definition_conditions::establish(&context.server, &entry.key).await;
             return established.map_err(|error| context.store_status(&entry.key.name, error));
         }
-        context.server.written(&context.served, entry, false);
+        context.server.observe_own_write(&context.served, entry, false);
         Ok(())
     }
 
@@ -214,7 +214,7 @@ impl Write<'_> {
         let call = context.call(Operation::Update, name, self.dry_run);
         self.track_change(&call, &old, &mut object, &unstated).await?;
         let reader = Reader::new(&context.server);
-        self.admit(&call, &mut object, Some(&old)).await?;
+        self.run_mutating_admission(&call, &mut object, Some(&old)).await?;
         kind.prepare(&call, &mut object, Some(&old));
         let _address = address_allocation::prepare(context, &mut object, Some(&old)).await?;
         let as_sent = may_go(context, &object).then(|| object.clone());
@@ -230,7 +230,7 @@ impl Write<'_> {
         signing_rights::check(context, &object, Some(&old))?;
         node_restriction::restrict(context, Some(&object), Some(&old))?;
         gatekeeping::admit(context, name, Some(&object), Some(&old)).await?;
-        self.approve(&call, &object, Some(&old)).await?;
+        self.run_validating_admission(&call, &object, Some(&old)).await?;
         let turn = context.turn(&call).await?;
         let review = Review {
             call,
@@ -247,11 +247,11 @@ impl Write<'_> {
             return self.remove(&turn, live, last_state(object, as_sent)?).await;
         }
         let is_read_otherwise = self.drop_applied_nulls(&mut object);
-        let stored = self.charged(&call, object, Some(&old)).await?;
+        let stored = self.charge_and_encode(&call, object, Some(&old)).await?;
         if stored.bytes() == live.object.bytes() && !is_read_otherwise {
             if context.served.role == Role::CustomResourceDefinition && !self.dry_run {
                 // The write before may have been cut off from what follows from it.
-                self.took(live).await?;
+                self.observe_write(live).await?;
             }
             return Ok(Written::Stored(live.clone()));
         }
@@ -263,7 +263,7 @@ impl Write<'_> {
         }
         let entry = turn.store.update(&live.key, live.revision, stored).await;
         let entry = entry.map_err(|error| self.refusal(name, error))?;
-        self.took(&entry).await?;
+        self.observe_write(&entry).await?;
         Ok(Written::Stored(entry))
     }
 
@@ -278,7 +278,7 @@ impl Write<'_> {
         let context = self.context;
         let gone = turn.store.delete(&live.key, live.revision).await;
         let gone = gone.map_err(|error| self.refusal(&live.key.name, error))?;
-        context.server.written(&context.served, &gone, true);
+        context.server.observe_own_write(&context.served, &gone, true);
         Ok(Written::Removed(last))
     }
 
@@ -336,7 +336,7 @@ impl Write<'_> {
     }
 
     /// The object as it is stored, charged to quotas. What a webhook makes of it is known before it is charged.
-    async fn charged(&self, call: &Call<'_>, object: Value, old: Option<&Value>) -> Result<Object, Status> {
+    async fn charge_and_encode(&self, call: &Call<'_>, object: Value, old: Option<&Value>) -> Result<Object, Status> {
         if self.context.served.converter().is_some() {
             let stored = self.object(object.clone()).await?;
             self.charge(call, &object, old).await?;

@@ -307,8 +307,13 @@ impl Life {
         let mark = json!({"metadata": {
             "uid": self.pod.metadata.uid, "annotations": {SIMULATED_ANNOTATION: "true"},
         }});
-        if let Err(error) = pods.patch(&name, &PatchParams::default(), &Patch::Merge(mark)).await {
-            tracing::warn!(pod = %self.id(), %error, "simulated pod was not marked");
+        match pods.patch(&name, &PatchParams::default(), &Patch::Merge(mark)).await {
+            Ok(_) => {}
+            // Where NodeRestriction is on, a node writes no metadata of pods; the event below reports it as well.
+            Err(kube::Error::Api(status)) if status.code == 403 => {
+                tracing::debug!(pod = %self.id(), %status, "simulated pod may not be marked");
+            }
+            Err(error) => tracing::warn!(pod = %self.id(), %error, "simulated pod was not marked"),
         }
         let message = "Nothing runs: this node has no body for the image and only shows the pod as running";
         self.record(Weight::Normal, "SimulatedImage", Some(container), message)

@@ -367,6 +367,18 @@ fn objects_without_schema_merge_maps_by_key_and_lists_as_one() {
 }
 
 #[test]
+fn a_value_of_another_type_conflicts_with_owners_of_the_field_and_not_with_those_of_fields_below_it() {
+    let below = apply(None, "they", json!({"raw": {"a": 1}})).unwrap();
+    let taken = apply(Some(&below), "me", json!({"raw": 7})).unwrap();
+    assert_eq!(taken["spec"], json!({"raw": 7}));
+    assert_eq!(owned(&taken, "they"), Value::Null);
+    assert_eq!(owned(&taken, "me"), json!({"f:raw": {}}));
+    let field = update(None, "they", spec(json!({"raw": {"a": 1}})));
+    let conflict = "Apply failed with 1 conflict: conflict with \"they\" using apps/v1: .spec.raw";
+    assert_eq!(refusal(apply(Some(&field), "me", json!({"raw": 7}))), conflict);
+}
+
+#[test]
 fn fields_that_go_always_writes_are_nobodys_until_something_is_in_them() {
     let schema = cluster_builtin::schema("apps", "v1", "Deployment").expect("a kind of Kubernetes");
     let mut made = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "t"}, "spec": {

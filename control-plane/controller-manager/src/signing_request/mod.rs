@@ -6,12 +6,10 @@ mod plan;
 use std::sync::Arc;
 
 use api_meta::Fault;
-use base_client::{fault_of, is_conflict, is_missing};
+use base_client::{Decision, fault_of, record_decision};
 use base_controller::{Controller, Next, ObjectKey};
-use jiff::Timestamp;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
-use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::ResourceExt;
 use kube::api::PostParams;
 use tokio_util::sync::CancellationToken;
@@ -36,56 +34,27 @@ async fn reconcile(context: &Context, request: &Arc<CertificateSigningRequest>) 
     context.caches.seeds.ready().await;
     let seeds = &context.caches.seeds;
     let verdict = evaluate(request, |seed| seeds.get(&ObjectKey::cluster(seed)).is_some());
-    let (type_, reason, message) = match verdict {
+    let (decision, reason, message) = match verdict {
         Verdict::NotOurs => return Ok(Next::Change),
         Verdict::Register => {
             check_right(context, request).await?;
-            ("Approved", "AutoApproved", "it registers a gardenlet".to_owned())
+            (
+                Decision::Approved,
+                "AutoApproved",
+                "it registers a gardenlet".to_owned(),
+            )
         }
         Verdict::Renew => (
-            "Approved",
+            Decision::Approved,
             "AutoApproved",
             "it renews a gardenlet's certificate".to_owned(),
         ),
-        Verdict::Deny(why) => ("Denied", "AutoDenied", why),
+        Verdict::Deny(why) => (Decision::Denied, "AutoDenied", why),
     };
-    tracing::info!(request = request.name_any(), "{type_}: {message}");
-    decide(context, request, condition(context, type_, reason, message)).await
-}
-
-fn condition(context: &Context, type_: &str, reason: &str, message: String) -> CertificateSigningRequestCondition {
-    let now = context.clock.now();
-    // Kubernetes stores whole seconds.
-    let now = Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now)));
-    CertificateSigningRequestCondition {
-        type_: type_.to_owned(),
-        status: "True".to_owned(),
-        reason: Some(reason.to_owned()),
-        message: Some(message),
-        last_update_time: now.clone(),
-        last_transition_time: now,
-    }
-}
-
-async fn decide(
-    context: &Context,
-    request: &CertificateSigningRequest,
-    condition: CertificateSigningRequestCondition,
-) -> Result<Next, Fault> {
-    let mut decided = request.clone();
-    let status = decided.status.get_or_insert_default();
-    status.conditions.get_or_insert_default().push(condition);
-    let name = request.name_any();
-    let api = context.cluster::<CertificateSigningRequest>();
-    match api
-        .replace_subresource("approval", &name, &PostParams::default(), &decided)
-        .await
-    {
-        Ok(_) => Ok(Next::Change),
-        // The change by another, or the deletion, leads here again.
-        Err(error) if is_conflict(&error) || is_missing(&error) => Ok(Next::Change),
-        Err(error) => Err(fault_of(error, &format!("decide CertificateSigningRequest {name}"))),
-    }
+    tracing::info!(request = request.name_any(), "{decision:?}: {message}");
+    let requests = context.cluster::<CertificateSigningRequest>();
+    record_decision(&requests, request, decision, (reason, &message), context.clock.now()).await?;
+    Ok(Next::Change)
 }
 
 /// The requester needs the right to `create` `certificatesigningrequests/seedclient`, as in Gardener.

@@ -1,6 +1,7 @@
 //! What becomes of a signing request for the certificate of a gardenlet.
 
 use api_meta::names::{SEED_USER_PREFIX, SEEDS_GROUP};
+use base_client::is_decided;
 use base_secrets::SigningRequest;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 
@@ -55,15 +56,6 @@ pub(crate) fn evaluate(request: &CertificateSigningRequest, is_seed: impl Fn(&st
         return Verdict::NotOurs;
     };
     outcome.unwrap_or_else(Verdict::Deny)
-}
-
-fn is_decided(request: &CertificateSigningRequest) -> bool {
-    let conditions = request
-        .status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten());
-    let mut types = conditions.map(|condition| condition.type_.as_str());
-    types.any(|type_| matches!(type_, "Approved" | "Denied" | "Failed"))
 }
 
 /// What every gardenlet's certificate has (gardener/gardener v1.150 pkg/controllermanager/controller/certificatesigningrequest).

@@ -13,14 +13,12 @@ use std::time::Duration;
 
 use api_machine::Machine;
 use api_meta::Fault;
-use base_client::{fault_of, get, is_conflict, is_missing, list};
+use base_client::{Decision, fault_of, get, list, record_decision};
 use base_clock::Clock;
 use base_controller::{Cache, Controller, EventType, Next, Recorder};
-use jiff::Timestamp;
-use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Node;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::{ListParams, PostParams};
+use kube::api::ListParams;
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use tokio_util::sync::CancellationToken;
@@ -86,13 +84,13 @@ impl Context {
         let age = self.age(request);
         match verdict {
             Verdict::Approve => {
-                let message = "all names and addresses are those of the node".to_owned();
-                self.decide(request, "Approved", "RequestApproved", message).await
+                let message = "all names and addresses are those of the node";
+                self.decide(request, Decision::Approved, message).await
             }
-            Verdict::Deny(why) => self.decide(request, "Denied", "RequestDenied", why).await,
+            Verdict::Deny(why) => self.decide(request, Decision::Denied, &why).await,
             Verdict::Wait(why) if age > WAIT_MAX => {
                 let message = format!("for {} minutes: {why}", WAIT_MAX.as_secs() / 60);
-                self.decide(request, "Denied", "RequestDenied", message).await
+                self.decide(request, Decision::Denied, &message).await
             }
             Verdict::Wait(why) => {
                 self.explain(request, &why).await;
@@ -140,35 +138,15 @@ impl Context {
     async fn decide(
         &self,
         request: &CertificateSigningRequest,
-        type_: &str,
-        reason: &str,
-        message: String,
+        decision: Decision,
+        message: &str,
     ) -> Result<Next, Fault> {
-        tracing::info!(request = request.name_any(), "{type_}: {message}");
-        let now = self.clock.now();
-        // Kubernetes stores whole seconds.
-        let now = Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now)));
-        let mut decided = request.clone();
-        let status = decided.status.get_or_insert_default();
-        let conditions = status.conditions.get_or_insert_default();
-        conditions.push(CertificateSigningRequestCondition {
-            type_: type_.to_owned(),
-            status: "True".to_owned(),
-            reason: Some(reason.to_owned()),
-            message: Some(message),
-            last_update_time: now.clone(),
-            last_transition_time: now,
-        });
-        let (name, params) = (request.name_any(), PostParams::default());
-        match self
-            .requests
-            .replace_subresource("approval", &name, &params, &decided)
-            .await
-        {
-            Ok(_) => Ok(Next::Change),
-            // The other writer's change, or the deletion, leads here again.
-            Err(error) if is_conflict(&error) || is_missing(&error) => Ok(Next::Change),
-            Err(error) => Err(fault_of(error, &format!("decide CertificateSigningRequest {name}"))),
-        }
+        tracing::info!(request = request.name_any(), "{decision:?}: {message}");
+        let reason = match decision {
+            Decision::Approved => "RequestApproved",
+            Decision::Denied => "RequestDenied",
+        };
+        record_decision(&self.requests, request, decision, (reason, message), self.clock.now()).await?;
+        Ok(Next::Change)
     }
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use base_client::is_decided;
 use base_secrets::SigningRequest;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Node;
@@ -64,14 +65,6 @@ pub(super) fn check(request: &CertificateSigningRequest) -> Checked {
         return Checked::NotOurs;
     }
     content(request).map_or_else(Checked::Deny, Checked::Of)
-}
-
-fn is_decided(request: &CertificateSigningRequest) -> bool {
-    let Some(status) = &request.status else {
-        return false;
-    };
-    let ends = |type_: &str| ["Approved", "Denied", "Failed"].contains(&type_);
-    status.certificate.is_some() || status.conditions.iter().flatten().any(|one| ends(&one.type_))
 }
 
 fn content(request: &CertificateSigningRequest) -> Result<Wanted, String> {

@@ -11,7 +11,7 @@ use serde::ser::{Error as _, Serializer};
 
 use super::number::{Decimal, Whole, format_float, parse_whole};
 use super::resolve::Dialect;
-use super::{GoYamlError, Twice, read_exact, to_json};
+use super::{DuplicateKeys, GoYamlError, read_exact, to_json};
 use emit::Emitter;
 use serialize::{Place, ValueSerializer};
 
@@ -115,7 +115,7 @@ fn write_as<T: Serialize + ?Sized>(value: &T, dialect: Dialect) -> Result<String
 /// The way that Go takes with all values: JSON, which is read as YAML.
 fn write_through_json<T: Serialize + ?Sized>(value: &T) -> Result<String, WriteError> {
     let value = serde_json::to_value(value).map_err(WriteError::custom)?;
-    let value = read_exact(to_json(&value).as_bytes(), Twice::Allowed).map_err(|error| match error {
+    let value = read_exact(to_json(&value).as_bytes(), DuplicateKeys::Allowed).map_err(|error| match error {
         GoYamlError::Yaml(problem) => WriteError(problem),
         error @ GoYamlError::Form { .. } => WriteError::custom(error),
     })?;
