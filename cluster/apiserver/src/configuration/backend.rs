@@ -1,4 +1,4 @@
-//! A server behind this one: how it is reached, and the connections to it that are kept. It knows nothing of users.
+//! A server behind this one: how it is reached, and a pool of connections to it. It knows nothing of users.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,11 +22,11 @@ use crate::connections::identity::ClientIdentity;
 use crate::connections::network::Network;
 use crate::connections::tls::{Trust, broken, tls};
 
-/// Connections kept while no one uses them.
+/// Idle connections that are retained.
 const IDLE_MAX: usize = 25;
-/// How long one is kept.
+/// How long an idle connection is retained.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-/// How long a connection may take to be there.
+/// How long it may take to open a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Largest document that this server reads for itself: discovery and OpenAPI.
 const DOCUMENT_BYTES_MAX: usize = 16 << 20;
@@ -39,7 +39,7 @@ pub(crate) struct Backend {
     pub(crate) version_priority: i64,
     spec: Value,
     reach: Result<HttpsTarget, String>,
-    /// The same server, whatever name its certificate has: used to check that it is there.
+    /// The same server, whatever its certificate: used to check that it is there.
     check: Result<HttpsTarget, String>,
     idle: Mutex<Vec<(SendRequest<Body>, Instant)>>,
     /// Its own documents: the resources of the version as in the aggregated document, and its entry in the index
@@ -105,7 +105,7 @@ impl Backend {
         })
     }
 
-    /// Sends a request on. Errors: why nothing came back.
+    /// Forwards a request. Errors: why there is no answer.
     pub(crate) async fn send(
         self: &Arc<Self>,
         network: &Network,
@@ -137,7 +137,7 @@ impl Backend {
         Ok(Response::from_parts(parts, Passed { body, borrowed }))
     }
 
-    /// Sends a request for an upgrade on, over a connection of its own. Errors: why nothing came back.
+    /// Forwards a request for an upgrade over a connection of its own. Errors: why there is no answer.
     pub(crate) async fn upgrade(
         &self,
         network: &Network,
@@ -177,7 +177,7 @@ impl Backend {
         idle.pop().map(|(sender, _)| sender)
     }
 
-    fn keep(&self, sender: SendRequest<Body>) {
+    fn put_back(&self, sender: SendRequest<Body>) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < IDLE_MAX && !sender.is_closed() {
             idle.push((sender, Instant::now()));
@@ -204,7 +204,7 @@ async fn open(network: &Network, reach: &HttpsTarget) -> Result<SendRequest<Body
     Ok(sender)
 }
 
-/// The body of an answer on its way; its connection is kept once all of it has passed.
+/// The body of a forwarded answer; its connection goes back to the pool once all of it has passed.
 pub(crate) struct Passed {
     body: Incoming,
     borrowed: Option<(Arc<Backend>, SendRequest<Body>)>,
@@ -222,7 +222,7 @@ impl hyper::body::Body for Passed {
         if matches!(next, Poll::Ready(None))
             && let Some((backend, sender)) = self.borrowed.take()
         {
-            backend.keep(sender);
+            backend.put_back(sender);
         }
         next
     }
@@ -236,7 +236,7 @@ impl hyper::body::Body for Passed {
     }
 }
 
-/// Whether the condition says so.
+/// Whether the condition `Available` is true.
 pub(crate) fn is_available(object: &Value) -> bool {
     condition(object).is_some_and(|condition| condition["status"] == "True")
 }

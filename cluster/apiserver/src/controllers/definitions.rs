@@ -86,7 +86,7 @@ fn serve(server: &ServerState, entry: &Entry, definition: &Value, life: &Arc<Lif
     match CustomKind::new(definition) {
         Ok(kind) => {
             let kind = kind.converted(definition, &server.admission.clients);
-            for rule in kind.passed_over() {
+            for rule in kind.skipped_rules() {
                 tracing::warn!(server = %server.name, crd = %entry.key.name, rule, "a rule of a CRD cannot be run");
             }
             let same = |served: &Arc<Served>| {

@@ -109,7 +109,7 @@ async fn become_something_else(
     parts: &Parts,
     request: Request<Body>,
 ) -> Result<Answer, Status> {
-    let permit = server.carried.one_more()?;
+    let permit = server.relay_limit.acquire()?;
     let sent = async { timeout(HEAD_TIMEOUT, route.backend.upgrade(&server.network, request)).await };
     let Some(sent) = server.stop.run_until_cancelled(sent).await else {
         return Err(Status::unavailable("the server is shutting down").retry_after(1));

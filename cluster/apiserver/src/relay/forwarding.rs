@@ -39,7 +39,7 @@ pub(crate) async fn carry(
 ) -> Result<Answer, Status> {
     let shutting_down = || Status::unavailable("the server is shutting down").retry_after(1);
     let parts = forwarded.parts;
-    let permit = server.carried.one_more()?;
+    let permit = server.relay_limit.acquire()?;
     if requests_upgrade(&parts.headers) {
         // As upstream, which leaves the client's query out here.
         let query = forwarded.query.filter(|_| forwarded.is_of_server);

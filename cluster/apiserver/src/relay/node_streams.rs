@@ -83,7 +83,7 @@ pub(crate) async fn log(context: &Context) -> Result<Answer, Status> {
     let response = match find(context, node).await? {
         Found::Here(service) => call(service, path).await?,
         Found::Elsewhere(place) => {
-            let permit = context.server.carried.one_more()?;
+            let permit = context.server.relay_limit.acquire()?;
             let response = context
                 .server
                 .network
@@ -135,7 +135,7 @@ async fn stream(context: &Context, connect: Connect, parts: &Parts, body: Body) 
         }
         Found::Here(service) => {
             if let (Connect::PortForward, Some(pod)) = (connect, forwarded(context, &pod)) {
-                let permit = context.server.carried.one_more()?;
+                let permit = context.server.relay_limit.acquire()?;
                 return Ok(port_forward::answer(pod, parts, permit)?.warn(warnings));
             }
             let path = format!("{path}?{}", stream_question(&options));

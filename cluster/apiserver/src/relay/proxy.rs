@@ -83,7 +83,7 @@ pub(crate) async fn to_node(
     parts: &Parts,
     body: Body,
 ) -> Result<Response<ResponseBody>, Status> {
-    let permit = context.server.carried.one_more()?;
+    let permit = context.server.relay_limit.acquire()?;
     let request = Request::builder().method(parts.method.clone()).uri(path);
     let mut request = request.body(body).map_err(Status::internal)?;
     *request.headers_mut() = for_who_answers(parts);

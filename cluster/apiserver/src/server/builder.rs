@@ -36,7 +36,7 @@ use crate::state::metrics::Metrics;
 use crate::state::parsed_objects::ParsedObjects;
 use crate::state::protection::Protection;
 use crate::state::readiness::Readiness;
-use crate::state::relay_limit::Carried;
+use crate::state::relay_limit::RelayLimit;
 use crate::state::server_state::ServerState;
 use crate::storage::errors::store_status;
 use crate::storage::format;
@@ -384,7 +384,7 @@ impl Builder {
             accounts: self.accounts,
             network,
             in_front,
-            carried: Carried::default(),
+            relay_limit: RelayLimit::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });

@@ -92,8 +92,8 @@ fn finish(server: &ServerState, mut trace: Trace, outcome: Result<Answer, Status
         let clock = server.clock.clone();
         answer = draft.finish(answer, &trace.annotations, &trace.info, move || clock.now());
     }
-    if let Some(going_on) = server.metrics.goes_on(&trace.info) {
-        answer = answer.holding(going_on);
+    if let Some(counted) = server.metrics.begin_long_running(&trace.info) {
+        answer = answer.holding(counted);
     }
     record(server, trace, answer.code);
     answer
