@@ -210,6 +210,23 @@ pub(crate) struct Passed {
     borrowed: Option<(Arc<Backend>, SendRequest<Body>)>,
 }
 
+impl Passed {
+    fn return_connection(&mut self) {
+        if let Some((backend, sender)) = self.borrowed.take() {
+            backend.put_back(sender);
+        }
+    }
+}
+
+impl Drop for Passed {
+    /// A server that knows the length of a body reads no further than that.
+    fn drop(&mut self) {
+        if hyper::body::Body::is_end_stream(&self.body) {
+            self.return_connection();
+        }
+    }
+}
+
 impl hyper::body::Body for Passed {
     type Data = Bytes;
     type Error = hyper::Error;
@@ -219,10 +236,8 @@ impl hyper::body::Body for Passed {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let next = Pin::new(&mut self.body).poll_frame(context);
-        if matches!(next, Poll::Ready(None))
-            && let Some((backend, sender)) = self.borrowed.take()
-        {
-            backend.put_back(sender);
+        if matches!(next, Poll::Ready(None)) {
+            self.return_connection();
         }
         next
     }
@@ -249,4 +264,57 @@ pub(crate) fn condition(object: &Value) -> Option<&Value> {
 /// A number of the specification.
 fn number(object: &Value, field: &str) -> i64 {
     object["spec"][field].as_i64().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    /// An answer with these bytes, and the backend that it is from.
+    async fn answer(bytes: &'static [u8]) -> (Arc<Backend>, Passed) {
+        let (client, mut server) = tokio::io::duplex(1 << 16);
+        let (mut sender, connection) = handshake(TokioIo::new(client)).await.unwrap();
+        tokio::spawn(connection);
+        tokio::spawn(async move {
+            let mut request = [0; 1024];
+            assert!(server.read(&mut request).await.unwrap() > 0);
+            server.write_all(bytes).await.unwrap();
+            // The connection stays open.
+            let _ = server.read(&mut request).await;
+        });
+        let response = sender.send_request(Request::new(Body::empty())).await.unwrap();
+        let backend = Arc::new(Backend::of(&json!({"spec": {}}), None));
+        let borrowed = Some((backend.clone(), sender));
+        let body = response.into_body();
+        (backend, Passed { body, borrowed })
+    }
+
+    /// Reads a body as hyper's server does: until it knows that nothing follows.
+    async fn read(mut body: Passed) {
+        while !hyper::body::Body::is_end_stream(&body) && body.frame().await.is_some() {}
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_pooled_after_an_answer_of_known_length_a_chunked_one_and_one_without_body() {
+        for bytes in [
+            &b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"[..],
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+            b"HTTP/1.1 204 No Content\r\n\r\n",
+        ] {
+            let (backend, body) = answer(bytes).await;
+            read(body).await;
+            let mut pooled = backend.pooled().expect("pooled");
+            assert!(pooled.ready().await.is_ok());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_with_an_unread_answer_is_not_pooled() {
+        let (backend, body) = answer(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}").await;
+        drop(body);
+        assert!(backend.pooled().is_none());
+    }
 }

@@ -44,7 +44,7 @@ fn shown_otherwise(served: &Served, version: &str, object: &Object, revision: Re
             Ok(out.freeze())
         }
         _ => Ok(Bytes::from(
-            served.kind.convert(object.value(revision), version)?.to_string(),
+            served.kind.convert(shown(object, revision), version)?.to_string(),
         )),
     }
 }
@@ -88,13 +88,19 @@ fn of_custom(
         out.put_slice(&bytes[stored.len()..]);
         return Ok(out.freeze());
     }
+    let value = shown(object, revision);
+    Ok(Bytes::from(in_version(served, version, value, revision)?.to_string()))
+}
+
+/// As [`rendered`], as a value.
+fn shown(object: &Object, revision: Revision) -> Value {
     let mut value = object.value(revision);
     if revision.0 == 0
         && let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut)
     {
         metadata.remove("resourceVersion");
     }
-    Ok(Bytes::from(in_version(served, version, value, revision)?.to_string()))
+    value
 }
 
 /// Revision 0 stands for an object that was never stored (a dry run): it shows no resourceVersion.

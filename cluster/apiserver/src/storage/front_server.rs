@@ -149,12 +149,25 @@ impl InFront {
 
     /// All objects of a place, of one namespace or of all.
     pub(crate) async fn objects(&self, place: &Place, namespace: Option<&str>) -> Result<Listing, StoreError> {
+        let Some(path) = place.path(namespace, None) else {
+            let namespace = namespace.unwrap_or_default();
+            return Err(StoreError::Malformed(format!(
+                "{namespace:?} is no name of a namespace"
+            )));
+        };
         let mut entries = Vec::new();
         let mut next = String::new();
         loop {
-            let path = place.path(namespace, None).unwrap_or_default();
-            let page = self.read(&format!("{path}?limit={PAGE}&continue={next}")).await?;
-            let mut page = page.unwrap_or_default();
+            let page = format!("{path}?limit={PAGE}&continue={next}");
+            let mut page = match self.read(&page).await? {
+                Some(page) => page,
+                None if next.is_empty() => Value::Null,
+                None => {
+                    return Err(StoreError::Unavailable(format!(
+                        "the API server in front stopped serving {path} in the middle of a list"
+                    )));
+                }
+            };
             let items = page["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
             for item in items {
                 entries.push(place.entry(item)?);

@@ -14,6 +14,8 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const YAML: &str = "application/yaml";
 /// `Cache-Control` of answers that depend on the client and may change at any time.
 const NOT_CACHED: &str = "no-cache, private";
+/// The header with a request's id in the audit log.
+const AUDIT_ID: &str = "audit-id";
 /// Warnings per answer: kube-apiserver stops at a few kilobytes, which this many fit.
 const WARNINGS_MAX: usize = 32;
 /// Longest warning in bytes; longer ones are cut.
@@ -157,7 +159,11 @@ impl Answer {
         let mut media_type = self.media_type;
         let body = match self.body {
             Content::Passed(mut response) => {
-                add_warnings(response.headers_mut(), &self.warnings);
+                let headers = response.headers_mut();
+                add_warnings(headers, &self.warnings);
+                if let Some(audit_id) = self.audit_id {
+                    headers.insert(AUDIT_ID, audit_id);
+                }
                 return *response;
             }
             _ if head_only => base_client::empty_body(),
@@ -187,7 +193,7 @@ impl Answer {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if let Some(audit_id) = self.audit_id {
-            headers.insert("audit-id", audit_id);
+            headers.insert(AUDIT_ID, audit_id);
         }
         response
     }
@@ -195,7 +201,7 @@ impl Answer {
 
 fn add_warnings(headers: &mut HeaderMap, warnings: &[String]) {
     for warning in warnings {
-        if let Ok(value) = HeaderValue::from_str(&warning_header(warning)) {
+        if let Ok(value) = HeaderValue::from_bytes(warning_header(warning).as_bytes()) {
             headers.append(header::WARNING, value);
         }
     }
@@ -220,6 +226,14 @@ fn warning_header(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn warnings_of_any_language_are_sent() {
+        let mut headers = HeaderMap::new();
+        add_warnings(&mut headers, &["größer als 1".to_owned()]);
+        let sent = headers.get(header::WARNING).map(HeaderValue::as_bytes);
+        assert_eq!(sent, Some("299 - \"größer als 1\"".as_bytes()));
+    }
 
     #[test]
     fn warnings_are_quoted_and_hold_no_control_characters() {
