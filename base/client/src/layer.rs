@@ -138,7 +138,7 @@ pub struct CallRecord {
     pub outcome: Outcome,
 }
 
-/// A client that does what `client` does and tells `sink` of every call once its answer has begun.
+/// A client that does what `client` does and calls `sink` with every call once its answer has begun.
 pub fn record(
     client: kube::Client,
     who: impl Into<String>,
