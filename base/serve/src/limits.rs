@@ -22,7 +22,7 @@ pub struct Limits {
     pub bodies_bytes_max: usize,
     /// From a request's head to the end of its body.
     pub body: Duration,
-    /// How long a client may leave bytes of an answer untaken.
+    /// How long a client may leave bytes of an answer unread.
     pub stalled: Duration,
     /// After the stop: how long requests under way may take to end before they are cut.
     pub grace: Duration,
