@@ -41,7 +41,7 @@ pub struct Https {
 }
 
 impl Https {
-    /// `user_agent` tells the server's audit log who called.
+    /// `user_agent` names the caller in the server's audit log.
     pub fn new(user_agent: impl Into<String>) -> Self {
         // Another provider may already be installed by the program; then that one is used.
         let _ = rustls::crypto::ring::default_provider().install_default();

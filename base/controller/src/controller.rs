@@ -25,7 +25,7 @@ use crate::changes::{Change, Changes};
 use crate::key::ObjectKey;
 use crate::metrics::ControllerMetrics;
 
-/// What a successful reconcile wants next.
+/// What follows a successful reconcile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Nothing: a change will call.
@@ -65,7 +65,7 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     /// A controller of the objects in `primary`, named in logs and metrics as `name`. It reconciles every object
-    /// once at the start and then whenever [`changed_by_others`] says so. One that fails waits for the end of its
+    /// once at the start and then whenever [`changed_by_others`] holds. One that fails waits for the end of its
     /// back-off, and has a turn at once when its generation, its deletion or the operation requested of it shows that
     /// something else is wanted; see also [`Controller::news`].
     pub fn new(name: impl Into<String>, primary: Cache<K>) -> Self {

@@ -1,4 +1,4 @@
-//! What is known of a run from its events alone: how each task stands, how long it took, and which chain of tasks the
+//! What is known of a run from its events alone: the state of each task, how long it took, and which chain of tasks the
 //! whole run took its time from. Pure; fed with events in their order, and wrong only as far as it has missed some.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use crate::{Event, FlowEnd, Planned, What};
 
-/// How a task stands.
+/// The state of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskState {
     /// Something it waits for is not done.
@@ -35,7 +35,7 @@ pub struct TaskTrace {
     pub name: String,
     /// The tasks it waits for.
     pub after: Vec<String>,
-    /// How it stands.
+    /// Its state.
     pub state: TaskState,
     /// When its first try began.
     pub started: Option<Timestamp>,

@@ -85,7 +85,7 @@ impl Reference {
             return Err(ReferenceError::Long(text.len()));
         }
         let bare = text.strip_prefix(SCHEME).unwrap_or(text);
-        // Whatever stands before an @ that no digest follows may be a password, whose slashes cut it into parts.
+        // Whatever precedes an @ that no digest follows may be a password, whose slashes cut it into parts.
         if bare.rsplit_once('@').is_some_and(|(_, rest)| !rest.starts_with("sha")) {
             return Err(ReferenceError::Credentials);
         }

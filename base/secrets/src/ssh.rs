@@ -26,7 +26,7 @@ const LINE: usize = 70;
 pub struct SshKeyPair {
     secret_key: [u8; 32],
     public: [u8; 32],
-    /// The same number twice tells a reader that decryption succeeded.
+    /// Written twice: two equal numbers show a reader that decryption succeeded.
     check: [u8; 4],
 }
 

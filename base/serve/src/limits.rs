@@ -31,7 +31,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            // API servers keep one connection per request that waits; a few servers wait for a few hundred.
+            // API servers have one connection per pending request; a few servers have a few hundred.
             connections_max: 1024,
             // Longer than any honest client needs.
             handshake: Duration::from_secs(10),
