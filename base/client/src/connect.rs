@@ -30,7 +30,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a server may take until its answer begins, which a watch does at once: longer than the minute after which
 /// kube-apiserver answers 504 itself (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/server/config.go,
-/// RequestTimeout), so that its word comes first.
+/// RequestTimeout), so that its answer comes first.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(70);
 
 /// Connects by HTTPS, with rustls and ring.
@@ -41,7 +41,7 @@ pub struct Https {
 }
 
 impl Https {
-    /// `user_agent` tells the server's audit log who called.
+    /// `user_agent` names the caller in the server's audit log.
     pub fn new(user_agent: impl Into<String>) -> Self {
         // Another provider may already be installed by the program; then that one is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -51,7 +51,7 @@ impl Https {
         }
     }
 
-    /// Also takes kubeconfigs with `tokenFile`, which it reads again and again: for those that the process was started
+    /// Also accepts kubeconfigs with `tokenFile`, which is read again regularly: for those that the process was started
     /// with, and never for one from a Secret.
     #[must_use]
     pub fn with_token_files(self) -> Self {
@@ -98,11 +98,11 @@ impl Connector for Https {
 pub struct Target {
     /// `https://host:port`
     pub url: Uri,
-    /// The name to ask for in the TLS handshake where it is not the host of `url`.
+    /// The server name in the TLS handshake where it is not the host of `url`.
     pub tls_server_name: Option<String>,
     /// The server's authorities; empty means the platform's.
     pub authorities: Vec<CertificateDer<'static>>,
-    /// Whether any server certificate will do.
+    /// Whether any server certificate is accepted.
     pub insecure: bool,
     /// The context's namespace, else `default`.
     pub namespace: String,
@@ -354,7 +354,7 @@ mod tests {
         refused(server, provider, "users[u].user.auth-provider");
         let proxied = "{server: 'https://a', proxy-url: 'http://b:1'}";
         refused(proxied, "{token: t}", "clusters[k].cluster.proxy-url");
-        // What is not of the current context is not looked at.
+        // Other contexts are not looked at.
         let mut other = kubeconfig(server, "{token: t}");
         let strange = kubeconfig(server, exec).auth_infos.into_iter().map(|mut named| {
             named.name = "other".to_owned();

@@ -23,7 +23,7 @@ pub fn is_exists(error: &Error) -> bool {
 }
 
 /// Whether the object was not created because its namespace is being deleted.
-pub fn is_namespace_going(error: &Error) -> bool {
+pub fn is_namespace_terminating(error: &Error) -> bool {
     matches!(error, Error::Api(status) if reports_terminating_namespace(status))
 }
 
@@ -42,7 +42,7 @@ struct CallFailed {
     answered: bool,
 }
 
-/// Whether a call has failed because nothing answered it.
+/// Whether a call has failed without an answer.
 pub fn is_unanswered(fault: &Fault) -> bool {
     let failed = fault.source.downcast_ref::<CallFailed>();
     failed.is_some_and(|failed| !failed.answered)
@@ -51,7 +51,7 @@ pub fn is_unanswered(fault: &Fault) -> bool {
 /// The reason that kube-client 5.0 (src/client/mod.rs) gives an answer that is no Status; the message is the whole answer.
 const NO_STATUS: &str = "Failed to parse error data";
 
-/// The fault of a failed call while `doing` something, such as `"create secret ca"`, with the webhook that stands behind it.
+/// The fault of a failed call while `doing` something, such as `"create secret ca"`, with the webhook that the message names.
 pub fn fault_of(error: Error, doing: &str) -> Fault {
     let (class, hint) = class_and_hint(&error);
     let answered = matches!(&error, Error::Api(_));

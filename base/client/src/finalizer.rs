@@ -11,7 +11,7 @@ use crate::fault::{fault_of, is_conflict, is_missing};
 use crate::read::read_again;
 use crate::write::{Operation, doing, send_json_patch};
 
-/// How often a finalizer is tried on a fresh copy when others keep writing the object; the next reconcile tries
+/// How often a change of finalizers is tried on a fresh copy when others keep writing the object; the next reconcile tries
 /// again anyway.
 const ATTEMPTS_MAX: usize = 5;
 
@@ -56,7 +56,7 @@ where
     .await
 }
 
-/// The object went while we were writing it.
+/// The object was deleted while we were writing it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}: it was deleted meanwhile")]
 struct Gone(String);

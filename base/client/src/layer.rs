@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::service::{ResponseBody, full_body};
 
-/// What a request asks for, as RBAC names it.
+/// What a request does, as RBAC names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
     /// One object, or a path that is no resource.
@@ -138,7 +138,7 @@ pub struct CallRecord {
     pub outcome: Outcome,
 }
 
-/// A client that does what `client` does and tells `sink` of every call once its answer has begun.
+/// A client that does what `client` does and calls `sink` with every call once its answer has begun.
 pub fn record(
     client: kube::Client,
     who: impl Into<String>,

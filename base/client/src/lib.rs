@@ -21,7 +21,7 @@ mod watch;
 mod write;
 
 pub use connect::{Connector, Https, Target, inline_files};
-pub use fault::{fault_of, is_conflict, is_exists, is_missing, is_namespace_going, is_unanswered};
+pub use fault::{fault_of, is_conflict, is_exists, is_missing, is_namespace_terminating, is_unanswered};
 pub use finalizer::{add_finalizer, has_finalizer, remove_finalizer};
 pub use in_cluster::{in_cluster_kubeconfig, in_cluster_namespace};
 pub use layer::{Call, CallRecord, Injected, Outcome, Verb, inject_faults, record};

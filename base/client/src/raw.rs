@@ -1,6 +1,6 @@
 //! The watch of a kind as a stream of events, compiled once for all kinds: the machinery of `kube::runtime::watcher`
-//! runs over raw objects, and only their reading is made per kind. (Made per kind, it was a
-//! quarter of the unoptimised program's code.) It never waits between attempts: that is `watch`'s.
+//! runs over raw objects, and only their decoding is compiled per kind. (Compiled per kind, all of it was a
+//! quarter of the unoptimised program's code.) It never waits between attempts: `watch` does.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -72,7 +72,7 @@ fn typed<K: DeserializeOwned>(event: Event<Raw>) -> Result<Event<K>, watcher::Er
     })
 }
 
-/// An object as it came, of which only what a watcher needs has been read.
+/// An object as it was received, of which only what a watcher needs has been decoded.
 #[derive(Clone)]
 struct Raw {
     /// Its resource version alone.

@@ -37,7 +37,7 @@ where
 }
 
 /// Reads an object once more, after another writer has changed it. `None` when it is gone, also when another one has
-/// taken its name: what was decided for the one is nothing to write into the other.
+/// taken its name: a decision about the one must not be written into the other.
 pub async fn read_again<K>(api: &Api<K>, known: &K) -> Result<Option<K>, Fault>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,

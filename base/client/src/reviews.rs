@@ -15,14 +15,14 @@ use serde_json::{Value, json};
 
 use crate::service::{HttpService, ResponseBody, full_body};
 
-/// Largest review that is read, in bytes: the largest object that kube-apiserver takes twice, before and after a change, and 2 MiB
-/// around them. A listener in front of [`review_server`] must take it.
+/// Largest review that is read, in bytes: twice the largest object that kube-apiserver accepts, before and after a change, and
+/// 2 MiB around them. A listener in front of [`review_server`] must accept it.
 pub const REVIEW_BYTES_MAX: usize = 8 << 20;
 
-/// Answers a review; the text of an error is why it is none.
+/// Answers a review; an error is the reason why the request is no review.
 pub type Reviewer = Arc<dyn Fn(Value) -> Pin<Box<dyn Future<Output = Result<Value, String>> + Send>> + Send + Sync>;
 
-/// The reviewer that a function is.
+/// A function as a reviewer.
 pub fn reviewer<F>(review: impl Fn(Value) -> F + Send + Sync + 'static) -> Reviewer
 where
     F: Future<Output = Result<Value, String>> + Send + 'static,
@@ -30,8 +30,8 @@ where
     Arc::new(move |posted| Box::pin(review(posted)))
 }
 
-/// The server: each path has a reviewer. Another path is answered with 404, another method with 405, what is no review or larger
-/// than 8 MiB with 400.
+/// The server: each path has a reviewer. Another path is answered with 404, another method with 405, a body that is no review or
+/// larger than 8 MiB with 400.
 #[must_use]
 pub fn review_server<P: Into<String>>(paths: Vec<(P, Reviewer)>) -> HttpService {
     let paths: Vec<(String, Reviewer)> = paths.into_iter().map(|(path, review)| (path.into(), review)).collect();
@@ -68,7 +68,7 @@ impl Admission {
         }
     }
 
-    /// The request is refused. `code` is what its client gets, from 400 on; `reason` is Kubernetes' word for it, such as
+    /// The request is refused. `code` is what its client gets, from 400 on; `reason` is Kubernetes' name for that, such as
     /// `Forbidden`. The API server puts the webhook's name in front of `message`.
     #[must_use]
     pub fn refused(code: u16, reason: &str, message: impl Into<String>) -> Self {
@@ -79,7 +79,7 @@ impl Admission {
         }
     }
 
-    /// The same refusal with its causes, each with `reason`, `message` and `field`. Of what passes it changes nothing.
+    /// The same refusal with its causes, each with `reason`, `message` and `field`. It does not change an admission that passes.
     #[must_use]
     pub fn with_causes(mut self, causes: Vec<Value>) -> Self {
         if let Some(status) = self.status.as_mut().filter(|_| !causes.is_empty()) {

@@ -1,5 +1,5 @@
 //! An HTTP service as a value, and a `kube::Client` that calls one without a socket.
-//! It never authenticates: what identity a request carries is put there by its maker.
+//! It never authenticates: the identity of a request is set by the `inject` of its client.
 
 use std::convert::Infallible;
 
@@ -45,9 +45,9 @@ where
 #[error("connection reset by the server")]
 pub struct NoAnswer;
 
-/// Has a server answer on a task of its own, as it would behind a socket. A caller may leave its request alone for long
+/// Has a server answer in a task of its own, as it would behind a socket. A caller may not poll its request for long
 /// while it does other things; what the server holds for the request, a lock or a place in a queue, does not wait for
-/// that. A caller that goes away takes its request with it.
+/// that. A request whose caller is dropped is cancelled.
 ///
 /// Errors: see [`NoAnswer`].
 pub async fn answer_apart(service: HttpService, request: Request<Body>) -> Result<Response<ResponseBody>, NoAnswer> {
@@ -102,17 +102,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn request_that_is_not_polled_does_not_block_other_requests() {
         let client = in_process(one_by_one(), |_| {});
-        let mut left_alone = Box::pin(client.send(request()));
+        let mut not_polled = Box::pin(client.send(request()));
         for _ in 0..3 {
-            assert!((&mut left_alone).now_or_never().is_none());
+            assert!((&mut not_polled).now_or_never().is_none());
             tokio::task::yield_now().await;
         }
         assert_eq!(client.send(request()).await.unwrap().status(), 200);
-        assert_eq!(left_alone.await.unwrap().status(), 200);
+        assert_eq!(not_polled.await.unwrap().status(), 200);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_caller_that_goes_away_takes_its_request_with_it() {
+    async fn request_of_a_dropped_caller_is_cancelled() {
         let client = in_process(one_by_one(), |_| {});
         let begun = tokio::time::Instant::now();
         for _ in 0..9 {

@@ -1,5 +1,5 @@
-//! A connection that stops being HTTP: a server takes it over after it has answered 101. Whoever holds the client's end puts an
-//! [`Upgrade`] among the request's extensions. It reads and writes nothing itself.
+//! A connection that stops being HTTP: a server takes it over after it has answered 101. The holder of the client's end puts
+//! an [`Upgrade`] into the request's extensions. It reads and writes nothing itself.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ pub trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
 
-/// A connection whatever it is made of.
+/// A connection over any transport.
 pub type Connection = Box<dyn Wire>;
 
 /// Makes connections to one place that this process reaches otherwise than by address, such as a port of a pod whose program
@@ -42,8 +42,8 @@ impl fmt::Debug for Dialer {
     }
 }
 
-/// What a server gets with a request that may become something else than HTTP: the connection, once 101 has been answered.
-/// Clones are the same; the first call gets it.
+/// What a server gets with a request that may change its protocol: the connection, once 101 has been answered. Clones share it;
+/// the first call of [`Upgrade::accepted`] gets it.
 #[derive(Clone)]
 pub struct Upgrade {
     given: Arc<Mutex<Option<oneshot::Receiver<Connection>>>>,
@@ -65,7 +65,7 @@ impl Upgrade {
         )
     }
 
-    /// The same; who takes the connection holds `keep` as long as it lasts.
+    /// The same; the connection holds `keep` until it is dropped.
     #[must_use]
     pub fn holding(mut self, keep: impl Send + Sync + 'static) -> Self {
         self.held.push(Arc::new(keep));
@@ -110,7 +110,7 @@ impl AsyncWrite for Holding {
     }
 }
 
-/// Whether a request asks for something else than HTTP on its connection
+/// Whether a request asks for another protocol on its connection
 /// (kubernetes/kubernetes v1.35 staging/src/k8s.io/streaming/pkg/httpstream/httpstream.go, IsUpgradeRequest).
 pub fn requests_upgrade(headers: &HeaderMap) -> bool {
     let mut all = headers.get_all(CONNECTION).iter();

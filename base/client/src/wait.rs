@@ -15,14 +15,14 @@ use serde::de::DeserializeOwned;
 use crate::fault::{fault_of, is_missing};
 use crate::watch::watch;
 
-/// What a check of an object comes to.
+/// The result of a check of an object.
 #[derive(Debug)]
 pub enum WaitState<T> {
     /// The wait is over, with this.
     Done(T),
     /// Not yet, because of this ("observed generation outdated (1/2)").
     NotYet(String),
-    /// It will not come to pass.
+    /// The wait cannot succeed.
     Failed(Fault),
 }
 

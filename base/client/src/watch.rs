@@ -13,11 +13,11 @@ use tokio::time::Instant;
 
 use crate::raw::watch_raw;
 
-/// An attempt that lasted this long was let in: whoever refuses a watch does so at once.
+/// An attempt that lasted this long was admitted: a server that refuses a watch does so at once.
 const STEADY: Duration = Duration::from_secs(1);
 
 /// Watches what `api` and `config` name, for ever. After an error the stream pauses, by [`WatchPause`], until a change
-/// has come or an attempt has lasted a second; only a list that was answered proves nothing, since its watch may be
+/// has come or an attempt has lasted a second; a list that was answered proves nothing, since its watch may still be
 /// refused.
 pub fn watch<K>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = watcher::Result<Event<K>>> + Send
 where
@@ -41,7 +41,7 @@ fn unending<K: Send + 'static>(
         events: begin(),
         begin: Box::new(begin),
         pause: WatchPause::default(),
-        owed: None,
+        pending_pause: None,
         since: Instant::now(),
     };
     unfold(watching, Watching::next)
@@ -53,15 +53,15 @@ struct Watching<K> {
     events: Events<K>,
     begin: Box<dyn Fn() -> Events<K> + Send>,
     pause: WatchPause,
-    /// To be waited before the next attempt.
-    owed: Option<Duration>,
+    /// The pause before the next attempt.
+    pending_pause: Option<Duration>,
     /// When the present attempt began.
     since: Instant,
 }
 
 impl<K> Watching<K> {
     async fn next(mut self) -> Option<(watcher::Result<Event<K>>, Self)> {
-        if let Some(pause) = self.owed.take() {
+        if let Some(pause) = self.pending_pause.take() {
             tokio::time::sleep(pause).await;
             self.since = Instant::now();
         }
@@ -73,7 +73,7 @@ impl<K> Watching<K> {
                 if self.since.elapsed() >= STEADY {
                     self.pause.reset();
                 }
-                self.owed = self.pause.next();
+                self.pending_pause = self.pause.next();
                 if needs_list(error) {
                     self.events = (self.begin)();
                 }
@@ -85,7 +85,7 @@ impl<K> Watching<K> {
 
 /// Whether to list again instead of resuming, as kube's watcher would. A server that was away or refused us may come back
 /// without its data; its versions then count from the beginning, and soon one that we remember stands for something
-/// else. 429 asks only for patience.
+/// else. 429 asks only for a pause.
 fn needs_list(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::WatchStartFailed(Error::Api(status)) | watcher::Error::WatchError(status) => status.code != 429,

@@ -1,4 +1,4 @@
-//! Writing without taking from others: server-side apply under a field manager, or JSON patches that fail when
+//! Writing only what is ours: server-side apply under a field manager, or JSON patches that fail when
 //! the object has changed since it was read. Raw JSON inside objects is sent byte for byte as it is held.
 
 use std::collections::BTreeMap;
@@ -153,7 +153,7 @@ where
 
 /// Operations that come from comparing with the version read fit that version. The API server applies them before
 /// it looks at the version they carry, so a 422 about a path means that the object has changed: a conflict. A 422
-/// about what the operations make gives the object or the cause in its details.
+/// about the patched object has the object or a cause in its details.
 fn stale_if_it_did_not_fit(error: kube::Error) -> kube::Error {
     let has_no_cause = |details: &StatusDetails| details.name.is_empty() && details.causes.is_empty();
     match error {
@@ -260,7 +260,7 @@ fn status_difference<K: Resource + Serialize>(before: &K, after: &K) -> Result<V
     if old == new {
         return Ok(operations);
     }
-    // Nothing can be added to a list that is not there.
+    // A JSON patch cannot add a member to annotations that are absent.
     let depth = usize::from(!before.annotations().is_empty());
     let raw =
         |annotations: &BTreeMap<String, String>| serde_json::value::to_raw_value(annotations).map_err(unserialisable);
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_that_found_nothing_is_a_conflict_and_one_that_makes_nonsense_is_not() {
+    fn patch_of_a_missing_path_is_a_conflict_and_one_to_an_invalid_object_is_not() {
         let code = |details: &str| {
             let status = format!(r#"{{"status":"Failure","code":422,"reason":"Invalid","message":"m"{details}}}"#);
             let status: kube::core::Status = serde_json::from_str(&status).unwrap();

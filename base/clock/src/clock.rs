@@ -56,7 +56,7 @@ impl Clock {
         (clock, hand)
     }
 
-    /// The wall-clock time, in nanoseconds since 1970 UTC at best.
+    /// The wall-clock time, to the nanosecond at best.
     #[expect(
         clippy::disallowed_methods,
         reason = "the one place that may ask the machine for the time"

@@ -1,4 +1,4 @@
-//! Randomness. Never keeps secrets of its own: what it returns is as secret as its caller keeps it.
+//! Randomness. Never stores what it has returned: that is as secret as the caller makes it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

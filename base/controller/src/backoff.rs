@@ -11,9 +11,9 @@ pub struct Backoff {
     pub transient: (Duration, Duration),
     /// Something else must become ready; its watch usually wakes us sooner.
     pub dependency: (Duration, Duration),
-    /// A permission must be granted, and no event reports that it was.
+    /// A permission or a quota must be granted, and no event reports that it was.
     pub access: (Duration, Duration),
-    /// The user must change the object, which wakes us at once, or we must change.
+    /// The user must change the object, which ends the wait at once, or a bug must be fixed.
     pub user: (Duration, Duration),
 }
 

@@ -1,5 +1,5 @@
-//! A mirror of all objects of one kind (or of a selection), kept by one list and one watch and shared by whoever
-//! needs it. It never writes, and it never forgets an object because a watch broke: it lists again and compares.
+//! A mirror of all objects of one kind (or of a selection), updated by one list and one watch and shared by all that
+//! need it. It never writes, and it never forgets an object because a watch broke: it lists again and compares.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -138,8 +138,8 @@ where
     }
 
     /// A secondary index of this mirror: its objects by the values that `of` gives for each, which may be none, one or
-    /// several. It is updated together with the mirror, before subscribers hear of a change. `of` must depend on the object
-    /// alone and must not use the mirror. The index is maintained as long as a handle to it exists.
+    /// several. It is updated together with the mirror, before subscribers are notified of a change. `of` must depend on the
+    /// object alone and must not use the mirror. The index is maintained as long as a handle to it exists.
     pub fn index<I>(&self, of: impl Fn(&K) -> I + Send + Sync + 'static) -> Index<K>
     where
         I: IntoIterator<Item = String>,
@@ -297,7 +297,7 @@ impl<K: Resource> Inner<K> {
         // A relist shows again what is known; that is no change.
         let version = |object: &Arc<K>| (object.meta().uid.clone(), object.meta().resource_version.clone());
         if old.as_ref().map(version) != Some(version(&new)) {
-            self.subscribers.tell(&Change {
+            self.subscribers.notify(&Change {
                 object: new,
                 old,
                 deleted: false,
@@ -311,7 +311,7 @@ impl<K: Resource> Inner<K> {
         self.update_indexes(key, old.as_ref(), None);
         drop(objects);
         if let Some(old) = old {
-            self.subscribers.tell(&Change {
+            self.subscribers.notify(&Change {
                 object: old.clone(),
                 old: Some(old),
                 deleted: true,

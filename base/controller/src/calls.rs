@@ -1,9 +1,9 @@
-//! Who calls for an object, and when it has its turn then: at once, or after the back-off of its failures.
+//! What calls for an object, and when it has its turn then: at once, or after the back-off of its failures.
 //!
 //! In controller-runtime (v0.22 pkg/controller/priorityqueue and client-go's workqueue) every event of an object that
 //! fails has it reconciled at once: one that comes during the turn right after it, one that comes later in front of its
 //! back-off. A controller that labels what it fails on, or whose status another one turns into a label, so retries
-//! without a pause, unless its author has thought of a predicate. Here only what says something new ends a back-off.
+//! without a pause, unless its author has added a predicate. Here only a change that requests something new ends a back-off.
 //! Nothing is lost by that: a failure always plans another turn, and that turn sees the object as it is then.
 
 use std::collections::BTreeMap;
@@ -25,18 +25,18 @@ use crate::trouble::FailureLog;
 /// writes, and must not defeat the backoff.
 const RELATED_PAUSE: Duration = Duration::from_secs(1);
 
-/// What a call for an object that fails is worth. One that does not fail has its turn at once, whatever calls.
+/// How urgent a call for an object that fails is. One that does not fail has its turn at once, whatever calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Weight {
-    /// Something else is wanted: at once.
+    /// Something else is requested: at once.
     News,
     /// Something has changed that may matter, and that may be our own doing: after [`RELATED_PAUSE`].
     Related,
-    /// Something about it has changed that asks for nothing: when its back-off is over.
+    /// Something about it has changed that requests nothing: when its back-off is over.
     Touch,
 }
 
-/// The queue of one controller and what its objects have failed with, shared by all who call.
+/// The queue of one controller and the failures of its objects, shared by all callers.
 #[derive(Default)]
 pub(crate) struct Calls {
     state: Mutex<State>,
@@ -60,16 +60,16 @@ struct Turn {
 }
 
 impl State {
-    /// Notes that a turn begins for an object as `version`.
+    /// Records that a turn begins for an object as `version`.
     pub(crate) fn begins(&mut self, key: &ObjectKey, version: Option<String>) {
         let before = self.turns.get(key);
         let twice = version.is_some() && before.is_some_and(|before| before.version == version);
         self.turns.insert(key.clone(), Turn { version, twice });
     }
 
-    /// Whether the last turn may have seen the object as it was before the turn before it wrote: what it found already
-    /// so may be so no longer. The next that is heard of the object, if only of its status, must be looked at.
-    pub(crate) fn is_doubtful(&self, key: &ObjectKey) -> bool {
+    /// Whether the last turn may have seen the object as it was before the previous turn's write: what it found done may
+    /// not be done any more. The next change of the object, even of its status alone, must call for a turn.
+    pub(crate) fn may_be_stale(&self, key: &ObjectKey) -> bool {
         self.turns.get(key).is_some_and(|turn| turn.twice)
     }
 
@@ -115,7 +115,7 @@ impl Calls {
     }
 }
 
-/// Tells of the objects of one controller when they are tried again.
+/// Knows when the objects of one controller are retried.
 #[derive(Clone)]
 pub struct Retries {
     pub(crate) calls: Arc<Calls>,
@@ -123,8 +123,8 @@ pub struct Retries {
 }
 
 impl Retries {
-    /// How long the object `key`, which is at work, will wait if it fails now with a fault of this class. News of it,
-    /// or a change of what concerns it, has it tried sooner.
+    /// How long the object `key`, which is being reconciled, will wait if it fails now with a fault of this class. A change
+    /// that ends its back-off, or one of a related object, has it retried sooner.
     pub fn delay(&self, key: &ObjectKey, class: FaultClass) -> Duration {
         let before = self.calls.lock().failing.get(key).map_or(0, |failing| failing.in_a_row);
         self.backoff.delay(class, before.saturating_add(1))
@@ -157,8 +157,8 @@ pub fn changed_by_others<K: Resource>(old: Option<&K>, new: &K) -> bool {
     concerns(old) != concerns(new)
 }
 
-/// Whether a change says that something else is wanted, or lets a deletion go on. Neither can be a controller's own
-/// doing turn after turn: operations are asked for by others, and what is being deleted gets no new finalizers.
+/// Whether a change requests something else, or lets a deletion go on. Neither can be a controller's own doing turn
+/// after turn: operations are requested by others, and what is being deleted gets no new finalizers.
 pub(crate) fn is_news<K: Resource>(old: Option<&K>, new: &K) -> bool {
     let Some(old) = old else { return true };
     let (old, new) = (old.meta(), new.meta());

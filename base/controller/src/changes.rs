@@ -1,5 +1,5 @@
 //! What subscribers of a cache have yet to see. Changes of one object fold into one until they are read, so a slow
-//! subscriber misses no object and no deletion, and what waits for it is bounded by the objects there are.
+//! subscriber misses no object and no deletion, and its backlog is bounded by the number of objects.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
@@ -67,7 +67,7 @@ impl<K> Changes<K> {
         }
     }
 
-    /// Waits for a change and forgets all that have come: for who looks at the cache anyway. Cancel safe.
+    /// Waits for a change and drops all pending ones: for a subscriber that reads the cache anyway. Cancel safe.
     pub(crate) async fn any(&mut self) {
         loop {
             let pending = std::mem::take(&mut *self.mailbox.lock());
@@ -152,7 +152,7 @@ impl<K> Pending<K> {
 #[derive(Debug)]
 pub(crate) struct Subscribers<K>(Arc<Mutex<Registered<K>>>);
 
-/// By what they subscribed to: the cost of a change does not grow with the number of those whom it does not concern.
+/// By scope: a change takes no time for subscribers that it does not concern.
 #[derive(Debug)]
 struct Registered<K>(BTreeMap<Scope, Vec<Arc<Mailbox<K>>>>);
 
@@ -174,7 +174,7 @@ impl<K> Default for Subscribers<K> {
 }
 
 impl<K> Subscribers<K> {
-    /// Adds one, to whom each later change within `scope` is delivered.
+    /// Adds one, to which each later change within `scope` is delivered.
     pub(crate) fn add(&self, scope: Scope) -> Changes<K> {
         let mailbox = Arc::new(Mailbox {
             pending: Mutex::default(),
@@ -196,9 +196,9 @@ fn lock<K>(registered: &Mutex<Registered<K>>) -> MutexGuard<'_, Registered<K>> {
 }
 
 impl<K: Resource> Subscribers<K> {
-    /// Delivers a change to each subscriber whom it concerns: first those of one object, then those of a namespace, then
+    /// Delivers a change to each subscriber that it concerns: first those of one object, then those of a namespace, then
     /// those of all.
-    pub(crate) fn tell(&self, change: &Change<K>) {
+    pub(crate) fn notify(&self, change: &Change<K>) {
         let key = ObjectKey::of(&*change.object);
         let identity = (key.clone(), change.object.meta().uid.clone());
         let namespace = key.namespace.clone().map(Scope::Namespace);
@@ -259,7 +259,7 @@ mod tests {
             change(&a2, Some(&a2), true),
             change(&reborn, None, false),
         ] {
-            subscribers.tell(&one);
+            subscribers.notify(&one);
         }
         let mut all = Vec::new();
         for _ in 0..3 {
@@ -267,7 +267,7 @@ mod tests {
         }
         assert_eq!(all, ["a ->-", "b ->3", "a ->4"]);
         // Once seen, the next change is a change of its own.
-        subscribers.tell(&change(&b1, Some(&b1), true));
+        subscribers.notify(&change(&b1, Some(&b1), true));
         assert_eq!(seen(&changes.next().await), "b 3>-");
     }
 
@@ -281,7 +281,7 @@ mod tests {
         drop(leaves);
         let scopes: Vec<Scope> = lock(&subscribers.0).0.keys().cloned().collect();
         assert_eq!(scopes, [Scope::Object(key)]);
-        subscribers.tell(&change(&map("a", "x", "1"), None, false));
+        subscribers.notify(&change(&map("a", "x", "1"), None, false));
         stays.any().await;
         assert!(stays.mailbox.lock().pop().is_none());
         drop(stays);
@@ -300,7 +300,7 @@ mod tests {
         let mut namespace = subscribers.add(Scope::Namespace("n".into()));
         let mut object = subscribers.add(Scope::Object(ObjectKey::namespaced("n", "a")));
         for object in [within("other", "a"), within("n", "b"), within("n", "a")] {
-            subscribers.tell(&change(&object, None, false));
+            subscribers.notify(&change(&object, None, false));
         }
         let seen = |changes: &mut Changes<ConfigMap>| {
             let popped = std::iter::from_fn(|| changes.mailbox.lock().pop());

@@ -25,7 +25,7 @@ use crate::changes::{Change, Changes};
 use crate::key::ObjectKey;
 use crate::metrics::ControllerMetrics;
 
-/// What a successful reconcile wants next.
+/// What follows a successful reconcile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Nothing: a change will call.
@@ -65,7 +65,7 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     /// A controller of the objects in `primary`, named in logs and metrics as `name`. It reconciles every object
-    /// once at the start and then whenever [`changed_by_others`] says so. One that fails waits for the end of its
+    /// once at the start and then whenever [`changed_by_others`] holds. One that fails waits for the end of its
     /// back-off, and has a turn at once when its generation, its deletion or the operation requested of it shows that
     /// something else is wanted; see also [`Controller::news`].
     pub fn new(name: impl Into<String>, primary: Cache<K>) -> Self {
@@ -99,7 +99,7 @@ where
         self
     }
 
-    /// Leaves alone the objects for which `selection` is false, whoever calls for them.
+    /// Ignores the objects for which `selection` is false, whatever calls for them.
     #[must_use]
     pub fn only(mut self, selection: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self {
         self.selection = Box::new(selection);
@@ -120,8 +120,8 @@ where
         self
     }
 
-    /// As [`Controller::watches`], and shows `map` as new what is in `related` when the controller starts: for a `map` that
-    /// remembers what it has seen. An object that comes at that moment may be shown twice.
+    /// As [`Controller::watches`], and calls `map` for what is in `related` when the controller starts, as for new objects:
+    /// for a `map` that remembers what it has seen. It may be called twice for an object that is created at that moment.
     #[must_use]
     pub fn watches_from_start<R>(
         mut self,
@@ -183,7 +183,7 @@ where
         self
     }
 
-    /// Tells when its objects are tried again. To be asked for after [`Controller::backoff`].
+    /// When its objects are retried. To be called after [`Controller::backoff`], whose delays it uses.
     pub fn retries(&self) -> Retries {
         Retries {
             calls: self.calls.clone(),
@@ -292,8 +292,8 @@ async fn sleep_until(at: Option<Instant>) {
     }
 }
 
-/// What a change of a primary object is worth; none if it calls for nothing. Where the author says what calls, or where
-/// no generation tells what is wanted from what is so, any change may matter: then only time tells news from our own.
+/// The weight of a change of a primary object; none if it calls for no turn. With a predicate, or for a kind without
+/// generations, any change may be news or our own write: then only time distinguishes the two.
 fn weighing<K: Resource + 'static>(predicate: Option<Predicate<K>>, news: Option<Predicate<K>>) -> Weigh<K> {
     Box::new(move |old, new| {
         let calls = match &predicate {
@@ -326,8 +326,8 @@ where
         let key = ObjectKey::of(&*change.object);
         match change.new() {
             Some(new) => {
-                let doubtful = || calls.lock().is_doubtful(&key).then_some(Weight::Touch);
-                if let Some(weight) = weigh(change.old.as_deref(), new).or_else(doubtful) {
+                let stale = || calls.lock().may_be_stale(&key).then_some(Weight::Touch);
+                if let Some(weight) = weigh(change.old.as_deref(), new).or_else(stale) {
                     calls.call(key, weight);
                 }
             }
@@ -363,7 +363,7 @@ where
                 break;
             };
             let mut state = self.calls.lock();
-            // Under the lock: a change that comes after this look finds the turn noted.
+            // Under the lock: a change that comes after this read finds the turn recorded.
             let Some(object) = self.primary.get(&key).filter(|object| (self.selection)(object)) else {
                 state.forget(&key);
                 state.queue.done(&key, None, true, now);
@@ -416,7 +416,7 @@ where
     fn log(&self, key: &ObjectKey, fault: &Fault, failing: &mut Failing, retry: Duration, now: Instant) {
         let (controller, kind) = (&self.name, K::kind(&()));
         let (class, hint, chain) = (fault.class, &fault.hint, fault.chain());
-        // What others bring about is often on its way; what is missing still at the second look is trouble.
+        // What others must do is often under way; what is still missing at the second attempt is worth a line.
         let may_pass = match class {
             FaultClass::Transient => true,
             FaultClass::Dependency | FaultClass::Access => failing.in_a_row < 2,

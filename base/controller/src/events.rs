@@ -18,7 +18,7 @@ const REPEAT_WINDOW: Duration = Duration::from_secs(600);
 /// Events remembered for counting up; beyond it the oldest is forgotten.
 const REMEMBERED_MAX: usize = 1024;
 
-/// How an event is meant.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EventType {
     /// As it should be.
@@ -36,7 +36,7 @@ impl EventType {
     }
 }
 
-/// Writes events of one component. Clones share their memory.
+/// Writes events of one component. Clones share the memory of events.
 #[derive(Clone)]
 pub struct Recorder {
     client: kube::Client,
@@ -51,7 +51,7 @@ struct Seen {
     counter: u64,
 }
 
-/// Whom it is about (uid or name), type, reason, message.
+/// The object (uid or name), type, reason, message.
 type Identity = (String, EventType, String, String);
 
 struct Written {
@@ -83,7 +83,7 @@ impl Recorder {
         }
     }
 
-    /// Says `message` about `object`. `reason` is one CamelCase word. No secrets in either.
+    /// Records `message` about `object`. `reason` is one CamelCase word. No secrets in either.
     pub async fn record<K>(&self, object: &K, type_: EventType, reason: &str, message: &str)
     where
         K: Resource<DynamicType = ()>,

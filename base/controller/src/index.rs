@@ -100,8 +100,8 @@ impl<K> Index<K> {
         self.0.read().contains_key(value)
     }
 
-    /// Every value that an object has, in order, with the number of objects that have it. Takes time with the number of
-    /// values, not of objects.
+    /// Every value that an object has, in order, with the number of objects that have it. Its time grows with the number
+    /// of values, not of objects.
     pub fn counts(&self) -> BTreeMap<String, usize> {
         let by_value = self.0.read();
         let counted = by_value.iter().map(|(value, objects)| (value.clone(), objects.len()));

@@ -64,9 +64,9 @@ pub enum Lost {
     },
 }
 
-/// Runs `body` while this process, known as `identity`, holds the lease `name`; waits until it does, and asks on where
-/// it may not read or write the lease: the right may come later. The token given to `body` is cancelled when
-/// leadership is lost or `stop` is. On a stop the lease is released.
+/// Runs `body` while this process, known as `identity`, holds the lease `name`; waits until it does, and retries where
+/// it may not read or write the lease: the permission may come later. The token given to `body` is cancelled when
+/// leadership is lost, with which `body` is dropped, or when `stop` is. On a stop the lease is released.
 pub async fn lead<F, Fut>(
     api: Api<Lease>,
     name: &str,

@@ -1,6 +1,6 @@
 //! Mirrors of one kind in many other clusters, one cluster for each namespace whose owners need it. A mirror lives as
-//! long as its namespace has an owner: what is opened for one that has just gone is not opened, and what is open when
-//! the last one goes is closed, whoever is at work meanwhile. It connects to nothing by itself.
+//! long as its namespace has an owner: none is opened for an owner that has just gone, and an open one is closed when the
+//! last owner goes, whatever other tasks do meanwhile. It connects to nothing by itself.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -18,7 +18,7 @@ use crate::index::Index;
 
 /// One cluster with its mirror.
 pub struct Mirror<M> {
-    /// The way to the cluster.
+    /// A client of the cluster.
     pub client: Client,
     /// Its objects.
     pub objects: Cache<M>,
@@ -61,10 +61,9 @@ impl<M> Mirrors<M>
 where
     M: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
-    /// None yet. An owner in `owners` wants the mirror of the namespace that `home` gives for it, and none if that gives
-    /// none; it never moves to another. Changes come by the receiver: whoever reads it marks objects for a turn, so what
-    /// waits there is bounded by the changes between two of its looks. All ends with `stop`. Must be called within a
-    /// tokio runtime.
+    /// None yet. An owner in `owners` needs the mirror of the namespace that `home` gives for it, and none if that gives
+    /// none; it never moves to another. Changes come by the receiver: its reader only marks objects for a turn, so the
+    /// backlog is bounded by the changes between two reads. All ends with `stop`. Must be called within a tokio runtime.
     pub fn new<K>(
         owners: &Cache<K>,
         home: impl Fn(&K) -> Option<String> + Send + Sync + 'static,
@@ -76,17 +75,17 @@ where
         let (changes, changed) = mpsc::unbounded_channel();
         let home = Arc::new(home);
         let of_known = home.clone();
-        let at_home: Index<K> = owners.index(move |owner| of_known(owner));
+        let by_home: Index<K> = owners.index(move |owner| of_known(owner));
         let mirrors = Self {
             open: Arc::default(),
-            wanted: Arc::new(Box::new(move |namespace| at_home.contains(namespace))),
+            wanted: Arc::new(Box::new(move |namespace| by_home.contains(namespace))),
             changes,
             stop: stop.clone(),
         };
-        let (open, wanted, mut owned) = (mirrors.open.clone(), mirrors.wanted.clone(), owners.subscribe());
+        let (open, wanted, mut owner_changes) = (mirrors.open.clone(), mirrors.wanted.clone(), owners.subscribe());
         tokio::spawn(stop.run_until_cancelled_owned(async move {
             loop {
-                let change = owned.next().await;
+                let change = owner_changes.next().await;
                 if change.new().and_then(|owner| home(owner)).is_none() {
                     close_unwanted(&open, &wanted);
                 }
@@ -118,7 +117,7 @@ where
         {
             return Ok(Some(present.clone()));
         }
-        // Looked at under the lock under which mirrors are closed: the owners' mirror removes an owner first and then
+        // Checked under the lock under which mirrors are closed: the owners' mirror removes an owner first and then
         // notifies, so what is opened here is closed by that later notification.
         if !(self.wanted)(namespace) {
             return Ok(None);
@@ -177,9 +176,9 @@ where
     };
     // Callers may wait for objects of the first list: they look again once it is there.
     objects.ready().await;
-    let mut heard = send(None);
-    while heard {
+    let mut has_receiver = send(None);
+    while has_receiver {
         let change = seen.next().await;
-        heard = send(change.object.meta().name.clone());
+        has_receiver = send(change.object.meta().name.clone());
     }
 }

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::key::ObjectKey;
 
-/// Keys that wait, keys that wait for a time, and keys at work. A key is worked on by one at a time.
+/// Keys that wait, keys that wait for a time, and keys at work. A key is worked on by one task at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     ready: VecDeque<ObjectKey>,
@@ -35,7 +35,7 @@ impl Queue {
         true
     }
 
-    /// Wants `key` worked on at `at` or sooner. One at work is worked on again afterwards.
+    /// Requests work on `key` at `at` or sooner. One at work is worked on again afterwards.
     pub(crate) fn add(&mut self, key: ObjectKey, at: Instant, now: Instant) {
         if self.request_again(&key, Some(at)) || self.waiting.contains(&key) {
             return;
@@ -69,7 +69,7 @@ impl Queue {
         Some(key)
     }
 
-    /// Work on `key` has ended; `again` is when it wants to be worked on next. After a success what was
+    /// Work on `key` has ended; `again` is when it is to be worked on next. After a success what was
     /// requested meanwhile is done at once: it was put off because of failures that are over.
     pub(crate) fn done(&mut self, key: &ObjectKey, again: Option<Instant>, succeeded: bool, now: Instant) {
         let requested = self.running.remove(key).unwrap_or_default();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_put_off_during_a_retry_is_served_once_that_succeeds() {
+    fn request_put_off_during_a_retry_is_served_once_that_succeeds() {
         let (mut queue, now) = (Queue::default(), Instant::now());
         let later = now + Duration::from_secs(1);
         for (succeeded, next) in [(true, None), (false, Some(later))] {

@@ -11,7 +11,7 @@ const LASTING: Duration = Duration::from_secs(10);
 /// Failures further apart than this have nothing to do with each other: longer than the longest pause of a watch.
 const APART: Duration = Duration::from_secs(30);
 
-/// The same failure is logged again after this long: often enough for a reader of one day's log, and once per log file kept.
+/// The same failure is logged again after this long: often enough for a reader of one day's log, and once per log file.
 const AGAIN: Duration = Duration::from_secs(3600);
 
 /// Failures in a row.

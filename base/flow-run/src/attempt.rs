@@ -39,7 +39,7 @@ const WAIT_GRACE: Duration = Duration::from_secs(2);
 
 /// Whether trying again inside the same run can help. A wrong specification, missing rights or a defect of ours will
 /// not go away within a task's time-out; quotas and rate limits are left to the much longer waits between runs. A wait
-/// gives up on others by itself, after as long as they may take: it is taken up again only when its watching broke.
+/// ends by itself when others take too long: it is retried only when its watch broke.
 fn may_pass(settings: TaskSettings, fault: &Fault) -> bool {
     match fault.class {
         FaultClass::Transient | FaultClass::Dependency if settings.waits => {
@@ -51,7 +51,7 @@ fn may_pass(settings: TaskSettings, fault: &Fault) -> bool {
 }
 
 /// Tries until success, a fault that will not pass, or the time-out; `None`: interrupted between two tries.
-/// `on_retry(attempts, fault, wait)` is called for each failed try that another is to follow.
+/// `on_retry(attempts, fault, wait)` is called for each failed try that another one will follow.
 pub(crate) async fn attempts<F, Fut>(
     settings: TaskSettings,
     stop: CancellationToken,
@@ -74,10 +74,10 @@ where
             deadline,
             stop: stop.clone(),
         };
-        // The call itself stands inside the block: a closure that panics before its first await is caught as well.
+        // The call itself is inside the block: a closure that panics before its first await is caught as well.
         let once = AssertUnwindSafe(async { task(context).await }).catch_unwind();
         let outcome = match deadline {
-            // The last fault says more than "not finished": it is what the tries ended with.
+            // The last fault explains more than "not finished": it is what the tries ended with.
             Some(at) => match timeout_at(at + grace, once).await {
                 Ok(outcome) => outcome,
                 Err(_) => return Some(Err(last.unwrap_or_else(|| not_finished(settings)))),

@@ -1,4 +1,4 @@
-//! What a run tells its subscriber: one serialisable stream, from which progress, traces and screens are made.
+//! What a run reports: one serialisable stream of events, from which progress, traces and screens are made.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct Event {
 pub struct Planned {
     /// The task's name.
     pub task: String,
-    /// The tasks it waits for. Tasks left out are looked through.
+    /// The tasks it waits for. A task left out is replaced by those that it waits for.
     pub after: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Hands the events of runs to listeners. A run never waits for a listener: events that a slow one has not taken in
+//! Sends the events of runs to listeners. A run never waits for a listener: events that a slow one has not received in
 //! time are overwritten, and it receives their number.
 
 use std::sync::Arc;
@@ -26,10 +26,10 @@ pub struct FeedEvent {
 
 /// What a listener receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum Received {
     /// An event.
     Event(Arc<FeedEvent>),
-    /// So many events were overwritten before this listener took them.
+    /// So many events were overwritten before this listener received them.
     Missed(u64),
 }
 
@@ -44,8 +44,8 @@ impl Default for Feed {
 }
 
 impl Feed {
-    /// Hands out an event. Never blocks; without listeners nothing is copied.
-    pub fn tell(&self, subject: &str, event: &Event) {
+    /// Sends an event. Never blocks; without listeners nothing is copied.
+    pub fn send(&self, subject: &str, event: &Event) {
         if self.0.receiver_count() == 0 {
             return;
         }
@@ -65,19 +65,19 @@ impl Feed {
 
 impl Listener {
     /// The next event; `None`: all feeds are gone. Dropping the future loses nothing.
-    pub async fn next(&mut self) -> Option<Heard> {
+    pub async fn next(&mut self) -> Option<Received> {
         match self.0.recv().await {
-            Ok(event) => Some(Heard::Event(event)),
-            Err(RecvError::Lagged(count)) => Some(Heard::Missed(count)),
+            Ok(event) => Some(Received::Event(event)),
+            Err(RecvError::Lagged(count)) => Some(Received::Missed(count)),
             Err(RecvError::Closed) => None,
         }
     }
 
     /// The next event if one is waiting already.
-    pub fn next_now(&mut self) -> Option<Heard> {
+    pub fn next_now(&mut self) -> Option<Received> {
         match self.0.try_recv() {
-            Ok(event) => Some(Heard::Event(event)),
-            Err(TryRecvError::Lagged(count)) => Some(Heard::Missed(count)),
+            Ok(event) => Some(Received::Event(event)),
+            Err(TryRecvError::Lagged(count)) => Some(Received::Missed(count)),
             Err(TryRecvError::Empty | TryRecvError::Closed) => None,
         }
     }
@@ -101,17 +101,17 @@ mod tests {
     #[test]
     fn slow_listener_does_not_block_and_gets_the_number_of_missed_events() {
         let feed = Feed::default();
-        feed.tell("a/b", &event(0));
+        feed.send("a/b", &event(0));
         let (mut slow, mut gone) = (feed.listen(), feed.listen());
         assert_eq!(slow.next_now(), None, "it receives no earlier event");
         drop(gone.next_now());
         drop(gone);
         for number in 0..FEED_MAX + 10 {
-            feed.tell("a/b", &event(number));
+            feed.send("a/b", &event(number));
         }
-        assert_eq!(slow.next_now(), Some(Heard::Missed(10)));
+        assert_eq!(slow.next_now(), Some(Received::Missed(10)));
         let mut received = 0;
-        while let Some(Heard::Event(next)) = slow.next_now() {
+        while let Some(Received::Event(next)) = slow.next_now() {
             assert_eq!(next.event, event(received + 10));
             received += 1;
         }

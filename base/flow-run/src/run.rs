@@ -1,4 +1,4 @@
-//! The engine: which task is next, and what came of all of them.
+//! The engine: which task is next, and the result of all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -11,7 +11,7 @@ use futures::stream::FuturesUnordered;
 use tokio_util::sync::CancellationToken;
 
 use crate::attempt::{TaskContext, attempts};
-use crate::waits::heard;
+use crate::waits::reporting;
 use crate::{Event, FlowEnd, Planned, What};
 
 /// What a run needs beside flow and executor.
@@ -50,7 +50,7 @@ pub struct TaskError<T> {
     pub fault: Fault,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Outcome<T> {
     /// How it ended.
@@ -61,15 +61,15 @@ pub struct Outcome<T> {
     pub progress: Progress<T>,
 }
 
-/// Runs the flow to its end. `execute` does one try of one task; `subscribe` hears every event, with the progress as of
-/// that event, in order and from one place at a time.
+/// Runs the flow to its end. `execute` does one try of one task; `on_event` is called with every event and the progress
+/// as of that event, in order and never concurrently.
 ///
 /// All tasks run concurrently inside this one future: dropping it drops them.
 pub async fn run<T, F, Fut>(
     flow: &Flow<T>,
     options: &Options,
     execute: F,
-    mut subscribe: impl FnMut(&Event, &Progress<T>),
+    mut on_event: impl FnMut(&Event, &Progress<T>),
 ) -> Outcome<T>
 where
     T: Copy + Ord + Name,
@@ -78,7 +78,7 @@ where
 {
     // Retries and waits are reported from inside the tasks' futures; the channel brings them into the one ordered stream.
     let (inside, mut from_inside) = tokio::sync::mpsc::unbounded_channel();
-    let mut state = State::new(flow, options, &mut subscribe);
+    let mut state = State::new(flow, options, &mut on_event);
     let mut running = FuturesUnordered::new();
     let mut end = None;
     state.start();
@@ -91,7 +91,7 @@ where
                     },
                     |progress| progress.start(task),
                 );
-                running.push(one(flow, options, task, &execute, inside.clone()));
+                running.push(run_task(flow, options, task, &execute, inside.clone()));
             }
         }
         if running.is_empty() {
@@ -114,13 +114,13 @@ where
         }
     }
     drop(running);
-    // The last task may have ended by the interrupt before the interrupt itself was looked at.
+    // The last task may have ended by the interrupt before the interrupt itself was noticed.
     let end = end.or_else(|| options.interrupt.is_cancelled().then_some(FlowEnd::Interrupted));
     state.finish(end)
 }
 
 /// One task to its end; `None`: it was stopped while it waited, for others or for its next try.
-async fn one<T, F, Fut>(
+async fn run_task<T, F, Fut>(
     flow: &Flow<T>,
     options: &Options,
     task: T,
@@ -148,7 +148,7 @@ where
             });
         },
     );
-    let work = heard(task.name(), events.clone(), work);
+    let work = reporting(task.name(), events.clone(), work);
     if !settings.waits {
         return (task, work.await);
     }
@@ -169,7 +169,7 @@ fn planned<T: Name>((task, after): (T, Vec<T>)) -> Planned {
 struct State<'a, T, S> {
     flow: &'a Flow<T>,
     options: &'a Options,
-    subscribe: S,
+    on_event: S,
     progress: Progress<T>,
     /// What each node still waits for.
     waiting: BTreeMap<Node<T>, BTreeSet<Node<T>>>,
@@ -181,12 +181,12 @@ where
     T: Copy + Ord + Name,
     S: FnMut(&Event, &Progress<T>),
 {
-    fn new(flow: &'a Flow<T>, options: &'a Options, subscribe: S) -> Self {
+    fn new(flow: &'a Flow<T>, options: &'a Options, on_event: S) -> Self {
         let waiting = flow.edges().clone();
         Self {
             flow,
             options,
-            subscribe,
+            on_event,
             progress: Progress::new(flow),
             waiting,
             errors: BTreeMap::new(),
@@ -217,7 +217,7 @@ where
         }
     }
 
-    /// Takes out the tasks that may start now. Sync points and skipped tasks pass on the way.
+    /// Takes out the tasks that may start now. Sync points and skipped tasks are done on the way.
     fn ready(&mut self) -> Vec<T> {
         let mut tasks = Vec::new();
         loop {
@@ -289,7 +289,7 @@ where
             flow: self.flow.name().to_owned(),
             what,
         };
-        (self.subscribe)(&event, &self.progress);
+        (self.on_event)(&event, &self.progress);
     }
 
     fn finish(mut self, stopped: Option<FlowEnd>) -> Outcome<T> {

@@ -1,5 +1,5 @@
-//! What is known of a run from its events alone: how each task stands, how long it took, and which chain of tasks the
-//! whole run took its time from. Pure; fed with events in their order, and never wrong by more than events it missed.
+//! What is known of a run from its events alone: the state of each task, how long it took, and which chain of tasks the
+//! whole run took its time from. Pure; fed with events in their order, and wrong only as far as it has missed some.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use crate::{Event, FlowEnd, Planned, What};
 
-/// How a task stands.
+/// The state of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskState {
     /// Something it waits for is not done.
@@ -35,7 +35,7 @@ pub struct TaskTrace {
     pub name: String,
     /// The tasks it waits for.
     pub after: Vec<String>,
-    /// How it stands.
+    /// Its state.
     pub state: TaskState,
     /// When its first try began.
     pub started: Option<Timestamp>,
@@ -101,7 +101,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Takes in the next event. A run that begins takes the place of the one before.
+    /// Applies the next event. A run that begins replaces the one before.
     pub fn take(&mut self, event: &Event) {
         let at = event.time;
         match &event.what {
@@ -133,7 +133,7 @@ impl Trace {
             }
             What::TaskWaits { task, object, reason } => {
                 let task = self.task(task);
-                // It speaks: the pause between two tries is over.
+                // It reports a wait: the pause between two tries is over.
                 task.state = TaskState::Running;
                 task.waits.insert(object.clone(), reason.clone());
                 task.waited_for = Some(object.clone());
@@ -177,7 +177,7 @@ impl Trace {
         &self.tasks
     }
 
-    /// How many tasks stand like this.
+    /// How many tasks match.
     pub fn count(&self, of: impl Fn(&TaskTrace) -> bool) -> usize {
         self.tasks.iter().filter(|task| of(task)).count()
     }
@@ -211,7 +211,7 @@ impl Trace {
     }
 
     /// The chain that the run took its time from, first task first: back from the task that ended last, always to
-    /// the one it waited for that ended last. A shorter run needs a shorter one of these, no other would help.
+    /// the one it waited for that ended last. Only a shorter task of this chain makes the run shorter.
     #[must_use]
     pub fn critical_path(&self) -> Vec<&TaskTrace> {
         let ended = |tasks: &mut dyn Iterator<Item = &'_ TaskTrace>| -> Option<usize> {
@@ -222,7 +222,7 @@ impl Trace {
         };
         let mut path = Vec::new();
         let mut next = ended(&mut self.tasks.iter());
-        // A plan has no cycles; events from elsewhere could claim one, which must not keep us here.
+        // A plan has no cycles; events from elsewhere could have one, which must not loop for ever.
         while let Some(at) = next.filter(|_| path.len() < self.tasks.len()) {
             let task = &self.tasks[at];
             path.push(task);

@@ -6,18 +6,18 @@ use crate::What;
 
 tokio::task_local! {
     /// The task that reports: set around each poll of a task, so that helpers below need no handle.
-    static SPEAKER: Speaker;
+    static REPORTER: Reporter;
 }
 
 #[derive(Clone, Debug)]
-struct Speaker {
+struct Reporter {
     task: &'static str,
     events: UnboundedSender<What>,
 }
 
 /// Makes the waits that `work` reports events of `task`.
-pub(crate) async fn heard<F: Future>(task: &'static str, events: UnboundedSender<What>, work: F) -> F::Output {
-    SPEAKER.scope(Speaker { task, events }, work).await
+pub(crate) async fn reporting<F: Future>(task: &'static str, events: UnboundedSender<What>, work: F) -> F::Output {
+    REPORTER.scope(Reporter { task, events }, work).await
 }
 
 /// The running task waits for `object` ("Kind namespace/name"), because of `reason`.
@@ -39,10 +39,10 @@ pub fn wait_over(object: &str) {
 
 /// The name of the running task; nothing outside of a run.
 pub fn current_task() -> Option<&'static str> {
-    SPEAKER.try_with(|speaker| speaker.task).ok()
+    REPORTER.try_with(|reporter| reporter.task).ok()
 }
 
 fn send_event(what: impl FnOnce(String) -> What) {
-    // Outside of a run there is no speaker; at its very end there is no receiver.
-    let _ = SPEAKER.try_with(|speaker| speaker.events.send(what(speaker.task.to_owned())));
+    // Outside of a run there is no reporter; at its very end there is no receiver.
+    let _ = REPORTER.try_with(|reporter| reporter.events.send(what(reporter.task.to_owned())));
 }

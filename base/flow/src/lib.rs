@@ -1,5 +1,5 @@
-//! Task graphs as data: build, check, print. A flow names its tasks by a closed enum, says what each waits for,
-//! and which are skipped and why. It never runs anything and knows no async; `base-flow-run` does that.
+//! Task graphs as data: build, check, print. A flow names its tasks by a closed enum, and declares what each waits
+//! for, and which are skipped and why. It never runs anything and knows no async; `base-flow-run` does that.
 //!
 //! Behaviour of the engine follows gardener/gardener v1.150 `pkg/utils/flow`: a skipped task counts as done for its
 //! dependents (but still stands between them and what it waits for itself), and leaves the progress total.

@@ -1,4 +1,4 @@
-//! A flow on paper: as text whose lines change only where the flow changes, and as Graphviz dot.
+//! A flow in print: as text whose lines change only where the flow changes, and as Graphviz dot.
 
 use std::fmt::{self, Display, Write};
 

@@ -1,4 +1,4 @@
-//! How far a run of a flow is, as users read it. Pure: fed by whoever runs the flow.
+//! How far a run of a flow is, as users read it. Pure: fed by the engine that runs the flow.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The graph as it is worked on: what is skipped and where branches only meet is looked through. Pure.
+//! The graph as it is worked on: skipped tasks and sync points are replaced by what they wait for. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use crate::{Flow, Name, Node};
 
 impl<T: Copy + Ord + Name> Flow<T> {
     /// Each task that is worked on with the tasks it waits for, in the order of their definition. Sync points and
-    /// skipped tasks are looked through; what follows from another wait is left out.
+    /// skipped tasks are replaced by what they wait for; a wait that follows from another one is left out.
     #[must_use]
     pub fn work(&self) -> Vec<(T, Vec<T>)> {
         let mut before = BTreeMap::new();
@@ -44,7 +44,7 @@ impl<T: Copy + Ord + Name> Flow<T> {
         near
     }
 
-    /// Everything that is worked on before `task`; `known` keeps the answers.
+    /// Everything that is worked on before `task`; `known` caches the results.
     fn all_before(&self, task: T, known: &mut BTreeMap<T, BTreeSet<T>>) -> BTreeSet<T> {
         if let Some(all) = known.get(&task) {
             return all.clone();

@@ -1,4 +1,4 @@
-//! Quoted strings: `strconv.Quote` and its kin of Go 1.26.
+//! Quoted strings: `strconv.Quote` and its relatives of Go 1.26.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// Appends a rune as it stands between such marks, in ASCII alone where that is asked for: `appendEscapedRune`.
+/// Appends a rune as it is written between quotation marks `mark`: `appendEscapedRune`.
 pub fn push_quoted(out: &mut String, rune: char, mark: char, is_ascii_only: bool) {
     // Writing to a string cannot fail.
     let _ = match rune {

@@ -1,6 +1,6 @@
 //! Regular expressions of Go (`regexp/syntax` of Go 1.26, with its Perl flags) translated for the crate `regex`, with
-//! Go's errors. Every piece comes out with its flags spelled out, so that nothing depends on what stands around it. Reading
-//! never calls itself.
+//! Go's errors. Every piece is written with its flags, so that none depends on the pieces around it. The reader is not
+//! recursive.
 
 mod class;
 mod counts;
@@ -8,14 +8,14 @@ mod counts;
 use crate::{RUNE_ERROR, decode_rune};
 use counts::counts;
 
-/// Go's own bound of a repetition, and of those inside each other.
+/// Go's bound of a repetition count, and of the product of nested ones.
 const REPEAT_MAX: usize = 1000;
-/// Groups inside each other. Go allows about 1,000; the crate that compiles the expression calls itself for each.
+/// Nested groups. Go allows about 1,000; the crate that compiles the expression recurses into each.
 const GROUPS_MAX: usize = 200;
 /// Bytes of an expression. Those of charts have at most a few hundred.
 const PATTERN_BYTES_MAX: usize = 64 << 10;
 
-/// An expression in the other notation.
+/// An expression in the notation of the crate `regex`.
 #[derive(Debug)]
 pub struct Pattern {
     /// The expression
@@ -26,7 +26,7 @@ pub struct Pattern {
     pub size: usize,
 }
 
-/// Why there is none.
+/// Why an expression is not translated.
 #[derive(Debug)]
 pub enum ReadError {
     /// Go's error
@@ -56,14 +56,14 @@ struct Flags {
     lazy: bool,
 }
 
-/// What repetitions stand behind.
+/// What a repetition operator can repeat.
 #[derive(Clone, Copy)]
 struct Atom {
-    /// Where it begins in what is written
+    /// Where it begins in the output
     start: usize,
-    /// The product of the repetitions inside each other in it, the greatest
+    /// The greatest product of nested repetition counts in it
     weight: usize,
-    /// That of what stands before it in its group
+    /// The same of what is before it in its group
     weight_before: usize,
     size: usize,
     is_repetition: bool,
@@ -92,7 +92,7 @@ struct Reader<'p> {
 /// Reads an expression.
 ///
 /// # Errors
-/// It is none, in Go's words, or more than is read.
+/// The expression is invalid, with Go's message, or beyond a limit.
 pub fn read(pattern: &[u8]) -> Outcome<Pattern> {
     if pattern.len() > PATTERN_BYTES_MAX {
         return Err(ReadError::Limit);
@@ -108,7 +108,7 @@ pub fn read(pattern: &[u8]) -> Outcome<Pattern> {
         size: 1,
         names: vec![None],
     };
-    // Where the repetition begins that stands right before.
+    // Where the repetition begins that is right before.
     let mut repetition = None;
     while let Some(byte) = reader.peek(0) {
         repetition = reader.piece(byte, repetition)?;
@@ -140,12 +140,12 @@ impl<'p> Reader<'p> {
         self.at = self.pattern.len().min(self.at + bytes);
     }
 
-    /// What has been read from some place on.
+    /// What has been read from `from` on.
     fn since(&self, from: usize) -> &'p [u8] {
         self.pattern.get(from..self.at).unwrap_or_default()
     }
 
-    /// The next rune; at the end one that is none.
+    /// The next rune; U+FFFD at the end.
     fn rune(&mut self) -> Outcome<char> {
         let (rune, width) = decode_rune(self.rest());
         if rune == RUNE_ERROR && width == 1 {
@@ -155,7 +155,7 @@ impl<'p> Reader<'p> {
         Ok(rune)
     }
 
-    /// One piece; where it begins if it is a repetition.
+    /// Reads one piece; returns where it begins if it is a repetition.
     fn piece(&mut self, byte: u8, repetition: Option<usize>) -> Outcome<Option<usize>> {
         match byte {
             b'(' if self.peek(1) == Some(b'?') => self.flagged_group()?,
@@ -213,7 +213,7 @@ impl<'p> Reader<'p> {
 
     fn literal(&mut self, rune: u32) {
         match char::from_u32(rune) {
-            // Half of a pair stands in no text.
+            // No text has a surrogate.
             None => self.atom(class::NEVER),
             Some(_) if self.flags.folds_case => self.atom(&format!("(?i:\\x{{{rune:X}}})")),
             Some(rune) if rune.is_ascii_alphanumeric() => self.atom(rune.encode_utf8(&mut [0; 4])),
@@ -329,7 +329,7 @@ impl<'p> Reader<'p> {
         self.repeat(length, least, most, repetition)
     }
 
-    /// Repeats what stands before the operator of that length.
+    /// Repeats what is before the operator of that length.
     fn repeat(
         &mut self,
         length: usize,

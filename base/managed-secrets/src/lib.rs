@@ -17,7 +17,7 @@ const PLANS_MAX: usize = 4;
 /// What a namespace has.
 #[derive(Debug)]
 pub struct ManagedSecrets {
-    /// By the names under which they were wanted.
+    /// By the names of [`Wanted`].
     pub all: BTreeMap<String, Managed>,
     /// Names of Secrets that no pod mounts once the rest has been rolled out.
     pub obsolete: Vec<String>,
@@ -38,7 +38,7 @@ pub fn selector(identity: &str) -> String {
 ///
 /// # Errors
 /// What the API server returns; a bug: a Secret of this identity cannot be read, or the Secrets are not complete after four plans; a
-/// dependency fault, with their names, if Secrets of other managers stand under too many wanted names for that.
+/// dependency fault, with their names, if Secrets of other managers have too many of the wanted names.
 pub async fn ensure(
     client: &Client,
     namespace: &str,
@@ -80,7 +80,7 @@ pub async fn ensure(
     Err(incomplete(namespace, identity, &foreign))
 }
 
-/// The fault of Secrets that are not complete after the last plan. `foreign` stand under wanted names.
+/// The fault of Secrets that are not complete after the last plan. `foreign` have wanted names.
 fn incomplete(namespace: &str, identity: &str, foreign: &BTreeSet<String>) -> Fault {
     let text = format!("the Secrets of {identity} in namespace {namespace} are not complete after {PLANS_MAX} plans");
     if foreign.is_empty() {

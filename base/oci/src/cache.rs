@@ -1,5 +1,5 @@
-//! Content on disk, called by its digest. What is read is verified, so that nothing here has to be trusted: a damaged entry is
-//! thrown away. A cache that cannot be read or written costs time, never a pull.
+//! Content on disk, named by its digest. Content is verified when it is read, so that nothing here has to be trusted: a damaged
+//! entry is removed. A cache that cannot be read or written makes a pull slower, and never fails it.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
@@ -14,13 +14,13 @@ use crate::reference::Digest;
 
 /// Default size of the cache: some thousand charts, and no burden for a laptop or a seed's volume.
 pub const CACHE_BYTES_MAX: u64 = 1 << 30;
-/// What has been coming in for longer is of a process that was killed: no pull takes so long.
+/// An older incoming file is of a process that was killed: no write takes so long.
 const INCOMING_AGE_MAX: Duration = Duration::from_secs(3600);
-/// Random characters in the name of what comes in: no two writers of a folder draw the same.
+/// Random characters in the name of an incoming file: no two writers of a folder draw the same.
 const NAME_CHARS: usize = 20;
 
-/// A folder of content, which several processes may share. Each entry is written apart and renamed, so that a crash leaves none
-/// half written under its name; what a power cut may leave of one is seen when it is read.
+/// A folder of content, which several processes may share. Each entry is written to an incoming file and renamed, so that a
+/// crash leaves none half written; one that a power cut has damaged is found when it is read.
 #[derive(Clone, Debug)]
 pub struct Cache {
     whole: PathBuf,
@@ -31,11 +31,11 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Opens a folder, and creates it, readable by its owner alone, where there is none. It keeps at most `bytes_max` bytes, and drops what was
-    /// read or written longest ago.
+    /// Opens a folder, and creates it, readable by its owner alone, where there is none. It has at most `bytes_max` bytes: the
+    /// entries that were read or written longest ago are removed.
     ///
     /// # Errors
-    /// The folder cannot be made.
+    /// The folder cannot be created.
     pub fn open(folder: &Path, bytes_max: u64, clock: Clock, entropy: Entropy) -> io::Result<Self> {
         let cache = Self {
             whole: folder.join("sha256"),
@@ -50,7 +50,7 @@ impl Cache {
         Ok(cache)
     }
 
-    /// The content with this digest, if it is there, whole and not larger.
+    /// The content with this digest, if it is cached, undamaged and not larger than `bytes_max`.
     pub(crate) async fn read(&self, digest: Digest, bytes_max: u64) -> Option<Bytes> {
         let cache = self.clone();
         let read = tokio::task::spawn_blocking(move || cache.read_now(digest, bytes_max)).await;
@@ -63,12 +63,12 @@ impl Cache {
         }
     }
 
-    /// Keeps this content.
+    /// Caches this content.
     pub(crate) async fn write(&self, digest: Digest, bytes: Bytes) {
         let cache = self.clone();
         let written = tokio::task::spawn_blocking(move || cache.write_now(digest, &bytes)).await;
         if let Ok(Err(error)) = written {
-            tracing::warn!(%digest, %error, "an artefact cannot be kept, it will be fetched again");
+            tracing::warn!(%digest, %error, "an artefact cannot be cached, it will be fetched again");
         }
     }
 
@@ -86,12 +86,12 @@ impl Cache {
                 file => file?,
             };
             file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
-            // Bigger than is wanted is not damaged: its declared size is known before the request.
+            // Larger than requested is not damaged: its declared size is known before the request.
             if bytes.len() as u64 > bytes_max {
                 return Ok(None);
             }
             if Digest::of(&bytes) == digest {
-                // Whoever can read may not write: then the entry looks older than it is, and that is all.
+                // A process that may only read leaves the time as it is: the entry then looks older, and that is all.
                 let _ = File::options()
                     .write(true)
                     .open(&path)
@@ -121,7 +121,7 @@ impl Cache {
         self.make_room(digest)
     }
 
-    /// Drops what was used longest ago until all fits, but for what has just come.
+    /// Removes the least recently used entries until the rest fits, but never the newest.
     fn make_room(&self, newest: Digest) -> io::Result<()> {
         let now = self.now();
         for (path, _, used) in entries(&self.incoming)? {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_used_longest_ago_goes_first() {
+    async fn least_recently_used_entry_is_removed_first() {
         let folder = tempfile::tempdir().unwrap();
         let (clock, hand) = Clock::settable(Timestamp::UNIX_EPOCH);
         let cache = Cache::open(folder.path(), 90, clock, Entropy::seeded(1)).unwrap();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_damaged_entry_is_thrown_away() {
+    async fn damaged_entry_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::open(folder.path(), 90, Clock::real(), Entropy::seeded(1)).unwrap();
         let [content, ..] = contents();
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_killed_process_left_is_swept_away_when_it_is_old() {
+    async fn incoming_file_of_a_killed_process_is_removed_when_it_is_old() {
         let folder = tempfile::tempdir().unwrap();
         let (clock, hand) = Clock::settable(Timestamp::UNIX_EPOCH);
         let cache = Cache::open(folder.path(), 90, clock, Entropy::seeded(1)).unwrap();

@@ -1,4 +1,4 @@
-//! What a registry wants to see before it answers: the header `WWW-Authenticate` (RFC 9110, section 11). It sends no request.
+//! What a registry requires before it answers: the header `WWW-Authenticate` (RFC 9110, section 11). It sends no request.
 
 use http::HeaderMap;
 use http::header::WWW_AUTHENTICATE;
@@ -6,7 +6,7 @@ use http::header::WWW_AUTHENTICATE;
 /// Most bytes of one header that are read; real ones have some hundred.
 const HEADER_BYTES_MAX: usize = 8 << 10;
 
-/// What is wanted.
+/// The credentials that are required.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Challenge {
     Basic,
@@ -17,7 +17,7 @@ pub(crate) enum Challenge {
     },
 }
 
-/// The first challenge that we can meet; of a registry that takes both, the token, which is shown to fewer.
+/// The challenge to meet: of a registry that accepts both, Bearer, since Basic sends the password with each request.
 pub(crate) fn read(headers: &HeaderMap) -> Option<Challenge> {
     let mut basic = None;
     for header in headers.get_all(WWW_AUTHENTICATE) {
@@ -68,7 +68,7 @@ fn challenges(text: &str) -> Vec<(String, Parameters)> {
     all
 }
 
-/// The parts between commas that stand in no quotes.
+/// The parts between commas outside of quotes.
 fn split_unquoted(text: &str) -> Vec<&str> {
     let (mut parts, mut begin, mut quoted, mut escaped) = (Vec::new(), 0, false, false);
     for (at, byte) in text.bytes().enumerate() {

@@ -13,8 +13,8 @@ impl Client {
     /// Pulls a chart whose archive has at most `bytes_max` bytes. `version` is a version or a constraint; where there is none, the
     /// reference's tag is. A constraint takes the highest version that it allows, nothing at all the highest release.
     ///
-    /// A digest goes before all else; a version beside it must mean the same, unless the registry does not know it. Other than in
-    /// Helm, a tag that is neither version nor constraint, as `latest`, is taken as it is.
+    /// A digest takes precedence; a version beside it must resolve to it, unless the registry does not know it. Unlike in Helm,
+    /// a tag that is neither version nor constraint, such as `latest`, is taken as it is.
     ///
     /// # Errors
     /// As [`Client::pull`]; no version fits, or tag and version differ.
@@ -27,11 +27,16 @@ impl Client {
         let artefact = Artefact::helm_chart(bytes_max);
         let until = self.until();
         let version = version.filter(|version| !version.is_empty());
-        let reference = self.meant(reference, version, until).await?;
+        let reference = self.resolved_reference(reference, version, until).await?;
         self.pull_until(&reference, &artefact, until).await
     }
 
-    async fn meant(&self, reference: &Reference, version: Option<&str>, until: Instant) -> Result<Reference, Error> {
+    async fn resolved_reference(
+        &self,
+        reference: &Reference,
+        version: Option<&str>,
+        until: Instant,
+    ) -> Result<Reference, Error> {
         let failed = |kind| Error {
             reference: reference.to_string(),
             host: String::new(),
@@ -78,7 +83,7 @@ fn choose<'t>(tags: &'t [String], text: &str, constraint: &Constraint) -> Result
         .iter()
         .filter_map(|tag| Some((strict(&version_of_tag(tag))?, tag.as_str())))
         .collect();
-    // Where two differ in their build alone, one is taken, always the same.
+    // Of versions that differ in their build metadata alone, always the same one is chosen.
     versions.sort_by(|(left, a), (right, b)| right.cmp(left).then_with(|| b.cmp(a)));
     let fits = |(version, _): &&(Version, &str)| constraint.allows(version);
     versions
@@ -96,7 +101,7 @@ fn choose<'t>(tags: &'t [String], text: &str, constraint: &Constraint) -> Result
         })
 }
 
-/// Helm lists versions alone that are so to the letter: three numbers, none with a zero before it, and no `v`.
+/// Helm lists only strict versions: three numbers, none with a leading zero, and no `v`.
 fn strict(text: &str) -> Option<Version> {
     let core = text.split(['-', '+']).next().unwrap_or_default();
     let is_number = |part: &str| part == "0" || !part.is_empty() && !part.starts_with('0');

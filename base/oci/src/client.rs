@@ -26,7 +26,7 @@ use crate::proxy::Proxies;
 use crate::reference::{Digest, Reference, is_authority, is_repository};
 use crate::transport::{Dial, Network, Transport};
 
-/// How we call ourselves.
+/// The user agent.
 pub(crate) const AGENT: &str = concat!("orangery/", env!("CARGO_PKG_VERSION"));
 /// How long a pull may take with all its tries unless the caller sets another: a chart of the largest size over a slow line.
 pub const PULL_TIMEOUT: Duration = Duration::from_secs(300);
@@ -40,52 +40,52 @@ const PAUSE: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(8);
 /// The longest `Retry-After` of a registry that is waited for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
-/// What `ring` signs with.
-const KEYS_TAKEN: &str = "its private key is none of RSA (2048 to 4096 bits), ECDSA (P-256, P-384) and Ed25519";
-/// Tokens that are cached; so many repositories are pulled from between two restarts, then all are fetched again.
+/// `ring` signs with no other keys.
+const UNSUPPORTED_KEY: &str = "its private key is none of RSA (2048 to 4096 bits), ECDSA (P-256, P-384) and Ed25519";
+/// Cached tokens: more repositories than are pulled from between two restarts; beyond it all are fetched again.
 const TOKENS_MAX: usize = 4096;
 
 /// How a client is set up.
 #[derive(Clone)]
 pub struct Settings {
-    /// Who it is to whom
+    /// Its credentials, by registry
     pub keyring: Keyring,
-    /// Authorities that it believes beside those of the machine, in PEM
+    /// Authorities that it trusts beside those of the machine, in PEM
     pub ca_bundle: Option<String>,
-    /// Runs the programs that keep credentials; without one they are not run
+    /// Runs credential helpers; without one they are not run
     pub helper: Option<Arc<dyn Helper>>,
-    /// What it shows to hosts that want to see a certificate
+    /// Its certificate for hosts that request one
     pub identity: Option<Identity>,
-    /// Whether it believes any certificate
+    /// Whether it accepts any server certificate
     pub insecure_skip_tls_verify: bool,
     /// Whether requests to registries go over plain HTTP; for mirrors their address decides
     pub plain_http: bool,
-    /// Through whom hosts are reached
+    /// The proxies through which hosts are reached
     pub proxies: Proxies,
     /// Hosts that are tried before the registry
     pub mirrors: Vec<Mirror>,
-    /// What is kept on disk
+    /// The cache on disk
     pub cache: Option<Cache>,
     /// How long a pull may take with all its tries
     pub timeout: Duration,
-    /// Is shown how content comes
+    /// Is called with the progress of downloads
     pub watcher: Option<Watcher>,
-    /// The time
+    /// The clock
     pub clock: Clock,
-    /// Of pauses
+    /// Randomness of pauses
     pub entropy: Entropy,
 }
 
-/// A certificate of the client's own.
+/// The client's own certificate.
 #[derive(Clone)]
 pub struct Identity {
-    /// It and those between it and its authority, in PEM
+    /// The certificate and its intermediates, in PEM
     pub certificates: String,
     /// Its key, in PEM
     pub key: SecretString,
 }
 
-/// Is shown how many bytes have come, and of how many if that is known.
+/// Called with the bytes received so far, and with the total if it is known.
 pub type Watcher = Arc<dyn Fn(u64, Option<u64>) + Send + Sync>;
 
 impl Settings {
@@ -110,7 +110,7 @@ impl Settings {
     }
 }
 
-/// Why a client cannot be set up so.
+/// Why a client cannot be set up with these settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// The authorities
@@ -161,7 +161,7 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     fn new(scheme: &str, authority: &str, prefix: &str) -> Option<Self> {
-        // What people call Docker's registry is not where it answers.
+        // Docker's registry answers at another host than its usual name.
         let host = match authority {
             "docker.io" | "index.docker.io" => "registry-1.docker.io",
             authority => authority,
@@ -178,7 +178,7 @@ impl Endpoint {
         &self.authority
     }
 
-    /// What a repository is called there.
+    /// The name of a repository there.
     pub(crate) fn repository(&self, repository: &str) -> String {
         match self.prefix.as_str() {
             "" => repository.to_owned(),
@@ -186,7 +186,7 @@ impl Endpoint {
         }
     }
 
-    /// Where something of a repository is.
+    /// The URL of a path in a repository.
     pub(crate) fn url(&self, repository: &str, path: &str) -> Result<Url, Kind> {
         let url = self.url.join(&format!("/v2/{repository}/{path}"));
         url.map_err(|_| Kind::Protocol("it has no address".to_owned()))
@@ -207,8 +207,8 @@ pub struct Client {
     entropy: Entropy,
     /// By registry and repository
     tokens: Mutex<HashMap<String, HeaderValue>>,
-    /// What comes just now, so that it comes once
-    coming: Mutex<HashMap<Digest, Weak<tokio::sync::Mutex<()>>>>,
+    /// Locks of the downloads that are running, so that no content is fetched twice at once
+    downloads: Mutex<HashMap<Digest, Weak<tokio::sync::Mutex<()>>>>,
 }
 
 impl fmt::Debug for Client {
@@ -219,15 +219,15 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client that is set up so.
+    /// A client with these settings.
     ///
     /// # Errors
-    /// The CA bundle is none, or the client's certificate.
+    /// The CA bundle or the client's certificate is invalid.
     pub fn new(settings: Settings) -> Result<Self, SettingsError> {
-        Self::dialling(settings, Arc::new(Network))
+        Self::with_dial(settings, Arc::new(Network))
     }
 
-    pub(crate) fn dialling(settings: Settings, dial: Arc<dyn Dial>) -> Result<Self, SettingsError> {
+    pub(crate) fn with_dial(settings: Settings, dial: Arc<dyn Dial>) -> Result<Self, SettingsError> {
         let tls = Arc::new(tls(&settings)?);
         Ok(Self {
             transport: Transport::new(tls, dial, settings.proxies),
@@ -241,16 +241,16 @@ impl Client {
             watcher: settings.watcher,
             entropy: settings.entropy,
             tokens: Mutex::default(),
-            coming: Mutex::default(),
+            downloads: Mutex::default(),
         })
     }
 
-    /// When what begins now must have ended.
+    /// The deadline of an operation that begins now.
     pub(crate) fn until(&self) -> Instant {
         Instant::now() + self.timeout
     }
 
-    /// Asks the mirrors in their order, then the registry.
+    /// Sends the request to the mirrors in their order, then to the registry.
     pub(crate) async fn fetch(&self, reference: &Reference, want: &Want, until: Instant) -> Result<Answer, Error> {
         let failed = |host: &str, kind| Error {
             reference: reference.to_string(),
@@ -262,7 +262,7 @@ impl Client {
         let mut failures = Vec::new();
         let mirrors = self.mirrors.iter().map(|Mirror(endpoint)| (endpoint, MIRROR_TRIES_MAX));
         for (endpoint, tries_max) in mirrors.chain([(&own, TRIES_MAX)]) {
-            match self.try_often(endpoint, reference, want, until, tries_max).await {
+            match self.fetch_from(endpoint, reference, want, until, tries_max).await {
                 Ok(answer) => return Ok(answer),
                 Err(kind) => {
                     tracing::debug!(%reference, host = endpoint.authority(), %kind, "not pulled from there");
@@ -277,7 +277,7 @@ impl Client {
         })
     }
 
-    async fn try_often(
+    async fn fetch_from(
         &self,
         endpoint: &Endpoint,
         reference: &Reference,
@@ -293,7 +293,7 @@ impl Client {
             };
             let pause = self
                 .pause(tries, &kind)
-                .filter(|_| want.is_patient && tries < tries_max);
+                .filter(|_| want.is_retried && tries < tries_max);
             let Some(pause) = pause.filter(|pause| Instant::now() + *pause < until) else {
                 return Err(kind);
             };
@@ -302,20 +302,20 @@ impl Client {
         }
     }
 
-    /// How long to wait before the next try, if there is to be one. A little of it is drawn, so that many who failed at once do not
-    /// come back at once.
+    /// How long to wait before the next try, if there is to be one. Half of it is random, so that clients that failed at the same
+    /// time do not retry at the same time.
     fn pause(&self, tries: u32, kind: &Kind) -> Option<Duration> {
         if let Kind::RateLimited { after: Some(after) } = kind {
-            // To come back sooner than `Retry-After` only makes it worse.
+            // A retry sooner than `Retry-After` only makes it worse.
             return (*after <= RETRY_AFTER_MAX).then_some(*after);
         }
         let whole = PAUSE.saturating_mul(1 << (tries - 1).min(16)).min(PAUSE_MAX);
         let half = u64::try_from(whole.as_millis() / 2).unwrap_or(1).max(1);
         let drawn = Duration::from_millis(half + self.entropy.below(half));
-        kind.is_passing().then_some(drawn)
+        kind.is_transient().then_some(drawn)
     }
 
-    /// What was shown for that repository the last time.
+    /// The authorisation that was sent for that repository the last time.
     pub(crate) fn authorisation(&self, key: &str) -> Option<HeaderValue> {
         let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         tokens.get(key).cloned()
@@ -329,20 +329,20 @@ impl Client {
         tokens.insert(key.to_owned(), value.clone());
     }
 
-    /// Held by whoever fetches that content.
-    pub(crate) fn turn(&self, digest: Digest) -> Arc<tokio::sync::Mutex<()>> {
-        let mut coming = self.coming.lock().unwrap_or_else(PoisonError::into_inner);
-        coming.retain(|_, turn| turn.strong_count() > 0);
-        let known = coming.get(&digest).and_then(Weak::upgrade);
+    /// Held by the task that fetches that content.
+    pub(crate) fn download_lock(&self, digest: Digest) -> Arc<tokio::sync::Mutex<()>> {
+        let mut downloads = self.downloads.lock().unwrap_or_else(PoisonError::into_inner);
+        downloads.retain(|_, lock| lock.strong_count() > 0);
+        let known = downloads.get(&digest).and_then(Weak::upgrade);
         known.unwrap_or_else(|| {
-            let turn = Arc::new(tokio::sync::Mutex::new(()));
-            coming.insert(digest, Arc::downgrade(&turn));
-            turn
+            let lock = Arc::new(tokio::sync::Mutex::new(()));
+            downloads.insert(digest, Arc::downgrade(&lock));
+            lock
         })
     }
 
-    /// Shows whoever watches how content comes.
-    pub(crate) fn tell(&self, bytes: u64, of: Option<u64>) {
+    /// Calls the watcher with the progress of a download.
+    pub(crate) fn report_progress(&self, bytes: u64, of: Option<u64>) {
         if let Some(watcher) = &self.watcher {
             watcher(bytes, of);
         }
@@ -363,7 +363,7 @@ impl Identity {
         let key = PrivateKeyDer::from_pem_slice(text.as_bytes());
         let key = key.map_err(|_| wrong("there is no private key in PEM"))?;
         let signer = provider.key_provider.load_private_key(key);
-        let signer = signer.map_err(|_| wrong(KEYS_TAKEN))?;
+        let signer = signer.map_err(|_| wrong(UNSUPPORTED_KEY))?;
         let certified = CertifiedKey::new(certificates, signer);
         // Certificates of the first version, as openssl makes them by default, cannot be parsed.
         match certified.keys_match() {
@@ -388,8 +388,8 @@ fn tls(settings: &Settings) -> Result<ClientConfig, SettingsError> {
         if let Some(bundle) = &settings.ca_bundle {
             let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bundle.as_bytes()).collect();
             let certificates = certificates.map_err(|_| SettingsError::Bundle)?;
-            let (taken, _) = roots.add_parsable_certificates(certificates);
-            if taken == 0 {
+            let (added, _) = roots.add_parsable_certificates(certificates);
+            if added == 0 {
                 return Err(SettingsError::Bundle);
             }
         }
@@ -410,7 +410,7 @@ fn tls(settings: &Settings) -> Result<ClientConfig, SettingsError> {
 mod tests {
     use base_clock::{Clock, Entropy};
 
-    use super::{Client, Identity, KEYS_TAKEN, Settings, SettingsError};
+    use super::{Client, Identity, Settings, SettingsError, UNSUPPORTED_KEY};
 
     /// Of version 1, as `openssl x509 -req` makes them, for a hundred years from 2026 on; made for this test.
     const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\n\
@@ -428,7 +428,7 @@ mod tests {
     CZIumXsepi8cOliHbC/XmdTTChHdEHqOS0crqG8SMG0ticRVYnKAT6Nw\n\
     -----END PRIVATE KEY-----\n";
 
-    fn taken(certificates: &str, key: &str) -> Result<(), String> {
+    fn accepted(certificates: &str, key: &str) -> Result<(), String> {
         let mut settings = Settings::new(Clock::real(), Entropy::seeded(1));
         settings.identity = Some(Identity {
             certificates: certificates.to_owned(),
@@ -442,8 +442,8 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_shown_whatever_its_version_if_the_key_is_its_own() {
-        taken(CERTIFICATE, KEY).unwrap();
+    fn certificate_of_any_version_is_accepted_if_the_key_is_its_own() {
+        accepted(CERTIFICATE, KEY).unwrap();
         let authority = |name| base_secrets::Authority::generate(name, &Clock::real(), &Entropy::seeded(2)).unwrap();
         let other = authority("other").certificate_pem();
         let unreadable = "-----BEGIN PRIVATE KEY-----\nMAA=\n-----END PRIVATE KEY-----\n";
@@ -456,9 +456,9 @@ mod tests {
                 &KEY.replace("PRIVATE", "ENCRYPTED PRIVATE"),
                 "its private key is encrypted; decrypt it first",
             ),
-            (CERTIFICATE, unreadable, KEYS_TAKEN),
+            (CERTIFICATE, unreadable, UNSUPPORTED_KEY),
         ] {
-            assert_eq!(taken(certificates, key).unwrap_err(), wanted);
+            assert_eq!(accepted(certificates, key).unwrap_err(), wanted);
         }
     }
 }

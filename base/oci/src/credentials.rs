@@ -1,4 +1,4 @@
-//! Who we are to which registry: pull secrets and the configuration files of Docker and Helm. Secrets leave this file in one
+//! Credentials by registry, from pull secrets and the configuration files of Docker and Helm. Secrets leave this file in one
 //! header, and never in a message.
 
 use std::collections::BTreeMap;
@@ -14,16 +14,16 @@ use serde_json::value::RawValue;
 use crate::helper::Helper;
 use crate::reference::split_authority;
 
-/// Most bytes of a configuration: Kubernetes keeps no larger Secrets.
+/// Most bytes of a configuration: Kubernetes stores no larger Secrets.
 pub const CONFIG_BYTES_MAX: usize = 1 << 20;
-/// How Docker calls its own registry in its configuration, and the names of the same registry.
+/// The name of Docker's own registry in its configuration, and its other names.
 const DOCKER: [&str; 3] = ["index.docker.io", "docker.io", "registry-1.docker.io"];
-/// What a program calls that registry.
+/// What a helper calls that registry.
 const DOCKER_SERVER: &str = "https://index.docker.io/v1/";
 /// The user that Docker writes beside an identity token.
 const TOKEN_USER: &str = "<token>";
 
-/// Credentials for registries, from the configurations that go first to those that are used where these have nothing.
+/// Credentials for registries, by precedence: a source is used only where those before it have nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Keyring {
     sources: Vec<Source>,
@@ -35,9 +35,9 @@ struct Source {
     /// What messages call it
     name: String,
     entries: Vec<Entry>,
-    /// Programs that have the credentials of a server
+    /// Credential helpers by server
     helpers: BTreeMap<String, String>,
-    /// The program that has those of all others
+    /// The helper for all other servers
     store: String,
 }
 
@@ -51,7 +51,7 @@ struct Entry {
     credential: Credential,
 }
 
-/// What a registry is shown.
+/// What is sent to a registry.
 #[derive(Clone, Debug)]
 pub(crate) enum Credential {
     Anonymous,
@@ -59,18 +59,18 @@ pub(crate) enum Credential {
         user: String,
         password: SecretString,
     },
-    /// Changed into tokens by the registry's token service
+    /// Exchanged for tokens at the registry's token service
     Identity(SecretString),
-    /// Shown as it is
+    /// Sent as it is
     Bearer(SecretString),
-    /// A program has it
+    /// A helper has it
     Helper {
-        /// What it is called
+        /// Its name
         name: String,
-        /// Why we have it not
+        /// Why it was not read
         why: String,
     },
-    /// The entry of this registry is none that Docker writes
+    /// The entry of this registry is invalid
     Broken(String),
 }
 
@@ -179,7 +179,7 @@ impl Keyring {
     }
 
     /// Reads what Docker writes: `.dockerconfigjson` of a Secret, `~/.docker/config.json`, Helm's `registry/config.json`.
-    /// `source` is what messages call it. A broken entry is an error once its registry wants credentials.
+    /// `source` is what messages call it. A broken entry is an error once its registry requires credentials.
     ///
     /// # Errors
     /// It is no such configuration; the error names the place.
@@ -226,8 +226,8 @@ impl Keyring {
         self
     }
 
-    /// What to show that registry (host, and port if one is named) for that repository, if no program is run: programs that have
-    /// credentials are passed over as long as another source has some.
+    /// The credentials for that repository of that registry (host, and port if one is named), if no helper is run: helpers are
+    /// skipped as long as another source has some.
     pub(crate) fn find(&self, registry: &str, repository: &str) -> Found {
         let all = || {
             self.sources
@@ -240,7 +240,7 @@ impl Keyring {
         known.or_else(|| all().next()).unwrap_or(Found::NOTHING)
     }
 
-    /// The same, if programs are run: the first that has something for the registry counts. The error of one that fails is reported
+    /// The same, if helpers are run: the first source that has credentials counts. The error of a helper that fails is reported
     /// if the registry refuses requests without credentials.
     pub(crate) async fn find_with(&self, registry: &str, repository: &str, helper: &dyn Helper) -> Found {
         let (mut failed, mut nothing) = (None, None);
@@ -279,7 +279,7 @@ impl Keyring {
 }
 
 impl Source {
-    /// A helper of this server goes first, then one for all servers, and only where there is none what is written there
+    /// A helper of this server takes precedence, then one for all servers, and only where there is none the entries
     /// (`getHelperSuffix` of oras 2.6 `registry/remote/credentials/store.go`).
     fn find(&self, registry: &str, repository: &str) -> Option<Found> {
         let is_it = |name: &str| name == server(registry) || is_docker(name) && is_docker(registry);
@@ -297,7 +297,7 @@ impl Source {
         })
     }
 
-    /// What is written there. Of several entries the one with the longest path counts, of these the first.
+    /// The entry that fits. Of several the one with the longest path counts, of these the first.
     fn entry(&self, registry: &str, repository: &str) -> Option<Found> {
         let (host, port) = normal(registry);
         let fitting = self
@@ -336,7 +336,7 @@ impl Found {
 }
 
 impl Auth {
-    /// None if its `auth` is broken, nothing within if it is empty. `auth` wins over user and password, as in Docker.
+    /// `None` if its `auth` is broken, `Some(None)` if it is empty. `auth` wins over user and password, as in Docker.
     fn credential(&self) -> Option<Option<Credential>> {
         if self.identitytoken.is_there() {
             return Some(Some(Credential::Identity(self.identitytoken.0.clone())));
@@ -407,7 +407,7 @@ impl Entry {
     }
 }
 
-/// Whether a part of a host is one that `*` and letters stand for; one star at most is read in a part.
+/// Whether a part of a host matches a pattern with one `*` at most.
 fn matches(wanted: &str, part: &str) -> bool {
     match wanted.split_once('*') {
         None => wanted == part,
@@ -415,7 +415,7 @@ fn matches(wanted: &str, part: &str) -> bool {
     }
 }
 
-/// Host in lower case, one name for Docker's own registry, and the port unless it is the one that https has anyway.
+/// Host in lower case, one name for Docker's own registry, and the port unless it is that of https.
 fn normal(authority: &str) -> (String, Option<String>) {
     let (host, port) = split_authority(authority);
     let host = host.to_ascii_lowercase();
@@ -426,7 +426,7 @@ fn normal(authority: &str) -> (String, Option<String>) {
     (host, port.filter(|port| *port != "443").map(str::to_owned))
 }
 
-/// Whom a registry refused, for a message.
+/// The credentials that a registry refused, for a message.
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { credential, source } = self;
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_first_wins_and_a_store_for_all_comes_last() {
+    fn first_source_wins_and_a_helper_for_all_comes_last() {
         let first = Keyring::of_user("r.example", "flag", "p".into(), "the command line");
         let second = Keyring::of_docker_config(
             br#"{"auths":{"r.example":{"username":"file","password":"p"}}}"#,
@@ -563,7 +563,7 @@ mod tests {
         );
     }
 
-    /// One program that has something for every server; the others have nothing.
+    /// One helper that has something for every server; the others have nothing.
     struct Having(&'static str);
 
     impl Helper for Having {
@@ -574,7 +574,7 @@ mod tests {
         }
     }
 
-    /// As oras 2.6 has it, by which Helm goes.
+    /// As in oras 2.6, which Helm uses.
     #[tokio::test]
     async fn helpers_precede_written_credentials_and_then_the_next_file_is_read() {
         const AUTHS: &str = r#""auths":{"r.example":{"username":"stale","password":"p"}}"#;

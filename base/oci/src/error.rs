@@ -12,7 +12,7 @@ use crate::reference::{Digest, ReferenceError};
 /// Why an artefact was not pulled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// What was asked for
+    /// What was requested
     pub reference: String,
     /// The host of the request: the registry's, or a mirror's; empty if there was no request
     pub host: String,
@@ -34,22 +34,22 @@ pub enum Missing {
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Kind {
-    /// The credentials do not do, or there are none
+    /// The credentials are refused, or there are none
     #[error("the registry refuses access (HTTP {status}) to {used}")]
     Unauthorised {
         /// 401 or 403
         status: u16,
-        /// Whom it refused and where the credentials are from: never the secret
+        /// Which user it refused and where the credentials are from: never the secret
         used: String,
     },
-    /// The credentials are kept by a program that is not run
+    /// The credentials are in a helper that was not run, or has failed
     #[error("the registry wants credentials, and {source_name} leaves them to the helper {helper}, which {why}")]
     Helper {
         /// The program's name
         helper: String,
-        /// Why it does not help
+        /// Why it has returned none
         why: String,
-        /// Which configuration says so
+        /// Which configuration names it
         source_name: String,
     },
     /// The credentials cannot be read
@@ -66,64 +66,64 @@ pub enum Kind {
     /// It is not there
     #[error("{0}")]
     NotFound(Missing),
-    /// The content is another than was asked for
+    /// The content is another than was requested
     #[error("wrong digest: {wanted} was asked for, and {found} came")]
     Digest {
-        /// Of what was asked for
+        /// Of what was requested
         wanted: Digest,
-        /// Of what came
+        /// Of what was received
         found: Digest,
     },
-    /// A tag stands beside a digest and means something else
+    /// The tag beside a digest resolves to another one
     #[error("the tag {tag} is {found}, and the reference says {wanted}")]
     TagDigest {
         /// The tag
         tag: String,
-        /// What the reference says
+        /// The digest of the reference
         wanted: Digest,
-        /// What the registry says
+        /// The digest that the registry has for the tag
         found: Digest,
     },
-    /// It is something else than what was asked for
+    /// It is something else than what was requested
     #[error("wrong media type: this is {found}, not {wanted}")]
     MediaType {
-        /// What was asked for, in words
+        /// What was requested, in words
         wanted: &'static str,
         /// What it is
         found: String,
     },
-    /// An index does not tell which of its manifests is meant
+    /// An index does not identify the manifest that is meant
     #[error("this is an index of {manifests} manifests, {fit} of which say that they are {wanted}; one must")]
     Index {
         /// How many it has
         manifests: usize,
         /// How many of them fit
         fit: usize,
-        /// What was asked for, in words
+        /// What was requested, in words
         wanted: &'static str,
     },
     /// It is too big
     #[error("too large: {what} has {}, and at most {bytes_max} bytes are taken", bytes_text(*.bytes))]
     TooLarge {
-        /// What is
+        /// What is too large
         what: &'static str,
-        /// How many it has; none if that was not waited for
+        /// How many it has; none if it was not read to its end
         bytes: Option<u64>,
-        /// How many are taken
+        /// How many are accepted
         bytes_max: u64,
     },
     /// Its size is not the one that its manifest declares
     #[error("wrong size: the manifest declares {declared} bytes, and {} came", at_least(*.found, *.declared))]
     Size {
-        /// What the manifest says
+        /// The size in the manifest
         declared: u64,
-        /// What came, up to the first byte too many
+        /// What was received, up to the first byte too many
         found: u64,
     },
     /// There is no answer, or only part of one
     #[error("unreachable: {0}")]
     Unreachable(String),
-    /// The proxy does not lead there
+    /// The proxy does not connect to the host
     #[error("the proxy {proxy} refuses to connect to it (HTTP {status})")]
     Proxy {
         /// Its host and port
@@ -134,7 +134,7 @@ pub enum Kind {
     /// The proxy is not usable
     #[error(transparent)]
     NoProxy(ProxyError),
-    /// The certificate does not do
+    /// The certificate is not trusted
     #[error("the certificate of {whose} is not trusted: {why}")]
     Untrusted {
         /// The registry, or a proxy
@@ -142,13 +142,13 @@ pub enum Kind {
         /// What is wrong with it
         why: String,
     },
-    /// It wants to see a certificate, and not this one or any at all
+    /// The host requires a client certificate, or another one
     #[error("the host wants a client certificate that it trusts ({0})")]
     WantsCertificate(String),
-    /// It answers in the open
+    /// The host answers without TLS
     #[error("the host speaks no TLS")]
     NoTls,
-    /// Asked too often
+    /// Too many requests
     #[error("the registry limits how often it is asked (HTTP 429){}", after_text(*.after))]
     RateLimited {
         /// When it accepts requests again
@@ -165,42 +165,42 @@ pub enum Kind {
         /// The code of the registry's error, if it has one
         code: String,
     },
-    /// It does not speak as registries do
+    /// It does not follow the protocol of registries
     #[error("the answer is not a registry's: {0}")]
     Protocol(String),
     /// No version fits
     #[error("none of the {versions} versions there is allowed by {constraint:?}{}", highest_text(.highest))]
     NoVersion {
-        /// What was asked for
+        /// What was requested
         constraint: String,
         /// How many versions there are
         versions: usize,
         /// The highest of them
         highest: Option<String>,
     },
-    /// What was asked for is neither a version nor a constraint
+    /// What was requested is neither a version nor a constraint
     #[error("{text:?} is no version and no constraint: {why}")]
     Constraint {
-        /// What was asked for
+        /// What was requested
         text: String,
         /// What is wrong
         why: String,
     },
-    /// A version was asked for beside another one's tag
+    /// A version was requested beside another one's tag
     #[error("the version {version} was asked for, and the reference has the tag {tag}")]
     TagVersion {
-        /// What was asked for
+        /// What was requested
         version: String,
-        /// What the reference says
+        /// The tag of the reference
         tag: String,
     },
-    /// The reference is a repository's
+    /// The reference has neither tag nor digest
     #[error("the reference names neither a tag nor a digest")]
     Unnamed,
-    /// No name of anything
+    /// The reference is invalid
     #[error(transparent)]
     Reference(ReferenceError),
-    /// Neither a mirror nor the registry has it: what each of them did, in the order in which they were tried
+    /// All mirrors and the registry have failed: the error of each, in the order in which they were tried
     #[error("{}", all_text(.0))]
     All(Vec<(String, Kind)>),
 }
@@ -232,8 +232,8 @@ impl fmt::Display for Missing {
 }
 
 impl Kind {
-    /// Whether the same question may be answered a little later.
-    pub(crate) fn is_passing(&self) -> bool {
+    /// Whether the same request may succeed a little later.
+    pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::RateLimited { .. } | Self::Server(_) => true,
             Self::Proxy { status, .. } => *status >= 500,

@@ -1,5 +1,5 @@
-//! One question to one registry or mirror, to its end: credentials where they are wanted, redirects, and what comes back held
-//! against the request. It never tries twice what has failed.
+//! One request to one registry or mirror: credentials where they are required, redirects, and the validation of what is
+//! received. It never retries a failure.
 
 use std::time::Duration;
 
@@ -28,27 +28,27 @@ const REFUSAL_BYTES_MAX: u64 = 8 << 10;
 /// Longest code of an error that is repeated; those of the specification have 21 characters.
 const CODE_BYTES_MAX: usize = 40;
 
-/// What is asked.
+/// What is requested.
 pub(crate) struct Want {
     /// Below the repository, as in `manifests/1.2.3`
     pub(crate) path: String,
     pub(crate) accept: &'static str,
-    /// What it is in a message
+    /// Its name in messages
     pub(crate) what: &'static str,
     pub(crate) bytes_max: u64,
-    /// What is not there when it is not there
+    /// What is missing if the answer is 404
     pub(crate) missing: Missing,
-    /// What it must be
+    /// The digest that it must have
     pub(crate) digest: Option<Digest>,
     /// How many bytes it must have
     pub(crate) bytes: Option<u64>,
-    /// Whether its progress is watched
+    /// Whether its progress is reported
     pub(crate) is_watched: bool,
     /// Whether it is requested again after a failure that may pass
-    pub(crate) is_patient: bool,
+    pub(crate) is_retried: bool,
 }
 
-/// What came, and it is what was asked for.
+/// What was received, and is what was requested.
 pub(crate) struct Answer {
     pub(crate) bytes: Bytes,
     pub(crate) headers: HeaderMap,
@@ -106,8 +106,8 @@ impl Client {
         Err(refusal(response, want, &self.clock, until).await)
     }
 
-    /// Sends the request, and again to where the answer points. Authorisation is for the first host alone. With the answer: whether
-    /// it is of that host.
+    /// Sends the request and follows redirects. Authorisation is for the first host alone. Returns the answer, and whether it is
+    /// from that host.
     async fn follow(
         &self,
         url: &Url,
@@ -132,7 +132,7 @@ impl Client {
             if !is_redirect(response.status()) {
                 return Ok((response, is_own));
             }
-            at = elsewhere(&at, response.headers())?;
+            at = redirect_target(&at, response.headers())?;
         }
         Err(Kind::Protocol(format!(
             "it leads elsewhere more than {REDIRECTS_MAX} times"
@@ -164,7 +164,7 @@ impl Client {
             hasher.update(piece);
             seen += piece.len() as u64;
             if want.is_watched {
-                self.tell(seen, want.bytes.or(length));
+                self.report_progress(seen, want.bytes.or(length));
             }
         });
         let bytes = read.await.map_err(|error| match error {
@@ -175,7 +175,7 @@ impl Client {
         if let Some(declared) = want.bytes.filter(|declared| *declared != found) {
             return Err(Kind::Size { declared, found });
         }
-        let digest = Digest::seen_by(hasher);
+        let digest = Digest::of_hasher(hasher);
         match want.digest {
             Some(wanted) if wanted != digest => Err(Kind::Digest { wanted, found: digest }),
             _ => Ok(Answer {
@@ -191,15 +191,15 @@ fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// Where an answer points.
-fn elsewhere(from: &Url, headers: &HeaderMap) -> Result<Url, Kind> {
+/// The target of a redirect.
+fn redirect_target(from: &Url, headers: &HeaderMap) -> Result<Url, Kind> {
     let refuse = |why: &str| Kind::Protocol(format!("it leads elsewhere, {why}"));
     let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
     let location = location.ok_or_else(|| refuse("and does not say where"))?;
     let mut to = from.join(location).map_err(|_| refuse("and names no URL"))?;
     to.set_fragment(None);
-    let is_open = to.scheme() == "http" && from.scheme() == "http";
-    if to.scheme() != "https" && !is_open {
+    let is_plain = to.scheme() == "http" && from.scheme() == "http";
+    if to.scheme() != "https" && !is_plain {
         return Err(refuse("but no longer over https"));
     }
     if !to.username().is_empty() || to.password().is_some() {
@@ -208,7 +208,7 @@ fn elsewhere(from: &Url, headers: &HeaderMap) -> Result<Url, Kind> {
     Ok(to)
 }
 
-/// What an answer means that has not what was asked for.
+/// The error of an answer without the requested content.
 async fn refusal(response: Response<Incoming>, want: &Want, clock: &Clock, until: Instant) -> Kind {
     let status = response.status();
     if status == StatusCode::TOO_MANY_REQUESTS {
@@ -241,7 +241,7 @@ struct RefusalError {
     code: String,
 }
 
-/// The code of a refusal (OCI distribution specification 1.1, "Error codes"); its words are not repeated.
+/// The code of a refusal (OCI distribution specification 1.1, "Error codes"); its message is not repeated.
 fn code_of(body: &[u8]) -> Option<String> {
     let refusal: Refusal = serde_json::from_slice(body).ok()?;
     let code = refusal.errors.into_iter().next()?.code;
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn patience_is_read_in_seconds_and_as_a_date() {
+    async fn retry_after_is_read_in_seconds_and_as_a_date() {
         let (clock, _) = Clock::settable("2026-01-01T00:00:00Z".parse().unwrap());
         let of = |text: &str| {
             let mut headers = HeaderMap::new();
@@ -296,7 +296,7 @@ mod tests {
         let to = |location: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(LOCATION, location.parse().unwrap());
-            elsewhere(&from, &headers).map(|url| url.to_string())
+            redirect_target(&from, &headers).map(|url| url.to_string())
         };
         assert_eq!(to("/b?c#d").as_deref(), Ok("https://r.example/b?c"));
         assert_eq!(to("https://s.example/x").as_deref(), Ok("https://s.example/x"));
@@ -308,6 +308,9 @@ mod tests {
         ] {
             assert!(matches!(to(wrong), Err(Kind::Protocol(_))), "{wrong}");
         }
-        assert!(matches!(elsewhere(&from, &HeaderMap::new()), Err(Kind::Protocol(_))));
+        assert!(matches!(
+            redirect_target(&from, &HeaderMap::new()),
+            Err(Kind::Protocol(_))
+        ));
     }
 }

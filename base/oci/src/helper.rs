@@ -1,5 +1,5 @@
-//! Programs that keep credentials for Docker and Helm: what they answer, as `docker-credential-helpers` 0.9 has it. Whoever uses
-//! this crate runs them; here is no program.
+//! Credential helpers of Docker and Helm: decoding of what they print, as `docker-credential-helpers` 0.9 defines it. The user of
+//! this crate runs them; nothing here starts a program.
 
 use futures::future::BoxFuture;
 use secrecy::SecretString;
@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use crate::credentials::{SecretText, object};
 
-/// What a program prints that has nothing for a server (`credentials/error.go`).
+/// What a helper prints that has no credentials for a server (`credentials/error.go`).
 const NOT_FOUND: &str = "credentials not found in native keychain";
-/// So much of what a program prints is reported.
+/// How much of a helper's output is reported.
 const OUTPUT_CHARACTERS_MAX: usize = 200;
 
 /// A user with a password, or with `<token>` for a name and an identity token.
@@ -22,30 +22,30 @@ pub struct Login {
     secret: SecretText,
 }
 
-/// Runs programs that keep credentials.
+/// Runs credential helpers.
 pub trait Helper: Send + Sync {
-    /// What the program `name`, as in `docker-credential-pass`, has for a server: it is run with the argument `get`, the server is
-    /// what it reads, and [`Login::read`] knows what it writes. The error goes on from "the helper NAME, which ...".
+    /// The credentials that the program `name`, such as `docker-credential-pass`, has for a server: it is run with the argument
+    /// `get`, reads the server, and [`Login::read`] decodes what it prints. The error continues "the helper NAME, which ...".
     fn get(&self, name: &str, server: &str) -> BoxFuture<'static, Result<Option<Login>, String>>;
 }
 
 impl Login {
-    /// What a program has written; nothing if it has no credentials for the server.
+    /// Decodes what a helper has printed; none if it has no credentials for the server.
     ///
     /// # Errors
-    /// It has failed, or has written something else.
-    pub fn read(has_succeeded: bool, written: &[u8]) -> Result<Option<Self>, String> {
+    /// It has failed, or has printed something else.
+    pub fn read(has_succeeded: bool, printed: &[u8]) -> Result<Option<Self>, String> {
         if has_succeeded {
             // An error of serde may repeat the secret.
-            let login: Self = object(written).map_err(|_| "does not answer with user and secret in JSON".to_owned())?;
+            let login: Self = object(printed).map_err(|_| "does not answer with user and secret in JSON".to_owned())?;
             let is_empty = login.user.is_empty() && !login.secret.is_there();
             return Ok((!is_empty).then_some(login));
         }
-        let output = String::from_utf8_lossy(written);
+        let output = String::from_utf8_lossy(printed);
         let line = output.trim().lines().next().unwrap_or_default();
         match line {
             NOT_FOUND => Ok(None),
-            // It may be an answer all the same.
+            // It may have credentials in it all the same.
             _ if line.is_empty() || output.contains(['{', '"']) => Err("has failed".to_owned()),
             line => {
                 let end = line.char_indices().nth(OUTPUT_CHARACTERS_MAX);
@@ -79,7 +79,7 @@ mod tests {
         ] {
             assert!(Login::read(has_succeeded, nothing).unwrap().is_none());
         }
-        for (has_succeeded, written, wanted) in [
+        for (has_succeeded, printed, wanted) in [
             (true, &b"hush"[..], "does not answer with user and secret in JSON"),
             (
                 true,
@@ -95,7 +95,7 @@ mod tests {
             ),
             (false, b"", "has failed"),
         ] {
-            assert_eq!(Login::read(has_succeeded, written).unwrap_err(), wanted);
+            assert_eq!(Login::read(has_succeeded, printed).unwrap_err(), wanted);
         }
         let long = Login::read(false, "é".repeat(1000).as_bytes()).unwrap_err();
         assert_eq!(long.chars().count(), "has failed: \"\"".len() + 200);

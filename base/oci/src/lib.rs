@@ -1,9 +1,9 @@
-//! Artefacts of OCI registries, charts above all: pulled by tag or digest, verified, kept on disk. It pushes nothing, runs no
+//! Artefacts of OCI registries, charts above all: pulled by tag or digest, verified, cached on disk. It pushes nothing, runs no
 //! programs for credentials itself, and knows neither what is in a chart nor a cluster.
 //!
-//! Written on `hyper` and not on `oci-client` 0.18: that one reads manifests and tokens whatever their size, shows credentials to
-//! any token service that a registry names, tries nothing twice, and brings reqwest, with aws-lc-rs beside the ring that all else here
-//! uses.
+//! Written on `hyper` and not on `oci-client` 0.18: that one reads manifests and tokens whatever their size, sends credentials to
+//! any token service that a registry names, retries nothing, and brings reqwest, with aws-lc-rs beside the ring that all else
+//! here uses.
 
 mod cache;
 mod challenge;

@@ -8,16 +8,16 @@ use crate::reference::Digest;
 /// The media types that are requested (OCI image specification 1.1, and Docker's of before).
 pub(crate) const MANIFEST_TYPES: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
     application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
-/// Most bytes of a manifest; registries take no larger ones (OCI distribution specification 1.1, "Pushing manifests").
+/// Most bytes of a manifest; registries accept no larger ones (OCI distribution specification 1.1, "Pushing manifests").
 pub(crate) const MANIFEST_BYTES_MAX: u64 = 4 << 20;
-/// Most characters of a media type of others that a message repeats.
+/// Most characters of a media type of others in a message.
 const TYPE_CHARS_MAX: usize = 100;
 
 const CONTAINER_CONFIGS: [&str; 2] = [
     "application/vnd.oci.image.config.v1+json",
     "application/vnd.docker.container.image.v1+json",
 ];
-/// The legacy type first: Helm takes whichever stands last in the manifest.
+/// The legacy type first: Helm takes whichever is last in the manifest.
 const CHART_LAYERS: [&str; 2] = [
     "application/tar+gzip",
     "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
@@ -28,7 +28,7 @@ const CHART_LAYERS: [&str; 2] = [
 pub struct Artefact {
     /// What messages call it
     pub name: &'static str,
-    /// The media type of its configuration, which says what an artefact is
+    /// The media type of its configuration, which identifies the kind
     pub config: &'static str,
     /// The media types of the layer that has its content
     pub layers: &'static [&'static str],
@@ -49,12 +49,12 @@ impl Artefact {
     }
 }
 
-/// What a manifest is about.
+/// Where the content of a manifest is.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     /// The layer with this digest and so many bytes
     Layer { digest: Digest, bytes: u64 },
-    /// What another manifest is about
+    /// In another manifest
     Manifest { digest: Digest, bytes: u64 },
 }
 
@@ -96,7 +96,7 @@ fn manifest(manifests: &[Descriptor], wanted: &Artefact) -> Result<Content, Kind
     let fitting: Vec<&Descriptor> = manifests.iter().filter(fits).collect();
     let one = match (fitting.as_slice(), manifests) {
         ([one], _) => one,
-        // Nothing else can be meant; what it is, its own manifest says.
+        // Nothing else can be meant; its type is validated when it is read.
         ([], [one]) if one.artefact.is_empty() => one,
         (fitting, manifests) => {
             return Err(Kind::Index {
@@ -122,7 +122,7 @@ fn layer(document: &Document, wanted: &Artefact) -> Result<Content, Kind> {
     let is_wanted = |found: &str| found == wanted.config;
     let config = document.config.as_ref().map_or("", |config| config.media_type.as_str());
     if !is_wanted(config) {
-        // A manifest without a configuration of its own says in another place what it is.
+        // A manifest without a configuration of its own has its type in another field.
         let found = if document.artefact.is_empty() {
             config
         } else {
@@ -170,7 +170,7 @@ impl Descriptor {
     }
 }
 
-/// What a media type of a configuration means, in words where we know any.
+/// A media type of a configuration in words, where we know any.
 fn what_is(media_type: &str) -> String {
     match media_type {
         "" => "an artefact that does not say what it is".to_owned(),
@@ -179,7 +179,7 @@ fn what_is(media_type: &str) -> String {
     }
 }
 
-/// A text of others in a message: short, and without what would move a cursor.
+/// A text of others in a message: short, and without control characters.
 fn shown(text: &str) -> String {
     let printable = |c: &char| c.is_ascii_graphic();
     text.chars().filter(printable).take(TYPE_CHARS_MAX).collect()

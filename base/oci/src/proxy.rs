@@ -1,5 +1,5 @@
-//! Proxies that hosts are reached through, as `golang.org/x/net/http/httpproxy` 0.37 reads them from the environment, by which
-//! Helm and Docker go. What it passes over in silence, a proxy that cannot be one, is an error here.
+//! Proxies that hosts are reached through, as `golang.org/x/net/http/httpproxy` 0.37 reads them from the environment for Helm
+//! and Docker. An invalid proxy, which it ignores, is an error here.
 
 use std::fmt;
 use std::io;
@@ -23,10 +23,10 @@ use crate::transport::{HEAD_BYTES_MAX, Stream};
 /// Why a variable names no proxy. Nothing is repeated of its value, which may have a password in it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyError {
-    /// It has another form
+    /// It is no URL of a proxy
     #[error("{0} names no proxy: it is [http://|https://][USER:PASSWORD@]HOST[:PORT]")]
     Form(&'static str),
-    /// It is spoken to otherwise
+    /// Its protocol is not supported
     #[error("{variable} names no proxy that is used here: it has the scheme {scheme:?}, and http and https are known")]
     Scheme {
         /// Which variable
@@ -71,7 +71,7 @@ enum Direct {
     All,
     Network(IpNet),
     Address(IpAddr, Port),
-    /// What lies below a name
+    /// What is below a name
     Domain {
         name: String,
         /// Whether the name itself is meant, too
@@ -83,7 +83,7 @@ enum Direct {
 /// A port as it is written; none is any.
 type Port = Option<String>;
 
-/// The proxy does not connect us.
+/// Why a proxy does not connect us.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("the proxy {proxy} refuses (HTTP {status})")]
@@ -95,7 +95,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// What it is if it is more than a connection that was lost.
+    /// Its kind, unless it is a connection that was lost.
     pub(crate) fn kind(&self) -> Option<Kind> {
         match self {
             Self::Status { proxy, status } => Some(Kind::Proxy {
@@ -112,7 +112,7 @@ impl Refusal {
 }
 
 impl Proxies {
-    /// What the variables say: `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, or the same in small letters. One that names no proxy is
+    /// Reads the variables `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, or the same in lower case. One that names no proxy is
     /// an error where it would be used.
     pub fn of_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let any = |names: [&'static str; 2]| {
@@ -133,10 +133,10 @@ impl Proxies {
         }
     }
 
-    /// Through whom that address is reached.
+    /// The proxy through which that address is reached.
     ///
     /// # Errors
-    /// The variable that says it names no proxy.
+    /// The variable for it names no proxy.
     pub(crate) fn of(&self, uri: &Uri) -> Result<Option<&Proxy>, &ProxyError> {
         let (proxy, usual_port) = match uri.scheme_str() {
             Some("http") => (&self.of_http, 80),
@@ -176,10 +176,10 @@ impl Proxy {
         let shown = format!("Basic {}", STANDARD.encode(&user));
         let mut authorisation = HeaderValue::try_from(shown).map_err(|_| wrong())?;
         authorisation.set_sensitive(true);
-        let is_somebody = !url.username().is_empty() || url.password().is_some();
+        let has_user = !url.username().is_empty() || url.password().is_some();
         Ok(Self {
             uri,
-            authorisation: is_somebody.then_some(authorisation),
+            authorisation: has_user.then_some(authorisation),
         })
     }
 
@@ -188,7 +188,7 @@ impl Proxy {
         self.uri.authority().map(ToString::to_string).unwrap_or_default()
     }
 
-    /// There is no connection to it.
+    /// The error of a connection to it that could not be made.
     pub(crate) fn unreached(&self, error: &io::Error) -> io::Error {
         let tls = error.get_ref().and_then(|held| held.downcast_ref::<rustls::Error>());
         match tls {
@@ -200,7 +200,7 @@ impl Proxy {
         }
     }
 
-    /// Something went wrong with it.
+    /// The error of a connection to it that was lost.
     fn lost(&self, why: impl fmt::Display) -> io::Error {
         io::Error::other(Refusal::Lost {
             proxy: self.authority(),
@@ -208,7 +208,7 @@ impl Proxy {
         })
     }
 
-    /// Has the proxy at the other end connect us to a host.
+    /// Requests a tunnel to a host from the proxy at the other end.
     pub(crate) async fn tunnel(&self, stream: Box<dyn Stream>, host: &str, port: u16) -> io::Result<Box<dyn Stream>> {
         let lost = |error: hyper::Error| self.lost(error);
         let handshake = http1::Builder::new()
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn who_we_are_is_shown_to_the_proxy_alone_and_in_no_message() {
+    fn credentials_of_a_proxy_are_for_it_alone_and_in_no_message() {
         let all = proxies(&[("HTTPS_PROXY", "http://me:h%75sh%40@p.example:3128")]);
         let https = "https://r.example".parse().unwrap();
         let proxy = all.of(&https).unwrap().unwrap();
@@ -402,7 +402,7 @@ mod tests {
             let error = proxies(&[("HTTPS_PROXY", wrong)]).of(&https).unwrap_err().to_string();
             assert!(error.contains(wanted) && !error.contains("hush"), "{wrong}: {error}");
         }
-        // What is not used does no harm.
+        // An invalid variable that is not used is no error.
         let unused = proxies(&[
             ("HTTP_PROXY", "socks5://p"),
             ("HTTPS_PROXY", "x:y"),

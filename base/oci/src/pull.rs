@@ -12,7 +12,7 @@ use crate::exchange::{Answer, Want};
 use crate::manifest::{Artefact, Content, MANIFEST_BYTES_MAX, MANIFEST_TYPES, content};
 use crate::reference::{Digest, Reference, is_tag};
 
-/// What a registry calls the digest of a manifest.
+/// The header in which a registry returns the digest of a manifest.
 const CONTENT_DIGEST: &str = "docker-content-digest";
 /// Tags that are requested at a time.
 const PAGE: usize = 1000;
@@ -22,21 +22,21 @@ const PAGES_MAX: usize = 100;
 /// An artefact's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pulled {
-    /// The digest of the manifest that the reference led to: with it the same content comes again.
+    /// The digest of the manifest that the reference led to: with it the same content is pulled again.
     pub digest: Digest,
-    /// The content, which is what its manifest says it is.
+    /// The content, as its manifest declares it.
     pub bytes: Bytes,
 }
 
 #[derive(Deserialize)]
 struct Tags {
-    // A repository whose last tag is gone may say null.
+    // A repository whose last tag is gone may return null.
     tags: Option<Vec<String>>,
 }
 
 impl Client {
-    /// Pulls the content of an artefact. By digest there is no request for what is in the cache; by tag, one for the manifest alone. A digest
-    /// goes before a tag beside it.
+    /// Pulls the content of an artefact. By digest there is no request for what is in the cache; by tag, one for the manifest
+    /// alone. A digest takes precedence over a tag beside it.
     ///
     /// # Errors
     /// What [`Kind`] lists.
@@ -77,13 +77,13 @@ impl Client {
             digest: Some(layer),
             bytes: Some(bytes),
             is_watched: true,
-            is_patient: true,
+            is_retried: true,
         };
         let bytes = self.cached_or_fetched(reference, layer, &want, until).await?;
         Ok(Pulled { digest, bytes })
     }
 
-    /// The digest that a tag means now; a host that does not answer at once is not tried again.
+    /// The digest that a tag resolves to now; a host that does not answer at once is not tried again.
     pub(crate) async fn resolve(&self, reference: &Reference, tag: &str, until: Instant) -> Result<Digest, Error> {
         let (digest, _) = self.tagged(reference, tag, false, until).await?;
         Ok(digest)
@@ -115,7 +115,7 @@ impl Client {
                 digest: None,
                 bytes: None,
                 is_watched: false,
-                is_patient: true,
+                is_retried: true,
             };
             let answer = self.fetch(reference, &want, until).await?;
             let page: Tags = serde_json::from_slice(&answer.bytes).map_err(|_| protocol("its list of tags is none"))?;
@@ -129,19 +129,19 @@ impl Client {
         Err(protocol("its list of tags has no end"))
     }
 
-    /// The manifest that a tag means now, and its digest.
+    /// The manifest that a tag resolves to now, and its digest.
     async fn tagged(
         &self,
         reference: &Reference,
         tag: &str,
-        is_patient: bool,
+        is_retried: bool,
         until: Instant,
     ) -> Result<(Digest, Bytes), Error> {
         let mut want = manifest_wanted(tag, Missing::Tag(tag.to_owned()));
-        want.is_patient = is_patient;
+        want.is_retried = is_retried;
         let Answer { bytes, headers, digest } = self.fetch(reference, &want, until).await?;
         let stated = headers.get(CONTENT_DIGEST).and_then(|value| value.to_str().ok());
-        // Digests of other kinds cannot be held against anything.
+        // Digests of other algorithms cannot be compared.
         if let Some(wanted) = stated.and_then(Digest::parse).filter(|stated| *stated != digest) {
             return Err(Error {
                 reference: reference.to_string(),
@@ -169,7 +169,7 @@ impl Client {
         self.cached_or_fetched(reference, digest, &want, until).await
     }
 
-    /// Content from disk; where it is not there, from a registry, and then it is.
+    /// Content from the cache, else from a registry, and cached then.
     async fn cached_or_fetched(
         &self,
         reference: &Reference,
@@ -180,8 +180,8 @@ impl Client {
         let Some(cache) = &self.cache else {
             return Ok(self.fetch(reference, want, until).await?.bytes);
         };
-        let turn = self.turn(digest);
-        let _turn = turn.lock().await;
+        let lock = self.download_lock(digest);
+        let _held = lock.lock().await;
         if let Some(bytes) = cache.read(digest, want.bytes_max).await {
             return Ok(bytes);
         }
@@ -201,12 +201,12 @@ fn manifest_wanted(name: &str, missing: Missing) -> Want {
         digest: None,
         bytes: None,
         is_watched: false,
-        is_patient: true,
+        is_retried: true,
     }
 }
 
 /// The query of the next page: `Link: <...>; rel="next"` (OCI distribution specification 1.1, "Listing tags"). Host and path are
-/// not looked at: it is the same repository that is asked.
+/// ignored: the request goes to the same repository.
 fn next_page(headers: &HeaderMap) -> Option<String> {
     let link = headers.get(LINK)?.to_str().ok()?;
     let (target, rest) = link.strip_prefix('<')?.split_once('>')?;

@@ -1,4 +1,4 @@
-//! What an artefact is called in a registry, and what its bytes are called. It sends no request.
+//! The name of an artefact in a registry, and the digest of its bytes. It sends no request.
 
 use std::fmt;
 
@@ -85,7 +85,7 @@ impl Reference {
             return Err(ReferenceError::Long(text.len()));
         }
         let bare = text.strip_prefix(SCHEME).unwrap_or(text);
-        // Whatever stands before an @ that no digest follows may be a password, whose slashes cut it into parts.
+        // Whatever precedes an @ that no digest follows may be a password, whose slashes cut it into parts.
         if bare.rsplit_once('@').is_some_and(|(_, rest)| !rest.starts_with("sha")) {
             return Err(ReferenceError::Credentials);
         }
@@ -194,7 +194,7 @@ impl fmt::Display for Reference {
     }
 }
 
-/// How a version stands in a tag, where no plus may be.
+/// A version as a tag, in which no plus is allowed.
 #[must_use]
 pub fn tag_of_version(version: &str) -> String {
     version.replace('+', "_")
@@ -206,19 +206,19 @@ pub fn version_of_tag(tag: &str) -> String {
     tag.replace('_', "+")
 }
 
-/// What content is called by: its SHA-256. Registries know others, which are not supported here.
+/// The digest of content: its SHA-256. Registries have others, which are not supported here.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// That of these bytes.
+    /// The digest of these bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(sha2::Sha256::digest(bytes).into())
     }
 
-    /// That of what a hasher has seen.
-    pub(crate) fn seen_by(hasher: sha2::Sha256) -> Self {
+    /// The digest of what a hasher has read.
+    pub(crate) fn of_hasher(hasher: sha2::Sha256) -> Self {
         Self(hasher.finalize().into())
     }
 
@@ -288,7 +288,7 @@ pub(crate) fn is_authority(text: &str) -> bool {
 }
 
 fn is_label(label: &str) -> bool {
-    // Underscores stand in the names of some networks' hosts.
+    // Some networks have hosts with underscores in their names.
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     !label.is_empty() && label.len() <= 63 && label.bytes().all(allowed) && !label.starts_with('-')
 }

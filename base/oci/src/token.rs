@@ -1,5 +1,6 @@
-//! What a registry is shown: user and password, or a token of its token service (distribution's `docs/spec/auth/token`). Credentials
-//! go to the registry they are for and to the token service it names, over plain HTTP only where the registry is used so.
+//! The authorisation for a registry: user and password, or a token of its token service (distribution's
+//! `docs/spec/auth/token`). Credentials go to the registry they are for and to the token service it names, over plain HTTP
+//! only where the registry itself is used so.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -51,7 +52,7 @@ impl Authority<'_> {
         }
     }
 
-    /// That the credentials do not do.
+    /// The error of credentials that are refused.
     pub(crate) fn refused(&self, status: StatusCode) -> Kind {
         match &self.found.credential {
             Credential::Helper { name, why } => Kind::Helper {
@@ -98,7 +99,7 @@ impl Authority<'_> {
         header("Bearer", token.0.expose_secret())
     }
 
-    /// A realm that may see credentials: over TLS, or of the registry's own host if that is asked in the open itself.
+    /// A realm that may receive credentials: over TLS, or on the registry's own host if that is used over plain HTTP itself.
     fn trusted(&self, realm: &str) -> Result<Url, Kind> {
         let refuse = |why: &str| {
             Err(Kind::Protocol(format!(

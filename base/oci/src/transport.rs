@@ -34,9 +34,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Between two pieces of a body: whoever is silent for longer has gone.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a connection is kept for the next request.
+/// How long an idle connection is kept for the next request.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Connections kept for a host: as many as pull at once from one registry, now and then.
+/// Idle connections for a host: as many pulls as there are at once from one registry, now and then.
 const IDLE_MAX: usize = 4;
 /// Most bytes of an answer's head.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -66,7 +66,7 @@ impl Dial for Network {
     }
 }
 
-/// Connections to hosts, kept for a while.
+/// Connections to hosts, reused for a while.
 #[derive(Clone)]
 pub(crate) struct Transport {
     client: legacy::Client<Connector, Full<Bytes>>,
@@ -95,15 +95,15 @@ impl Transport {
         mut request: Request<Full<Bytes>>,
         until: Instant,
     ) -> Result<Response<Incoming>, Kind> {
-        // In the open the proxy reads the request itself; else it is asked for a tunnel before.
+        // A proxy reads a plain HTTP request itself; for any other a tunnel has been requested before.
         let is_plain = request.uri().scheme_str() == Some("http");
         let proxy = self.proxies.of(request.uri());
         let proxy = proxy.map_err(|why| Kind::NoProxy(why.clone()))?.filter(|_| is_plain);
         if let Some(value) = proxy.and_then(|proxy| proxy.authorisation.clone()) {
             request.headers_mut().insert(PROXY_AUTHORIZATION, value);
         }
-        let patience = until.min(Instant::now() + ANSWER_TIMEOUT + CONNECT_TIMEOUT);
-        let answer = match timeout_at(patience, self.client.request(request)).await {
+        let deadline = until.min(Instant::now() + ANSWER_TIMEOUT + CONNECT_TIMEOUT);
+        let answer = match timeout_at(deadline, self.client.request(request)).await {
             Ok(answer) => answer.map_err(|error| lost(&error))?,
             Err(_) => return Err(Kind::Unreachable("it does not answer".to_owned())),
         };
@@ -117,7 +117,7 @@ impl Transport {
     }
 }
 
-/// Reads a body of at most `bytes_max` bytes, and shows each piece to `see`.
+/// Reads a body of at most `bytes_max` bytes, and calls `see` with each piece.
 pub(crate) async fn read_body(
     mut body: Incoming,
     bytes_max: u64,
@@ -127,8 +127,8 @@ pub(crate) async fn read_body(
     let broken = |why: String| BodyError::Broken(Kind::Unreachable(why));
     let mut bytes = Vec::new();
     loop {
-        let patience = until.min(Instant::now() + SILENCE_TIMEOUT);
-        let frame = match timeout_at(patience, body.frame()).await {
+        let deadline = until.min(Instant::now() + SILENCE_TIMEOUT);
+        let frame = match timeout_at(deadline, body.frame()).await {
             Ok(None) => return Ok(bytes),
             Ok(Some(frame)) => frame.map_err(|error| broken(format!("the answer breaks off: {}", chain(&error))))?,
             Err(_) => return Err(broken("it has fallen silent in the middle of its answer".to_owned())),
@@ -153,7 +153,7 @@ pub(crate) enum BodyError {
 fn lost(error: &legacy::Error) -> Kind {
     let mut cause = error.source();
     while let Some(one) = cause {
-        // Errors of I/O show those of TLS by what they hold, not as their source.
+        // Errors of I/O have those of TLS as their inner error, not as their source.
         let held = one.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         if let Some(kind) = held.and_then(|held| held.downcast_ref()).and_then(Refusal::kind) {
             return kind;
@@ -180,7 +180,7 @@ fn lost(error: &legacy::Error) -> Kind {
     Kind::Unreachable(chain(error))
 }
 
-/// What is wrong with a host's certificate. Of the library's words only those stay that no registry should cause.
+/// What is wrong with a host's certificate. The library's text is used only for what no registry should cause.
 fn certificate_problem(why: &CertificateError) -> String {
     match why {
         CertificateError::UnknownIssuer => "no authority that is known here has issued it".to_owned(),
@@ -197,7 +197,7 @@ fn certificate_problem(why: &CertificateError) -> String {
     }
 }
 
-/// Whether the host says so of our certificate, or of the lack of one (RFC 8446, 6.2).
+/// Whether the alert is about our certificate, or the lack of one (RFC 8446, 6.2).
 fn is_about_certificate(alert: AlertDescription) -> bool {
     matches!(
         alert,
@@ -286,7 +286,7 @@ impl Connector {
         Ok(Established::new(self.encrypt(host, stream).await?, false))
     }
 
-    /// A connection to the host itself, with TLS if the address says so.
+    /// A connection to the host itself, with TLS if its scheme requires it.
     async fn reach(&self, uri: &Uri) -> io::Result<Box<dyn Stream>> {
         let (host, port) = place(uri);
         let stream = self.dial.dial(host.to_owned(), port).await?;
@@ -310,7 +310,7 @@ fn place(uri: &Uri) -> (&str, u16) {
     (uri.host().unwrap_or_default(), uri.port_u16().unwrap_or(usual_port))
 }
 
-/// A connection as the client library wants it.
+/// A connection as the client library requires it.
 struct Established {
     stream: TokioIo<Box<dyn Stream>>,
     /// Whether a proxy reads the request, which then has the whole address in it

@@ -17,7 +17,7 @@ type Labels = Vec<(String, String)>;
 /// What the calls of a process have shown. Clones share it.
 #[derive(Clone)]
 pub struct Calls {
-    /// Lists and watches by what they are of; none for one that was answered once, else why it was not.
+    /// Kinds that were listed or watched, with why they have not been answered yet; none once they were.
     kinds: Arc<Mutex<BTreeMap<String, Option<String>>>>,
     requests: Family<Labels, Counter>,
 }
@@ -37,7 +37,7 @@ impl Calls {
         }
     }
 
-    /// The client, watched. Must be called within a tokio runtime.
+    /// The client, whose calls are counted. Must be called within a tokio runtime.
     #[must_use]
     pub fn around(&self, client: Client) -> Client {
         let (calls, namespace) = (self.clone(), client.default_namespace().to_owned());
@@ -99,7 +99,7 @@ impl Calls {
     }
 }
 
-/// What a list or watch is of.
+/// The kind of a list or watch, with its namespace.
 fn kind(call: &Call) -> Option<String> {
     if !matches!(call.verb, Verb::List | Verb::Watch) {
         return None;
@@ -150,7 +150,7 @@ mod tests {
     async fn a_kind_that_was_refused_is_named_until_it_is_listed() {
         let metrics = Metrics::new();
         let calls = Calls::new(&metrics);
-        assert!(calls.missing().is_some(), "nothing was asked yet");
+        assert!(calls.missing().is_some(), "nothing was requested yet");
         let client = calls.around(server());
         let maps: Api<ConfigMap> = Api::all(client.clone());
         maps.list(&ListParams::default()).await.unwrap();

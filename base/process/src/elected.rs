@@ -29,9 +29,9 @@ type Check = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// A process that works while it is elected.
 pub struct Elected {
-    /// What time it is.
+    /// The clock of the process.
     pub clock: Clock,
-    /// Random numbers.
+    /// Its source of random numbers.
     pub entropy: Entropy,
     /// This process among all others: `HOSTNAME_UUID`, another one at every start.
     pub identity: String,
@@ -69,7 +69,7 @@ impl Readiness {
     }
 }
 
-/// What `/readyz` and `/metrics` tell.
+/// What `/readyz` and `/metrics` report.
 #[derive(Default)]
 struct State {
     leads: AtomicBool,
@@ -284,7 +284,7 @@ impl State {
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
 
-    /// A replica that waits for the Lease is ready: its forerunner may hold it until then. One that leads is once it has listed
+    /// A replica that waits for the Lease is ready: its predecessor may hold it until then. One that leads is once it has listed
     /// what it works with; what is requested later does not count. What was added to [`Readiness`] counts always.
     fn ready(&self, calls: &Calls) -> Result<(), String> {
         for check in &*self.checks.lock().unwrap_or_else(PoisonError::into_inner) {

@@ -1,4 +1,4 @@
-//! What stands around the work of a process, whatever it works on: leader election by a Lease, health, metrics, logs, and the
+//! What surrounds the work of a process, whatever it works on: leader election by a Lease, health, metrics, logs, and the
 //! end. It reads no flag and no configuration file, and decides nothing about objects: [`Settings`] are values.
 
 mod calls;

@@ -83,12 +83,12 @@ impl Certificate {
         x509::values(&self.raw.tbs_certificate.subject, x509::ORGANIZATION)
     }
 
-    /// DNS names the certificate speaks for.
+    /// DNS names the certificate is valid for.
     pub fn dns_names(&self) -> Vec<String> {
         self.alternative_names().0
     }
 
-    /// IP addresses the certificate speaks for.
+    /// IP addresses the certificate is valid for.
     pub fn ip_addresses(&self) -> Vec<IpAddr> {
         self.alternative_names().1
     }
@@ -108,7 +108,7 @@ impl Certificate {
         constraints.is_some_and(|constraints| constraints.ca)
     }
 
-    /// Whether it may be shown by a client. A certificate without extended key usages may.
+    /// Whether a client may use it. It may if it has no extended key usages.
     pub fn is_for_clients(&self) -> bool {
         let usages: Option<ExtendedKeyUsage> = x509::read(self.extensions(), x509::EXTENDED_KEY_USAGE);
         usages.is_none_or(|usages| usages.0.contains(&x509::CLIENT_AUTH))
@@ -153,13 +153,13 @@ impl Certificate {
             .collect()
     }
 
-    /// What tells the key that signed it from others; none where its issuer has left that out.
+    /// Identifies the key that signed it; none where its issuer has left that out.
     pub fn authority_key_id(&self) -> Option<Vec<u8>> {
         let authority: Option<AuthorityKeyIdentifier> = x509::read(self.extensions(), x509::AUTHORITY_KEY_ID);
         Some(authority?.key_identifier?.into_bytes())
     }
 
-    /// Whether the names of issuer and subject fit. Says nothing about the signature.
+    /// Whether the names of issuer and subject fit. Does not verify the signature.
     pub fn names_as_issuer(&self, issuer: &Self) -> bool {
         self.raw.tbs_certificate.issuer == issuer.raw.tbs_certificate.subject
     }

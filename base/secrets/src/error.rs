@@ -60,7 +60,7 @@ pub enum SecretError {
     UnknownAuthority {
         /// Name of the wanted certificate.
         secret: String,
-        /// Name of the authority it asks for.
+        /// Name of the authority that is to sign it.
         authority: String,
     },
     /// A kubeconfig could not be written as YAML.

@@ -78,7 +78,7 @@ impl PrivateKey {
         signature.as_bytes().to_vec()
     }
 
-    /// Signs as JSON Web Signatures of algorithm ES256 want it: 64 bytes, deterministic nonce.
+    /// Signs as JSON Web Signatures of algorithm ES256 require: 64 bytes, deterministic nonce.
     pub fn sign_es256(&self, message: &[u8]) -> Vec<u8> {
         let signature: Signature = SigningKey::from(&self.0).sign(message);
         signature.to_bytes().to_vec()
@@ -115,7 +115,7 @@ impl PublicKey {
         base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(Sha256::digest(der.as_bytes()))
     }
 
-    /// The point: x and y, 32 bytes each, the first of each the highest, as a JSON Web Key says them (RFC 7518, 6.2.1).
+    /// The point: x and y, 32 bytes each, big-endian, as in a JSON Web Key (RFC 7518, 6.2.1).
     pub fn coordinates(&self) -> ([u8; 32], [u8; 32]) {
         let point = self.0.to_encoded_point(false);
         let coordinate = |at: usize| std::array::from_fn(|place| point.as_bytes()[1 + at + place]);

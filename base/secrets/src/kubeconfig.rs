@@ -6,7 +6,7 @@ use kube::config::{AuthInfo, Cluster, Context, Kubeconfig, NamedAuthInfo, NamedC
 
 use crate::{Issued, SecretError, SecretText};
 
-/// How a client shows who it is.
+/// How a client authenticates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credential {
     /// With a client certificate.
@@ -26,7 +26,7 @@ pub struct KubeconfigSpec {
     pub name: String,
     /// `https://host:port`.
     pub server: String,
-    /// Name to ask the server for and to expect in its certificate, where that is not the URL's host.
+    /// Name to send in the TLS handshake and to expect in the certificate, where that is not the URL's host.
     pub tls_server_name: Option<String>,
     /// PEM bundle of the authorities the server's certificate may come from.
     pub authorities: String,
@@ -91,7 +91,7 @@ pub fn kubeconfig(spec: &KubeconfigSpec) -> Kubeconfig {
     }
 }
 
-/// The kubeconfig as YAML, secrets included. Base64 data stands on one line, as kubectl writes it and as scripts cut it out.
+/// The kubeconfig as YAML, secrets included. Base64 data is on one line, as kubectl writes it and as scripts cut it out.
 ///
 /// # Errors
 /// [`SecretError::Yaml`] when the serialiser refuses it, which no kubeconfig built here makes it do.

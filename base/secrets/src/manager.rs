@@ -1,6 +1,6 @@
 //! Which Secrets of a namespace are wanted, which exist, what to generate, keep and delete. Pure: never reads or
 //! writes an API server. Labels and names follow Gardener's secrets manager
-//! (gardener/gardener v1.150 pkg/utils/secrets/manager), so that its Secrets are found and kept.
+//! (gardener/gardener v1.150 pkg/utils/secrets/manager), so that its Secrets are found and reused.
 //!
 //! Secrets are immutable and carry a hash of their content's recipe in their name: what mounts them rolls when they
 //! change. Deletions are planned at once, but belong at the end of a flow, when nothing mounts the old ones.
@@ -31,7 +31,7 @@ pub mod label {
     pub const IDENTITY: &str = "manager-identity";
     /// Name of the wanted secret; the object's own name has a hash behind it.
     pub const NAME: &str = "name";
-    /// Hash of what was asked for.
+    /// Hash of what was requested.
     pub const CHECKSUM_CONFIG: &str = "checksum-of-config";
     /// Hash of the authority's Secret that signed.
     pub const CHECKSUM_AUTHORITY: &str = "checksum-of-signing-ca";
@@ -65,7 +65,7 @@ pub mod data {
     pub const SIGNING_KEY_BUNDLE: &str = "bundle.key";
     /// Private key for SSH, whatever its algorithm: Gardener's name, which its clients read.
     pub const SSH_KEY: &str = "id_rsa";
-    /// Its public half, as it stands in `authorized_keys`.
+    /// Its public half, as in `authorized_keys`.
     pub const SSH_KEY_PUBLIC: &str = "id_rsa.pub";
     /// User name that belongs to a password.
     pub const USERNAME: &str = "username";
@@ -83,7 +83,7 @@ pub enum Content {
     },
     /// A certificate of a wanted authority.
     Certificate {
-        /// What it says.
+        /// Its content.
         spec: CertificateSpec,
         /// Name of the wanted authority.
         signed_by: String,
@@ -101,10 +101,10 @@ pub enum Content {
     },
 }
 
-/// The wish for a new generation of a secret.
+/// The request for a new generation of a secret.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rotation {
-    /// When the owner asked for a new one; what is older is superseded.
+    /// When the owner requested a new one; what is older is superseded.
     pub initiated: Option<Timestamp>,
     /// Whether the generation before stays trusted for now (rotation phases Preparing and Prepared).
     pub keep_old: bool,
@@ -117,7 +117,7 @@ pub struct Wanted {
     pub name: String,
     /// What it holds.
     pub content: Content,
-    /// Whether a new generation is asked for.
+    /// Whether a new generation is requested.
     pub rotation: Rotation,
 }
 

@@ -1,4 +1,4 @@
-//! Secret text that does not show itself. Never implements `Display`, `Serialize` or a telling `Debug`.
+//! Secret text that is not printed. Never implements `Display`, `Serialize` or a `Debug` that shows it.
 
 use std::fmt;
 

@@ -72,24 +72,24 @@ impl SigningRequest {
             .expect("a request that was built or parsed encodes")
     }
 
-    /// Common name asked for; empty when there is none.
+    /// Requested common name; empty when there is none.
     pub fn common_name(&self) -> String {
         x509::values(&self.0.info.subject, x509::COMMON_NAME)
             .pop()
             .unwrap_or_default()
     }
 
-    /// Organisations asked for.
+    /// Requested organisations.
     pub fn organizations(&self) -> Vec<String> {
         x509::values(&self.0.info.subject, x509::ORGANIZATION)
     }
 
-    /// DNS names asked for.
+    /// Requested DNS names.
     pub fn dns_names(&self) -> Vec<String> {
         self.names().0
     }
 
-    /// IP addresses asked for.
+    /// Requested IP addresses.
     pub fn ip_addresses(&self) -> Vec<IpAddr> {
         self.names().1
     }

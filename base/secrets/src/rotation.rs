@@ -2,16 +2,16 @@
 //!
 //! Phases as Gardener's (gardener/gardener docs/usage/security/shoot_credentials_rotation.md): while Preparing and
 //! Prepared two authorities are trusted; clients get certificates of the new one at once, servers keep certificates
-//! of the old one until Completing, when everybody is known to trust the new one.
+//! of the old one until Completing, when all clients are known to trust the new one.
 
 use crate::{Authority, Usage};
 
-/// Where a rotation stands.
+/// The phase of a rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RotationPhase {
     /// The new authority exists and the bundle with both is being rolled out.
     Preparing,
-    /// Everybody trusts both.
+    /// All clients trust both.
     Prepared,
     /// The old one is being dropped.
     Completing,
@@ -23,9 +23,9 @@ pub enum RotationPhase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the rotation of the authority is {found:?}; this step needs it to be {needed:?}")]
 pub struct RotationError {
-    /// Where the rotation stands.
+    /// The phase of the rotation.
     pub found: RotationPhase,
-    /// Where it would have to stand.
+    /// The phase that the step needs.
     pub needed: RotationPhase,
 }
 
@@ -52,12 +52,12 @@ impl AuthorityPair {
         &self.current
     }
 
-    /// The authority that is going.
+    /// The authority that is being replaced.
     pub fn old(&self) -> Option<&Authority> {
         self.old.as_ref()
     }
 
-    /// Where the rotation stands.
+    /// The phase of the rotation.
     pub fn phase(&self) -> RotationPhase {
         self.phase
     }
@@ -89,7 +89,7 @@ impl AuthorityPair {
         })
     }
 
-    /// Everybody trusts both.
+    /// All clients trust both.
     ///
     /// # Errors
     /// Unless Preparing.
@@ -114,7 +114,7 @@ impl AuthorityPair {
         })
     }
 
-    /// Everybody has forgotten the old one.
+    /// No client trusts the old one any more.
     ///
     /// # Errors
     /// Unless Completing.

@@ -1,6 +1,6 @@
 //! Key pairs for SSH, Ed25519 in OpenSSH's own format (openssh-portable `PROTOCOL.key`). Never prints a private key.
 //!
-//! Gardener makes RSA keys of 4096 bits, which takes seconds on one core and stands in the way of every new cluster.
+//! Gardener makes RSA keys of 4096 bits, which takes seconds on one core and delays every new cluster.
 //! An Ed25519 key is a function of 32 random bytes; OpenSSH and the clouds take it wherever they take RSA.
 
 use std::fmt;
@@ -26,7 +26,7 @@ const LINE: usize = 70;
 pub struct SshKeyPair {
     secret_key: [u8; 32],
     public: [u8; 32],
-    /// The same number twice tells a reader that decryption succeeded.
+    /// Written twice: two equal numbers show a reader that decryption succeeded.
     check: [u8; 4],
 }
 
@@ -53,7 +53,7 @@ impl SshKeyPair {
         }
     }
 
-    /// The public half as it stands in `authorized_keys`, with the line's end.
+    /// The public half as a line of `authorized_keys`.
     #[must_use]
     pub fn public(&self) -> String {
         format!("{ALGORITHM} {}\n", STANDARD.encode(self.public_blob()))

@@ -1,5 +1,5 @@
 //! The bytes of X.509: names, validity, extensions, signing of the to-be-signed part. Never decides what a
-//! certificate may say; that is its callers' part.
+//! certificate may contain; that is its callers' part.
 
 use std::net::IpAddr;
 
@@ -36,7 +36,7 @@ const ECDSA_WITH_SHA256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.84
 /// Length of a serial number, in bytes: positive and never above the 20 bytes RFC 5280 allows.
 const SERIAL_BYTES: usize = 16;
 
-/// What a certificate will say, apart from its issuer and signature.
+/// The content of a certificate, apart from its issuer and signature.
 pub(crate) struct Body {
     pub(crate) subject: Name,
     pub(crate) key: SubjectPublicKeyInfoOwned,

@@ -38,12 +38,12 @@ impl CertificateError {
     }
 }
 
-/// The certificate that a port shows to those who connect. Clones are the same.
+/// The certificate that a port shows to its clients. Clones are the same.
 #[derive(Clone, Debug)]
 pub struct ServerCertificate(Arc<watch::Sender<Option<Arc<ServerConfig>>>>);
 
 impl ServerCertificate {
-    /// None yet: who connects waits for it, at most as long as a handshake may take.
+    /// None yet: a client that connects waits for it, at most as long as a handshake may take.
     #[must_use]
     pub fn awaited() -> Self {
         Self(Arc::new(watch::Sender::new(None)))

@@ -117,9 +117,9 @@ struct Port {
     server: HttpsServer,
     /// What the bodies of requests may still take, in bytes.
     bodies: Arc<Semaphore>,
-    /// Connections finish what they are at.
+    /// Connections finish their requests.
     stop: CancellationToken,
-    /// Connections break off.
+    /// Connections are cut.
     cut: CancellationToken,
 }
 

@@ -22,7 +22,7 @@ pub struct Limits {
     pub bodies_bytes_max: usize,
     /// From a request's head to the end of its body.
     pub body: Duration,
-    /// How long a client may leave bytes of an answer untaken.
+    /// How long a client may leave bytes of an answer unread.
     pub stalled: Duration,
     /// After the stop: how long requests under way may take to end before they are cut.
     pub grace: Duration,
@@ -31,7 +31,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            // API servers keep one connection per request that waits; a few servers wait for a few hundred.
+            // API servers have one connection per pending request; a few servers have a few hundred.
             connections_max: 1024,
             // Longer than any honest client needs.
             handshake: Duration::from_secs(10),

@@ -1,5 +1,5 @@
 //! What a process reports about itself: logs to stderr, metrics as OpenMetrics text. Nothing here is global but the
-//! log subscriber, which the `tracing` crate wants so: [`Metrics`] is a value that is handed on.
+//! log subscriber, as the `tracing` crate requires: [`Metrics`] is a value that is passed on.
 //! It never logs secrets, because it is never given any.
 
 mod logs;

@@ -31,8 +31,8 @@ pub enum LogError {
     AlreadySet(#[source] TryInitError),
 }
 
-/// Off, whatever else is asked for: here the client library logs whole answers that it cannot read, and so Secrets. Who
-/// called says what went wrong.
+/// Off, whatever the filter: here the client library logs whole answers that it cannot decode, and so Secrets. The caller
+/// logs what went wrong.
 const NEVER: &str = "kube_client::client=off";
 
 /// Sends logs of this process to stderr. `filter` is what `RUST_LOG` would hold (`info,base_controller=debug`);
@@ -41,7 +41,7 @@ pub fn init_logs(format: LogFormat, filter: &str) -> Result<(), LogError> {
     init_logs_to(format, filter, io::stderr)
 }
 
-/// The same by way of what `writer` makes for each line: for programs that draw on the screen where stderr ends.
+/// The same with what `writer` makes for each line: for programs that draw on the terminal of stderr.
 ///
 /// # Errors
 /// As [`init_logs`].

@@ -1,6 +1,6 @@
-//! Servers verified by given authorities as Go's `crypto/x509` verifies them: a certificate that stands itself among the
+//! Servers verified by given authorities as Go's `crypto/x509` verifies them: a certificate that is itself among the
 //! authorities needs no issuer, even one that is marked as an authority, as `openssl req -x509` makes it. Times, names and usages
-//! are verified all the same. Chains of other certificates are webpki's part.
+//! are verified all the same. Chains of other certificates are verified by webpki.
 //! (golang/go 1.25 src/crypto/x509/verify.go, Certificate.Verify)
 
 use std::fmt;
@@ -93,7 +93,7 @@ impl ServerCertVerifier for Authorities {
             // Go looks at names before it looks at issuers and usages.
             Err(error) => Err(verify_name(end_entity, server_name)
                 .err()
-                .unwrap_or_else(|| of_issuer(error, end_entity))),
+                .unwrap_or_else(|| as_unknown_issuer(error, end_entity))),
         }
     }
 
@@ -143,9 +143,10 @@ fn verify_time(certificate: &TbsCertificate, now: UnixTime) -> Result<(), Error>
     }
 }
 
-/// Whether the certificate is for `name`. One without alternative names is refused in Go's words where its common name would fit.
+/// Whether the certificate is for `name`. One without alternative names is refused with Go's message where its common name
+/// would fit.
 fn verify_name(end_entity: &CertificateDer<'_>, name: &ServerName<'_>) -> Result<(), Error> {
-    // It refuses certificates of version 1 and unknown critical extensions as well.
+    // Parsing refuses certificates of version 1 and unknown critical extensions as well.
     let named = ParsedCertificate::try_from(end_entity).and_then(|parsed| verify_server_name(&parsed, name));
     match named {
         Err(_) if relies_on_common_name(end_entity, name) => {
@@ -186,8 +187,8 @@ fn verify_usage(certificate: &TbsCertificate) -> Result<(), Error> {
     }
 }
 
-/// To Go a certificate that nothing vouches for is that, also where it is marked as an authority.
-fn of_issuer(error: Error, end_entity: &CertificateDer<'_>) -> Error {
+/// Go reports an unknown issuer of a self-signed certificate, also where it is marked as an authority.
+fn as_unknown_issuer(error: Error, end_entity: &CertificateDer<'_>) -> Error {
     let Error::InvalidCertificate(CertificateError::Other(OtherError(cause))) = &error else {
         return error;
     };

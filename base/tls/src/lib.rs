@@ -22,7 +22,7 @@ pub fn machine_roots() -> &'static RootCertStore {
     })
 }
 
-/// Takes every certificate for the server's; the server still proves that it holds the key.
+/// Accepts every certificate; the server still proves that it holds the key.
 #[derive(Debug)]
 pub struct Unverified(pub Arc<CryptoProvider>);
 

@@ -59,7 +59,7 @@ impl Accounts {
     }
 }
 
-/// Whether what we have made of a ServiceAccount may be gone. One that is seen for the first time is our own doing.
+/// Whether a ServiceAccount may differ from what we have applied. One that is seen for the first time is our own.
 fn is_drift(change: &Change<ServiceAccount>) -> bool {
     match (&change.old, change.new()) {
         (_, None) => true,

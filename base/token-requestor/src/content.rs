@@ -1,4 +1,4 @@
-//! Where a Secret's token and authorities stand: in the kubeconfig if it has one, else by themselves. Pure.
+//! Where a Secret's token and authorities are: in the kubeconfig if it has one, else by themselves. Pure.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(crate) const KUBECONFIG: &str = "kubeconfig";
 /// A Secret's data.
 pub(crate) type Data = BTreeMap<String, ByteString>;
 
-/// A kubeconfig that a token cannot be put into. Tells nothing of what stands in it.
+/// A kubeconfig that a token cannot be put into. Repeats nothing of its content.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("key \"{KUBECONFIG}\": {0}")]
 pub(crate) struct ContentError(&'static str);

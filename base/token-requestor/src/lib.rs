@@ -1,13 +1,13 @@
 //! Fills Secrets of one cluster, the *source*, with tokens of ServiceAccounts in another, the *target*, and renews them
-//! before they expire (semantics of gardener/gardener v1.150 pkg/controller/tokenrequestor). A Secret asks for it by its
-//! labels and annotations; the ServiceAccount is made for it, mended, and deleted with it.
+//! before they expire (semantics of gardener/gardener v1.150 pkg/controller/tokenrequestor). A Secret requests a token by
+//! its labels and annotations; its ServiceAccount is created, corrected, and deleted with it.
 //!
 //! It never puts a token into a log, an event or an error text, and never deletes a Secret.
 //!
-//! Beyond upstream: a ServiceAccount that was deleted or changed is mended at once, and one whose Secret goes is deleted,
+//! Beyond upstream: a ServiceAccount that was deleted or changed is corrected at once, and one whose Secret goes is deleted,
 //! unless the Secret's annotation `serviceaccount.resources.gardener.cloud/skip-deletion` says `true` or another Secret
-//! asks for the same one. A requestor of all namespaces keeps a finalizer on its Secrets for that; one of a single
-//! namespace does not, because it goes before its namespace does and would keep it from going.
+//! requests the same one. A requestor of all namespaces has a finalizer on its Secrets for that; one of a single
+//! namespace has not, because it is stopped before its namespace is deleted, and a finalizer would block that.
 
 mod accounts;
 mod content;
@@ -42,7 +42,7 @@ pub struct Options {
     /// Namespace of the target in which all ServiceAccounts are, whatever the Secrets name: a source that is not
     /// trusted with the whole target gets tokens of this namespace alone. None: each Secret names the namespace.
     pub account_namespace: Option<String>,
-    /// PEM bundle of the target's authorities, for Secrets that ask for it. None: that of the ConfigMap
+    /// PEM bundle of the target's authorities, for Secrets that request it. None: that of the ConfigMap
     /// `kube-root-ca.crt` beside the ServiceAccount.
     pub ca_bundle: Option<String>,
 }
@@ -82,8 +82,8 @@ pub async fn run(source: Client, target: Client, options: Options, clock: Clock,
         secrets: secrets.clone(),
         accounts,
     });
-    let askers = askers_of(secrets.clone(), context.options.clone(), changed);
-    let controller = Controller::new(NAME, secrets).called_by(askers);
+    let requesters = requesters_of(secrets.clone(), context.options.clone(), changed);
+    let controller = Controller::new(NAME, secrets).called_by(requesters);
     let (turns, gone) = (context.clone(), context);
     let filling = controller.run(stop.clone(), move |secret| turn(secret, turns.clone()));
     let following = stop.run_until_cancelled(reconcile::follow_deletions(&gone));
@@ -108,13 +108,13 @@ async fn turn(secret: Arc<Secret>, context: Arc<Context>) -> Result<Next, api_me
     result
 }
 
-/// The Secrets that ask for the ServiceAccounts that have changed.
-fn askers_of(
+/// The Secrets that request tokens of the ServiceAccounts that have changed.
+fn requesters_of(
     secrets: Cache<Secret>,
     options: Options,
     changed: BoxStream<'static, ObjectKey>,
 ) -> BoxStream<'static, ObjectKey> {
-    let askers = move |account: ObjectKey| {
+    let requesters = move |account: ObjectKey| {
         let requests_token =
             |secret: &Arc<Secret>| Wanted::of(secret, &options).is_ok_and(|wanted| wanted.account == account);
         let keys: Vec<ObjectKey> = secrets
@@ -125,5 +125,5 @@ fn askers_of(
             .collect();
         futures::stream::iter(keys)
     };
-    changed.flat_map(askers).boxed()
+    changed.flat_map(requesters).boxed()
 }

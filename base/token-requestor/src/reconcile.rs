@@ -1,5 +1,5 @@
-//! One turn for one Secret: mend the ServiceAccount, look at the token, request another, write it down. And what is left
-//! of a Secret that went.
+//! One turn for one Secret: apply the ServiceAccount, validate the token, request another, write it. And the clean-up after
+//! a Secret that is gone.
 
 use api_meta::{Fault, labels};
 use base_client::{add_finalizer, apply, delete, fault_of, get, has_finalizer, patch_changed, remove_finalizer};
@@ -18,7 +18,7 @@ use crate::{Context, content};
 const MANAGER: &str = "token-requestor";
 /// Keeps a Secret until its ServiceAccount is deleted.
 const FINALIZER: &str = "resources.gardener.cloud/token-requestor";
-/// The longest that a token is left alone, whatever the target grants (upstream's bound).
+/// The longest life of a token that a renewal counts on, whatever the target grants (upstream's bound).
 const LIFE_MAX: SignedDuration = SignedDuration::from_hours(24);
 /// A token is renewed when this much of its life has passed.
 const RENEW_PERCENT: i32 = 80;
@@ -42,11 +42,11 @@ pub(crate) async fn reconcile(secret: &Secret, context: &Context) -> Result<Next
     context
         .accounts
         .watch(wanted.account.namespace.as_deref().unwrap_or_default());
-    mend_account(&wanted, context).await?;
+    apply_account(&wanted, context).await?;
     let bundle = ca_bundle(&wanted, context).await?;
-    let elsewhere = read_elsewhere(&wanted, context).await?;
-    let there = match &wanted.elsewhere {
-        Some(_) => elsewhere.as_ref(),
+    let target_secret = read_target_secret(&wanted, context).await?;
+    let there = match &wanted.target_secret {
+        Some(_) => target_secret.as_ref(),
         None => Some(secret),
     };
     let now = context.clock.now();
@@ -57,15 +57,23 @@ pub(crate) async fn reconcile(secret: &Secret, context: &Context) -> Result<Next
     }
     let (token, expires) = request_token(&wanted, context).await?;
     let renew = renewal(context.clock.now(), expires);
-    write(secret, elsewhere, &wanted, (&token, bundle.as_deref()), renew, context).await?;
+    write(
+        secret,
+        target_secret,
+        &wanted,
+        (&token, bundle.as_deref()),
+        renew,
+        context,
+    )
+    .await?;
     Ok(Next::After(context.clock.until(renew)))
 }
 
 /// When to renew a token that ends at `expires`; whole seconds, as the annotation has no more.
 fn renewal(now: Timestamp, expires: Timestamp) -> Timestamp {
     let life = expires.duration_since(now).clamp(SignedDuration::ZERO, LIFE_MAX);
-    let left_alone = SignedDuration::from_secs((life * RENEW_PERCENT / 100).as_secs());
-    let renewal = now.checked_add(left_alone).unwrap_or(now);
+    let unrenewed = SignedDuration::from_secs((life * RENEW_PERCENT / 100).as_secs());
+    let renewal = now.checked_add(unrenewed).unwrap_or(now);
     Timestamp::from_second(renewal.as_second()).unwrap_or(renewal)
 }
 
@@ -83,7 +91,7 @@ fn accounts(wanted: &Wanted, context: &Context) -> Api<ServiceAccount> {
     )
 }
 
-async fn mend_account(wanted: &Wanted, context: &Context) -> Result<(), Fault> {
+async fn apply_account(wanted: &Wanted, context: &Context) -> Result<(), Fault> {
     let account = ServiceAccount {
         metadata: ObjectMeta {
             name: Some(wanted.account.name.clone()),
@@ -97,7 +105,7 @@ async fn mend_account(wanted: &Wanted, context: &Context) -> Result<(), Fault> {
     apply(&accounts(wanted, context), &account, MANAGER).await.map(drop)
 }
 
-/// The authorities that go beside the token, if the Secret asks for them.
+/// The authorities that go beside the token, if the Secret requests them.
 async fn ca_bundle(wanted: &Wanted, context: &Context) -> Result<Option<String>, Fault> {
     if !wanted.ca_bundle {
         return Ok(None);
@@ -119,14 +127,14 @@ async fn ca_bundle(wanted: &Wanted, context: &Context) -> Result<Option<String>,
 }
 
 /// The Secret of the target that the token goes to, if one is named and there.
-async fn read_elsewhere(wanted: &Wanted, context: &Context) -> Result<Option<Secret>, Fault> {
-    match &wanted.elsewhere {
-        Some(key) => get(&elsewhere_api(key, context), &key.name).await,
+async fn read_target_secret(wanted: &Wanted, context: &Context) -> Result<Option<Secret>, Fault> {
+    match &wanted.target_secret {
+        Some(key) => get(&target_secrets(key, context), &key.name).await,
         None => Ok(None),
     }
 }
 
-fn elsewhere_api(key: &ObjectKey, context: &Context) -> Api<Secret> {
+fn target_secrets(key: &ObjectKey, context: &Context) -> Api<Secret> {
     Api::namespaced(context.target.clone(), key.namespace.as_deref().unwrap_or_default())
 }
 
@@ -176,7 +184,7 @@ async fn request_token(wanted: &Wanted, context: &Context) -> Result<(String, Ti
 /// Writes the token first and then when it is to be renewed: what fails in between is done again.
 async fn write(
     secret: &Secret,
-    elsewhere: Option<Secret>,
+    target_secret: Option<Secret>,
     wanted: &Wanted,
     (token, bundle): (&str, Option<&str>),
     renew: Timestamp,
@@ -184,9 +192,9 @@ async fn write(
 ) -> Result<(), Fault> {
     let mut after = secret.clone();
     let data = after.data.get_or_insert_default();
-    match &wanted.elsewhere {
+    match &wanted.target_secret {
         Some(key) => {
-            write_elsewhere(key, elsewhere, (token, bundle), context).await?;
+            write_target_secret(key, target_secret, (token, bundle), context).await?;
             content::clear(data);
         }
         None => content::put(data, token, bundle)?,
@@ -196,13 +204,13 @@ async fn write(
     patch_changed(&api(secret, context), secret, &after).await.map(drop)
 }
 
-async fn write_elsewhere(
+async fn write_target_secret(
     key: &ObjectKey,
     there: Option<Secret>,
     (token, bundle): (&str, Option<&str>),
     context: &Context,
 ) -> Result<(), Fault> {
-    let api = elsewhere_api(key, context);
+    let api = target_secrets(key, context);
     if let Some(before) = there {
         let mut after = before.clone();
         content::put(after.data.get_or_insert_default(), token, bundle)?;
@@ -223,8 +231,8 @@ async fn write_elsewhere(
         .map_err(|error| fault_of(error, &format!("create Secret \"{key}\"")))
 }
 
-/// Deletes the ServiceAccounts of Secrets that are seen to go, or to lose the labels that ask for a token. What goes
-/// unseen stays.
+/// Deletes the ServiceAccounts of Secrets that are deleted, or lose the labels that request a token. What happens unseen
+/// leaves them.
 pub(crate) async fn follow_deletions(context: &Context) {
     let mut changes = context.secrets.subscribe();
     loop {
@@ -244,7 +252,7 @@ pub(crate) async fn follow_deletions(context: &Context) {
 }
 
 /// A Secret with our finalizer leaves the mirror when it is deleted, which [`reconcile`] has seen to, or when it no longer
-/// asks for a token: then it still exists, and nothing else would take the finalizer off.
+/// requests a token: then it still exists, and nothing else would take the finalizer off.
 async fn release(secret: &Secret, context: &Context) -> Result<(), Fault> {
     let api = api(secret, context);
     let name = secret.metadata.name.as_deref().unwrap_or_default();
@@ -271,7 +279,7 @@ fn requests_token(secret: &Secret, context: &Context) -> bool {
 }
 
 async fn remove_account(secret: &Secret, context: &Context) -> Result<(), Fault> {
-    // One that asks for nothing has no ServiceAccount.
+    // One without a valid request has no ServiceAccount.
     let Ok(wanted) = Wanted::of(secret, &context.options) else {
         return Ok(());
     };

@@ -1,4 +1,4 @@
-//! What a Secret asks for, from its annotations. Pure; no code reads the annotations after this.
+//! What a Secret requests, by its annotations. Pure; no code reads the annotations after this.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const LIFE_DEFAULT: Duration = Duration::from_secs(12 * 3600);
 /// The shortest life that Kubernetes grants.
 const LIFE_MIN: Duration = Duration::from_secs(600);
 
-/// What a Secret asks for.
+/// What a Secret requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// The ServiceAccount in the target.
@@ -43,8 +43,8 @@ pub(crate) struct Wanted {
     pub(crate) ca_bundle: bool,
     /// Whether the ServiceAccount outlives the Secret.
     pub(crate) keep_account: bool,
-    /// The Secret of the target that the token goes to, in place of the one that asks.
-    pub(crate) elsewhere: Option<ObjectKey>,
+    /// The Secret of the target that the token goes to, in place of the requesting one.
+    pub(crate) target_secret: Option<ObjectKey>,
 }
 
 /// An annotation that cannot be followed.
@@ -91,7 +91,7 @@ impl Wanted {
         }
         // One that cannot be read is replaced with the token.
         let renew = given(annotation::RENEW).and_then(|text| text.parse().ok());
-        let elsewhere = given(annotation::TARGET_NAME)
+        let target_secret = given(annotation::TARGET_NAME)
             .zip(given(annotation::TARGET_NAMESPACE))
             .map(|(name, namespace)| ObjectKey::namespaced(namespace, name));
         let namespace = match &options.account_namespace {
@@ -105,7 +105,7 @@ impl Wanted {
             renew,
             ca_bundle: given(annotation::INJECT_CA_BUNDLE) == Some("true"),
             keep_account: given(annotation::SKIP_DELETION) == Some("true"),
-            elsewhere,
+            target_secret,
         })
     }
 }
@@ -138,7 +138,7 @@ mod tests {
                 wanted.life,
                 wanted.renew,
                 wanted.ca_bundle,
-                wanted.elsewhere
+                wanted.target_secret
             ),
             ("n/a".to_owned(), LIFE_DEFAULT, None, false, None)
         );
@@ -152,7 +152,7 @@ mod tests {
         .unwrap();
         assert_eq!((all.labels["a"].as_str(), all.life.as_secs()), ("b", 5400));
         assert_eq!(
-            (all.renew.is_some(), all.elsewhere),
+            (all.renew.is_some(), all.target_secret),
             (true, Some(ObjectKey::namespaced("tn", "t")))
         );
     }

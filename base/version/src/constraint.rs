@@ -7,7 +7,7 @@ use regex::{Captures, Regex};
 
 use crate::Version;
 
-/// A constraint is not longer: it stands in one line of Chart.yaml.
+/// Longest constraint that is read: it is one line of Chart.yaml.
 const CONSTRAINT_BYTES_MAX: usize = 1024;
 
 /// What a version has to be.
@@ -28,20 +28,20 @@ pub enum ConstraintError {
     Length,
 }
 
-/// The forms of constraints.
-struct Forms {
+/// The patterns of constraints.
+struct Patterns {
     one: Regex,
     range: Regex,
     find: Regex,
     valid: Regex,
 }
 
-static FORMS: LazyLock<Option<Forms>> = LazyLock::new(|| {
+static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
     let version = r"v?([0-9|xX*]+)(\.[0-9|xX*]+)?(\.[0-9|xX*]+)?(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?";
     // Go's white space is ASCII's.
     let new = |form: String| Regex::new(&form.replace(r"\s", r"[\t\n\f\r ]")).ok();
     let operator = r"=||!=|>|<|>=|=>|<=|=<|~|~>|\^";
-    Some(Forms {
+    Some(Patterns {
         one: new(format!(r"^\s*({operator})\s*({version})\s*$"))?,
         range: new(format!(r"\s*({version})\s+-\s+({version})\s*"))?,
         find: new(format!(r"({operator})\s*({version})"))?,
@@ -69,27 +69,27 @@ impl Constraint {
     /// The text is none, or longer than 1,024 bytes.
     pub fn read(text: &str) -> Result<Self, ConstraintError> {
         let wrong = |text: &str| ConstraintError::Form(text.to_owned());
-        let forms = FORMS.as_ref().ok_or_else(|| wrong(text))?;
+        let patterns = PATTERNS.as_ref().ok_or_else(|| wrong(text))?;
         if text.len() > CONSTRAINT_BYTES_MAX {
             return Err(ConstraintError::Length);
         }
-        let text = forms.range.replace_all(text, |found: &Captures<'_>| {
+        let text = patterns.range.replace_all(text, |found: &Captures<'_>| {
             let part = |at| found.get(at).map_or("", |part| part.as_str());
             format!(">= {}, <= {} ", part(1), part(11))
         });
         let alternatives = text.split("||").map(|alternative| {
-            if !forms.valid.is_match(alternative) {
+            if !patterns.valid.is_match(alternative) {
                 return Err(wrong(alternative));
             }
-            let found = forms.find.find_iter(alternative).map(|found| found.as_str());
+            let found = patterns.find.find_iter(alternative).map(|found| found.as_str());
             found
-                .map(|one| Comparison::read(one, forms).ok_or(ConstraintError::Version))
+                .map(|one| Comparison::read(one, patterns).ok_or(ConstraintError::Version))
                 .collect()
         });
         Ok(Self(alternatives.collect::<Result<_, _>>()?))
     }
 
-    /// Whether a version is one of those asked for. One before a release is so only where one is named: `Check`.
+    /// Whether a version is allowed. A pre-release is only where the alternative names one: `Check`.
     pub fn allows(&self, version: &Version) -> bool {
         self.0.iter().any(|all| {
             let with_pre = all.iter().any(|one| !one.version.pre_release.is_empty());
@@ -99,8 +99,8 @@ impl Constraint {
 }
 
 impl Comparison {
-    fn read(text: &str, forms: &Forms) -> Option<Self> {
-        let parts = forms.one.captures(text)?;
+    fn read(text: &str, patterns: &Patterns) -> Option<Self> {
+        let parts = patterns.one.captures(text)?;
         let part = |at| parts.get(at).map_or("", |part| part.as_str());
         let is_open = |part: &str| matches!(part.trim_start_matches('.'), "" | "x" | "X" | "*");
         let any_major = is_open(part(3));

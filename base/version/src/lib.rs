@@ -1,5 +1,5 @@
-//! Versions and what is asked of them, as Masterminds/semver 3.4 has it, which Helm and Sprig use and which is looser than
-//! the standard: `v1.2` is a version, and `1.x` a constraint. The errors are its words. Nothing here knows charts.
+//! Versions and constraints, as in Masterminds/semver 3.4, which Helm and Sprig use and which is looser than the standard:
+//! `v1.2` is a version, and `1.x` a constraint. The error texts are its own. Nothing here knows charts.
 
 mod constraint;
 
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_ordered_with_what_comes_before_a_release_before_it() {
+    fn versions_are_ordered_and_pre_releases_precede_their_release() {
         let texts = [
             "1.0.0-1",
             "1.0.0-2",

@@ -24,7 +24,7 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
 const DOCUMENTS_MAX: usize = 10_000;
 /// Most sequences, mappings and scalars of all documents of one text: those of about 15 MB of custom resource definitions.
 const NODES_MAX: usize = 1_000_000;
-/// What the parser tells of that many nodes: each begins, and may end.
+/// The parser's events of that many nodes: each begins, and may end.
 const EVENTS_MAX: usize = 2 * NODES_MAX + 2 * DOCUMENTS_MAX;
 
 /// All documents of `text`, by the same rules.
@@ -48,7 +48,7 @@ impl YamlError {
             Error::SerdeMissingField { field, .. } => format!("field {field} is missing"),
             Error::DuplicateMappingKey { .. } => "a key is given twice".to_owned(),
             Error::InvalidScalar { ty, .. } => format!("a value is not of type {ty}"),
-            // The parser's own words on the syntax; whatever would follow them is a drawing of the place.
+            // The parser's message about the syntax; further lines of it would quote the text.
             Error::ExternalMessage { msg, .. } => msg.lines().next().unwrap_or_default().to_owned(),
             Error::Eof { .. } => "the text ends too early".to_owned(),
             Error::Unexpected { expected, .. } => format!("expected {expected}"),
@@ -56,7 +56,7 @@ impl YamlError {
             Error::MultipleDocuments { .. } => "more than one document".to_owned(),
             Error::Budget { .. } => "the text goes beyond a limit of documents, values, depth or aliases".to_owned(),
             Error::UnknownAnchor { .. } => "an alias names no anchor".to_owned(),
-            // The texts of all others may quote what stands there.
+            // The texts of all others may quote the value.
             _ => "a value is not allowed here".to_owned(),
         };
         Self(match error.location() {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn no_error_quotes_what_stands_there() {
+    fn no_error_quotes_a_value() {
         let broken = [
             "map: {password: hunter2}\nother: [oops\n",
             "number: hunter2\n",

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api_meta::Fault;
-use base_client::{WaitState, fault_of, is_exists, is_missing, is_namespace_going, list};
+use base_client::{WaitState, fault_of, is_exists, is_missing, is_namespace_terminating, list};
 use base_controller::{Cache, ObjectKey};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, PostParams, Preconditions};
@@ -115,7 +115,7 @@ where
     let created = match api.create(&PostParams::default(), object).await {
         Ok(created) => created,
         Err(error) if is_exists(&error) && object.meta().name.is_some() => return Ok(Made::Exists),
-        Err(error) if is_namespace_going(&error) => return Ok(Made::NamespaceGoes),
+        Err(error) if is_namespace_terminating(&error) => return Ok(Made::NamespaceGoes),
         Err(error) => {
             let name = object
                 .meta()

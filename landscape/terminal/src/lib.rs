@@ -22,7 +22,7 @@ use api_core::v1beta1::Shoot;
 use api_meta::Fault;
 use base_client::{WaitState, wait_until};
 use base_clock::Clock;
-use base_flow_run::{Heard, Listener};
+use base_flow_run::{Listener, Received};
 use kube::Api;
 use tokio::time::MissedTickBehavior;
 
@@ -79,16 +79,16 @@ impl Show<'_> {
             tokio::select! {
                 biased;
                 answer = &mut watching => break answer,
-                heard = listener.next(), if is_open => match heard {
-                    Some(heard) => self.take(&heard),
+                received = listener.next(), if is_open => match received {
+                    Some(received) => self.take(&received),
                     None => is_open = false,
                 },
                 _ = ticks.tick() => self.picture(),
             }
         };
         // Events from before the Shoot reported its end.
-        while let Some(heard) = listener.next_now() {
-            self.take(&heard);
+        while let Some(received) = listener.next_now() {
+            self.take(&received);
         }
         self.console.clear();
         answer
@@ -106,15 +106,15 @@ impl Show<'_> {
         }
     }
 
-    fn take(&self, heard: &Heard) {
+    fn take(&self, received: &Received) {
         let (view, plain) = &mut *self.state();
-        match heard {
-            Heard::Event(next) if next.subject == view.subject => {
+        match received {
+            Received::Event(next) if next.subject == view.subject => {
                 view.take(&next.event);
                 self.lines(plain.event(view, &next.event));
             }
-            Heard::Event(_) => {}
-            Heard::Missed(count) => view.miss(*count),
+            Received::Event(_) => {}
+            Received::Missed(count) => view.miss(*count),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base_flow_run::{Feed, Heard, TaskState, Trace};
+use base_flow_run::{Feed, Received, TaskState, Trace};
 
 /// Listens from its making on. Clones are the same.
 #[derive(Clone, Default)]
@@ -16,11 +16,11 @@ impl Journal {
         let (journal, mut listener, subject) = (Self::default(), feed.listen(), subject.to_owned());
         let writer = journal.clone();
         tokio::spawn(async move {
-            while let Some(heard) = listener.next().await {
-                match heard {
-                    Heard::Event(next) if next.subject == subject => writer.state().0.take(&next.event),
-                    Heard::Event(_) => {}
-                    Heard::Missed(count) => writer.state().1 += count,
+            while let Some(received) = listener.next().await {
+                match received {
+                    Received::Event(next) if next.subject == subject => writer.state().0.take(&next.event),
+                    Received::Event(_) => {}
+                    Received::Missed(count) => writer.state().1 += count,
                 }
             }
         });

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use base_flow_run::{Feed, FlowEnd, Heard, What};
+use base_flow_run::{Feed, FlowEnd, Received, What};
 use tokio::sync::Notify;
 
 /// One run of a flow.
@@ -36,14 +36,14 @@ impl Journal {
         let (journal, mut listener, subject) = (Self::default(), feed.listen(), subject.to_owned());
         let writer = journal.clone();
         tokio::spawn(async move {
-            while let Some(heard) = listener.next().await {
-                match heard {
-                    Heard::Event(next) if next.subject == subject => {
+            while let Some(received) = listener.next().await {
+                match received {
+                    Received::Event(next) if next.subject == subject => {
                         writer.write(&next.event.flow, &next.event.what);
                         writer.changed.notify_waiters();
                     }
-                    Heard::Event(_) => {}
-                    Heard::Missed(count) => panic!("{count} events of {subject} were missed"),
+                    Received::Event(_) => {}
+                    Received::Missed(count) => panic!("{count} events of {subject} were missed"),
                 }
             }
         });

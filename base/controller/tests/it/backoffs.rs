@@ -67,7 +67,7 @@ async fn seconds(seconds: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_labels_what_it_fails_on_or_writes_its_status_waits_for_the_back_off_all_the_same() {
+async fn own_labels_and_status_writes_do_not_end_the_back_off() {
     let server = start().await;
     create(&server).await;
     let api = api(&server);
@@ -91,7 +91,7 @@ async fn who_labels_what_it_fails_on_or_writes_its_status_waits_for_the_back_off
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_wish_ends_the_back_off_and_another_label_does_not() {
+async fn new_request_ends_the_back_off_and_a_new_label_does_not() {
     let server = start().await;
     create(&server).await;
     let marked = |object: &ReplicaSet| object.metadata.labels.as_ref()?.get("marked").cloned();

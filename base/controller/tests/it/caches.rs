@@ -96,7 +96,7 @@ async fn index_made_before_and_after_the_first_list_shows_the_same() {
     apply(&server.maps, &map("a", "1"), "t").await.unwrap();
     changes.next().await;
     for index in [&before, &after] {
-        // Subscribers hear of a change when the index shows it.
+        // Subscribers are notified of a change when the index shows it.
         assert_eq!((index.keys("0"), index.keys("1")), (vec![key("b")], vec![key("a")]));
         assert_eq!(index.get("1").map(|map| value(&map)), Some(Some("1".to_owned())));
     }
@@ -233,16 +233,16 @@ async fn refused_mirror_backs_off_and_notices_soon_when_it_is_admitted() {
         assert!((8..=12).contains(&requests), "{verb}: {requests} times in a minute");
         refused.store(false, Ordering::SeqCst);
         server.create("new").await;
-        let let_in = Instant::now();
+        let admitted = Instant::now();
         let (new, seen) = (key("new"), |map: Option<&ConfigMap>| match map {
             Some(_) => WaitState::Done(()),
             None => WaitState::NotYet("it has not been seen".to_owned()),
         });
         cache.wait_until(&new, Duration::from_secs(60), seen).await.unwrap();
         assert!(
-            let_in.elapsed() <= Duration::from_secs(15),
+            admitted.elapsed() <= Duration::from_secs(15),
             "{verb}: {:?}",
-            let_in.elapsed()
+            admitted.elapsed()
         );
     }
 }
@@ -261,7 +261,7 @@ async fn mirror_that_worked_and_is_cut_off_reconnects_at_once() {
     let cache = Cache::start(api, watcher::Config::default(), server.stop.clone());
     tokio::time::sleep(Duration::from_secs(40)).await;
     refused.store(false, Ordering::SeqCst);
-    // It is let in after 15 s at most, and then all is quiet.
+    // It is admitted after 15 s at most, and then all is quiet.
     tokio::time::sleep(Duration::from_secs(20)).await;
     assert_eq!(cache.error(), None);
     calls.store(0, Ordering::SeqCst);

@@ -8,7 +8,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::server::{Server, map, start};
 
-/// Every ConfigMap wants the mirror of its name, unless its value is "none".
+/// Every ConfigMap is an owner of the mirror of its name, unless its value is "none".
 async fn mirrors(server: &Server) -> (Cache<ConfigMap>, Mirrors<Namespace>, UnboundedReceiver<MirrorChange>) {
     let owners = server.cache();
     let home = |owner: &ConfigMap| {
@@ -32,7 +32,7 @@ async fn until(owners: &Cache<ConfigMap>, name: &str, wanted: impl Fn(Option<&Co
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mirror_is_open_while_it_has_an_owner_and_tells_of_changes() {
+async fn a_mirror_is_open_while_it_has_an_owner_and_reports_changes() {
     let server = start().await;
     server.create("a").await;
     let (owners, mirrors, mut changes) = mirrors(&server).await;

@@ -100,7 +100,7 @@ async fn independent_tasks_run_at_the_same_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_tell_the_whole_story_and_survive_json() {
+async fn events_report_the_whole_run_and_survive_json() {
     let flow = diamond(|flow| {
         flow.task(Task::B).after([Task::A]).skip_if(true, "workerless");
         flow.task(Task::D)
@@ -206,7 +206,7 @@ async fn faults_that_will_not_pass_are_not_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_is_taken_up_again_when_it_broke_and_not_when_it_gave_up() {
+async fn broken_wait_is_retried_and_one_that_timed_out_is_not() {
     let tries = async |fault: fn() -> Fault| {
         let mut flow = Flow::builder("f");
         let backoff = Backoff {

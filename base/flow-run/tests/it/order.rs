@@ -72,7 +72,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let outcome = runtime.block_on(run(&flow, &super::options(), work, |_, _| ()));
 
-        // What should have come of it, found without the engine: in number order every dependency is decided first.
+        // The expected result, computed without the engine: in number order every dependency is decided first.
         let mut passes: BTreeMap<usize, bool> = BTreeMap::new();
         let mut expected_done = BTreeSet::new();
         let mut expected_failed = Vec::new();

@@ -1,4 +1,4 @@
-//! What a trace made from events says of a run, held against the run itself.
+//! What a trace made from events shows of a run, compared with the run itself.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use crate::{Task, diamond, options, plain, transient};
 
-/// Runs with so many seconds per task; gives the trace as it was after each event, and at the end.
+/// Runs with so many seconds per task; returns the trace as it was after each event, and at the end.
 async fn traced(flow: &Flow<Task>, seconds: impl Fn(Task) -> u64) -> (Vec<Trace>, Trace) {
     let mut trace = Trace::default();
     let mut all = Vec::new();
@@ -83,7 +83,7 @@ async fn a_skipped_task_is_not_on_the_path_but_the_order_through_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tries_and_waits_are_heard_with_the_task_that_speaks() {
+async fn tries_and_waits_are_reported_with_their_task() {
     waits_for("Nothing", "dropped: no task runs");
     let mut flow = Flow::builder("f");
     let backoff = Backoff {

@@ -7,10 +7,10 @@ use super::{INVALID_RANGE, Outcome, Reader, wrong};
 /// A class that has no character.
 pub(super) const NEVER: &str = r"[^\x{0}-\x{10FFFF}]";
 const ANY: &str = r"[\x{0}-\x{10FFFF}]";
-/// The halves of pairs, which stand in no text.
-const HALVES: std::ops::RangeInclusive<u32> = 0xD800..=0xDFFF;
+/// Surrogates, which no text has.
+const SURROGATES: std::ops::RangeInclusive<u32> = 0xD800..=0xDFFF;
 
-/// The names that POSIX has for classes, and what is in them.
+/// The classes of POSIX, by name.
 const POSIX: [(&[u8], &str); 14] = [
     (b"alnum", "0-9A-Za-z"),
     (b"alpha", "A-Za-z"),
@@ -238,9 +238,13 @@ fn character(reader: &mut Reader<'_>, whole: &[u8]) -> Outcome<u32> {
 }
 
 fn range(items: &mut String, low: u32, high: u32) {
-    let low = if HALVES.contains(&low) { HALVES.end() + 1 } else { low };
-    let high = if HALVES.contains(&high) {
-        HALVES.start() - 1
+    let low = if SURROGATES.contains(&low) {
+        SURROGATES.end() + 1
+    } else {
+        low
+    };
+    let high = if SURROGATES.contains(&high) {
+        SURROGATES.start() - 1
     } else {
         high
     };
@@ -278,7 +282,7 @@ fn item(items: &str, is_negated: bool) -> String {
     }
 }
 
-/// What stands for more than one character behind a backslash: `\d`, `\pL`. Nothing for all else.
+/// An escape for a class of characters: `\d`, `\pL`. None for any other.
 pub(super) fn escaped(reader: &mut Reader<'_>) -> Outcome<Option<String>> {
     let [b'\\', letter, ..] = reader.rest() else {
         return Ok(None);
@@ -321,7 +325,7 @@ fn unicode(reader: &mut Reader<'_>, is_negated: bool) -> Outcome<String> {
     Ok(item(&items, is_negated))
 }
 
-/// What is in a class of that name.
+/// The characters of a class of that name.
 fn table(name: &str) -> Option<String> {
     let mut canonical = String::new();
     for letter in name.chars().filter(|letter| !matches!(letter, '_' | '-' | ' ')) {
@@ -335,7 +339,7 @@ fn table(name: &str) -> Option<String> {
         "Assigned" => return Some(r"\P{Cn}".to_owned()),
         "Ascii" => return Some(r"\x00-\x7F".to_owned()),
         "Lc" | "Casedletter" => return Some(r"\p{Lu}\p{Ll}\p{Lt}".to_owned()),
-        // Halves of pairs
+        // No text has them.
         "Cs" | "Surrogate" => return Some(NEVER.to_owned()),
         _ => {}
     }

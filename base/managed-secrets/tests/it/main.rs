@@ -146,9 +146,9 @@ async fn two_identities_that_want_the_same_share_no_secret_and_delete_none() {
     };
     for round in 0..2 {
         let ours = place.ensure().await.unwrap();
-        for (name, mine) in &ours.all {
+        for (name, managed) in &ours.all {
             assert_ne!(
-                mine.current.data, theirs.all[name].current.data,
+                managed.current.data, theirs.all[name].current.data,
                 "{name} in round {round}"
             );
         }

@@ -1,5 +1,5 @@
-//! A registry in this process that answers byte for byte as a test says, right or wrong, over TLS or in the open. It knows the
-//! hosts whose names end with `.example`; others refuse connections. Each of them is a proxy, too, if it answers so.
+//! A registry in this process that answers byte for byte as a test defines, right or wrong, over TLS or plain HTTP. It has the
+//! hosts whose names end with `.example`; others refuse connections. Each of them is a proxy, too, if it answers as one.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ const ENDLESS_PIECES: usize = 200;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) host: String,
-    pub(super) is_open: bool,
+    pub(super) is_plain: bool,
     pub(super) method: String,
     pub(super) target: String,
     pub(super) authorization: Option<String>,
@@ -44,7 +44,7 @@ pub(super) enum Then {
     Close,
     Silence,
     Endless,
-    /// The connection is one to the host that was asked for
+    /// The connection is one to the requested host
     Tunnel,
 }
 
@@ -120,16 +120,16 @@ impl Hosts {
         self.received.lock().unwrap().clear();
     }
 
-    /// A client that believes the hosts' authority.
+    /// A client that trusts the hosts' authority.
     pub(super) fn client(self: &Arc<Self>, change: impl FnOnce(&mut Settings)) -> Client {
         let mut settings = Settings::new(Clock::real(), Entropy::seeded(1));
         settings.ca_bundle = Some(self.authority.clone());
         change(&mut settings);
-        Client::dialling(settings, Arc::new(Dialled(self.clone()))).unwrap()
+        Client::with_dial(settings, Arc::new(Dialled(self.clone()))).unwrap()
     }
 
-    async fn serve(self: Arc<Self>, host: String, is_open: bool, stream: Box<dyn Stream>) {
-        let mut stream: Box<dyn Stream> = match is_open {
+    async fn serve(self: Arc<Self>, host: String, is_plain: bool, stream: Box<dyn Stream>) {
+        let mut stream: Box<dyn Stream> = match is_plain {
             true => stream,
             false => match self.tls.accept(stream).await {
                 Ok(stream) => Box::new(stream),
@@ -139,14 +139,14 @@ impl Hosts {
         let Some(mut request) = read(&mut stream).await else {
             return;
         };
-        (request.host, request.is_open) = (host, is_open);
+        (request.host, request.is_plain) = (host, is_plain);
         let count = {
             let mut all = self.received.lock().unwrap();
             all.push(request.clone());
             all.len() - 1
         };
         let reply = (self.answers)(&request, count);
-        // The client may go whenever it likes.
+        // The client may close the connection at any time.
         let _ = stream.write_all(&reply.bytes).await;
         let _ = stream.flush().await;
         if request.method == "CONNECT" && reply.then == Then::Tunnel {
@@ -216,7 +216,7 @@ impl Dial for Dialled {
             }
             let (ours, theirs) = tokio::io::duplex(16 << 10);
             match host.as_str() {
-                "open.example" => tokio::spawn(answer_in_the_open(theirs)),
+                "open.example" => tokio::spawn(answer_without_tls(theirs)),
                 _ => tokio::spawn(hosts.serve(host, port != 443, Box::new(theirs))),
             };
             Ok(Box::new(ours) as Box<dyn Stream>)
@@ -225,13 +225,13 @@ impl Dial for Dialled {
     }
 }
 
-/// What servers of plain HTTP say to a greeting of TLS.
-async fn answer_in_the_open(mut stream: tokio::io::DuplexStream) {
-    // The client may go whenever it likes.
+/// What servers of plain HTTP answer to a TLS handshake.
+async fn answer_without_tls(mut stream: tokio::io::DuplexStream) {
+    // The client may close the connection at any time.
     let _ = stream.write_all(&reply(400, &[], b"no").bytes).await;
 }
 
-/// A chart as a registry keeps it.
+/// A chart as a registry stores it.
 pub(super) struct Chart {
     pub(super) archive: Vec<u8>,
     pub(super) manifest: String,

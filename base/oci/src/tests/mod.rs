@@ -1,4 +1,4 @@
-//! The client beside registries that do not do what registries do.
+//! The client with registries that misbehave.
 
 mod misbehaving;
 mod proxied;
@@ -43,7 +43,7 @@ fn user(password: &str) -> Keyring {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_one_is_sent_to_never_sees_credentials() {
+async fn redirect_to_a_store_carries_no_credentials() {
     let chart = Chart::new(b"chart");
     let digest = chart.digest();
     let hosts = Hosts::new(
@@ -146,7 +146,7 @@ async fn identity_token_is_sent_to_the_token_service_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_service_in_the_open_gets_nothing() {
+async fn token_service_without_tls_gets_no_credentials() {
     for realm in [
         "http://auth.example/token",
         "http://registry.example/token",
@@ -167,7 +167,7 @@ async fn a_token_service_in_the_open_gets_nothing() {
 async fn plain_http_is_used_only_if_configured() {
     let chart = Chart::new(b"chart");
     let hosts = Hosts::new(
-        move |request, _| match (request.is_open, request.target.starts_with("/token")) {
+        move |request, _| match (request.is_plain, request.target.starts_with("/token")) {
             (true, true) => reply(200, &[], br#"{"token":"t"}"#),
             (true, false) if request.authorization.is_none() => {
                 let challenge = "Bearer realm=\"http://registry.example/token\"";
@@ -200,11 +200,13 @@ async fn host_without_tls_is_an_error_at_once() {
 #[tokio::test(start_paused = true)]
 async fn error_names_the_helper_that_is_not_run() {
     let hosts = Hosts::new(|_, _| reply(401, &[("www-authenticate", "Basic")], b""));
-    let why = pull(&hosts.client(left_to_a_helper)).await.expect_err("it is not run");
+    let why = pull(&hosts.client(with_helper_configured))
+        .await
+        .expect_err("it is not run");
     assert_eq!(why.kind, of_helper("is not run"));
 }
 
-fn left_to_a_helper(settings: &mut Settings) {
+fn with_helper_configured(settings: &mut Settings) {
     let config = br#"{"credHelpers":{"registry.example":"cloud"}}"#;
     settings.keyring = Keyring::of_docker_config(config, "a file").unwrap();
 }
@@ -217,7 +219,7 @@ fn of_helper(why: &str) -> Kind {
     }
 }
 
-/// Answers for a program.
+/// Answers in place of a helper.
 struct Answering(Result<&'static [u8], &'static str>);
 
 impl Helper for Answering {
@@ -242,7 +244,7 @@ async fn helper_is_run_when_the_registry_requires_credentials() {
     );
     let with = |answer| {
         hosts.client(|settings| {
-            left_to_a_helper(settings);
+            with_helper_configured(settings);
             settings.helper = Some(Arc::new(Answering(answer)));
         })
     };
@@ -266,7 +268,7 @@ async fn helper_is_run_when_the_registry_requires_credentials() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registry_that_lets_anybody_in_does_so_whatever_the_helper_does() {
+async fn public_registry_needs_no_working_helper() {
     let chart = Chart::new(b"chart");
     let hosts = Hosts::new(
         move |request, _| match (request.host.as_str(), request.authorization.as_deref()) {
@@ -277,7 +279,7 @@ async fn a_registry_that_lets_anybody_in_does_so_whatever_the_helper_does() {
     );
     for answer in [Err("is not there"), Ok(&b""[..])] {
         let client = hosts.client(|settings| {
-            left_to_a_helper(settings);
+            with_helper_configured(settings);
             settings.helper = Some(Arc::new(Answering(answer)));
         });
         pull(&client).await.unwrap();
@@ -331,7 +333,7 @@ async fn refused_or_missing_content_is_requested_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_pass_is_tried_again_for_a_while() {
+async fn transient_failure_is_retried_for_a_while() {
     let chart = Arc::new(Chart::new(b"chart"));
     for wrong in [503, 500, 408] {
         let chart = chart.clone();
@@ -385,7 +387,7 @@ async fn a_blob_that_breaks_off_is_fetched_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wish_for_patience_is_met_if_it_is_modest() {
+async fn retry_after_is_honoured_up_to_a_limit() {
     let chart = Chart::new(b"chart");
     let hosts = Hosts::new(move |request, count| match count {
         0 => reply(429, &[("retry-after", "17")], b""),
@@ -405,7 +407,7 @@ async fn a_wish_for_patience_is_met_if_it_is_modest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_ends_with_the_time_that_a_pull_may_take() {
+async fn silent_registry_is_given_up_within_the_time_out_of_a_pull() {
     for head in ["", "HTTP/1.1 200 x\r\ncontent-length: 5\r\n\r\nab"] {
         let hosts = Hosts::new(move |_, _| Reply {
             bytes: head.as_bytes().to_vec(),
@@ -421,7 +423,7 @@ async fn silence_ends_with_the_time_that_a_pull_may_take() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sizes_that_lie_are_seen_before_memory_is_full() {
+async fn wrong_sizes_are_detected_before_memory_is_full() {
     let blob = |reply: fn(&[u8]) -> Reply, declared: usize| {
         let chart = Chart::declaring(b"chart", declared);
         Hosts::new(move |request, _| match request.target.contains("/blobs/") {
@@ -509,7 +511,7 @@ async fn redirects_end_and_stay_within_tls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_certificate_of_strangers_is_not_believed() {
+async fn certificate_of_an_unknown_authority_is_refused() {
     let chart = Chart::new(b"chart");
     let hosts = Hosts::new(move |request, _| chart.answer(&request.target));
     let strange = hosts.client(|settings| settings.ca_bundle = None);
@@ -683,7 +685,7 @@ async fn versions_are_chosen_from_all_pages_of_tags() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tag_beside_a_digest_must_mean_the_same_or_nothing() {
+async fn tag_beside_a_digest_must_resolve_to_it_or_be_unknown() {
     let (chart, other) = (Chart::new(b"chart"), Chart::new(b"other"));
     let digest = chart.digest();
     let found = other.digest();
@@ -722,7 +724,7 @@ async fn a_tag_beside_a_digest_must_mean_the_same_or_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_watches_sees_how_content_comes() {
+async fn watcher_is_called_with_the_progress_of_a_pull() {
     let chart = Chart::new(b"chart");
     let hosts = Hosts::new(move |request, _| chart.answer(&request.target));
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));

@@ -96,7 +96,7 @@ async fn requests_to_a_plain_http_registry_are_sent_by_the_proxy() {
         hosts
             .received()
             .iter()
-            .all(|request| request.host == "proxy.example" && request.is_open)
+            .all(|request| request.host == "proxy.example" && request.is_plain)
     );
 }
 

@@ -21,8 +21,8 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 const LEASE: &str = "test-leader-election";
-/// Between two looks at a port.
-const LOOK_PAUSE: Duration = Duration::from_millis(20);
+/// Between two requests to a port.
+const REQUEST_PAUSE: Duration = Duration::from_millis(20);
 
 async fn server() -> ApiServer {
     let server = ApiServer::builder("test")
@@ -64,7 +64,7 @@ fn elected(ports: [u16; 2]) -> Elected {
 async fn get(port: u16, path: &str) -> String {
     loop {
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)).await else {
-            tokio::time::sleep(LOOK_PAUSE).await;
+            tokio::time::sleep(REQUEST_PAUSE).await;
             continue;
         };
         let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
@@ -75,14 +75,14 @@ async fn get(port: u16, path: &str) -> String {
     }
 }
 
-/// Requests a path until the answer begins so.
+/// Requests a path until the answer begins with `beginning`.
 async fn until(port: u16, path: &str, beginning: &str) -> String {
     loop {
         let answer = get(port, path).await;
         if answer.starts_with(beginning) {
             return answer;
         }
-        tokio::time::sleep(LOOK_PAUSE).await;
+        tokio::time::sleep(REQUEST_PAUSE).await;
     }
 }
 
@@ -118,7 +118,7 @@ async fn a_stop_ends_the_work_and_hands_the_lease_over() {
             if text.contains("orangery_leading 1") {
                 return text;
             }
-            tokio::time::sleep(LOOK_PAUSE).await;
+            tokio::time::sleep(REQUEST_PAUSE).await;
         }
     };
     assert!(metrics.await.contains("orangery_api_requests_total"));
@@ -143,7 +143,7 @@ async fn a_stop_ends_the_work_and_hands_the_lease_over() {
 }
 
 #[tokio::test]
-async fn a_lease_that_another_takes_ends_the_process_with_a_sentence() {
+async fn a_lease_that_another_takes_ends_the_process_with_an_error() {
     let server = server().await;
     let ports = [free_port().unwrap(), free_port().unwrap()];
     let idle = |until: CancellationToken| async move {

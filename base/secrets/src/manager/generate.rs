@@ -1,4 +1,4 @@
-//! Makes the Secrets a plan asks for. Never writes them anywhere; deletions of the plan are its caller's part.
+//! Makes the Secrets of a plan. Never writes them anywhere; deletions of the plan are its caller's part.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use super::plan::{Found, members, signer};
 use super::{Action, Content, Plan, Wanted, authority_of, checksum, checksum_of_data, data, label};
 use crate::{Authority, PrivateKey, SecretError, SshKeyPair, VALIDITY_AUTHORITY, password};
 
-/// Makes the Secrets the plan asks for, in its order. `wanted` and `existing` are those the plan was made from;
-/// `identity` names the manager, the component that asks.
+/// Makes the Secrets of the plan, in its order. `wanted` and `existing` are those the plan was made from;
+/// `identity` names the manager, the component that calls this.
 ///
 /// # Errors
-/// [`SecretError`] when an authority cannot be read or a name cannot stand in a certificate.
+/// [`SecretError`] when an authority cannot be read or a certificate cannot carry a name.
 pub fn generate(
     plan: &Plan,
     wanted: &[Wanted],

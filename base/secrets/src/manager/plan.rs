@@ -16,11 +16,11 @@ pub enum Reason {
     Missing,
     /// What is there was made by another recipe, or what it holds cannot be read.
     Changed,
-    /// The owner asked for a new generation.
+    /// The owner requested a new generation.
     Rotated,
     /// The authority that is to sign it changed.
     AuthorityChanged(String),
-    /// Its time to be renewed has come.
+    /// It is due for renewal.
     Expiring(Timestamp),
     /// The members of the bundle changed.
     BundleChanged,

@@ -1,4 +1,4 @@
-//! The life of a owner's secrets: created, kept, renewed, rotated, no longer wanted.
+//! The life of an owner's secrets: created, kept, renewed, rotated, no longer wanted.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl Owner {
         self.now = self.now.checked_add(time).expect("time");
     }
 
-    /// Plans, generates, and with `clean` deletes; then holds that nothing is left to do.
+    /// Plans, generates and deletes; then asserts that nothing is left to do.
     fn reconcile(&mut self, wanted: &[Wanted]) -> Plan {
         let plan = plan(wanted, &self.secrets, self.now).expect("plan");
         let made = generate(

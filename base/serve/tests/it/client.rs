@@ -47,7 +47,7 @@ impl Signer {
         ServerCertificate::new(&certificate, &key).unwrap()
     }
 
-    /// Speaks TLS with whom this authority has signed.
+    /// Trusts the servers that this authority has signed.
     pub(crate) fn connector(&self, versions: &[&'static SupportedProtocolVersion]) -> TlsConnector {
         let mut roots = RootCertStore::empty();
         roots

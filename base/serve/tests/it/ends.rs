@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 
 use crate::client::{PATIENCE, Signer, serve};
 
-/// Answers once it is let go.
+/// Answers once its gate is open.
 struct Held {
     came: Arc<Semaphore>,
     gate: Arc<Semaphore>,

@@ -1,4 +1,4 @@
-//! Makes values of nodes, as go.yaml.in/yaml/v2 2.4 (`decode.go`) and sigs.k8s.io/yaml 1.6 do together: merges, aliases with
+//! Decodes nodes into values, as go.yaml.in/yaml/v2 2.4 (`decode.go`) and sigs.k8s.io/yaml 1.6 do together: merges, aliases with
 //! their limits, keys that become texts.
 
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ use super::resolve::{Resolved, resolve_tagged};
 use super::shape::Shape;
 use super::syntax::{NIL, cut, shown_list, shown_map};
 
-/// Texts that aliases repeat may have so many bytes together: Go counts values, which may be long.
+/// Most bytes of all texts that aliases repeat: Go counts values, which may be long.
 const ALIASED_BYTES_MAX: usize = 64 << 20;
 
 /// Go's limits on aliases: up to so many values nearly all may come from aliases ...
@@ -25,7 +25,7 @@ const ALIAS_RATIO_LOW: usize = 400_000;
 /// ... and from so many on only a tenth.
 const ALIAS_RATIO_HIGH: usize = 4_000_000;
 
-/// Why nodes have no value.
+/// Why nodes cannot be decoded.
 pub(super) enum Fault {
     /// Returned at once, with the prefix `yaml: `.
     Yaml(String),
@@ -56,13 +56,13 @@ pub(super) struct Decoder<'a> {
     depth: usize,
     /// Keys that are given twice, one line each.
     twice: Vec<String>,
-    /// What JSON cannot hold, as long as it is not written over.
+    /// What JSON cannot hold, as long as it is not overwritten.
     unfit: Vec<Option<Unfit>>,
-    /// The first of it that is not kept apart any more.
+    /// The first of it beyond [`UNFIT_MAX`].
     unfit_beyond: Option<Unfit>,
-    /// What is made of what is read now.
+    /// The shape of the value that is being decoded.
     shape: Shape,
-    /// Whether all is made, wanted or not.
+    /// Whether values outside of the shape are made, too.
     makes_all: bool,
     /// Whether a text is made of each value: what Go's `%#v` prints.
     shows: bool,
@@ -88,22 +88,22 @@ impl<'a> Key<'a> {
     }
 }
 
-/// What is known of a map that is made.
+/// What is known of a map that is being decoded.
 #[derive(Default)]
 struct Known<'a> {
     /// The keys it has, if they must not be given twice
     keys: HashSet<Key<'a>>,
-    /// Where in [`Decoder::unfit`] stands what lies under which key
+    /// The ranges of [`Decoder::unfit`] under its keys
     unfit: HashMap<Key<'a>, Range<usize>>,
 }
 
-/// So much that JSON cannot hold is kept apart; what comes after it is an error even if it is written over.
+/// How many values that JSON cannot hold are tracked; any beyond them is an error even if it is overwritten.
 const UNFIT_MAX: usize = 1000;
 
 /// What JSON cannot hold.
 #[derive(Clone, Debug)]
 enum Unfit {
-    /// A key of that type, and what stands under it
+    /// A key of that type, and its value
     Key(&'static str, String, NodeId),
     Number(&'static str),
 }
@@ -128,7 +128,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// One that makes what a shape asks for, or beside it all else too.
+    /// One that makes the values of a shape, or all besides.
     pub(super) fn of_shape(tree: &'a Tree<'a>, shape: Shape, makes_all: bool) -> Self {
         Self {
             shape,
@@ -244,7 +244,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// What of a text aliases repeat, in values and in keys.
+    /// Counts the bytes of a text that an alias repeats, in a value or a key.
     fn count_bytes(&mut self, text: &[u8]) {
         if !self.following.is_empty() {
             self.bytes_by_alias += text.len();
@@ -338,7 +338,7 @@ impl<'a> Decoder<'a> {
             }
             let kind = key_type(&key);
             if let Err(kind) = kind {
-                // Go looks at a key before it looks at what stands under it.
+                // Go checks a key before its value.
                 self.unfit.truncate(first);
                 self.add_unfit(Unfit::Key(kind, shown_key(&key), id));
             }
@@ -352,7 +352,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// What is made of the entry of that key.
+    /// The shape of the entry of that key.
     fn shape_under(&self, key: &Key<'_>) -> Shape {
         match (self.shape, key) {
             (Shape::Fields(fields), Key::Text(key)) => Shape::of_field(fields, key),
@@ -361,7 +361,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Whether nothing is made of what is read.
+    /// Whether values are only checked, and not made.
     fn checks_only(&self) -> bool {
         matches!(self.shape, Shape::Nothing) && !self.makes_all
     }
@@ -396,7 +396,7 @@ impl<'a> Decoder<'a> {
 
     fn merge(&mut self, id: NodeId, map: &mut Map<String, Value>, known: &mut Known<'a>) -> Decoded<()> {
         match &self.node(id).kind {
-            // What stands earlier in the list wins, so that it is written last.
+            // An earlier map of the list wins, so it is written last.
             Kind::Sequence(items) => items
                 .iter()
                 .rev()

@@ -1,8 +1,9 @@
 //! YAML as Helm reads and writes it, byte for byte and word for word: sigs.k8s.io/yaml 1.6 on go.yaml.in/yaml/v2 2.4, and
 //! go.yaml.in/yaml/v3 3.0 for `toYamlPretty`. Numbers that are read are floats, as Go's JSON makes them.
 //!
-//! Differences that are meant: collections lie at most 500 deep in each other (Go: 10,000), texts that aliases repeat and
-//! prefixes that tags repeat have at most 64 MiB together each, and a document has at most 100 `%TAG` directives. Of keys that become the same text (1 and "1") the later wins; in Go chance decides.
+//! Intended differences: collections are nested at most 500 deep (Go: 10,000), texts that aliases repeat and prefixes that tags
+//! repeat have at most 64 MiB together each, and a document has at most 100 `%TAG` directives. Of keys that become the same
+//! text (1 and "1") the later wins; in Go the winner is random.
 //! An error that shows a map has its keys in the order of their texts, and shows at most 4 KiB.
 
 mod decode;
@@ -30,12 +31,12 @@ pub enum GoYamlError {
     /// It is no YAML, or not of the kind that becomes JSON.
     #[error("error converting YAML to JSON: {0}")]
     Yaml(String),
-    /// It is YAML of another form than is asked for.
+    /// It is YAML of another form than requested.
     #[error(
         "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type {wanted}"
     )]
     Form {
-        /// JSON's word for what stands there.
+        /// JSON's name of the type that was found.
         found: &'static str,
         /// Go's name of the type.
         wanted: &'static str,
@@ -85,8 +86,8 @@ fn of_fault(fault: Fault) -> GoYamlError {
     })
 }
 
-/// What of the first document is asked for, with whole numbers and floats apart: `yaml.Unmarshal` into a struct, before its
-/// fields are filled. A value of another form than its shape is there as a whole.
+/// The requested part of the first document, with whole numbers and floats apart: `yaml.Unmarshal` into a struct, before its
+/// fields are filled. A value of another form than its shape is returned as a whole.
 ///
 /// # Errors
 /// As [`read()`].
@@ -130,7 +131,7 @@ fn form(value: &Value, wanted: &'static str) -> GoYamlError {
     }
 }
 
-/// encoding/json's word for what a value is.
+/// encoding/json's name of a value's type.
 pub fn json_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -167,7 +168,7 @@ pub fn as_text(value: &Value) -> Option<String> {
     }
 }
 
-/// Makes every number a float, as encoding/json does where no type is asked for.
+/// Makes every number a float, as encoding/json does where no type is given.
 pub fn as_floats(value: &mut Value) {
     match value {
         Value::Number(number) if !number.is_f64() => {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// A whole number of either kind that Go keeps apart.
+/// A whole number of either type that Go distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Whole {
     Signed(i64),
@@ -105,7 +105,7 @@ pub fn shortest_digits(number: f64) -> (String, i32) {
     (digits, exponent)
 }
 
-/// [`format_float`] for a number of 32 bits, which Go's YAML makes of keys and of numbers where a text is wanted.
+/// [`format_float`] for a number of 32 bits, which Go's YAML makes of keys and of numbers where a text is required.
 pub(super) fn format_float_32(number: f64) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "what is asked for")]
     let short = number as f32;

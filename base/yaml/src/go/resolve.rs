@@ -20,7 +20,7 @@ pub(super) enum Resolved {
     Bool(bool),
     Whole(Whole),
     Float(f64),
-    /// Read as the text that it is; written only in quotes.
+    /// Read as a text; written only in quotes.
     Timestamp,
     Text,
 }
@@ -150,7 +150,7 @@ fn resolve_number(text: &str) -> Option<Resolved> {
 }
 
 /// Whether `text` is a number of base 60 in YAML 1.1, `^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$`: read as a text,
-/// written in quotes for the sake of others.
+/// written in quotes for other readers.
 pub(super) fn is_base_60(text: &str) -> bool {
     if !text.contains(':') {
         return false;

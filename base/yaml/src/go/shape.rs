@@ -1,4 +1,4 @@
-//! What is read of a document, as the types define it that Go reads it into.
+//! Which parts of a document are read, as defined by the types that Go reads it into.
 
 /// What a caller wants of a value. The rest is checked all the same, and left out.
 #[derive(Clone, Copy, Debug)]

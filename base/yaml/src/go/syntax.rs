@@ -5,16 +5,16 @@ use serde_json::{Map, Value};
 /// How much of a value an error shows. Go shows all of it.
 const SHOWN_BYTES_MAX: usize = 4096;
 
-/// What is not there.
+/// A value that is missing.
 pub(super) const NIL: &str = "interface {}(nil)";
 
-/// A list of what is shown already.
+/// A list of items that are printed already.
 pub(super) fn shown_list(items: &[Value]) -> String {
     let items = items.iter().filter_map(Value::as_str);
     shown("[]interface {}{", items.map(|item| ["", "", item]))
 }
 
-/// A map of what is shown already.
+/// A map of entries that are printed already.
 pub(super) fn shown_map(entries: &Map<String, Value>) -> String {
     let entries = entries
         .iter()
@@ -37,7 +37,7 @@ fn shown<'v>(open: &str, items: impl Iterator<Item = [&'v str; 3]>) -> String {
     cut(text)
 }
 
-/// As much of what is shown as an error shows.
+/// As much of a printed value as an error shows.
 pub(super) fn cut(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(SHOWN_BYTES_MAX));
     text

@@ -1,4 +1,4 @@
-//! Limits that only ours has. Comparisons with Go are in `tests/helm`.
+//! Limits that Go does not have. Comparisons with Go are in `tests/helm`.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn problem(text: &str) -> String {
 }
 
 #[test]
-fn collections_lie_in_each_other_up_to_the_limit_and_no_deeper() {
+fn collections_are_nested_up_to_the_limit_and_no_deeper() {
     let flow = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     let block = |depth: usize| "- ".repeat(depth) + "a";
     assert!(read(flow(499).as_bytes(), DuplicateKeys::Allowed).is_ok());
@@ -204,7 +204,7 @@ proptest! {
 }
 
 #[test]
-fn what_json_cannot_hold_is_no_error_once_it_is_written_over() {
+fn what_json_cannot_hold_is_no_error_once_it_is_overwritten() {
     let read = |text: &str| read_exact(text.as_bytes(), DuplicateKeys::Allowed).map_err(|why| why.to_string());
     assert_eq!(read("a: .nan\na: 1"), Ok(json!({"a": 1})));
     assert_eq!(read("a: [{b: .inf}, {~: 1}]\nc: 2\na: 1"), Ok(json!({"a": 1, "c": 2})));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api_meta::FaultClass;
-use base_client::{Injected, Verb, fault_of, inject_faults, is_namespace_going};
+use base_client::{Injected, Verb, fault_of, inject_faults, is_namespace_terminating};
 use base_secrets::{Certificate, PrivateKey, SigningRequest};
 use cluster_controllers::Options;
 use k8s_openapi::ByteString;
@@ -211,7 +211,7 @@ async fn no_pods_are_created_again_in_a_terminating_namespace() {
     let late: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "late"}})).unwrap();
     let maps = cluster.api::<ConfigMap>();
     let refused = maps.create(&PostParams::default(), &late).await.unwrap_err();
-    assert!(is_namespace_going(&refused), "{refused}");
+    assert!(is_namespace_terminating(&refused), "{refused}");
     let fault = fault_of(refused, "create");
     assert_eq!(fault.class, FaultClass::Dependency);
     assert!(

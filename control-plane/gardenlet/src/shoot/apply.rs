@@ -39,7 +39,7 @@ pub(crate) async fn run_flow(
     let subject = format!("{}/{}", operation.shoot.garden_namespace, operation.shoot.name);
     let subscribe = |event: &Event, progress: &Progress<ShootTask>| {
         log(operation, event);
-        operation.context.config.feed.tell(&subject, event);
+        operation.context.config.feed.send(&subject, event);
         // Waits change nothing of the progress; long ones are reported by `Waiting`.
         if let What::TaskWaits { .. } | What::TaskWaitOver { .. } = event.what {
             return;

@@ -10,7 +10,7 @@ mod tree;
 
 pub(super) use tree::{Kind, Node, NodeId, Tree, one_document};
 
-/// How deep collections may lie in each other. Go allows 10,000; each level of ours costs stack where values are made, read
+/// How deep collections may be nested. Go allows 10,000; each level of ours takes stack where values are made, read
 /// and dropped, and no chart comes near.
 pub(super) const DEPTH_MAX: usize = 500;
 
@@ -19,12 +19,12 @@ pub(super) const DEPTH_MAX: usize = 500;
 pub(super) struct Problem(pub(super) String);
 
 impl Problem {
-    /// The scanner stood in `line`.
+    /// The scanner was in `line`.
     fn of_scanner(line: usize, context_line: usize, problem: &str) -> Self {
         Self::at(if line == 0 { context_line } else { line + 1 }, problem)
     }
 
-    /// A token in `line` is not what the grammar wants. Go tells the line before.
+    /// A token in `line` is not what the grammar requires. Go reports the line before.
     fn of_parser(line: usize, context_line: usize, problem: &str) -> Self {
         Self::at(if line == 0 { context_line } else { line }, problem)
     }
@@ -33,7 +33,7 @@ impl Problem {
         Self(problem.to_owned())
     }
 
-    /// Go tells no line 0.
+    /// Go does not report a line 0.
     fn at(line: usize, problem: &str) -> Self {
         Self(match line {
             0 => problem.to_owned(),

@@ -6,9 +6,9 @@ use super::Problem;
 use super::scan::Scanner;
 use super::token::Kind;
 
-/// Prefixes of tags may have so many bytes together, each as often as it is used: every node has its tag written out.
+/// Most bytes of the prefixes of tags, each counted as often as it is used: every node has its whole tag.
 const PREFIX_BYTES_MAX: usize = 64 << 20;
-/// So many `%TAG` directives may a document have. Go has no limit, and they are hardly ever used.
+/// Most `%TAG` directives of a document. Go has no limit, and they are hardly ever used.
 const TAG_DIRECTIVES_MAX: usize = 100;
 
 /// What a document consists of.
@@ -354,7 +354,7 @@ impl<'a> Parser<'a> {
         self.node(block, indentless_sequence)
     }
 
-    /// A sequence whose entries stand in the column of the key they belong to.
+    /// A sequence whose entries are in the column of the key they belong to.
     fn indentless_sequence_entry(&mut self) -> Parsed<'a> {
         let line = self.line()?;
         if *self.peek()? != Kind::BlockEntry {
@@ -388,7 +388,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What stands behind `?` or `:`.
+    /// What follows `?` or `:`.
     fn block_mapping_part(&mut self, next: State) -> Parsed<'a> {
         let line = self.scanner.take().line;
         match self.peek()? {

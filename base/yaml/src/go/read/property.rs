@@ -16,7 +16,7 @@ impl<'a> Scanner<'a> {
     fn scan_name(&mut self) -> Vec<u8> {
         let mut name = Vec::new();
         self.text.read_run(&mut name, |byte| !is_name(byte));
-        // A look behind the end, as Go's.
+        // Looks at the byte after the end, as Go does.
         let _ = self.text.byte(0);
         name
     }
@@ -81,7 +81,7 @@ impl<'a> Scanner<'a> {
         Ok(handle)
     }
 
-    /// Appends a URI to `uri`; whether it `may_be_empty`.
+    /// Appends a URI to `uri`, which is an error if it is empty unless it `may_be_empty`.
     fn scan_uri(&mut self, uri: &mut Vec<u8>, may_be_empty: bool, start: Mark) -> Result<(), Problem> {
         let mut found = may_be_empty;
         loop {

@@ -161,7 +161,7 @@ impl<'a> Scanner<'a> {
         Ok(Token::new(Kind::Scalar { value, plain: false }, start))
     }
 
-    /// Whether the word ended with an escaped line break.
+    /// Reads a word; returns whether it ended with an escaped line break.
     fn read_quoted_word(&mut self, value: &mut Vec<u8>, quote: u8, start: Mark) -> Result<bool, Problem> {
         while !self.text.is_blank_or_end(0) {
             let byte = self.text.byte(0);
@@ -234,7 +234,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// A scalar whose lines stand indented below `|` or `>`.
+    /// A scalar whose lines are indented below `|` or `>`.
     pub(super) fn scan_block(&mut self, literal: bool) -> Result<Token<'a>, Problem> {
         let start = self.text.mark;
         let (chomping, increment) = self.scan_block_header(start)?;

@@ -1,5 +1,5 @@
 //! Cuts a text into tokens, by the grammar of YAML 1.1 as go.yaml.in/yaml/v2 2.4 reads it (`scannerc.go`): indentation
-//! becomes tokens that begin and end blocks, and what stands before a `:` becomes a key afterwards.
+//! becomes tokens that begin and end blocks, and what precedes a `:` becomes a key afterwards.
 
 use std::collections::VecDeque;
 
@@ -35,7 +35,7 @@ struct SimpleKey {
     /// Nothing else than a key can stand here.
     required: bool,
     /// It is a flow collection in which nothing could be a key, and which has ended: Go forgets to wait for its `:`. So the
-    /// collection is given first, and `{}: x` is one without a key.
+    /// collection is returned first, and `{}: x` is one without a key.
     forgotten: bool,
     token: usize,
     mark: Mark,
@@ -57,7 +57,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The next token, which stays.
+    /// The next token, which is not taken.
     pub(super) fn peek(&mut self) -> Result<&mut Token<'a>, Problem> {
         if !self.ready {
             self.fetch_more()?;

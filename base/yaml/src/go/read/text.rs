@@ -1,4 +1,4 @@
-//! The characters of a document: which are allowed, where lines break, where the scanner stands. It knows no token.
+//! The characters of a document: which are allowed, where lines break, where the scanner is. It knows no token.
 //!
 //! What is allowed and what breaks a line are YAML 1.1's, as go.yaml.in/yaml/v2 2.4 (`readerc.go`, `yamlprivateh.go`) has them.
 
@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use super::Problem;
 
-/// Where a character stands, counted from 0, in characters.
+/// The place of a character, counted from 0, in characters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mark {
     pub(super) index: usize,
@@ -32,7 +32,7 @@ const PIECE_BYTES: usize = 512;
 
 const INCOMPLETE: &str = "incomplete UTF-8 octet sequence";
 
-/// So many bytes are looked at together, to find that all are plain.
+/// So many bytes are checked together: nearly always all of them are plain.
 const PLAIN_BYTES: usize = 32;
 
 impl<'a> Text<'a> {
@@ -47,7 +47,7 @@ impl<'a> Text<'a> {
         let (bytes, broken) = match bytes {
             Ok(bytes) => match first_bad(&bytes) {
                 None => (bytes, None),
-                // Of what ends within a character all before it is read first.
+                // Of a text that ends within a character, all before that is read first.
                 Some((bad, why)) if why == INCOMPLETE => (shortened(bytes, bad), Some(why)),
                 Some((bad, why)) => (cut(bytes, bad, first), Some(why)),
             },

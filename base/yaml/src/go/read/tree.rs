@@ -6,14 +6,14 @@ use std::collections::HashMap;
 use super::parse::{Event, Parser, Placed};
 use super::{DEPTH_MAX, Problem};
 
-/// Room for at most so many nodes is made at once, and for one for each so many bytes of a text that is shorter.
+/// Capacity for at most so many nodes is reserved at once, and for one for each [`NODE_BYTES`] bytes of a shorter text.
 const NODES_ROOM_MAX: usize = 1024;
 const NODE_BYTES: usize = 16;
 
 /// A node's place in its tree.
 pub(crate) type NodeId = usize;
 
-/// All nodes of a document; the last is the root.
+/// All nodes of a document, each before those in it.
 pub(crate) struct Tree<'a> {
     pub(crate) nodes: Vec<Node<'a>>,
     pub(crate) root: NodeId,
@@ -32,7 +32,7 @@ pub(crate) enum Kind<'a> {
         name: Vec<u8>,
         of: NodeId,
     },
-    /// `implicit` when neither quotes nor a tag say that it is a text.
+    /// `implicit` when neither quotes nor a tag make it a text.
     Scalar {
         value: Cow<'a, [u8]>,
         implicit: bool,
@@ -42,7 +42,7 @@ pub(crate) enum Kind<'a> {
     Mapping(Vec<NodeId>),
 }
 
-/// The first document of `text`; none when there is only blank.
+/// The first document of `text`, if there is one.
 pub(crate) fn one_document(text: &[u8]) -> Result<Option<Tree<'_>>, Problem> {
     let mut parser = Parser::new(text)?;
     match parser.next()?.event {

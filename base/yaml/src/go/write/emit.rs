@@ -21,7 +21,7 @@ pub(super) struct State {
     /// In characters
     pub(super) column: usize,
     whitespace: bool,
-    /// Only indentation and indicators stand in the line
+    /// Only indentation and indicators are in the line
     pub(super) indention: bool,
 }
 
@@ -65,7 +65,7 @@ impl Emitter {
         self.state.indention = true;
     }
 
-    /// Goes to column `indent`, on a new line if something stands there.
+    /// Goes to column `indent`, on a new line if something is there.
     pub(super) fn write_indent(&mut self, indent: isize) {
         let indent = indent.max(0) as usize;
         let State {
@@ -92,7 +92,7 @@ impl Emitter {
         self.state.indention &= is_indention;
     }
 
-    /// Whether a key stands before its `:` on one line.
+    /// Whether a key is before its `:` on one line.
     pub(super) fn is_simple_key(&self, key: &str) -> bool {
         key.len() <= SIMPLE_KEY_BYTES_MAX && !analyse(key, self.dialect).multiline
     }
@@ -196,7 +196,7 @@ impl Emitter {
     fn write_double_quoted(&mut self, text: &str, indent: isize, may_break: bool) {
         self.write_indicator("\"", true, false);
         let bytes = text.as_bytes();
-        // Go asks of each character whether the text begins with a byte order mark, and escapes them all if it does.
+        // Go checks for each character whether the text begins with a byte order mark, and escapes them all if it does.
         let all = text.starts_with('\u{FEFF}');
         let mut after_space = false;
         for (at, character) in text.char_indices() {
@@ -292,7 +292,7 @@ impl Emitter {
     }
 }
 
-/// What says how many line breaks stand at the end of a literal text, where it is not one.
+/// The indicator of the number of line breaks at the end of a literal text, where it is not one.
 fn chomping_hint(text: &str) -> Option<&'static str> {
     let mut last = text.chars().rev();
     let is_break = |character: char| break_width(character.encode_utf8(&mut [0; 4]).as_bytes()) > 0;

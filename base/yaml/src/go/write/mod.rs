@@ -48,7 +48,7 @@ impl Serialize for Text<'_> {
     }
 }
 
-/// A `time.Time` of Go as it writes itself, which [`write_pretty`] puts down without quotes. Other serializers see a text.
+/// A `time.Time` of Go as it writes itself, which [`write_pretty`] writes without quotes. Other serializers see a text.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a>(pub &'a str);
 
@@ -56,7 +56,7 @@ impl Moment<'_> {
     /// Go's `MarshalJSON` of it: years have four digits, zones are less than a day away.
     ///
     /// # Errors
-    /// They are not: Go's words.
+    /// They are not, with Go's message.
     pub fn check_json(&self) -> Result<(), WriteError> {
         let bytes = self.0.as_bytes();
         let hours = bytes
@@ -132,16 +132,16 @@ struct Writer {
     keys: String,
     entries: Vec<Entry>,
     depth: usize,
-    /// JSON writes it all, but YAML reads something else or nothing.
+    /// JSON can hold it all, but YAML reads something else from that, or nothing.
     is_lost_in_json: bool,
 }
 
 /// An entry of a map that is being written.
 #[derive(Clone, Copy)]
 struct Entry {
-    /// Where it stands in `keys`.
+    /// Its range in `keys`.
     key: (usize, usize),
-    /// Where it stands in the output, without the indentation before it.
+    /// Its range in the output, without the indentation before it.
     written: (usize, usize),
     after: emit::State,
 }

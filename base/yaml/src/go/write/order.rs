@@ -32,8 +32,8 @@ fn is_digit(character: char) -> bool {
     }
 }
 
-/// Whether `a` comes before `b`. Of two different keys one always does, but this is no order in the strict sense: `sort`
-/// below takes what there is.
+/// Whether `a` comes before `b`. Of two different keys one always does, but this is no order in the strict sense, which
+/// `sort` below accepts.
 pub(super) fn less(a: &str, b: &str, dialect: Dialect) -> bool {
     let mut before = 0;
     let mut digits = false;

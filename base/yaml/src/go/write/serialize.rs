@@ -21,7 +21,7 @@ const BASE64_LINE_CHARACTERS: usize = 70;
 /// Where a value is written.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
-    /// The column of the collection that it lies in, -1 for none.
+    /// The column of the collection that it is in, -1 for none.
     indent: isize,
     in_mapping: bool,
     simple_key: bool,
@@ -44,7 +44,7 @@ pub(super) struct ValueSerializer<'w> {
     place: Place,
     /// Bytes are those of a text.
     text: bool,
-    /// Whether what comes is a [`Moment`], which stands as it is, or goes through JSON.
+    /// Whether the text is a [`Moment`], which is written as it is, or goes through JSON.
     moment: bool,
 }
 
