@@ -138,7 +138,7 @@ fn read_file(text: &str, package: &str, prefix: &str, structs: &mut BTreeMap<Str
     }
 }
 
-/// `alias "path"` or `"path"` between the braces of an import.
+/// `alias "path"` or `"path"` between the parentheses of an import.
 fn import(line: &str) -> Option<(&str, &str)> {
     let (alias, path) = line.strip_suffix('"')?.split_once('"')?;
     let alias = alias.trim().trim_start_matches("import").trim();

@@ -111,7 +111,7 @@ async fn reconcile_root_ca(namespace: Arc<Namespace>, authority: Arc<String>, co
         Some(before) => before,
         None => Arc::new(create_or_get(&api, &wanted).await?),
     };
-    // Edits of the content by others are put back; their labels and annotations stay.
+    // Changes of the content by other writers are reverted; their labels and annotations stay.
     let after = ConfigMap {
         metadata: before.metadata.clone(),
         ..wanted

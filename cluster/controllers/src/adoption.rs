@@ -19,7 +19,7 @@ use crate::pods::{REVISION, controller_of, owner_reference};
 use crate::seen::seen_with_controller;
 
 /// Makes `owner` the controller of all that its selector selects in its namespace and has no controller, and waits until
-/// the mirror shows it. An owner that is on its way out takes nothing: what it leaves behind is to stay.
+/// the mirror shows it. An owner that is being deleted adopts nothing: what it leaves behind is to stay.
 pub(crate) async fn claim<K, O>(
     client: &Client,
     cache: &Cache<K>,
@@ -49,7 +49,7 @@ where
     if selector.selects_all() || free.is_empty() {
         return Ok(());
     }
-    // The mirror may not show yet that the owner goes and leaves these behind.
+    // The mirror may not show yet that the owner is being deleted and leaves these behind.
     let owners: Api<O> = Api::namespaced(client.clone(), &namespace);
     let now = get(&owners, &owner.name_any()).await?;
     let stays = |now: &O| now.meta().uid == owner.meta().uid && now.meta().deletion_timestamp.is_none();
@@ -66,12 +66,12 @@ where
     Ok(())
 }
 
-/// What stands under the name.
+/// What has the name already.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// What the owner has made, or has just adopted.
     Ours,
-    /// Another owner's, or nothing that the owner would make; says whose or what.
+    /// Another owner's, or nothing that the owner would make; names whose or what.
     Other(String),
 }
 

@@ -1,4 +1,4 @@
-//! Bootstrap tokens that have expired are deleted. Whether a token is still good is the API server's judgement.
+//! Bootstrap tokens that have expired are deleted. Whether a token is valid is the API server's decision.
 //! After kubernetes v1.35 `pkg/controller/bootstrap/tokencleaner.go`.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! One mirror per kind and set of controllers, started when the first controller asks for it: a set without
+//! One mirror per kind and set of controllers, started when the first controller requests it: a set without
 //! StatefulSets watches none.
 
 use std::fmt::Debug;

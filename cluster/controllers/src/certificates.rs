@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Context;
 
-/// The signer of the certificates by which nodes speak to the API server.
+/// The signer of the certificates by which nodes authenticate to the API server.
 const NODE_CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 /// The signer of any other client certificate.
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
@@ -31,7 +31,7 @@ const MASTERS: &str = "system:masters";
 const BOOTSTRAPPERS: &str = "system:bootstrappers";
 /// How long certificates are valid unless the request says otherwise: upstream's `--cluster-signing-duration`.
 const VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
-/// The shortest validity that may be asked for, as the API says.
+/// The shortest validity that the API lets a client request.
 const VALIDITY_MIN: Duration = Duration::from_secs(600);
 
 pub(crate) async fn run_approver(context: Context, stop: CancellationToken) {
@@ -272,7 +272,7 @@ mod tests {
             conditions: Some(vec![revoked]),
             certificate: None,
         });
-        assert!(!is_to_sign(&request), "a condition that is not true says nothing");
+        assert!(!is_to_sign(&request), "a condition that is not true has no effect");
         request.status = Some(CertificateSigningRequestStatus {
             conditions: Some(vec![condition("Approved"), condition("Denied")]),
             certificate: None,

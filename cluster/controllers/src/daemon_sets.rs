@@ -25,7 +25,7 @@ use crate::pods::{
 };
 use crate::seen::pods_of;
 
-/// What daemons put up with on any node (upstream's `AddOrUpdateDaemonPodTolerations`).
+/// What daemons tolerate on any node (upstream's `AddOrUpdateDaemonPodTolerations`).
 const TOLERATED: [(&str, &str); 6] = [
     ("node.kubernetes.io/not-ready", NO_EXECUTE),
     ("node.kubernetes.io/unreachable", NO_EXECUTE),
@@ -52,9 +52,9 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
     let controller = Controller::new("daemonset", sets)
         .owns(&pods)
         .watches(&nodes, move |change| {
-            // Heartbeats change nodes all the time; what daemons ask of a node seldom changes.
-            let concern = |node: &Node| (node.labels().clone(), taints(node).cloned().collect::<Vec<_>>());
-            let is_same = !change.deleted && change.old.as_deref().map(concern) == Some(concern(&change.object));
+            // Heartbeats change nodes all the time; what daemons require of a node seldom changes.
+            let required = |node: &Node| (node.labels().clone(), taints(node).cloned().collect::<Vec<_>>());
+            let is_same = !change.deleted && change.old.as_deref().map(required) == Some(required(&change.object));
             if is_same {
                 Vec::new()
             } else {
@@ -95,7 +95,7 @@ fn revision(spec: &DaemonSetSpec) -> String {
     template_hash(&spec.template, 0)
 }
 
-/// The template's pod for a node, with what daemons put up with.
+/// The template's pod for a node, with the tolerations of daemons.
 fn daemon(set: &DaemonSet, spec: &DaemonSetSpec, node: &str) -> Pod {
     let mut pod = from_template(&spec.template, set);
     add_labels(&mut pod.metadata.labels, [(REVISION, revision(spec))]);
@@ -161,13 +161,13 @@ fn wants(set: &DaemonSet, spec: &DaemonSetSpec, node: &Node) -> (bool, bool) {
         None => (true, true),
         Some(_) => {
             let tolerations = pod.tolerations.as_deref().unwrap_or_default();
-            let is_driven_out = taints(node).any(|taint| {
+            let is_evicted = taints(node).any(|taint| {
                 taint.effect == NO_EXECUTE
                     && !tolerations
                         .iter()
                         .any(|toleration| crate::matching::tolerates(toleration, taint))
             });
-            (false, !is_driven_out)
+            (false, !is_evicted)
         }
     }
 }
@@ -220,7 +220,7 @@ fn plan(set: &DaemonSet, nodes: &[Arc<Node>], pods: &[Arc<Pod>]) -> Plan {
     plan
 }
 
-/// Pods of an old template that may go now: broken ones at once, working ones within what may be unavailable.
+/// Pods of an old template that may be deleted now: broken ones at once, working ones within what may be unavailable.
 fn update(spec: &DaemonSetSpec, desired: i32, current: &[Arc<Pod>]) -> Vec<Arc<Pod>> {
     let strategy = spec.update_strategy.clone().unwrap_or_default();
     if strategy.type_.as_deref() == Some("OnDelete") {
@@ -235,16 +235,16 @@ fn update(spec: &DaemonSetSpec, desired: i32, current: &[Arc<Pod>]) -> Vec<Arc<P
     let old = current
         .iter()
         .filter(|pod| pod.labels().get(REVISION) != Some(&revision));
-    let mut go = Vec::new();
+    let mut deletable = Vec::new();
     for pod in old {
         if !is_ready(pod) {
-            go.push(pod.clone());
+            deletable.push(pod.clone());
         } else if room > 0 {
             room -= 1;
-            go.push(pod.clone());
+            deletable.push(pod.clone());
         }
     }
-    go
+    deletable
 }
 
 fn report(set: &DaemonSet, nodes: &[Arc<Node>], pods: &[Arc<Pod>], now: Timestamp) -> (DaemonSet, Next) {
@@ -368,7 +368,7 @@ mod tests {
             ),
             (2, 2, Some(2))
         );
-        // A taint that drives out, and one that only keeps new pods away.
+        // A taint that evicts, and one that only keeps new pods away.
         let nodes = [
             node("a", json!([{"key": "x", "effect": "NoExecute"}])),
             node("b", json!([{"key": "x", "effect": "NoSchedule"}])),

@@ -167,7 +167,7 @@ async fn apply(seen: &Seen, plan: Plan, context: &Context) -> Result<Arc<Deploym
     Ok(seen.deployment.clone())
 }
 
-/// Counts one more name that the template cannot have, so that it hashes to another; returns why to come again.
+/// Counts one more name that the template cannot have, so that it hashes to another; returns the fault to retry with.
 async fn collide(seen: &Seen, deployments: &Api<Deployment>) -> Result<Fault, Fault> {
     let mut after = (*seen.deployment).clone();
     let status = after.status.get_or_insert_default();

@@ -57,7 +57,7 @@ fn selects(service: &Service, labels: &BTreeMap<String, String>) -> bool {
 
 /// The Services that a change of a pod concerns: those that select it now or did before.
 fn services_of(services: &[Arc<Service>], change: &Change<Pod>) -> Vec<ObjectKey> {
-    let concern = |pod: &Pod| {
+    let relevant_state = |pod: &Pod| {
         let status = pod.status.as_ref();
         let conditions = status.and_then(|status| status.conditions.clone()).unwrap_or_default();
         let conditions: Vec<_> = conditions.into_iter().map(|c| (c.type_, c.status)).collect();
@@ -70,7 +70,7 @@ fn services_of(services: &[Arc<Service>], change: &Change<Pod>) -> Vec<ObjectKey
             pod.metadata.uid.clone(),
         )
     };
-    if !change.deleted && change.old.as_deref().map(concern) == Some(concern(&change.object)) {
+    if !change.deleted && change.old.as_deref().map(relevant_state) == Some(relevant_state(&change.object)) {
         return Vec::new();
     }
     let labels: Vec<_> = [Some(&change.object), change.old.as_ref()]

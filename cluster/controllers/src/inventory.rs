@@ -21,7 +21,7 @@ use crate::kinds::{Kind, KindKey, discover, key_of_definition, of_definition};
 use graph::Tracking;
 pub(crate) use graph::{Graph, Item, Owner};
 
-/// A shared inventory. Clones are the same; it starts when it is asked for the first time.
+/// A shared inventory. Clones are the same; it starts with the first call of [`Inventory::start`].
 #[derive(Clone)]
 pub(crate) struct Inventory(Arc<Inner>);
 
@@ -82,7 +82,7 @@ impl Inventory {
         self.0.gone.notified().await;
     }
 
-    /// Asks for another look at all items that are worth one.
+    /// Wakes the tasks that wait for changes of items and namespaces.
     pub(crate) fn wake(&self) {
         self.0.items.notify_one();
         self.0.namespaces.notify_one();

@@ -1,5 +1,5 @@
 //! Jobs, as far as one-off tasks need them: parallelism, completions, backoff limit, deadline, expiry. Indexed
-//! completion, suspension and failure policies are not there; a Job that asks for them gets an event and stays as it is.
+//! completion, suspension and failure policies are not there; a Job that uses them gets an event and stays as it is.
 //! After kubernetes v1.35 `pkg/controller/job`.
 
 use std::sync::Arc;
@@ -60,7 +60,7 @@ async fn reconcile(job: Arc<Job>, context: Context) -> Result<Next, Fault> {
         next,
     } = plan(&job, &spec, &pods, now);
     if verdict == Verdict::Expired {
-        // Its pods would stay if nothing was said of them.
+        // Without a propagation policy its pods would stay.
         return match api.delete(&job.name_any(), &DeleteParams::background()).await {
             Err(error) if !is_missing(&error) => Err(fault_of(error, "delete an expired Job")),
             _ => Ok(Next::Change),

@@ -1,5 +1,5 @@
-//! Which kinds an API server has: what its discovery says once, and from then on what its CustomResourceDefinitions
-//! say. Aggregated kinds that come later are not seen.
+//! Which kinds an API server has: what its discovery lists once, and from then on what its CustomResourceDefinitions
+//! add. Aggregated kinds that come later are not seen.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -52,7 +52,7 @@ impl Kind {
 
 pub(crate) type Kinds = BTreeMap<KindKey, Kind>;
 
-/// Kinds without content of their own: events come and go, the rest are questions.
+/// Not tracked: events, which come and go, and what is not stored, such as reviews.
 fn is_tracked(group: &str, plural: &str, verbs: &[String]) -> bool {
     let has = |verb: &str| verbs.iter().any(|it| it == verb);
     plural != "events"
@@ -81,7 +81,7 @@ fn kinds_of(group: &str, version: &str, list: &APIResourceList) -> Vec<Kind> {
     kinds.collect()
 }
 
-/// Asks the API server for all kinds, each in the version it prefers, or the first that has it: a group's preferred
+/// Reads all kinds from the API server, each in the version it prefers, or the first that has it: a group's preferred
 /// version need not have all of its kinds. A group version that does not answer is left out and named.
 pub(crate) async fn discover(client: &Client) -> Result<(Kinds, Vec<String>), Fault> {
     let doing = "discover the kinds of the API server";

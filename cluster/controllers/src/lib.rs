@@ -46,7 +46,7 @@ use tokio_util::sync::CancellationToken;
 use caches::Caches;
 use inventory::Inventory;
 pub use node_ranges::{NodeRanges, NodeRangesError};
-use seen::Doubts;
+use seen::UnseenWrites;
 
 /// A controller of the set, named as kube-controller-manager's `--controllers` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,7 +81,7 @@ pub enum Name {
     CsrCleaner,
     /// Gives nodes their ranges of pod addresses.
     NodeIpam,
-    /// Judges nodes by their heartbeats.
+    /// Evaluates nodes by their heartbeats.
     NodeLifecycle,
     /// Deletes pods whose node is gone.
     PodGc,
@@ -179,7 +179,7 @@ pub(crate) struct Context {
     pub(crate) inventory: Inventory,
     pub(crate) clock: Clock,
     pub(crate) events: Recorder,
-    pub(crate) doubts: Doubts,
+    pub(crate) unseen_writes: UnseenWrites,
 }
 
 /// Runs a set until `stop`. A controller whose watches are refused waits and tries again; it holds up no other.
@@ -194,7 +194,7 @@ pub async fn run(client: Client, options: Options, stop: CancellationToken) {
     } = options;
     let caches = Caches::new(client.clone(), stop.clone());
     let inventory = Inventory::new(client.clone(), caches.clone(), stop.clone());
-    let doubts = Doubts::default();
+    let unseen_writes = UnseenWrites::default();
     let mut running = JoinSet::new();
     for name in controllers {
         let context = Context {
@@ -203,7 +203,7 @@ pub async fn run(client: Client, options: Options, stop: CancellationToken) {
             caches: caches.clone(),
             inventory: inventory.clone(),
             clock: clock.clone(),
-            doubts: doubts.clone(),
+            unseen_writes: unseen_writes.clone(),
         };
         let stop = stop.clone();
         match name {

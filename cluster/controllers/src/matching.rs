@@ -10,7 +10,7 @@ use kube::ResourceExt;
 
 /// Keeps new pods away.
 pub(crate) const NO_SCHEDULE: &str = "NoSchedule";
-/// Keeps new pods away and sends running ones away.
+/// Keeps new pods away and evicts running ones.
 pub(crate) const NO_EXECUTE: &str = "NoExecute";
 
 /// Whether the toleration is meant for the taint.
@@ -59,7 +59,7 @@ pub(crate) fn stay(spec: &PodSpec, taint: &Taint, by_default: Duration) -> Optio
     Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
 }
 
-/// Whether the node carries the labels and the name that the pod asks for.
+/// Whether the node has the labels and the name that the pod requires.
 pub(crate) fn is_selected(spec: &PodSpec, node: &Node) -> bool {
     let labels = node.labels();
     let by_labels = spec
@@ -83,7 +83,7 @@ fn matches_any_term(selector: &NodeSelector, node: &Node) -> bool {
         // `metadata.name` is the only field there is.
         let by_field =
             |rule: &NodeSelectorRequirement| rule.key == "metadata.name" && holds(rule, Some(&node.name_any()));
-        // A term that says nothing selects nothing.
+        // An empty term selects nothing.
         !(expressions.is_empty() && fields.is_empty())
             && expressions.iter().all(by_label)
             && fields.iter().all(by_field)

@@ -55,7 +55,7 @@ fn is_ours(namespace: &Namespace) -> bool {
 struct Content {
     /// Objects by kind.
     counts: BTreeMap<KindKey, usize>,
-    /// Kinds of which some object has not been asked to go.
+    /// Kinds with objects that are not being deleted yet.
     undeleted: BTreeSet<KindKey>,
     /// Objects that wait for a finalizer.
     finalizers: BTreeMap<String, usize>,
@@ -105,7 +105,7 @@ fn observe(context: &Context, namespace: &str) -> Content {
     content
 }
 
-/// Asks for all objects of a kind in the namespace to be deleted.
+/// Deletes all objects of a kind in the namespace.
 async fn empty(context: &Context, namespace: &str, kind: &Kind) -> Result<(), Fault> {
     let api: Api<DynamicObject> = Api::namespaced_with(context.client.clone(), namespace, &kind.resource);
     let params = DeleteParams::background();
@@ -133,7 +133,7 @@ async fn empty(context: &Context, namespace: &str, kind: &Kind) -> Result<(), Fa
     Ok(())
 }
 
-/// Asks the API server itself, kind by kind, before the namespace goes for good; events go without being asked about.
+/// Lists each kind from the API server itself before the namespace is finalized; events are deleted without a list.
 async fn verify_empty(context: &Context, namespace: &str) -> Result<bool, Fault> {
     let events: Api<Event> = Api::namespaced(context.client.clone(), namespace);
     let params = DeleteParams::background();
@@ -163,7 +163,7 @@ async fn verify_empty(context: &Context, namespace: &str) -> Result<bool, Fault>
 async fn finalize(context: &Context, namespace: &Namespace) -> Result<Next, Fault> {
     let api: Api<Namespace> = Api::all(context.client.clone());
     let name = namespace.name_any();
-    // The status may just have been written, so the newest version is asked for.
+    // The status may just have been written, so the newest version is read.
     let mut after = match api.get_opt(&name).await {
         Ok(Some(live)) if live.metadata.uid == namespace.metadata.uid => live,
         Ok(_) => return Ok(Next::Change),

@@ -44,7 +44,7 @@ pub enum NodeRangesError {
     Length {
         /// The pod network.
         all: IpNet,
-        /// The prefix length asked for.
+        /// The requested prefix length.
         length: u8,
     },
     /// A cluster has at most one pod network of each IP family.
@@ -96,33 +96,33 @@ impl Part {
 /// Ranges by the uid of the node that they were chosen for, until the mirror of nodes shows them: a write may have
 /// happened although its answer was lost.
 #[derive(Default)]
-struct Promised(Mutex<BTreeMap<String, Vec<IpNet>>>);
+struct Reserved(Mutex<BTreeMap<String, Vec<IpNet>>>);
 
-impl Promised {
+impl Reserved {
     /// The ranges of a node that has none yet.
     fn choose(&self, node: &Node, nodes: &[Arc<Node>], ranges: &NodeRanges) -> Result<Vec<IpNet>, Part> {
-        let mut promised = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reserved = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting: BTreeSet<String> = nodes
             .iter()
             .filter(|node| is_without(node))
             .filter_map(|node| node.uid())
             .collect();
-        promised.retain(|uid, _| waiting.contains(uid));
+        reserved.retain(|uid, _| waiting.contains(uid));
         let uid = node.uid().unwrap_or_default();
-        if let Some(chosen) = promised.get(&uid) {
+        if let Some(chosen) = reserved.get(&uid) {
             return Ok(chosen.clone());
         }
         let given = nodes.iter().flat_map(|node| ranges_of(node));
-        let taken: Vec<IpNet> = given.chain(promised.values().flatten().copied()).collect();
+        let taken: Vec<IpNet> = given.chain(reserved.values().flatten().copied()).collect();
         let chosen = ranges.free(&taken)?;
-        promised.insert(uid, chosen.clone());
+        reserved.insert(uid, chosen.clone());
         Ok(chosen)
     }
 }
 
 pub(crate) async fn run(context: Context, ranges: NodeRanges, stop: CancellationToken) {
     let nodes = context.caches.nodes();
-    let (ranges, promised) = (Arc::new(ranges), Arc::new(Promised::default()));
+    let (ranges, reserved) = (Arc::new(ranges), Arc::new(Reserved::default()));
     let mirror = nodes.clone();
     let controller = Controller::new("nodeipam", nodes.clone())
         .only(is_without)
@@ -135,7 +135,7 @@ pub(crate) async fn run(context: Context, ranges: NodeRanges, stop: Cancellation
         });
     controller
         .run(stop, move |node| {
-            reconcile(node, context.clone(), Arc::clone(&ranges), Arc::clone(&promised))
+            reconcile(node, context.clone(), Arc::clone(&ranges), Arc::clone(&reserved))
         })
         .await;
 }
@@ -155,10 +155,10 @@ async fn reconcile(
     node: Arc<Node>,
     context: Context,
     ranges: Arc<NodeRanges>,
-    promised: Arc<Promised>,
+    reserved: Arc<Reserved>,
 ) -> Result<Next, Fault> {
     let name = node.name_any();
-    let chosen = match promised.choose(&node, &context.caches.nodes().list(), &ranges) {
+    let chosen = match reserved.choose(&node, &context.caches.nodes().list(), &ranges) {
         Ok(chosen) => chosen,
         Err(Part { all, length }) => {
             let message = format!(
@@ -235,15 +235,15 @@ mod tests {
     }
 
     #[test]
-    fn promised_range_is_reserved_until_the_node_has_it_or_is_gone() {
+    fn chosen_range_is_reserved_until_the_node_has_it_or_is_gone() {
         let ranges = NodeRanges::new(&[(net("10.1.0.0/23"), None)], vec![]).unwrap();
-        let (promised, a, b, c) = (Promised::default(), node("a", &[]), node("b", &[]), node("c", &[]));
+        let (reserved, a, b, c) = (Reserved::default(), node("a", &[]), node("b", &[]), node("c", &[]));
         let all = [a.clone(), b.clone(), c.clone()];
-        assert_eq!(shown(promised.choose(&a, &all, &ranges)), ["10.1.0.0/24"]);
-        assert_eq!(shown(promised.choose(&b, &all, &ranges)), ["10.1.1.0/24"]);
-        assert_eq!(shown(promised.choose(&a, &all, &ranges)), ["10.1.0.0/24"]);
-        assert!(promised.choose(&c, &all, &ranges).is_err());
+        assert_eq!(shown(reserved.choose(&a, &all, &ranges)), ["10.1.0.0/24"]);
+        assert_eq!(shown(reserved.choose(&b, &all, &ranges)), ["10.1.1.0/24"]);
+        assert_eq!(shown(reserved.choose(&a, &all, &ranges)), ["10.1.0.0/24"]);
+        assert!(reserved.choose(&c, &all, &ranges).is_err());
         let without_a = [node("b", &["10.1.1.0/24"]), c.clone()];
-        assert_eq!(shown(promised.choose(&c, &without_a, &ranges)), ["10.1.0.0/24"]);
+        assert_eq!(shown(reserved.choose(&c, &without_a, &ranges)), ["10.1.0.0/24"]);
     }
 }

@@ -1,5 +1,5 @@
 //! Nodes that stop reporting: their Ready becomes Unknown, taints keep pods away, and after their tolerance pods are
-//! sent away. Never deletes a node: whoever made it does that.
+//! evicted. Never deletes a node: whoever made it does that.
 //! After kubernetes v1.35 `pkg/controller/nodelifecycle` and `tainteviction`.
 
 use std::sync::Arc;
@@ -63,7 +63,7 @@ fn ready_condition(node: &Node) -> Option<&NodeCondition> {
         .find(|condition| condition.type_ == "Ready")
 }
 
-/// What of a node decides here.
+/// The state of a node that matters here.
 fn relevant_state(node: &Node) -> (Option<String>, Vec<Taint>, bool) {
     let ready = ready_condition(node).map(|condition| condition.status.clone());
     (
@@ -185,7 +185,7 @@ fn with_taints(node: &Node, now: Timestamp) -> Node {
         Some("True") => None,
         Some("False") => Some(NOT_READY),
         Some(_) => Some(UNREACHABLE),
-        // A node that has not said anything yet is new.
+        // A node that has reported nothing yet is new.
         None => Some(NOT_READY),
     };
     let mut after = node.clone();
@@ -200,7 +200,7 @@ fn with_taints(node: &Node, now: Timestamp) -> Node {
         .flat_map(|key| [(key, NO_SCHEDULE), (key, NO_EXECUTE)])
     {
         if !list.iter().any(|taint| taint.key == key && taint.effect == effect) {
-            // Only the taint that drives out carries a time: the tolerance is counted from it.
+            // Only the taint that evicts has a time: the tolerance is counted from it.
             let time_added = (effect == NO_EXECUTE).then(|| whole_seconds(now));
             list.push(Taint {
                 key: key.to_owned(),
@@ -248,7 +248,7 @@ async fn mark_pods(node: &Node, context: &Context, now: Timestamp) -> Result<(),
 /// When a pod must leave the node; none when it may stay.
 fn must_leave_at(pod: &Pod, node: &Node, now: Timestamp) -> Option<Timestamp> {
     let spec = pod.spec.as_ref()?;
-    let driving = taints(node).filter(|taint| taint.effect == NO_EXECUTE);
+    let evicting = taints(node).filter(|taint| taint.effect == NO_EXECUTE);
     let leave = |taint: &Taint| {
         let by_default = if matches!(taint.key.as_str(), NOT_READY | UNREACHABLE) {
             STAY_BY_DEFAULT
@@ -259,11 +259,11 @@ fn must_leave_at(pod: &Pod, node: &Node, now: Timestamp) -> Option<Timestamp> {
         let since = taint.time_added.as_ref().map_or(now, |time| time.0);
         Some(since.checked_add(stay).unwrap_or(Timestamp::MAX))
     };
-    driving.filter_map(leave).min()
+    evicting.filter_map(leave).min()
 }
 
-/// Sends away the pods whose time has come, and says when the next one's comes. One that cannot be sent away keeps no
-/// other; the first such fault is returned at the end.
+/// Evicts the pods whose time has come, and returns when the next one's comes. A pod that cannot be evicted does not hold
+/// up the others; the first such fault is returned at the end.
 async fn evict(node: &Node, context: &Context, now: Timestamp) -> Result<Option<Duration>, Fault> {
     let mut next = None;
     let mut first = None;

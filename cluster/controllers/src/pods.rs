@@ -87,7 +87,7 @@ pub(crate) fn is_finished(pod: &Pod) -> bool {
     matches!(phase(pod), "Succeeded" | "Failed")
 }
 
-/// Whether the pod counts: neither finished nor on its way out.
+/// Whether the pod counts: neither finished nor being deleted.
 pub(crate) fn is_active(pod: &Pod) -> bool {
     !is_finished(pod) && pod.metadata.deletion_timestamp.is_none()
 }
@@ -170,7 +170,7 @@ pub(crate) fn add_labels<const N: usize>(labels: &mut Option<BTreeMap<String, St
 }
 
 /// Creates a pod for its owner, or adopts the ownerless one of its name. Records that in an event of the owner, or why it
-/// failed. False when the namespace is being deleted: it takes in no other pod either.
+/// failed. False when the namespace is being deleted: no other pod can be created in it either.
 pub(crate) async fn create_pod<O>(context: &Context, owner: &O, pod: &Pod) -> Result<bool, Fault>
 where
     O: Resource<DynamicType = ()>,
@@ -192,7 +192,7 @@ where
         Ok(Made::NamespaceGoes) => Ok(false),
         Err(fault) => {
             // It may be there all the same.
-            context.doubts.add(owner);
+            context.unseen_writes.add(owner);
             if fault.class != FaultClass::Transient {
                 let message = format!("Error creating: {fault}");
                 context
@@ -219,13 +219,13 @@ where
     }
 }
 
-/// Deletes a pod for its owner and says so in an event of the owner.
+/// Deletes a pod for its owner and records that in an event of the owner.
 pub(crate) async fn delete_pod<O>(context: &Context, owner: &O, pod: &Pod) -> Result<(), Fault>
 where
     O: Resource<DynamicType = ()>,
 {
     let deleted = delete_seen(&context.client, &context.caches.pods(), pod).await;
-    deleted.inspect_err(|_| context.doubts.add(owner))?;
+    deleted.inspect_err(|_| context.unseen_writes.add(owner))?;
     let message = format!("Deleted pod: {}", pod.name_any());
     context
         .events

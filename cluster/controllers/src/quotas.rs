@@ -1,5 +1,5 @@
 //! How much of each ResourceQuota is used: counted when what it limits changes and when something in its namespace has gone.
-//! What is made is counted by the API server itself, and refused where it is too much; here that is only put right.
+//! The API server itself counts what is created, and refuses what exceeds a quota; here the numbers are only corrected.
 //! After kubernetes v1.35 `pkg/controller/resourcequota`, for numbers of objects alone.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,10 +22,10 @@ const COUNT: &str = "count/";
 
 pub(crate) async fn run(context: Context, stop: CancellationToken) {
     context.inventory.start();
-    stop.run_until_cancelled(keep(context)).await;
+    stop.run_until_cancelled(recount(context)).await;
 }
 
-async fn keep(context: Context) {
+async fn recount(context: Context) {
     let quotas = context.caches.quotas();
     let mut changes = quotas.subscribe();
     quotas.ready().await;
@@ -130,7 +130,7 @@ fn scopes(quota: &ResourceQuota) -> Vec<String> {
     spec.scopes.iter().flatten().cloned().chain(selected).collect()
 }
 
-/// Pods in scope; those that have ended need nothing any more.
+/// Pods in scope; with `alive`, those that have ended do not count.
 async fn pods(context: &Context, namespace: &str, alive: bool, scopes: &[String]) -> usize {
     let pods = context.caches.pods();
     pods.ready().await;

@@ -71,7 +71,7 @@ fn plan(set: &ReplicaSet, pods: &[Arc<Pod>]) -> Plan {
             delete: Vec::new(),
         };
     }
-    // Who is of least use goes first: without node, pending, not ready; then the youngest.
+    // The least useful go first: without node, pending, not ready; then the youngest.
     active.sort_by_key(|pod| {
         let assigned = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
         let created = pod.metadata.creation_timestamp.as_ref().map(|time| time.0);

@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Context;
 
-/// How long one is kept that is issued, denied or failed.
+/// How long an issued, denied or failed request is retained.
 const SETTLED_MAX: SignedDuration = SignedDuration::from_hours(1);
-/// How long an unanswered one is kept.
+/// How long an unanswered request is retained.
 const PENDING_MAX: SignedDuration = SignedDuration::from_hours(24);
 
 pub(crate) async fn run(context: Context, stop: CancellationToken) {

@@ -47,7 +47,7 @@ pub async fn run(client: Client, clock: Clock, stop: CancellationToken) {
         // One after the other: each choice sees the ones before it.
         .concurrency(1)
         .watches(&nodes, move |change| {
-            let is_same = change.old.as_deref().map(concern) == Some(concern(&change.object));
+            let is_same = change.old.as_deref().map(relevant_state) == Some(relevant_state(&change.object));
             if change.deleted || is_same {
                 return Vec::new();
             }
@@ -81,8 +81,8 @@ struct Scheduler {
     placed: Mutex<Placed>,
 }
 
-/// How many pods each node has, kept up by changes: counting all pods for each one that comes would take as long as
-/// there are pods.
+/// How many pods each node has, updated by changes: counting all pods for each new one would take time in proportion to
+/// their number.
 struct Placed {
     changes: Changes<Pod>,
     /// Uid to node, of the pods that take room. Those just bound are in it before the mirror shows them.
@@ -132,8 +132,8 @@ impl Placed {
     }
 }
 
-/// What of a node decides; heartbeats do not.
-fn concern(node: &Node) -> impl PartialEq + use<> {
+/// The state of a node that matters for scheduling; heartbeats do not.
+fn relevant_state(node: &Node) -> impl PartialEq + use<> {
     let unschedulable = node.spec.as_ref().and_then(|spec| spec.unschedulable);
     (
         node.labels().clone(),
@@ -144,7 +144,7 @@ fn concern(node: &Node) -> impl PartialEq + use<> {
     )
 }
 
-/// How many pods a node takes at once; one that does not say takes any number.
+/// How many pods a node takes at once; one that declares no limit takes any number.
 fn room(node: &Node) -> usize {
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
     let pods = allocatable.and_then(|resources| resources.get("pods"));
@@ -252,7 +252,7 @@ impl Scheduler {
         self.placed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a pod that was bound this moment. One that is gone already is counted no more: nothing would be heard of it.
+    /// Counts a pod that was bound this moment. One that is gone already is not counted: no later change would remove it.
     fn assume(&self, pod: &Pod, node: &str) {
         let mut placed = self.placed();
         let shown = self.caches.pods().get(&ObjectKey::of(pod));
@@ -283,7 +283,7 @@ impl Scheduler {
             .map_err(Fault::bug)?;
         match self.client.request::<Status>(request).await {
             Ok(_) => {}
-            // Bound or gone meanwhile: the mirror will say so.
+            // Bound or gone meanwhile: the mirror will show it.
             Err(error) if is_conflict(&error) || is_missing(&error) => return Ok(Next::Change),
             Err(error) => return Err(fault_of(error, &format!("bind Pod {namespace}/{name}"))),
         }
@@ -293,7 +293,7 @@ impl Scheduler {
         Ok(Next::Change)
     }
 
-    /// Says once why no node takes the pod; a change of nodes calls again.
+    /// Records once why no node takes the pod; a change of nodes calls again.
     async fn refuse(&self, pod: &Pod, message: &str) -> Result<Next, Fault> {
         let Some(after) = unschedulable(pod, message, self.clock.now()) else {
             return Ok(Next::Change);

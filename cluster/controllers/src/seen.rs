@@ -1,5 +1,5 @@
-//! Writes that are waited for until the mirror shows them, and whom to doubt when it does not: who counts in a mirror that
-//! is behind makes everything twice.
+//! Writes that are waited for until the mirror shows them, and the owners of writes that it has not shown: a controller that
+//! counts in a mirror that is behind creates everything twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -20,17 +20,17 @@ use crate::pods::{controller_of, managed_by};
 
 /// How long a controller waits to see its own write in its mirror: beyond this the watch is broken.
 const SEEN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Owners remembered: those that are deleted meanwhile are never asked about again.
-const DOUBTS_MAX: usize = 10_000;
+/// Owners remembered: those that are deleted meanwhile are never looked up again.
+const OWNERS_MAX: usize = 10_000;
 
 /// The owners, by uid, whose last write to their pods the mirror is not known to show.
 #[derive(Clone, Default)]
-pub(crate) struct Doubts(Arc<Mutex<BTreeSet<String>>>);
+pub(crate) struct UnseenWrites(Arc<Mutex<BTreeSet<String>>>);
 
-impl Doubts {
+impl UnseenWrites {
     pub(crate) fn add<O: Resource>(&self, owner: &O) {
         let mut owners = self.lock();
-        if owners.len() >= DOUBTS_MAX {
+        if owners.len() >= OWNERS_MAX {
             owners.pop_first();
         }
         owners.extend(owner.meta().uid.clone());
@@ -52,14 +52,14 @@ impl Doubts {
 }
 
 /// The pods that `owner` manages, to plan from. While the mirror's watch fails, or a write of the owner's was not seen,
-/// the API server is asked as well: a mirror that shows anything else is a transient fault.
+/// the API server is read as well: a mirror that shows anything else is a transient fault.
 pub(crate) async fn pods_of<O>(context: &Context, owner: &O) -> Result<Vec<Arc<Pod>>, Fault>
 where
     O: Resource<DynamicType = ()>,
 {
     let cache = context.caches.pods();
     let trouble = cache.error();
-    if trouble.is_none() && !context.doubts.has(owner) {
+    if trouble.is_none() && !context.unseen_writes.has(owner) {
         return Ok(managed_by(&cache, owner));
     }
     let namespace = owner.meta().namespace.clone().unwrap_or_default();
@@ -69,22 +69,22 @@ where
         controller.is_some_and(|controller| Some(&controller.uid) == owner.meta().uid.as_ref())
     };
     let mirrored = managed_by(&cache, owner);
-    let shown = life(mirrored.iter().map(|pod| &**pod));
-    if shown != life(there.iter().filter(is_managed)) {
+    let shown = presence(mirrored.iter().map(|pod| &**pod));
+    if shown != presence(there.iter().filter(is_managed)) {
         let why = trouble.unwrap_or_else(|| "its watch is late".to_owned());
         let fault = format!("what is known of the pods in namespace {namespace} is old: {why}");
         return Err(
             Fault::transient(fault).hint("nothing is planned before it is up to date; it is tried again by itself")
         );
     }
-    context.doubts.remove(owner);
+    context.unseen_writes.remove(owner);
     Ok(mirrored)
 }
 
-/// Which pods there are, and which of them go.
-fn life<'a>(pods: impl Iterator<Item = &'a Pod>) -> BTreeMap<Option<&'a str>, bool> {
-    let life = pods.map(|pod| (pod.metadata.uid.as_deref(), pod.metadata.deletion_timestamp.is_some()));
-    life.collect()
+/// Which pods there are, and which of them are being deleted.
+fn presence<'a>(pods: impl Iterator<Item = &'a Pod>) -> BTreeMap<Option<&'a str>, bool> {
+    let presence = pods.map(|pod| (pod.metadata.uid.as_deref(), pod.metadata.deletion_timestamp.is_some()));
+    presence.collect()
 }
 
 /// What has become of an object that was to be created.
@@ -94,7 +94,7 @@ pub(crate) enum Made<K> {
     Created(K),
     /// One of that name is there already, whoever made it.
     Exists,
-    /// Its namespace is being deleted, and with it goes whoever wants the object.
+    /// Its namespace is being deleted, and the owner with it.
     NamespaceGoes,
 }
 
@@ -135,7 +135,7 @@ where
     Ok(Made::Created(created))
 }
 
-/// Asks for a pod to be deleted and waits until the mirror shows that it goes. Another pod of that name is left alone.
+/// Deletes a pod and waits until the mirror shows that it is being deleted. Another pod of that name is left alone.
 pub(crate) async fn delete_seen(client: &Client, cache: &Cache<Pod>, pod: &Pod) -> Result<(), Fault> {
     let key = ObjectKey::of(pod);
     let api: Api<Pod> = Api::namespaced(client.clone(), key.namespace.as_deref().unwrap_or_default());

@@ -3,7 +3,7 @@
 //! After kubernetes v1.35 `pkg/controller/statefulset`.
 //!
 //! Unlike upstream, a pod of an old template that does not become ready is replaced by an update instead of holding it
-//! up for ever. Old templates are not kept (no ControllerRevisions): below `partition`, pods that are lost come back
+//! up for ever. Old templates are not stored (no ControllerRevisions): below `partition`, pods that are lost come back
 //! from the present template.
 
 use std::collections::BTreeMap;
@@ -161,7 +161,7 @@ fn plan(set: &StatefulSet, pods: &[Arc<Pod>]) -> Vec<Step> {
     steps
 }
 
-/// The lowest ordinal that an update may replace; none when only people do.
+/// The lowest ordinal that an update may replace; none when only users replace pods.
 fn partition(spec: &StatefulSetSpec) -> Option<i32> {
     let strategy = spec.update_strategy.clone().unwrap_or_default();
     let is_rolling = strategy.type_.as_deref() != Some("OnDelete");

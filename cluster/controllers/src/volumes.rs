@@ -1,5 +1,5 @@
-//! Volumes for claims: each claim gets one of its own at once, which goes with its claim or is kept, as its reclaim policy
-//! says. What a volume holds is the node's business; of a class only the reclaim policy counts, and there are no volumes
+//! Volumes for claims: each claim gets one of its own at once, which is deleted with its claim or retained by its reclaim
+//! policy. What a volume holds is the node's business; of a class only the reclaim policy counts, and there are no volumes
 //! made by hand to bind to.
 //! After kubernetes v1.35 `pkg/controller/volume/persistentvolume`.
 
@@ -18,7 +18,7 @@ use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use crate::Context;
-use crate::claims::{PROTECTION, let_go, release};
+use crate::claims::{PROTECTION, release, released_by};
 
 /// Who makes the volumes, in their spec and annotation.
 const DRIVER: &str = "volumes.orangery.dev";
@@ -39,7 +39,7 @@ pub(crate) async fn run(context: Context, stop: CancellationToken) {
     };
     let binder = Controller::new("persistentvolumeclaim", claims.clone())
         .watches(&volumes, move |change| of_volume(&change.object).into_iter().collect())
-        .watches(&context.caches.pods(), let_go);
+        .watches(&context.caches.pods(), released_by);
     let reclaimer = Controller::new("persistentvolume", volumes.clone())
         .only(|volume| volume.annotations().get(PROVISIONED_BY).is_some_and(|by| by == DRIVER))
         .watches(&claims, |change| {
@@ -105,7 +105,7 @@ fn volume_for(claim: &PersistentVolumeClaim, policy: &str) -> Option<PersistentV
     })
 }
 
-/// The claim when it is bound to the volume, and kept while pods use it.
+/// The claim as bound to the volume, with the finalizer that protects it while pods use it.
 fn bound(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> PersistentVolumeClaim {
     let mut after = claim.clone();
     after.spec.get_or_insert_default().volume_name = volume.metadata.name.clone();
@@ -163,7 +163,7 @@ async fn bind(claim: Arc<PersistentVolumeClaim>, context: Context) -> Result<Nex
     Ok(Next::Change)
 }
 
-/// The reclaim policy that the claim's class asks for. A claim may name a class that is not there.
+/// The reclaim policy of the claim's class. A claim may name a class that is not there.
 async fn policy_for(claim: &PersistentVolumeClaim, context: &Context) -> Result<String, Fault> {
     let class = claim.spec.as_ref().and_then(|spec| spec.storage_class_name.clone());
     let Some(class) = class.filter(|class| class != NO_CLASS) else {
@@ -174,7 +174,7 @@ async fn policy_for(claim: &PersistentVolumeClaim, context: &Context) -> Result<
     Ok(policy.unwrap_or_else(|| DELETE.to_owned()))
 }
 
-/// Deletes a volume whose claim is gone, or says that it is released if it is to be kept.
+/// Deletes a volume whose claim is gone, or reports it as released if it is retained.
 async fn reclaim(volume: Arc<PersistentVolume>, context: Context) -> Result<Next, Fault> {
     let claim = volume.spec.as_ref().and_then(|spec| spec.claim_ref.clone());
     let Some(ObjectReference {
@@ -195,7 +195,7 @@ async fn reclaim(volume: Arc<PersistentVolume>, context: Context) -> Result<Next
     {
         return Ok(Next::Change);
     }
-    // The mirror may be behind; what is deleted here cannot be had back.
+    // The mirror may be behind, and a deleted volume cannot be restored.
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(context.client.clone(), &namespace);
     if get(&claims, &name).await?.is_some_and(|claim| is_it(&claim)) {
         return Ok(Next::Change);

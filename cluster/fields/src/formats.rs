@@ -12,7 +12,7 @@ pub fn matches(format: &str, text: &str) -> bool {
     match format {
         "date-time" | "datetime" => text.parse::<jiff::Timestamp>().is_ok(),
         "date" => text.parse::<jiff::civil::Date>().is_ok() && text.len() == 10,
-        "duration" => go_duration_ns(text).is_some() || is_spoken_duration(text),
+        "duration" => go_duration_ns(text).is_some() || is_scala_duration(text),
         "ipv4" => is_ipv4(text),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_cidr(text),
@@ -77,7 +77,7 @@ pub fn go_duration_ns(text: &str) -> Option<i64> {
 }
 
 /// A number with a unit somewhere in the text, as Scala's durations have them: `2 days`.
-fn is_spoken_duration(text: &str) -> bool {
+fn is_scala_duration(text: &str) -> bool {
     const WORDS: [&str; 8] = ["nano", "micro", "milli", "sec", "min", "hour", "day", "week"];
     const SHORT: [&str; 9] = ["ns", "us", "µs", "ms", "s", "m", "h", "hr", "wk"];
     let is_unit = |unit: &str| {
@@ -97,7 +97,7 @@ fn is_spoken_duration(text: &str) -> bool {
     })
 }
 
-/// Zeros may lead, as Go once had it.
+/// Leading zeros are allowed, as in older versions of Go.
 fn is_ipv4(text: &str) -> bool {
     let is_part = |part: &str| {
         !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()) && part.parse::<u16>().is_ok_and(|part| part < 256)

@@ -1,5 +1,5 @@
 //! Rules for names, labels and annotations that all of Kubernetes shares (apimachinery v0.35
-//! `pkg/util/validation/validation.go` and `pkg/api/validation`). Each rule answers `None` when the text is good,
+//! `pkg/util/validation/validation.go` and `pkg/api/validation`). Each rule returns `None` when the text is good,
 //! otherwise why not, in Kubernetes' words.
 
 use serde_json::{Map, Value};

@@ -15,8 +15,8 @@ const PATTERN_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// rest. The published CRDs with most patterns have some hundred different ones of a few kilobytes.
 const PATTERNS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// What a pattern that is refused as too large counts as, in bytes: more than it can have cost, as the schema is refused with
-/// it. So eight get an error each, and nothing is compiled after them.
+/// What a pattern that is refused as too large counts as, in bytes: more than it can have taken, as the schema is refused
+/// anyway. So eight get an error each, and nothing is compiled after them.
 const PATTERN_REFUSED_BYTES: usize = PATTERNS_BYTES_MAX / 8;
 
 /// What a pattern counts as, in bytes: the first of these that suffices.

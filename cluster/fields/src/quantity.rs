@@ -33,7 +33,7 @@ const DECIMAL: [(&str, i32); 10] = [
 const BINARY: [(&str, u32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
 
 impl Quantity {
-    /// None of it.
+    /// Nothing.
     pub const ZERO: Quantity = Quantity(0);
 
     /// Reads text or a number; none when it is no quantity.
@@ -72,7 +72,7 @@ impl Quantity {
     }
 }
 
-/// Digits that fit the number that upstream computes with when it can.
+/// Digits that fit the `i64` with which upstream computes where it can.
 const FAST_DIGITS: usize = 18;
 /// As [`FAST_DIGITS`], for powers of two.
 const FAST_BINARY_DIGITS: usize = 14;
@@ -109,7 +109,7 @@ pub fn canonical(text: &str) -> Result<Cow<'_, str>, &'static str> {
     if amount == 0 {
         return Ok("0".into());
     }
-    let settled = match binary {
+    let is_canonical = match binary {
         0 => {
             let short = !whole.is_empty() && !shifted.ends_with("000");
             short && digits <= FAST_DIGITS && exponent >= NANO_POWER && exponent % 3 == 0
@@ -119,7 +119,7 @@ pub fn canonical(text: &str) -> Result<Cow<'_, str>, &'static str> {
             fraction.is_empty() && digits <= room && amount & 7 != 0
         }
     };
-    if settled {
+    if is_canonical {
         return Ok(text.into());
     }
     let form = match (binary, suffix.as_bytes()) {

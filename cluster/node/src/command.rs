@@ -1,4 +1,4 @@
-//! Commands in a container, beside what its image stands for: probes, hooks, `kubectl exec`. What runs them is the image's.
+//! Commands in a container, beside what its image stands for: probes, hooks, `kubectl exec`. The image runs them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ pub trait RunCommand: Send + Sync {
     /// Runs one to its end; dropping the future ends it. Errors: it could not be run, or it failed, in words for an event.
     fn run(&self, command: Vec<String>) -> BoxFuture<'static, Result<(), String>>;
 
-    /// Starts one and hands out its streams. Errors: it could not be started, in words for the person at the terminal.
+    /// Starts one and hands out its streams. Errors: it could not be started, in words for the user at the terminal.
     fn start(
         &self,
         command: Vec<String>,

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::events::Weight;
+use crate::events::EventType;
 use crate::in_cluster::InCluster;
 use crate::{Commands, Files, LogWriter, PodNetwork};
 
@@ -34,9 +34,9 @@ pub struct ContainerContext {
     pub network: PodNetwork,
     /// What `kubectl logs` shows.
     pub log: LogWriter,
-    /// Where the container says that it is ready. It starts as not ready.
+    /// Where the container reports that it is ready. It starts as not ready.
     pub ready: ReadySwitch,
-    /// Cancelled when the container should end, as SIGTERM says it to a program.
+    /// Cancelled when the container should end, as SIGTERM is sent to a program.
     pub stop: CancellationToken,
     /// The time.
     pub clock: Clock,
@@ -54,7 +54,7 @@ pub struct ContainerContext {
 /// An event that a container reports.
 pub(crate) struct ContainerEvent {
     pub(crate) container: String,
-    pub(crate) weight: Weight,
+    pub(crate) event_type: EventType,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
 }
@@ -63,18 +63,18 @@ impl ContainerContext {
     /// Reports an ordinary event of the container, as `kubectl describe` shows it. Never secrets. Events are for people:
     /// of a flood some are dropped.
     pub fn report(&self, reason: &'static str, message: impl Into<String>) {
-        self.send_event(Weight::Normal, reason, message.into());
+        self.send_event(EventType::Normal, reason, message.into());
     }
 
     /// As [`ContainerContext::report`], for what a person should look at.
     pub fn warn(&self, reason: &'static str, message: impl Into<String>) {
-        self.send_event(Weight::Warning, reason, message.into());
+        self.send_event(EventType::Warning, reason, message.into());
     }
 
-    fn send_event(&self, weight: Weight, reason: &'static str, message: String) {
+    fn send_event(&self, event_type: EventType, reason: &'static str, message: String) {
         let event = ContainerEvent {
             container: self.container.name.clone(),
-            weight,
+            event_type,
             reason,
             message,
         };
@@ -83,7 +83,7 @@ impl ContainerContext {
         }
     }
 
-    /// Says that this run ends in order to be started again: whatever its exit code is, the next run follows at once and
+    /// Declares that this run ends in order to be started again: whatever its exit code is, the next run follows at once and
     /// no crash is counted, unless the pod ends.
     pub fn start_again(&self) {
         self.ending.change(|ending| ending.again = true);
@@ -156,7 +156,7 @@ impl Ending {
     }
 }
 
-/// Says whether a container is ready. Clones are the same switch.
+/// Reports whether a container is ready. Clones are the same switch.
 #[derive(Clone, Debug)]
 pub struct ReadySwitch {
     ready: watch::Sender<bool>,
@@ -164,7 +164,7 @@ pub struct ReadySwitch {
 }
 
 impl ReadySwitch {
-    /// A switch that says no, and wakes `changed` when it is turned.
+    /// A switch that is off, and wakes `changed` when it changes.
     pub(crate) fn new(changed: Arc<Notify>) -> Self {
         ReadySwitch {
             ready: watch::Sender::new(false),
@@ -172,14 +172,14 @@ impl ReadySwitch {
         }
     }
 
-    /// Turns it.
+    /// Sets it.
     pub fn set(&self, ready: bool) {
         if self.ready.send_replace(ready) != ready {
             self.changed.notify_one();
         }
     }
 
-    /// How it stands.
+    /// Whether it is on.
     pub fn is_ready(&self) -> bool {
         *self.ready.borrow()
     }

@@ -1,4 +1,4 @@
-//! Files by relative path: the content of one volume of a pod that is not persistent. Those of an `emptyDir` may be kept
+//! Files by relative path: the content of one volume of a pod that is not persistent. Those of an `emptyDir` may be stored
 //! in a folder too, so that they outlive the process as they outlive their containers. It never reads a file twice.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use bytes::Bytes;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// The largest file that is read back: several times what containers of this process write, who copy Secrets and
+/// The largest file that is read back: several times what containers of this process write, which copy Secrets and
 /// ConfigMaps. Larger ones, pipes and sockets are a program's, which finds them on disk.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
@@ -37,7 +37,7 @@ impl Directory {
         })
     }
 
-    /// Replaces all files in memory; for volumes of which the node is the only writer. Says whether that changed any.
+    /// Replaces all files in memory; for volumes of which the node is the only writer. Returns whether that changed any.
     pub(crate) fn replace(&self, files: BTreeMap<String, Bytes>) -> bool {
         let mut current = self.files.write().unwrap_or_else(PoisonError::into_inner);
         let changed = *current != files;
@@ -45,7 +45,7 @@ impl Directory {
         changed
     }
 
-    /// Where it is kept, if it is kept in a folder.
+    /// The folder, if it is stored in one.
     pub(crate) fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
@@ -70,11 +70,11 @@ impl Directory {
             files.insert(path.to_owned(), bytes.clone());
             Ok(())
         };
-        self.alone(store)
+        self.exclusively(store)
     }
 
     pub(crate) fn remove(&self, path: &str) -> io::Result<()> {
-        self.alone(|folder| {
+        self.exclusively(|folder| {
             if self.get(path).is_none() {
                 return Ok(());
             }
@@ -85,11 +85,11 @@ impl Directory {
         })
     }
 
-    /// Does a change as the only one who changes anything. What is kept in a folder waits for the disk, and who else is
-    /// to run on this thread does not wait for it, as far as the runtime has other threads.
-    fn alone(&self, change: impl FnOnce(Option<&Path>) -> io::Result<()>) -> io::Result<()> {
+    /// Makes a change while no other change is made. A change in a folder waits for the disk, but other tasks of this thread
+    /// do not, if the runtime has other threads.
+    fn exclusively(&self, change: impl FnOnce(Option<&Path>) -> io::Result<()>) -> io::Result<()> {
         let change = || {
-            let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+            let _guard = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
             change(self.folder.as_deref())
         };
         let has_threads = || Handle::try_current().is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);

@@ -12,12 +12,12 @@ use crate::node::Host;
 
 /// Different events remembered per pod for counting repetitions; a pod repeats few, and beyond that each is new.
 const REMEMBERED_MAX: usize = 16;
-/// Who reports, as programs look for it.
+/// The name of the reporter, which programs look for.
 const COMPONENT: &str = "kubelet";
 
-/// How serious an event is.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Weight {
+pub(crate) enum EventType {
     Normal,
     Warning,
 }
@@ -50,7 +50,7 @@ impl Recorder {
     pub(crate) async fn record(
         &mut self,
         host: &Host,
-        weight: Weight,
+        event_type: EventType,
         reason: &str,
         container: Option<&str>,
         message: &str,
@@ -59,7 +59,7 @@ impl Recorder {
         let written = match self.written.get(&key).cloned() {
             Some((name, count)) => self.count_up(host, &name, count + 1).await.map(|()| (name, count + 1)),
             None => self
-                .create(host, weight, reason, container, message)
+                .create(host, event_type, reason, container, message)
                 .await
                 .map(|name| (name, 1)),
         };
@@ -80,7 +80,7 @@ impl Recorder {
     async fn create(
         &self,
         host: &Host,
-        weight: Weight,
+        event_type: EventType,
         reason: &str,
         container: Option<&str>,
         message: &str,
@@ -102,7 +102,14 @@ impl Recorder {
                 field_path,
                 ..self.about.clone()
             },
-            type_: Some(if weight == Weight::Normal { "Normal" } else { "Warning" }.to_owned()),
+            type_: Some(
+                if event_type == EventType::Normal {
+                    "Normal"
+                } else {
+                    "Warning"
+                }
+                .to_owned(),
+            ),
             reason: Some(reason.to_owned()),
             message: Some(message.to_owned()),
             count: Some(1),

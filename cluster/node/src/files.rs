@@ -19,7 +19,7 @@ pub enum FileError {
     /// The bytes are not UTF-8.
     #[error("{0} is not text")]
     NotText(String),
-    /// Secrets, config maps and projections cannot be written, nor can a mount that says read-only.
+    /// Secrets, config maps and projections cannot be written, nor can a read-only mount.
     #[error("{0} is read-only")]
     ReadOnly(String),
     /// The disk behind the volume refused it.
@@ -27,7 +27,7 @@ pub enum FileError {
     Disk {
         /// The file.
         path: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         why: String,
     },
 }
@@ -56,7 +56,7 @@ pub struct Mount {
     pub(crate) content: Content,
 }
 
-/// What is mounted, for who lays it out on a disk.
+/// What is mounted, for callers that write it to a disk.
 #[derive(Clone, Debug)]
 pub enum Mounted<'a> {
     /// Files of a Secret, a ConfigMap, a projection or the downward API as they are now, by path within the volume.
@@ -72,7 +72,7 @@ pub enum Mounted<'a> {
 pub struct Scratch<'a>(&'a Directory);
 
 impl Scratch<'_> {
-    /// Its folder, where it is kept in one. It is made by its first user.
+    /// Its folder, where it is stored in one. It is made by its first user.
     pub fn folder(&self) -> Option<&Path> {
         self.0.folder()
     }
@@ -223,7 +223,7 @@ impl Files {
         }
     }
 
-    /// Changes whenever a mounted Secret, ConfigMap or token has changed: wait on it instead of reading in turns.
+    /// Changes whenever a mounted Secret, ConfigMap or token has changed: wait on it instead of polling.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.clone()
     }
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deepest_mount_answers_and_a_name_that_only_begins_alike_does_not() {
+    fn the_deepest_mount_is_read_and_one_with_a_mere_prefix_of_the_name_is_not() {
         let (_count, changes) = watch::channel(0);
         let files = Files::new(
             vec![

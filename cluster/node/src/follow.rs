@@ -34,12 +34,12 @@ impl Iterator for Pause {
     }
 }
 
-/// Refusals in a row from which on a right is missing: the node authorizer refuses an object for the moment in which it has
-/// not seen the pod that needs it.
+/// Refusals in a row after which a permission counts as missing: the node authorizer refuses an object until it has seen the
+/// pod that needs it.
 const REFUSALS: u32 = 3;
 
-/// Every event of a watch; errors are logged and waited out. A right that is missing is a warning, for what waits for these
-/// objects waits without end.
+/// Every event of a watch; errors are logged and waited out. A missing permission is a warning, because what waits for
+/// these objects waits without end.
 pub(crate) fn follow<K>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = Event<K>> + Send + 'static
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Send + 'static,
@@ -65,7 +65,7 @@ where
     })
 }
 
-/// The states of one object, `None` while it is not there. The first item tells how it is now.
+/// The states of one object, `None` while it is not there. The first item is its present state.
 pub(crate) fn follow_one<K>(api: Api<K>, name: &str) -> impl Stream<Item = Option<K>> + Send + 'static
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Send + 'static,

@@ -1,5 +1,5 @@
 //! The node's service for callers from outside its process, as a kubelet's port: a caller is known by a client
-//! certificate or a token, and the API server says whether they may (kubernetes/kubernetes v1.35 pkg/kubelet/server/auth.go).
+//! certificate or a token, and the API server authorizes it (kubernetes/kubernetes v1.35 pkg/kubelet/server/auth.go).
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use kube::{Api, Client};
 
 use crate::NodeServices;
 
-/// Who may ask.
+/// Authenticates and authorizes callers.
 struct Guard {
     node: String,
     client: Client,
@@ -29,8 +29,8 @@ struct Guard {
 
 impl NodeServices {
     /// The service of a node for callers from outside: they show a certificate that `authorities` (PEM) signed, as
-    /// [`PeerCertificates`] of the request, or a token that the API server knows, and `client` asks whether they have the
-    /// right to `nodes/proxy` of the node, or to the part of it that is asked for. To be served behind TLS.
+    /// [`PeerCertificates`] of the request, or a token that the API server knows, and `client` reviews whether they have the
+    /// right to `nodes/proxy` of the node, or to the requested part of it. To be served behind TLS.
     ///
     /// # Errors
     /// The authorities cannot be read.
@@ -118,7 +118,7 @@ impl Guard {
         }))
     }
 
-    /// Whether one of the subresources of the node is theirs.
+    /// Whether the user may access one of the subresources of the node.
     async fn may(&self, user: &User, verb: &str, subresources: &[&str]) -> Result<bool, kube::Error> {
         for subresource in subresources {
             if self.may_one(user, verb, subresource).await? {
@@ -167,7 +167,7 @@ fn respond(code: StatusCode, text: &str) -> Response<ResponseBody> {
     response
 }
 
-/// Tokens are the API server's to know.
+/// Tokens are verified by the API server.
 struct NoLookup;
 
 #[async_trait]

@@ -25,7 +25,7 @@ pub struct Exit {
 }
 
 impl Exit {
-    /// Code 0, nothing to say.
+    /// Code 0, without a message.
     pub fn done() -> Self {
         Exit {
             code: 0,
@@ -58,13 +58,13 @@ impl Exit {
 ///
 /// The future is the container: its result is the exit, a panic in it is exit 255, and it is dropped when the grace
 /// period ends. It must end soon after `context.stop` is cancelled, and own every task it starts, so that dropping it
-/// ends them too. It says itself when it is ready ([`ContainerContext::ready`]), unless [`Image::is_probed`].
+/// ends them too. It reports itself when it is ready ([`ContainerContext::ready`]), unless [`Image::is_probed`].
 pub trait Image: Send + Sync {
     /// Starts one container.
     fn run(&self, context: ContainerContext) -> BoxFuture<'static, Exit>;
 
-    /// Whether the probes of its containers are asked: `httpGet` and `tcpSocket` of what it listens on in the pod network.
-    /// It is ready then when they say so. Other probes it answers itself, by [`ContainerContext::ready`].
+    /// Whether the probes of its containers are run: `httpGet` and `tcpSocket` of what it listens on in the pod network.
+    /// It is ready then when they succeed. Other probes it answers itself, by [`ContainerContext::ready`].
     fn is_probed(&self) -> bool {
         false
     }
@@ -75,7 +75,7 @@ pub trait Image: Send + Sync {
         false
     }
 
-    /// Whether a container of it could start now; asked before each start. An error is shown as the reason for which the
+    /// Whether a container of it could start now; checked before each start. An error is shown as the reason for which the
     /// container waits, and is looked at again after a while.
     fn check(&self) -> Result<(), CannotStart> {
         Ok(())
@@ -91,7 +91,7 @@ pub struct CannotStart {
     pub message: String,
 }
 
-/// An image whose containers' probes are asked.
+/// An image whose containers' probes are run.
 struct Probed<I>(I);
 
 impl<I: Image> Image for Probed<I> {
@@ -140,7 +140,7 @@ impl ImageCatalogue {
         Self::default()
     }
 
-    /// The same images, and every other one runs as an idle, always ready task. Such pods say so: an event
+    /// The same images, and every other one runs as an idle, always ready task. Such pods are marked by an event
     /// `SimulatedImage` and the annotation `node.orangery.dev/simulated: "true"`.
     pub fn simulating(mut self) -> Self {
         self.simulating = true;
@@ -153,13 +153,13 @@ impl ImageCatalogue {
         self
     }
 
-    /// As [`ImageCatalogue::with`], for an image whose containers' probes are asked.
+    /// As [`ImageCatalogue::with`], for an image whose containers' probes are run.
     pub fn with_probed(self, name: impl Into<String>, image: impl Image + 'static) -> Self {
         self.with(name, Probed(image))
     }
 
     /// Adds an image for all references that match a pattern, behind the patterns that were added before. A pattern that
-    /// spells out an image's name wins over the image of that name, for who wrote it means just this one; a pattern with
+    /// spells out an image's name wins over the image of that name, because its author means just this one; a pattern with
     /// a wildcard in the name does not, so that `example.org/acme/*` takes none of the node's own images away.
     pub fn with_pattern(mut self, pattern: ReferencePattern, image: Arc<dyn Image>) -> Self {
         self.patterns.push((pattern, image));
@@ -168,10 +168,10 @@ impl ImageCatalogue {
 
     /// What a full reference such as `orangery.dev/etcd:v0.1.0` stands for.
     pub fn find(&self, reference: &str) -> Found {
-        let first = |meant: bool| {
+        let first = |spelled_out: bool| {
             let mut matching = self.patterns.iter().filter(|(pattern, _)| pattern.matches(reference));
             matching
-                .find(|(pattern, _)| pattern.spells_name() || !meant)
+                .find(|(pattern, _)| pattern.spells_name() || !spelled_out)
                 .map(|(_, image)| image)
         };
         let named = || self.images.get(image_name(reference));

@@ -22,7 +22,7 @@ pub(crate) struct InCluster {
 }
 
 impl InCluster {
-    /// Takes the cluster of the node's own kubeconfig and leaves its user behind.
+    /// Takes the cluster of the node's own kubeconfig, without its user.
     pub(crate) fn new(connector: Arc<dyn Connector>, kubeconfig: &Kubeconfig) -> Result<Self, Fault> {
         let context = kubeconfig
             .current_context
@@ -99,15 +99,15 @@ struct Followed {
 }
 
 impl Followed {
-    /// A client for what the files say now. While they say nothing useful, the client made before goes on: its
-    /// server verifies it.
+    /// A client for the present content of the files. While that is unusable, the client made before is used: its server
+    /// verifies it.
     fn client(&self) -> kube::Client {
         let now = *self.files.changes().borrow();
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if current.0 != now {
             match (self.read)(&self.files).and_then(|kubeconfig| self.connector.client(&kubeconfig)) {
                 Ok(client) => *current = (now, client),
-                Err(fault) => tracing::warn!(%fault, "mounted credentials are unusable, keeping the older ones"),
+                Err(fault) => tracing::warn!(%fault, "mounted credentials are unusable, using the older ones"),
             }
         }
         current.1.clone()

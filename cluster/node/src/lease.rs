@@ -12,7 +12,7 @@ use serde_json::json;
 
 /// Where node Leases live (kubernetes/api v1.35 core/v1/types.go NamespaceNodeLease).
 const NAMESPACE: &str = "kube-node-lease";
-/// How long others believe in the node after its last renewal; the kubelet's default.
+/// How long the node counts as alive after its last renewal; the kubelet's default.
 const DURATION_SECONDS: i32 = 40;
 /// A quarter of the duration, as the kubelet does.
 const RENEW_EVERY: Duration = Duration::from_secs(10);

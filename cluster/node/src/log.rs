@@ -1,4 +1,4 @@
-//! What containers say: the newest lines of each run, in memory. Who writes never waits, and who reads gets what is left.
+//! Logs of containers: the newest lines of each run, in memory. Writers never wait, and readers get what is left.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -10,16 +10,16 @@ use futures::{Stream, stream};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-/// What is kept of one run, in bytes of text: some thousand lines. A full node's containers, all talking, stay below the
+/// What is retained of one run, in bytes of text: some thousand lines. A full node's containers, all logging, stay below the
 /// memory of one of their programs.
 const LOG_BYTES_MAX: usize = 256 << 10;
 /// The longest line; what is longer goes on in the next one, as container runtimes write it.
 const LINE_BYTES_MAX: usize = 16 << 10;
 
-/// What a line costs beside its text.
+/// What a line takes beside its text.
 const LINE_BYTES: usize = size_of::<Line>();
 
-/// Where a container's code says something that `kubectl logs` shows. Clones write to the same log.
+/// Where a container's code writes what `kubectl logs` shows. Clones write to the same log.
 #[derive(Clone, Debug)]
 pub struct LogWriter(Arc<Log>);
 
@@ -39,13 +39,13 @@ tokio::task_local! {
     static CURRENT: LogWriter;
 }
 
-/// The log of the container whose own task this is; none in tasks that it starts beside its own. For whoever takes a
-/// process's log lines and wants those of a container to stand in its log, too.
+/// The log of the container whose own task this is; none in tasks that it starts beside its own. For a collector
+/// of the process's log that copies the lines of a container to its log.
 pub fn current_log() -> Option<LogWriter> {
     CURRENT.try_with(LogWriter::clone).ok()
 }
 
-/// Runs a container's future as the one whose log this is.
+/// Runs a container's future with this as its current log.
 pub(crate) async fn logging<F: Future>(log: LogWriter, container: F) -> F::Output {
     CURRENT.scope(log, container).await
 }
@@ -70,7 +70,7 @@ pub(crate) struct Log {
     clock: Clock,
     retained: Mutex<Retained>,
     /// The number of the next line, and whether there will be any.
-    news: watch::Sender<(u64, bool)>,
+    progress: watch::Sender<(u64, bool)>,
 }
 
 impl Log {
@@ -78,7 +78,7 @@ impl Log {
         Arc::new(Log {
             clock,
             retained: Mutex::default(),
-            news: watch::Sender::new((0, true)),
+            progress: watch::Sender::new((0, true)),
         })
     }
 
@@ -106,7 +106,7 @@ impl Log {
         }
         let next = retained.first + retained.lines.len() as u64;
         drop(retained);
-        self.news.send_modify(|(known, _)| *known = next);
+        self.progress.send_modify(|(known, _)| *known = next);
     }
 
     /// Its last lines, and of these the last bytes.
@@ -119,7 +119,7 @@ impl Log {
 
     /// The run is over.
     pub(crate) fn close(&self) {
-        self.news.send_modify(|(_, open)| *open = false);
+        self.progress.send_modify(|(_, open)| *open = false);
     }
 
     /// The number of the line that a reading begins with.
@@ -148,7 +148,7 @@ impl Log {
     }
 }
 
-/// What of a log is asked for.
+/// Which part of a log is requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
     /// Go on until the run is over.
@@ -165,12 +165,12 @@ pub(crate) struct Reading {
 
 /// The log as it is sent. It holds nothing up: lines that are gone before they are read are left out.
 pub(crate) fn read(log: Arc<Log>, options: Reading) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
-    let news = log.news.subscribe();
+    let progress = log.progress.subscribe();
     let state = (log.begin(options.tail), options.limit);
-    stream::unfold(Some((log, options, news, state)), |reader| async move {
-        let (log, options, mut news, (mut next, mut left)) = reader?;
+    stream::unfold(Some((log, options, progress, state)), |reader| async move {
+        let (log, options, mut progress, (mut next, mut left)) = reader?;
         loop {
-            let (_, open) = *news.borrow_and_update();
+            let (_, open) = *progress.borrow_and_update();
             let (mut text, behind) = log.from(next, &options);
             next = behind;
             if let Some(left) = &mut left {
@@ -179,11 +179,11 @@ pub(crate) fn read(log: Arc<Log>, options: Reading) -> impl Stream<Item = Result
             }
             let goes_on = options.follow && open && left != Some(0);
             if !text.is_empty() {
-                let rest = goes_on.then_some((log, options, news, (next, left)));
+                let rest = goes_on.then_some((log, options, progress, (next, left)));
                 return Some((Ok(Bytes::from(text)), rest));
             }
             // Its sender is in `log`.
-            if !goes_on || news.changed().await.is_err() {
+            if !goes_on || progress.changed().await.is_err() {
                 return None;
             }
         }
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_follows_hears_all_until_the_run_is_over() {
+    async fn a_follower_gets_all_lines_until_the_run_is_over() {
         let log = Log::new(Clock::real());
         log.write("before");
         let follow = Reading {
@@ -277,7 +277,7 @@ mod tests {
             ..Reading::default()
         };
         let mut reader = Box::pin(read(log.clone(), follow));
-        assert!(reader.next().now_or_never().is_none(), "nothing is said yet");
+        assert!(reader.next().now_or_never().is_none(), "nothing is written yet");
         let writer = LogWriter::new(log.clone());
         writer.line("one");
         assert_eq!(reader.next().await.unwrap().unwrap(), "one\n");

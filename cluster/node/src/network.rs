@@ -1,4 +1,4 @@
-//! The pod network of one cluster, in memory: pod addresses, who listens on them, and dialling through Services. There
+//! The pod network of one cluster, in memory: pod addresses, what listens on them, and dialling through Services. There
 //! are no sockets and no name server; what a Service stands for is read from the API that runs the pods.
 
 mod addresses;
@@ -35,7 +35,7 @@ pub use resolve::Resolved;
 use services::Services;
 use target::Target;
 
-/// What the attempt after a wait that was in vain may take.
+/// How long the last attempt may take after a wait that timed out.
 const LAST_DIAL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What listens on a port.
@@ -85,7 +85,7 @@ pub enum Refused {
     /// The cluster's policies could not be read yet.
     #[error("connect to {0}: the network policies of the cluster are not known yet")]
     PoliciesUnknown(String),
-    /// The API that knows the Service did not say.
+    /// The Service could not be looked up.
     #[error("cannot look up {address}")]
     LookUp {
         /// What was dialled.
@@ -133,8 +133,8 @@ struct State {
 struct Held {
     /// How many: one that is going may still hold what its successor was given.
     holders: usize,
-    /// Where among the addresses for pods the search for a free one goes on. It goes round, so that thousands of
-    /// pods cost no search each, and so that an address which is still dialled is long without a pod.
+    /// Where among the addresses for pods the search for a free one goes on. It goes round, so that no
+    /// search passes thousands of addresses in use, and so that an address which is still dialled is not reused soon.
     next: usize,
     /// Notified of every address that is given back; the pod that has waited longest is woken.
     freed: Arc<Notify>,
@@ -427,8 +427,8 @@ impl PodNetwork {
     }
 
     /// As [`PodNetwork::dial`], but waits up to `within` for the Service to have a ready endpoint that listens and that
-    /// policies allow, watching it, its EndpointSlices, who listens and the policies: of a pod that was started again the
-    /// slices may say what they said before. What a last attempt, which may take five seconds more, finds is the error.
+    /// policies allow, watching it, its EndpointSlices, listeners and the policies: the slices of a restarted pod may be
+    /// stale. What a last attempt, which may take five seconds more, finds is the error.
     pub async fn dial_when_ready(&self, address: &str, within: Duration) -> Result<Endpoint, Refused> {
         let Target::Service { namespace, name, port } = Target::parse(address, &self.namespace)? else {
             return self.dial(address).await;
@@ -439,7 +439,7 @@ impl PodNetwork {
             let mut backends = Backends::follow(&self.client, &namespace, &name);
             let mut policy_changes = policies.changes();
             loop {
-                // Made before looking, it hears of who begins to listen meanwhile.
+                // Made before the lookup, so that it is notified of what begins to listen meanwhile.
                 let listens = opened.notified();
                 if let Some(found) = backends.endpoint(&self.network, port)
                     && self.may_reach(&found).await

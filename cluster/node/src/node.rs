@@ -29,17 +29,17 @@ use crate::{ImageCatalogue, Network, NodeServices, Volumes, lease, pod, register
 
 /// How long pods may take to stop when the node stops; their owner replaces them elsewhere meanwhile.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
-/// How many pods a node takes when nothing else is said: the kubelet's default of `maxPods`.
+/// How many pods a node takes by default: the kubelet's default of `maxPods`.
 const PODS: u32 = 110;
-/// Pod addresses when nothing else is said: the size of one node's range in Kubernetes' own default.
+/// Pod addresses by default: the size of one node's range in Kubernetes' own default.
 const POD_RANGE_LENGTH: u8 = 24;
-/// Where pod addresses are taken from when nothing else is said.
+/// Where pod addresses are taken from by default.
 const POD_RANGES: IpNet = IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(100, 64, 0, 0), 11));
 
 /// Where the addresses of a node's pods come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodAddresses {
-    /// A free part of a range: the node takes it, and says so in `spec.podCIDR` when it registers.
+    /// A free part of a range: the node takes it, and writes it to `spec.podCIDR` when it registers.
     PartOf {
         /// The cluster's range of pod addresses.
         all: IpNet,
@@ -98,7 +98,7 @@ pub struct NodeOptions {
     pub addresses: Vec<IpAddr>,
     /// Capacity and allocatable, such as `cpu: "4"`; added to and winning over the defaults. Pods are counted in `pods`.
     pub capacity: BTreeMap<String, String>,
-    /// How many pods it takes at once, as the kubelet's `maxPods`; the node says fewer when it has fewer pod addresses.
+    /// How many pods it takes at once, as the kubelet's `maxPods`; the node reports fewer when it has fewer pod addresses.
     pub pods: u32,
     /// The kubelet version it reports, such as `v1.35.0`.
     pub kubelet_version: String,
@@ -214,7 +214,7 @@ pub async fn run(options: NodeOptions, stop: CancellationToken) -> Result<(), Fa
         () = lease::renew(client.clone(), &name, uid, clock) => {}
         () = node.keep_ready(range_sender) => {}
     }
-    // Said before the pods stop: nothing should be scheduled here any more.
+    // Reported before the pods stop: nothing should be scheduled here any more.
     let not_ready = node.report_stopping();
     if tokio::time::timeout(SHUTDOWN_GRACE, not_ready).await.is_err() {
         tracing::warn!(node = %name, "no answer to the node's last status");
@@ -255,7 +255,7 @@ async fn run_pods(host: Arc<Host>, stop: CancellationToken) {
         let adopted = adopt_volumes(Arc::clone(&adopting));
         adopting.ended.run_until_cancelled(adopted).await;
     });
-    let mut fleet = Fleet {
+    let mut running = PodTasks {
         host,
         tasks: JoinSet::new(),
         pods: BTreeMap::new(),
@@ -265,23 +265,23 @@ async fn run_pods(host: Arc<Host>, stop: CancellationToken) {
     loop {
         tokio::select! {
             biased;
-            () = fleet.stop.cancelled() => break,
+            () = running.stop.cancelled() => break,
             event = events.next() => match event {
-                Some(event) => fleet.take(event),
+                Some(event) => running.handle(event),
                 None => break,
             },
-            Some(ended) = fleet.tasks.join_next() => {
+            Some(ended) = running.tasks.join_next() => {
                 if let Ok(uid) = ended {
-                    fleet.pods.remove(&uid);
+                    running.pods.remove(&uid);
                 }
             }
         }
     }
-    while fleet.tasks.join_next().await.is_some() {}
+    while running.tasks.join_next().await.is_some() {}
 }
 
-/// The pods of a node by uid, so that a pod of the same name can start while its forerunner still stops.
-struct Fleet {
+/// The pods of a node by uid, so that a pod of the same name can start while its predecessor still stops.
+struct PodTasks {
     host: Arc<Host>,
     tasks: JoinSet<String>,
     /// `None` tells a task that its pod is gone.
@@ -291,12 +291,12 @@ struct Fleet {
     stop: CancellationToken,
 }
 
-impl Fleet {
-    fn take(&mut self, event: Event<Pod>) {
+impl PodTasks {
+    fn handle(&mut self, event: Event<Pod>) {
         match event {
             Event::Init => self.listed.clear(),
             Event::InitApply(pod) => self.listed.push(pod),
-            Event::InitDone => self.take_list(),
+            Event::InitDone => self.handle_list(),
             Event::Apply(pod) => self.update(pod),
             Event::Delete(pod) => {
                 if let Some(updates) = pod.metadata.uid.and_then(|uid| self.pods.get(&uid)) {
@@ -306,9 +306,9 @@ impl Fleet {
         }
     }
 
-    /// Takes all pods at once. Those that ran before the node did get their addresses first, so that a client that still
+    /// Handles all pods at once. Those that ran before the node did get their addresses first, so that a client that still
     /// dials one of these does not meet another pod.
-    fn take_list(&mut self) {
+    fn handle_list(&mut self) {
         let mut listed = std::mem::take(&mut self.listed);
         let uids: BTreeSet<String> = listed.iter().filter_map(|pod| pod.metadata.uid.clone()).collect();
         listed.sort_by_key(|pod| pod::reported_address(pod).is_none());

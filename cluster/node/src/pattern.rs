@@ -129,7 +129,7 @@ impl ReferencePattern {
         !self.text.contains('/') && self.tokens != [Token::Stars]
     }
 
-    /// Whether it says anything of tags or digests.
+    /// Whether it has a tag or a digest.
     fn is_tagged(&self) -> bool {
         without_tag(&self.tokens).len() < self.tokens.len()
     }

@@ -24,17 +24,17 @@ use crate::follow::{Pause, follow_one};
 use crate::network::{PodRange, pods_in};
 use crate::{NodeOptions, PodAddresses};
 
-/// What the machine is called where programs ask for its architecture; containers here are futures of this process.
+/// The machine as programs that query its architecture know it; containers here are futures of this process.
 const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") {
     "arm64"
 } else {
     "amd64"
 };
-/// How long a refusal may pass: the rights of a new cluster's nodes are written while the first of them start.
+/// How long a refusal is tolerated: the permissions of a new cluster's nodes are written while the first of them start.
 const GRANTED_WITHIN: Duration = Duration::from_secs(60);
 /// How often an unchanged status is sent again; the kubelet's default nodeStatusReportFrequency.
 const REPORT_EVERY: Duration = Duration::from_secs(300);
-/// What a node can hold, beside pods, when nothing else is said.
+/// What a node can hold by default, beside pods.
 const CAPACITY: [(&str, &str); 3] = [("cpu", "8"), ("memory", "16Gi"), ("ephemeral-storage", "100Gi")];
 /// The resource that counts pods.
 const PODS: &str = "pods";
@@ -305,7 +305,7 @@ impl NodeApi {
                         let readiness = Readiness::of(range_sender.is_none());
                         let takes = room(self.pods, range);
                         if ready_status(&node) != Some(readiness.status) || stated_room(&node) != Some(takes) {
-                            self.insist(readiness, takes).await;
+                            self.report_until_accepted(readiness, takes).await;
                         }
                     }
                     Some(None) => {}
@@ -320,10 +320,10 @@ impl NodeApi {
         }
     }
 
-    /// Says how the node is until the API takes it, or the Node is gone.
-    async fn insist(&self, readiness: &Readiness, room: u32) {
+    /// Reports the state of the node until the API accepts it, or the Node is gone.
+    async fn report_until_accepted(&self, readiness: &Readiness, room: u32) {
         let mut pauses = Pause::default();
-        while let Err(error) = self.turn(readiness, Some(room)).await {
+        while let Err(error) = self.report_ready(readiness, Some(room)).await {
             if is_missing(&error) {
                 return;
             }
@@ -332,10 +332,10 @@ impl NodeApi {
         }
     }
 
-    /// Says that the node stops.
+    /// Reports that the node stops.
     pub(crate) async fn report_stopping(&self) {
-        if let Err(error) = self.turn(&Readiness::STOPPING, None).await {
-            // Where node and API server end together this is how it goes; else the Lease tells.
+        if let Err(error) = self.report_ready(&Readiness::STOPPING, None).await {
+            // Where node and API server end together this is expected; else the Lease expires.
             tracing::debug!(node = %self.name, %error, "the stop was not reported");
         }
     }
@@ -349,7 +349,7 @@ impl NodeApi {
         self.patch(json!({"conditions": conditions})).await
     }
 
-    async fn turn(&self, ready: &Readiness, room: Option<u32>) -> Result<(), kube::Error> {
+    async fn report_ready(&self, ready: &Readiness, room: Option<u32>) -> Result<(), kube::Error> {
         let mut conditions = conditions(&self.clock, ready);
         conditions.retain(|condition| condition.type_ == "Ready");
         let mut status = json!({"conditions": conditions});
@@ -370,14 +370,14 @@ impl NodeApi {
     }
 }
 
-/// What the Node says of its condition `Ready`.
+/// The status of the Node's condition `Ready`.
 fn ready_status(node: &Node) -> Option<&str> {
     let conditions = node.status.as_ref()?.conditions.as_ref()?;
     let ready = conditions.iter().find(|condition| condition.type_ == "Ready")?;
     Some(&ready.status)
 }
 
-/// How many pods the Node says that it takes.
+/// How many pods the Node takes by its status.
 fn stated_room(node: &Node) -> Option<u32> {
     let allocatable = node.status.as_ref()?.allocatable.as_ref()?;
     allocatable.get(PODS)?.0.parse().ok()

@@ -35,7 +35,7 @@ impl NodeServices {
         services.get(node).cloned()
     }
 
-    /// Adds a node's, until the answer is dropped.
+    /// Adds a node's, until the returned value is dropped.
     pub(crate) fn add(&self, node: &str, service: HttpService) -> Added {
         let mut services = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         services.insert(node.to_owned(), service);
@@ -94,7 +94,7 @@ fn answer(shown: &Shown, network: &Network, clock: &Clock, request: &Request<Bod
     }
 }
 
-/// The parameters as kube-apiserver sends them, and whether the run before is meant. `None`: a value is none.
+/// The parameters as kube-apiserver sends them, and whether the run before is requested. `None`: a value is malformed.
 fn reading(query: &str, clock: &Clock) -> Option<(Reading, bool)> {
     let (mut reading, mut previous) = (Reading::default(), false);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {

@@ -21,7 +21,7 @@ pub(crate) struct ShownPod {
     pub(crate) uid: String,
     /// As the API has it.
     pub(crate) pod: Arc<Pod>,
-    /// What the node says of it.
+    /// The status that the node reports.
     pub(crate) status: PodStatus,
     pub(crate) containers: Vec<ShownContainer>,
 }
@@ -41,7 +41,7 @@ pub(crate) struct ShownContainer {
 #[derive(Clone)]
 pub(crate) enum Runs {
     Nothing,
-    /// A task of this process, or not even that.
+    /// A task of this process, or a simulated container.
     Task,
     /// A program; commands can run beside it.
     Program(Commands),
@@ -60,7 +60,7 @@ pub(crate) enum NoCommand {
 pub(crate) enum NoLog {
     /// The pod, or the container, is not here.
     Missing(String),
-    /// It has said nothing yet, or it is gone.
+    /// It has not run yet, or its log is gone.
     NotNow(String),
 }
 
@@ -70,7 +70,7 @@ impl Shown {
         pods.insert((namespace.to_owned(), name.to_owned()), pod);
     }
 
-    /// Shows a pod no more, unless another one has its name by now.
+    /// Removes a pod, unless another one has its name by now.
     pub(crate) fn remove(&self, namespace: &str, name: &str, uid: &str) {
         let mut pods = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (namespace.to_owned(), name.to_owned());

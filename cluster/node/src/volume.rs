@@ -19,7 +19,7 @@ const PODS: &str = "pods";
 
 type Contents = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
-/// One persistent volume: at most one value in memory per Rust type, and a path if it is kept in a folder. Clones show
+/// One persistent volume: at most one value in memory per Rust type, and a path if it is stored in a folder. Clones show
 /// the same content.
 #[derive(Clone, Default)]
 pub struct Volume {
@@ -126,8 +126,8 @@ impl Volumes {
         self.lock().persistent.keys().cloned().collect()
     }
 
-    /// Drops a volume and what is in its folder: who mounts the uid again finds it empty. Containers that still hold it
-    /// keep what they hold.
+    /// Drops a volume and what is in its folder: a pod that mounts the uid again finds it empty. Containers that still
+    /// hold it keep what they hold.
     pub(crate) fn forget(&self, uid: &str) {
         if let Some(volume) = self.lock().persistent.remove(uid) {
             volume.lock().clear();
@@ -170,7 +170,7 @@ impl Volumes {
         }
     }
 
-    /// How many persistent volumes have content kept for them.
+    /// How many persistent volumes are stored.
     pub fn len(&self) -> usize {
         self.lock().persistent.len()
     }
@@ -195,7 +195,7 @@ fn remove(folder: &Path) {
     }
 }
 
-/// The names of the folders in a folder. Other things are none of ours.
+/// The names of the folders in a folder. Other entries are ignored.
 fn folders_in(folder: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {

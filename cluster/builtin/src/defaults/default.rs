@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::defaults::{autoscaler_defaults, pod_defaults, service_defaults};
 use crate::json::fields::{child, elements, elements_mut, is_unset, set_default, set_default_of_pointer, text};
 
-/// How often a DaemonSet's template has changed: where clients see what upstream keeps in the spec. The API server counts.
+/// The annotation that counts the changes of a DaemonSet's template, as upstream's internal spec does. The API server counts.
 pub const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Group of roles, bindings and most of their subjects.
@@ -170,7 +170,7 @@ fn limits(item: &mut Value) {
     }
 }
 
-/// `stringData` is written into `data` and forgotten (pkg/apis/core/v1/conversion.go).
+/// `stringData` is moved into `data` (pkg/apis/core/v1/conversion.go).
 fn secret(object: &mut Value) {
     set_default(object, "type", "Opaque");
     let texts = object.as_object_mut().and_then(|secret| secret.remove("stringData"));
@@ -293,7 +293,7 @@ fn cron_job(object: &mut Value) {
     set_default(spec, "suspend", false);
     set_default(spec, "successfulJobsHistoryLimit", 3);
     set_default(spec, "failedJobsHistoryLimit", 1);
-    // The template gets the defaults of its pods, not those of a Job: those come when the Job is made.
+    // The template gets the defaults of its pods, not those of a Job: those come when the Job is created.
     if let Some(job) = spec.pointer_mut("/jobTemplate/spec") {
         pod_defaults::template(job);
     }
@@ -378,7 +378,7 @@ fn ingress_class(object: &mut Value) {
     }
 }
 
-/// Which requests a policy is about.
+/// Defaults of what selects the requests of a policy.
 fn matching_defaults(constraints: &mut Value) {
     set_default(constraints, "matchPolicy", "Equivalent");
     set_default(constraints, "namespaceSelector", json!({}));

@@ -1,9 +1,9 @@
 //! The tag of an image as Kubernetes reads it (kubernetes/kubernetes v1.35 `pkg/util/parsers`, distribution/reference v0.6
 //! `normalize.go`, `regexp.go`). It never looks at an image.
 
-/// Letters of a tag.
+/// Longest tag.
 const TAG_CHARS_MAX: usize = 128;
-/// Letters of what can only be the identifier of an image.
+/// Length of an image identifier, in hexadecimal digits.
 const IDENTIFIER_CHARS: usize = 64;
 /// Algorithms of digests, and how many letters each has.
 const DIGESTS: [(&str, usize); 3] = [("sha256", 64), ("sha384", 96), ("sha512", 128)];

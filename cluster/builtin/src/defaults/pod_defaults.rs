@@ -22,7 +22,7 @@ pub(crate) fn pod(object: &mut Value) {
     };
     pod_spec(spec);
     set_default(spec, "enableServiceLinks", true);
-    // Less than no time is a second, in pods alone (pkg/apis/core/v1/conversion.go).
+    // A negative grace period becomes one second, in pods alone (pkg/apis/core/v1/conversion.go).
     let grace = "terminationGracePeriodSeconds";
     if spec[grace].as_i64().is_some_and(|seconds| seconds < 0) {
         spec[grace] = 1.into();
@@ -185,7 +185,7 @@ fn request_what_is_limited(container: &mut Value) {
 }
 
 /// Which pods go first when a node runs short: BestEffort without requests and limits, Guaranteed when all containers limit
-/// cpu and memory to what they request, else Burstable. `spec` is a pod's with its defaults, or what stands there.
+/// cpu and memory to what they request, else Burstable. `spec` is that of a pod with its defaults.
 /// (Kubernetes v1.35 `pkg/apis/core/v1/helper/qos/qos.go`)
 pub fn qos_class(spec: &Value) -> &'static str {
     let containers = || elements(spec, "containers").chain(elements(spec, "initContainers"));
@@ -211,7 +211,7 @@ pub fn qos_class(spec: &Value) -> &'static str {
     }
 }
 
-/// How much of a resource is requested, if more than nothing.
+/// The amount of a resource in requests or limits, if it is more than nothing.
 fn amount(one: &Value, list: &str, name: &str) -> Option<Quantity> {
     let amount = one.get("resources")?.get(list)?.get(name)?;
     Quantity::of(amount).filter(|amount| *amount > Quantity::ZERO)

@@ -18,13 +18,13 @@ const OF_SECURITY_CONTEXT: [&str; 5] = [
     "hostUsers",
     "shareProcessNamespace",
 ];
-/// The order of what is printed as clients see it.
+/// Fields of a label selector in the order in which they are printed, under their names in JSON.
 const SELECTOR: [&str; 2] = ["matchLabels", "matchExpressions"];
 
-/// Fields with their types; one without a name has those of its type in its place.
+/// Fields with their types; an embedded struct has no name.
 type Struct = Vec<(String, String)>;
 
-/// Structs by name, and types that are other ones under a name of their own.
+/// Structs by name, and types that are defined as another type.
 #[derive(serde::Deserialize)]
 struct Types {
     structs: BTreeMap<String, Struct>,
@@ -184,7 +184,7 @@ impl Printer {
     }
 }
 
-/// The fields, with those of types without a name in their place.
+/// The fields, with those of embedded structs in their place.
 fn promoted<'t>(fields: &'t Struct, all: &mut Vec<(&'t str, &'t str)>) {
     for (name, type_name) in fields {
         match types().structs.get(type_name).filter(|_| name.is_empty()) {

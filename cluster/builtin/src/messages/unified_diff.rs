@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// Lines around a change.
 const CONTEXT: usize = 3;
-/// From so many lines on, those that stand there too often are no place to begin a match at.
+/// In texts of at least so many lines, no match begins at a line that occurs too often.
 const POPULAR_LINES_MIN: usize = 200;
 
 /// Of longer texts only the common beginning and end are matched: matching all lines takes time that grows with the square of
@@ -46,15 +46,15 @@ pub(crate) fn diff(old: &str, new: &str) -> String {
                     let _ = writeln!(text, "{mark}{line}");
                 }
             };
-            let (gone, come) = (
+            let (removed, added) = (
                 old.get(step.old.0..step.old.1).unwrap_or_default(),
                 new.get(step.new.0..step.new.1).unwrap_or_default(),
             );
             if step.same {
-                lines(' ', gone);
+                lines(' ', removed);
             } else {
-                lines('-', gone);
-                lines('+', come);
+                lines('-', removed);
+                lines('+', added);
             }
         }
     }
@@ -170,7 +170,7 @@ fn steps(old: &[&str], new: &[&str]) -> Vec<Step> {
     steps
 }
 
-/// Steps with no more around them than is shown.
+/// Steps in groups, with at most the lines around them that are shown.
 fn grouped(steps: Vec<Step>) -> Vec<Vec<Step>> {
     if steps.iter().all(|step| step.same) {
         return Vec::new();

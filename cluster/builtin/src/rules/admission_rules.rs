@@ -330,7 +330,7 @@ fn webhook_url(url: &str, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
 }
 
 fn webhook_service(service: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
-    // Upstream hands the two over in the other order.
+    // Upstream passes the two in the wrong order.
     for (field, of) in [("name", "namespace"), ("namespace", "name")] {
         if text(service, field).is_empty() {
             errors.push(FieldError::required(path.field(of), ""));

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::json::fields::text;
 
-/// Above it nothing is sorted.
+/// The highest priority of a group.
 const GROUP_PRIORITY_MAX: i64 = 20_000;
 const VERSION_PRIORITY_MAX: i64 = 1000;
 
@@ -41,7 +41,7 @@ pub(crate) fn validate(object: &Value, errors: &mut Vec<FieldError>) {
     trust(spec, &path, errors);
 }
 
-/// How the server is reached, and why it is believed.
+/// How the server is reached, and why it is trusted.
 fn trust(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     let (bundle, insecure) = (text(spec, "caBundle"), spec["insecureSkipTLSVerify"] == true);
     let service = &spec["service"];

@@ -19,7 +19,7 @@ const SOURCES: [(&str, &str); 5] = [
 const SOURCE_TYPES: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Resource"];
 const TARGET_TYPES: [&str; 3] = ["Utilization", "Value", "AverageValue"];
 const POLICY_TYPES: [&str; 2] = ["Percent", "Pods"];
-const SELECTS: [&str; 3] = ["Disabled", "Max", "Min"];
+const SELECT_POLICIES: [&str; 3] = ["Disabled", "Max", "Min"];
 const WINDOW_SECONDS_MAX: i64 = 3600;
 const PERIOD_SECONDS_MAX: i64 = 1800;
 
@@ -55,7 +55,7 @@ pub(crate) fn validate(object: &Value, old: Option<&Value>, errors: &mut Vec<Fie
         _ if text(reference, "kind") == "ReplicationController" => Version::WellFormed,
         _ => Version::WithGroup,
     };
-    refer(reference, version, &path.field("scaleTargetRef"), errors);
+    object_reference(reference, version, &path.field("scaleTargetRef"), errors);
     metrics(spec, old, &path.field("metrics"), errors);
     let behavior_path = path.field("behavior");
     for name in ["scaleUp", "scaleDown"] {
@@ -86,7 +86,7 @@ impl Version {
     }
 }
 
-fn refer(reference: &Value, version: Version, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
+fn object_reference(reference: &Value, version: Version, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     for name in ["kind", "name"] {
         segment(reference, name, "", path, errors);
     }
@@ -165,7 +165,7 @@ fn metric(metric: &Value, version: Version, path: &FieldPath<'_>, errors: &mut V
 
 fn source(name: &str, source: &Value, version: Version, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     if name == "object" {
-        refer(
+        object_reference(
             &source["describedObject"],
             version,
             &path.field("describedObject"),
@@ -186,7 +186,7 @@ fn source(name: &str, source: &Value, version: Version, path: &FieldPath<'_>, er
     let at = path.field("target");
     validate_target(target, &at, errors);
     let has = |field: &str| !target[field].is_null();
-    // What must be there, what must not stand beside it, and which of two errors is reported.
+    // The field that is missing, or the one that must not be set beside another.
     let (average, value, utilization) = (has("averageValue"), has("value"), has("averageUtilization"));
     let (missing, both) = match name {
         "object" if !average && !value => (
@@ -267,9 +267,13 @@ fn scaling(rules: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     at_most(rules, window, WINDOW_SECONDS_MAX, path, errors);
     if let Some(select) = rules["selectPolicy"]
         .as_str()
-        .filter(|select| !SELECTS.contains(select))
+        .filter(|select| !SELECT_POLICIES.contains(select))
     {
-        errors.push(FieldError::not_supported(path.field("selectPolicy"), select, &SELECTS));
+        errors.push(FieldError::not_supported(
+            path.field("selectPolicy"),
+            select,
+            &SELECT_POLICIES,
+        ));
     }
     let policies = path.field("policies");
     if elements(rules, "policies").next().is_none() {

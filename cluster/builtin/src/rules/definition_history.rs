@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::json::fields::{elements, text};
 
-/// The annotation by which those who own Kubernetes' groups allow a definition in them.
+/// The annotation that approves a definition in a group of Kubernetes.
 const APPROVED: &str = "api-approved.kubernetes.io";
 
 /// Versions in which objects may still be stored cannot be removed.
@@ -41,7 +41,7 @@ pub(crate) fn stored_versions(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Groups of Kubernetes are for those who maintain it.
+/// A definition in a group of Kubernetes needs an annotation.
 pub(crate) fn approval(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let group = text(&object["spec"], "group");
     let protected = ["k8s.io", "kubernetes.io"];

@@ -28,9 +28,9 @@ const COLUMN_FORMATS: [&str; 8] = [
     "password",
 ];
 const SELECTABLE_MAX: u64 = 8;
-/// Longest warning of a version that is given up, in bytes.
+/// Longest warning of a deprecated version, in bytes.
 const WARNING_BYTES_MAX: usize = 256;
-/// What the root of a schema may have where the status is written apart: its own schema is cut out there.
+/// What the root of a schema may have where a version has a status subresource.
 const ROOT_FIELDS: [&str; 22] = [
     "description",
     "type",

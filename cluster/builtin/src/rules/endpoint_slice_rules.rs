@@ -12,7 +12,7 @@ const ENDPOINTS_MAX: u64 = 1000;
 const ADDRESSES_MAX: u64 = 100;
 const PORTS_MAX: u64 = 20_000;
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
-/// How an address that is none is refused, everywhere in Kubernetes.
+/// The error for an invalid address, everywhere in Kubernetes.
 pub(crate) const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 
 pub(crate) fn validate(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {

@@ -330,16 +330,17 @@ fn resources(container: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldErro
     }
     let requests = at.field("requests");
     for (name, amount) in of("requests").into_iter().flatten() {
-        // What a node has too little of can be promised twice; other things cannot.
-        let shared = (!name.contains('/') || name.contains("kubernetes.io/")) && !name.starts_with(HUGE_PAGES);
+        // Resources of Kubernetes can be overcommitted; huge pages and resources of others cannot.
+        let may_be_overcommitted =
+            (!name.contains('/') || name.contains("kubernetes.io/")) && !name.starts_with(HUGE_PAGES);
         let limit = of("limits").and_then(|limits| limits.get(name));
         let words = match (limit, Quantity::of(amount), limit.and_then(Quantity::of)) {
-            (None, ..) if !shared => {
+            (None, ..) if !may_be_overcommitted => {
                 let words = "Limit must be set for non overcommitable resources";
                 errors.push(FieldError::required(at.field("limits"), words));
                 continue;
             }
-            (Some(_), Some(amount), Some(limit)) if !shared && amount != limit => "equal to",
+            (Some(_), Some(amount), Some(limit)) if !may_be_overcommitted && amount != limit => "equal to",
             (Some(_), Some(amount), Some(limit)) if amount > limit => "less than or equal to",
             _ => continue,
         };

@@ -102,8 +102,8 @@ fn ports_errors(ports: &[&Value], path: &FieldPath<'_>, errors: &mut Vec<FieldEr
             }
         }
         port_number(port.get("port"), &at.field("port"), errors);
-        if let Some(spoken) = port.get("appProtocol").and_then(Value::as_str) {
-            names::validate_qualified_name(spoken, &at.field("appProtocol"), errors);
+        if let Some(app_protocol) = port.get("appProtocol").and_then(Value::as_str) {
+            names::validate_qualified_name(app_protocol, &at.field("appProtocol"), errors);
         }
         let protocol = text(port, "protocol");
         if !["SCTP", "TCP", "UDP"].contains(&protocol) {

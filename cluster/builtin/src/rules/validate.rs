@@ -12,6 +12,7 @@ use crate::rules::{
 };
 
 const ADMISSION_GROUP: &str = "admissionregistration.k8s.io";
+
 /// All errors of a defaulted object of `group` (empty for core), `version`, `kind`; `old` on update. Metadata is not
 /// validated here: its rules are the same for all kinds, but for the name ([`refuse_name`]).
 pub fn validate(group: &str, version: &str, kind: &str, object: &Value, old: Option<&Value>) -> Vec<FieldError> {

@@ -193,7 +193,7 @@ fn with_claims(spec: &Value) -> Value {
     template
 }
 
-/// What of a StatefulSet may never change.
+/// The fields of a StatefulSet's spec that may never change.
 fn fixed(spec: &Value) -> Value {
     let mut spec = spec.clone();
     if let Some(map) = spec.as_object_mut() {
@@ -340,7 +340,7 @@ fn job_spec(spec: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     task_template(&spec["template"], &at, errors);
 }
 
-/// The template of pods that end.
+/// The template of pods that run to completion.
 fn task_template(template: &Value, path: &FieldPath<'_>, errors: &mut Vec<FieldError>) {
     pod_rules::template(template, path, &pod_rules::RESTART_POLICIES, errors);
     let (policy, allowed) = (text(&template["spec"], "restartPolicy"), ["OnFailure", "Never"]);

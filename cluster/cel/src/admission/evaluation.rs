@@ -53,7 +53,7 @@ impl VariableResolver for Values {
     }
 }
 
-/// What names stand for, as it is put together.
+/// Builds a [`Scope`].
 #[derive(Default)]
 pub struct Names {
     values: Values,

@@ -234,21 +234,21 @@ impl<'s> Checker<'_, 's> {
         let Some(target) = call.target.as_deref() else {
             let plain = name.strip_prefix('.').unwrap_or(name);
             return match overloads(plain) {
-                Some(forms) => self.resolve(node, plain, forms, None, &call.args),
+                Some(candidates) => self.resolve(node, plain, candidates, None, &call.args),
                 None => self.undeclared(node.id, name),
             };
         };
         if let Some(prefix) = qualified_name(target) {
             let whole = format!("{}.{name}", prefix.strip_prefix('.').unwrap_or(&prefix));
-            if let Some(forms) = overloads(&whole) {
-                let result = self.resolve(node, &whole, forms, None, &call.args);
+            if let Some(candidates) = overloads(&whole) {
+                let result = self.resolve(node, &whole, candidates, None, &call.args);
                 self.qualified.insert(node.id, whole);
                 return result;
             }
         }
         self.visit(target);
         match overloads(name) {
-            Some(forms) => self.resolve(node, name, forms, Some(target), &call.args),
+            Some(candidates) => self.resolve(node, name, candidates, Some(target), &call.args),
             None => self.undeclared(node.id, name),
         }
     }
@@ -257,16 +257,19 @@ impl<'s> Checker<'_, 's> {
         &mut self,
         node: &IdedExpr,
         name: &str,
-        forms: &'static [Overload],
+        candidates: &'static [Overload],
         target: Option<&IdedExpr>,
         args: &[IdedExpr],
     ) -> Type<'s> {
         let given: Vec<Type<'s>> = target.into_iter().chain(args).map(|part| self.type_of(part)).collect();
         let mut result: Option<Type<'s>> = None;
         let mut fitting = Vec::new();
-        for form in forms.iter().filter(|form| form.is_member == target.is_some()) {
+        for overload in candidates
+            .iter()
+            .filter(|overload| overload.is_member == target.is_some())
+        {
             if matches!(name, operators::LOGICAL_AND | operators::LOGICAL_OR) {
-                self.overloads.insert(node.id, vec![form.id]);
+                self.overloads.insert(node.id, vec![overload.id]);
                 return self.all_truths(args, &given);
             }
             let mut letters: Vec<(char, Type<'s>)> = Vec::new();
@@ -279,12 +282,16 @@ impl<'s> Checker<'_, 's> {
                 letters.push((letter, made.clone()));
                 made
             };
-            let wanted: Vec<Type<'s>> = form.arguments.iter().map(|of| instantiate(of, &mut fresh)).collect();
-            let gives = instantiate(&form.result, &mut fresh);
+            let wanted: Vec<Type<'s>> = overload
+                .arguments
+                .iter()
+                .map(|of| instantiate(of, &mut fresh))
+                .collect();
+            let gives = instantiate(&overload.result, &mut fresh);
             if !self.known.all_fit(&given, &wanted) {
                 continue;
             }
-            fitting.push(form.id);
+            fitting.push(overload.id);
             let gives = self.known.resolve(&gives, false);
             result = Some(match result {
                 None => gives,

@@ -131,7 +131,7 @@ impl<'s> Checker<'_, 's> {
 fn is_broken(function: &str, literal: &LiteralValue) -> bool {
     match (function, literal) {
         ("duration", LiteralValue::String(text)) => formats::go_duration_ns(text.inner()).is_none(),
-        // There is a form for whole numbers, which nothing stands behind.
+        // There is an overload for whole numbers, which has no implementation.
         ("duration", _) => true,
         ("timestamp", LiteralValue::String(text)) => {
             let time = DateTime::parse_from_rfc3339(text.inner());

@@ -190,8 +190,8 @@ impl<'s> Coster<'_, 's> {
             costs.push(self.cost(argument));
             args.push(self.argument(argument));
         }
-        let forms = self.checked.overloads(node);
-        if forms.is_empty() {
+        let overloads = self.checked.overloads(node);
+        if overloads.is_empty() {
             return Range::NOTHING;
         }
         let qualified = self.checked.qualified(node);
@@ -203,28 +203,28 @@ impl<'s> Coster<'_, 's> {
         let function = qualified.unwrap_or(&call.func_name);
         let all_args = costs.iter().fold(Range::NOTHING, |sum, cost| sum.plus(*cost));
         let (mut cost, mut size) = (Range::EMPTY, None::<Range>);
-        for form in forms {
+        for overload in overloads {
             let one = cost_calls::Call {
                 function,
-                form,
+                overload,
                 target: target.as_ref(),
                 args: &args,
                 known: self.known,
             };
-            let (of_form, result) = match self.of_logic(node, form, &args, &costs) {
+            let (of_overload, result) = match self.of_logic(node, overload, &args, &costs) {
                 Some(known) => known,
                 None => {
                     let (cost, size) = one.cost();
                     (cost.plus(all_args), size)
                 }
             };
-            cost = cost.or(of_form);
+            cost = cost.or(of_overload);
             size = match (size, result) {
                 (Some(one), Some(other)) => Some(one.or(other)),
                 (one, other) => one.or(other),
             };
-            if let ("index_list" | "index_map", Some(whole)) = (*form, call.args.first()) {
-                let part = if *form == "index_list" { "@items" } else { "@values" };
+            if let ("index_list" | "index_map", Some(whole)) = (*overload, call.args.first()) {
+                let part = if *overload == "index_list" { "@items" } else { "@values" };
                 size = self.entries_of(whole).map(|entries| entries.value);
                 let mut path = self.path(whole);
                 path.push(part.into());
@@ -244,11 +244,11 @@ impl<'s> Coster<'_, 's> {
     fn of_logic(
         &mut self,
         node: &IdedExpr,
-        form: &str,
+        overload: &str,
         args: &[Argument<'_, 's>],
         costs: &[Range],
     ) -> Option<(Range, Option<Range>)> {
-        match (form, args, costs) {
+        match (overload, args, costs) {
             ("logical_or" | "logical_and", _, [left, right]) => {
                 let cost = Range {
                     min: left.min,
@@ -422,7 +422,7 @@ fn is_bind(inner: &ComprehensionExpr) -> bool {
         && matches!(&inner.loop_cond.expr, Expr::Literal(LiteralValue::Boolean(truth)) if !*truth.inner())
 }
 
-/// How large a value is that stands in the expression.
+/// The size of a literal, a list or a map that is written in the expression.
 fn written_size(node: &IdedExpr) -> Option<Range> {
     let size = match &node.expr {
         Expr::Literal(LiteralValue::String(text)) => text.inner().chars().count(),

@@ -9,7 +9,7 @@ use crate::estimate::sizes::Sizes;
 use crate::typing::types::Type;
 
 const ONE: Range = Range::fixed(1);
-/// Two of these reach the limit of an expression.
+/// It allows for two checks in one expression.
 const AUTHORIZATION_COST: Range = Range::fixed(350_000);
 /// An address has four or sixteen bytes.
 const ADDRESS_SIZE: Range = Range { min: 4, max: 16 };
@@ -20,7 +20,7 @@ const FORMAT_SIZE_MAX: u64 = 64;
 /// What a new list costs.
 const LIST_COST: Range = Range::fixed(10);
 
-/// What a call is given.
+/// An argument of a call, or its target.
 pub(crate) struct Argument<'n, 's> {
     pub(crate) path: Path,
     pub(crate) of: Type<'s>,
@@ -33,12 +33,12 @@ impl Argument<'_, '_> {
         self.size.unwrap_or(Range::UNKNOWN)
     }
 
-    /// The number of elements that stands there.
+    /// The literal as a number of elements.
     fn count(&self) -> Option<u64> {
         self.number().map(|number| u64::try_from(number).unwrap_or(0))
     }
 
-    /// The whole number that stands there.
+    /// The whole number, if the argument is a literal.
     fn number(&self) -> Option<i64> {
         match &self.node?.expr {
             Expr::Literal(LiteralValue::Int(number)) => Some(*number.inner()),
@@ -47,10 +47,10 @@ impl Argument<'_, '_> {
     }
 }
 
-/// A call of one form of a function.
+/// A call of one overload of a function.
 pub(crate) struct Call<'c, 'n, 's> {
     pub(crate) function: &'c str,
-    pub(crate) form: &'c str,
+    pub(crate) overload: &'c str,
     pub(crate) target: Option<&'c Argument<'n, 's>>,
     pub(crate) args: &'c [Argument<'n, 's>],
     pub(crate) known: &'c Sizes<'s>,
@@ -83,7 +83,7 @@ impl<'n, 's> Call<'_, 'n, 's> {
     /// `ext.Sets` and `ext.Lists`.
     fn of_lists(&self) -> Option<Cost> {
         let made = |factor: f64, size: Range| Some((size.times(factor).plus(ONE).plus(LIST_COST), Some(size)));
-        match (self.form, self.args) {
+        match (self.overload, self.args) {
             ("list_sets_contains_list" | "list_sets_intersects_list", [one, other]) => {
                 Some((self.size(one).by(self.size(other)).times(1.0).plus(ONE), None))
             }
@@ -103,13 +103,13 @@ impl<'n, 's> Call<'_, 'n, 's> {
                 let size = self.of_target()?;
                 made(2.0, size.by(size))
             }
-            (form, []) if form.starts_with("list_") && form.ends_with("_sort") => {
+            (overload, []) if overload.starts_with("list_") && overload.ends_with("_sort") => {
                 let size = self.of_target()?;
-                made(sort_factor(form), size.by(size))
+                made(sort_factor(overload), size.by(size))
             }
-            (form, [keys]) if form.ends_with("_sortByAssociatedKeys") => {
+            (overload, [keys]) if overload.ends_with("_sortByAssociatedKeys") => {
                 let size = self.size(keys);
-                made(sort_factor(form), size.by(size))
+                made(sort_factor(overload), size.by(size))
             }
             _ => None,
         }
@@ -183,7 +183,7 @@ impl<'n, 's> Call<'_, 'n, 's> {
         let fits = |whole: u64, part: u64| (whole as f64 / part as f64).ceil() as u64;
         let (mut count, mut preserved) = (Range::fixed(0), Range::fixed(0));
         if old.min == 0 {
-            // Nothing is replaced around every character.
+            // An empty text is found around every character.
             (count.max, preserved.max) = (size.max.saturating_add(1), size.max);
         } else if new.max <= old.min {
             preserved.max = size.max;
@@ -241,7 +241,7 @@ impl<'n, 's> Call<'_, 'n, 's> {
             _ => cost,
         };
         let cost = match self.function {
-            "ip" if self.form == "cidr_ip" => ONE,
+            "ip" if self.overload == "cidr_ip" => ONE,
             "cidr" | "isIP" | "isCIDR" | "ip" => self.first()?.times(TEXT_FACTOR),
             "ip.isCanonical" => self.first()?.times(2.0 * TEXT_FACTOR),
             "masked"
@@ -252,10 +252,10 @@ impl<'n, 's> Call<'_, 'n, 's> {
             | "isLinkLocalMulticast"
             | "isLinkLocalUnicast"
             | "isGlobalUnicast" => ONE,
-            "containsIP" => read(self.form == "cidr_contains_ip_string", compared()),
+            "containsIP" => read(self.overload == "cidr_contains_ip_string", compared()),
             "containsCIDR" => {
                 let cost = compared().plus(ADDRESS_SIZE.times(TEXT_FACTOR)).plus(ONE);
-                read(self.form == "cidr_contains_cidr_string", cost)
+                read(self.overload == "cidr_contains_cidr_string", cost)
             }
             _ => return None,
         };
@@ -290,7 +290,7 @@ impl<'n, 's> Call<'_, 'n, 's> {
     fn of_standard(&self) -> Option<Cost> {
         let arg = |index: usize| self.args.get(index).map(Argument::size_or_unknown);
         let target = || self.target.map(Argument::size_or_unknown);
-        Some(match (self.form, self.args.len()) {
+        Some(match (self.overload, self.args.len()) {
             ("string_format", _) => (target()?.times(TEXT_FACTOR), None),
             ("string_to_bytes", 1) => {
                 let size = arg(0)?;
@@ -326,7 +326,7 @@ impl<'n, 's> Call<'_, 'n, 's> {
                 let size = arg(0)?.plus(arg(1)?);
                 (size.times(TEXT_FACTOR), Some(size))
             }
-            (form, 2) if is_comparison(form) => {
+            (overload, 2) if is_comparison(overload) => {
                 let max = arg(0)?.max.min(arg(1)?.max);
                 let min = u64::from(max > 0);
                 (Range { min, max }.times(TEXT_FACTOR), None)
@@ -337,18 +337,18 @@ impl<'n, 's> Call<'_, 'n, 's> {
 }
 
 /// Each is compared with the others; texts are walked through besides.
-fn sort_factor(form: &str) -> f64 {
-    match form.split('_').nth(1) {
+fn sort_factor(overload: &str) -> f64 {
+    match overload.split('_').nth(1) {
         Some("string" | "bytes") => 2.0 + TEXT_FACTOR,
         _ => 2.0,
     }
 }
 
 /// Comparisons whose cost depends on the shorter side.
-fn is_comparison(form: &str) -> bool {
-    matches!(form, "equals" | "not_equals")
-        || form
+fn is_comparison(overload: &str) -> bool {
+    matches!(overload, "equals" | "not_equals")
+        || overload
             .strip_suffix("_string")
-            .or_else(|| form.strip_suffix("_bytes"))
+            .or_else(|| overload.strip_suffix("_bytes"))
             .is_some_and(|operator| matches!(operator, "less" | "less_equals" | "greater" | "greater_equals"))
 }

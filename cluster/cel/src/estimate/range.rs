@@ -11,7 +11,7 @@ pub(crate) struct Range {
 impl Range {
     pub(crate) const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
     pub(crate) const NOTHING: Self = Self::fixed(0);
-    /// What every range widens.
+    /// The neutral element of [`Range::or`].
     pub(crate) const EMPTY: Self = Self { min: u64::MAX, max: 0 };
 
     pub(crate) const fn fixed(amount: u64) -> Self {
@@ -35,7 +35,7 @@ impl Range {
         }
     }
 
-    /// So often, rounded up.
+    /// Multiplied by a factor, rounded up.
     pub(crate) fn times(self, factor: f64) -> Self {
         // A number beyond the largest one becomes the largest one.
         let part = |amount: u64| (amount as f64 * factor).ceil() as u64;

@@ -21,7 +21,7 @@ type Node = Map<String, Value>;
 /// over all required fields; expressions need it at each use of a name, so it is cached.
 pub(crate) struct Sizes<'s> {
     this: Declared<'s>,
-    /// The fewest bytes of objects, by where their schema lies; beside them the schema, so that it stays there.
+    /// The fewest bytes of objects, by the address of their schema, which is borrowed beside them so that it stays valid.
     objects: RefCell<HashMap<*const Node, (&'s Node, u64)>>,
 }
 
@@ -33,7 +33,7 @@ impl<'s> Sizes<'s> {
         }
     }
 
-    /// How large a part of the value is, whatever name the way begins with.
+    /// The size of a part of the value; the first name of the path is not looked at.
     pub(crate) fn at(&self, path: &[Arc<str>]) -> Option<Range> {
         let mut here = self.this;
         for part in path.split_first()?.1 {

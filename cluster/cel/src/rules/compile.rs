@@ -179,7 +179,7 @@ impl<'s> Compiler<'_, 's> {
         Some(Rule::new(self.entry, tree, message, uses_old_self))
     }
 
-    /// An error that shows all that stands beside the rule.
+    /// An error that shows the whole entry of the rule.
     fn refuse(&mut self, field: &str, why: String) {
         let error = FieldError::invalid(self.at.field(field), self.entry.clone(), why);
         self.errors.push(error.shown_as(shown(self.entry)));

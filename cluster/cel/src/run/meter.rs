@@ -30,7 +30,7 @@ const PATTERNS_MAX: usize = 64;
 /// Longest precision of a number in `format`, of which an f64 has 17 significant digits.
 const PRECISION_MAX: usize = 1000;
 
-// What a parsed rule cannot spell.
+// Names of functions that no rule can spell.
 const RANGE: &str = "@range";
 const STEP: &str = "@step";
 const MADE: &str = "@made";
@@ -61,7 +61,7 @@ const MAKERS: [&str; 19] = [
 ];
 
 thread_local! {
-    /// What is left to the rule that runs on this thread.
+    /// The units that are left for the rule that runs on this thread.
     static LEFT: Cell<u64> = const { Cell::new(0) };
     static PATTERNS: RefCell<HashMap<String, Pattern>> = RefCell::new(HashMap::new());
 }
@@ -263,7 +263,7 @@ fn wrap(expression: &mut IdedExpr, function: &str, more: Option<Expr>) {
     };
 }
 
-/// Adds what metered rules call, in place of the library's own where that is bounded by nothing.
+/// Adds what metered rules call, in place of the library's own where that has no limit.
 pub(crate) fn register(context: &mut Context<'_>) {
     context.add_function(RANGE, |list: CelValue, nodes: i64| -> ResolveResult {
         spend(weight(&list).saturating_mul(nodes.unsigned_abs()));

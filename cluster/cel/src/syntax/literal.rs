@@ -1,4 +1,4 @@
-//! Values that are written down (google/cel-go v0.26 `parser/unescape.go`, `parser/parser.go`).
+//! Literals (google/cel-go v0.26 `parser/unescape.go`, `parser/parser.go`).
 
 use kube_cel::cel::common::ast::LiteralValue;
 
@@ -39,7 +39,7 @@ pub(crate) fn number(text: &str, kind: Kind, is_negative: bool) -> Result<Litera
 /// A text or bytes, with its quotes and what stands before them.
 ///
 /// # Errors
-/// An escape stands for nothing.
+/// An escape is unknown, or no code point.
 pub(crate) fn text(token: &str, is_bytes: bool) -> Result<LiteralValue, &'static str> {
     let token = if is_bytes { &token[1..] } else { token };
     let raw = token.strip_prefix(['r', 'R']);

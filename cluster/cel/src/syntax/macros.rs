@@ -1,5 +1,5 @@
-//! Macros: calls that stand for loops and other expressions (google/cel-go v0.26 `parser/macro.go`, `ext/comprehensions.go`, `ext/lists.go`,
-//! `cel/library.go`), those that Kubernetes v1.35 has (`apiserver/pkg/cel/environment/base.go`).
+//! Macros: calls that stand for loops and other expressions (google/cel-go v0.26 `parser/macro.go`, `ext/comprehensions.go`,
+//! `ext/lists.go`, `cel/library.go`), those that Kubernetes v1.35 has (`apiserver/pkg/cel/environment/base.go`).
 
 use kube_cel::cel::common::ast::{ComprehensionExpr, Expr, IdedExpr, MapExpr, SelectExpr, operators};
 
@@ -20,7 +20,7 @@ pub(crate) enum Expansion {
     /// It is no macro.
     No(Option<IdedExpr>, Vec<IdedExpr>),
     Done(IdedExpr),
-    /// It is one, and its arguments are none: where, and why.
+    /// It is one, but an argument is wrong: where, and why.
     Refused(Option<usize>, String),
 }
 

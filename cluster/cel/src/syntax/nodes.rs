@@ -111,7 +111,7 @@ impl Nodes {
         self.make(place, Expr::Call(call))
     }
 
-    /// The same tree under other numbers; a stump when there are too many nodes.
+    /// The same tree under other numbers; an empty node when there are too many.
     pub(crate) fn copy(&mut self, of: &IdedExpr) -> IdedExpr {
         if self.are_too_many() {
             return IdedExpr::default();
@@ -201,12 +201,12 @@ fn texts_bytes(expr: &Expr) -> usize {
     }
 }
 
-/// Shows each expression that is right below.
-pub(crate) fn each_part<'e>(expr: &'e Expr, show: &mut impl FnMut(&'e IdedExpr)) {
+/// Visits each expression that is right below.
+pub(crate) fn each_part<'e>(expr: &'e Expr, visit: &mut impl FnMut(&'e IdedExpr)) {
     match expr {
         Expr::Call(call) => {
-            call.target.iter().for_each(|target| show(target));
-            call.args.iter().for_each(show);
+            call.target.iter().for_each(|target| visit(target));
+            call.args.iter().for_each(visit);
         }
         Expr::Comprehension(inner) => {
             for part in [
@@ -216,23 +216,26 @@ pub(crate) fn each_part<'e>(expr: &'e Expr, show: &mut impl FnMut(&'e IdedExpr))
                 &inner.loop_step,
                 &inner.result,
             ] {
-                show(part);
+                visit(part);
             }
         }
-        Expr::List(list) => list.elements.iter().for_each(show),
-        Expr::Map(map) => map.entries.iter().for_each(|entry| each_of_entry(&entry.expr, show)),
-        Expr::Struct(object) => object.entries.iter().for_each(|entry| each_of_entry(&entry.expr, show)),
-        Expr::Select(select) => show(&select.operand),
+        Expr::List(list) => list.elements.iter().for_each(visit),
+        Expr::Map(map) => map.entries.iter().for_each(|entry| each_of_entry(&entry.expr, visit)),
+        Expr::Struct(object) => object
+            .entries
+            .iter()
+            .for_each(|entry| each_of_entry(&entry.expr, visit)),
+        Expr::Select(select) => visit(&select.operand),
         Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
     }
 }
 
-fn each_of_entry<'e>(entry: &'e EntryExpr, show: &mut impl FnMut(&'e IdedExpr)) {
+fn each_of_entry<'e>(entry: &'e EntryExpr, visit: &mut impl FnMut(&'e IdedExpr)) {
     match entry {
-        EntryExpr::StructField(field) => show(&field.value),
+        EntryExpr::StructField(field) => visit(&field.value),
         EntryExpr::MapEntry(pair) => {
-            show(&pair.key);
-            show(&pair.value);
+            visit(&pair.key);
+            visit(&pair.value);
         }
     }
 }

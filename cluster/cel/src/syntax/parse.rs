@@ -164,7 +164,7 @@ impl Parser<'_> {
         Ok(here)
     }
 
-    /// A part that cannot be made sense of; reading goes on.
+    /// An invalid part; parsing goes on.
     fn refused(&mut self, at: usize, words: impl Into<String>) -> Read {
         self.faults.add(Some(at), words);
         self.node(at, Expr::Unspecified)

@@ -50,7 +50,7 @@ pub(crate) fn read(chars: &[char], faults: &mut Faults) -> Vec<Token> {
                 end: reader.at,
             }),
             None => {
-                // What was looked at in vain is passed over.
+                // The characters that were read in vain are skipped.
                 reader.at = (reader.at + 1).min(chars.len());
                 let text: String = chars[start..reader.at].iter().collect();
                 faults.add(

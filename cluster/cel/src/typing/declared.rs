@@ -307,7 +307,7 @@ impl<'s> Declared<'s> {
         self.spelled_field(name)
     }
 
-    /// The field whose name is spelled so where it could be no identifier.
+    /// The field that has this name once it is escaped as an identifier.
     pub(crate) fn spelled_field(self, name: &str) -> Option<Self> {
         self.seen_field(&unescape(name)?)
     }

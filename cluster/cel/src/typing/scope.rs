@@ -33,7 +33,7 @@ pub(crate) struct Checked<'s> {
 }
 
 impl<'s> Checked<'s> {
-    /// What the whole gives.
+    /// The type of the whole expression.
     pub(crate) fn result(&self) -> &Type<'s> {
         &self.result
     }
@@ -48,12 +48,12 @@ impl<'s> Checked<'s> {
         self.types.get(index).cloned().flatten().unwrap_or(Type::Dyn)
     }
 
-    /// The forms of the function that fit a call, by their identifiers.
+    /// The overloads that fit a call, by their identifiers.
     pub(crate) fn overloads(&self, node: &IdedExpr) -> &[&'static str] {
         self.overloads.get(&node.id).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The function of a call whose target is but a part of its name, or the variable that a field is.
+    /// The function of a call whose target is a part of its name, or the variable that a field selection names.
     pub(crate) fn qualified(&self, node: &IdedExpr) -> Option<&str> {
         self.qualified.get(&node.id).map(String::as_str)
     }

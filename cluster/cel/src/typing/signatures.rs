@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::typing::types::Type;
 
-/// One form of a function.
+/// One overload of a function.
 pub(crate) struct Overload {
     pub(crate) id: &'static str,
     /// It is called on its first argument.
@@ -18,7 +18,7 @@ pub(crate) struct Overload {
 
 type Functions = HashMap<&'static str, Vec<Overload>>;
 
-/// All forms of a function; none where there is no such function.
+/// All overloads of a function; none where there is no such function.
 pub(crate) fn overloads(function: &str) -> Option<&'static [Overload]> {
     static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
     let functions = FUNCTIONS.get_or_init(|| {

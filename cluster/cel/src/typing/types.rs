@@ -9,7 +9,7 @@ use crate::typing::declared::Object;
 /// `dyn`.
 const PARTS_MAX: usize = 100;
 
-/// How many steps the comparisons of one expression may take: types are trees of shared parts. Then all fit.
+/// How many steps the comparisons of one expression may take: types are trees of shared parts. Beyond it all fit.
 const STEPS_MAX: u32 = 2_000_000;
 
 /// The name of a type that may hold nothing.
@@ -151,7 +151,7 @@ impl<'s> Type<'s> {
         }
     }
 
-    /// The type that a variable of a policy has whose expression gives it: what has fields or functions of its own is anything
+    /// The type of a policy's variable whose expression has this type: one with fields or functions of its own becomes `dyn`
     /// (apiserver v0.35 `pkg/admission/plugin/cel/composition.go`).
     pub(crate) fn simple(&self) -> Self {
         match self {
@@ -292,7 +292,7 @@ impl<'s> Known<'s> {
         }
     }
 
-    /// Whether each of the types fits its counterpart; nothing is learned if not.
+    /// Whether each of the types fits its counterpart; if not, no variable is bound.
     pub(crate) fn all_fit(&mut self, given: &[Type<'s>], wanted: &[Type<'s>]) -> bool {
         self.trail.clear();
         let fit = given.len() == wanted.len() && given.iter().zip(wanted).all(|(one, other)| self.fits(one, other));
@@ -304,7 +304,7 @@ impl<'s> Known<'s> {
         fit
     }
 
-    /// Whether the first type fits the second; nothing is learned if not.
+    /// Whether the first type fits the second; if not, no variable is bound.
     pub(crate) fn assignable(&mut self, one: &Type<'s>, other: &Type<'s>) -> bool {
         self.all_fit(std::slice::from_ref(one), std::slice::from_ref(other))
     }
@@ -383,7 +383,7 @@ impl<'s> Known<'s> {
         }
     }
 
-    /// The type with all that is known of it; what is still open is anything, if it must be something.
+    /// The type with all that is known of it; with `close`, what is still open becomes `dyn`.
     pub(crate) fn resolve(&mut self, of: &Type<'s>, close: bool) -> Type<'s> {
         if !self.step() {
             return Type::Dyn;

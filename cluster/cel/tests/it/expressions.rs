@@ -1,11 +1,11 @@
-//! Rules as they run: every function and form of an expression that real Kubernetes has, as far as ours runs it.
+//! Rules as they run: every function and kind of expression that real Kubernetes has, as far as ours runs it.
 
 use cluster_fields::FieldError;
 use serde_json::json;
 
 use crate::json_schema::{compile_new, evaluate, words};
 
-/// True of what the test makes.
+/// Rules that hold for the object of the tests.
 const RULES: &[&str] = &[
     "dyn(1) == 1",
     "dyn(self.s) == 'aab'",

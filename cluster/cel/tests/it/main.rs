@@ -1,4 +1,4 @@
-//! Rules as their users see them: every function and form of expressions, and rules made to hurt.
+//! Rules as their users see them: every function and kind of expression, and rules made to hurt.
 
 mod expressions;
 mod hostile_rules;

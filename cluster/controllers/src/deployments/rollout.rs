@@ -12,15 +12,15 @@ use kube::ResourceExt;
 use super::{REVISION, Seen};
 use crate::pods::{owner_reference, template_hash};
 
-/// The label that tells the pods of one template from those of another.
+/// The label that distinguishes the pods of one template from those of another.
 const TEMPLATE_HASH: &str = "pod-template-hash";
-/// What the Deployment asked for when the set was scaled last, for kubectl and for proportional scaling.
+/// What the Deployment requested when the set was scaled last, for kubectl and for proportional scaling.
 const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 /// How many pods there may be during the rollout.
 const MAX: &str = "deployment.kubernetes.io/max-replicas";
 /// kubectl's memory, which belongs to the Deployment alone.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Old sets kept for a rollback unless the Deployment says otherwise.
+/// Old sets retained for a rollback unless the Deployment says otherwise.
 const HISTORY: i32 = 10;
 
 /// What to write.
@@ -35,7 +35,7 @@ pub(crate) struct Plan {
     pub(crate) collision: bool,
 }
 
-/// How many pods more and fewer than asked for there may be.
+/// How many pods more and fewer than requested there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub(crate) surge: i32,
@@ -115,7 +115,7 @@ fn revision_of(set: &ReplicaSet) -> i64 {
         .unwrap_or(0)
 }
 
-/// How many pods the set asks for.
+/// How many pods the set requests.
 pub(crate) fn size(set: &ReplicaSet) -> i32 {
     set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(0)
 }
@@ -297,7 +297,7 @@ fn new_set(deployment: &Deployment, spec: &DeploymentSpec, replicas: i32, revisi
     resized(&set, deployment, spec, replicas, Some(revision.to_string()), true)
 }
 
-/// The set with another size and what the Deployment says about it.
+/// The set with another size, and what it inherits from the Deployment.
 fn resized(
     set: &ReplicaSet,
     deployment: &Deployment,
@@ -333,7 +333,7 @@ fn resized(
     after
 }
 
-/// Old empty sets beyond the history that is kept, oldest revision first.
+/// Old empty sets beyond the history that is retained, oldest revision first.
 fn obsolete(spec: &DeploymentSpec, mut old: Vec<Arc<ReplicaSet>>) -> Vec<String> {
     old.retain(|set| {
         let observed = set

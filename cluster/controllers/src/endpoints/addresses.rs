@@ -91,7 +91,7 @@ fn publishes_unready(service: &Service) -> bool {
     service.spec.as_ref().and_then(|spec| spec.publish_not_ready_addresses) == Some(true)
 }
 
-/// The slices that there should be: at least one, so that readers can tell an empty Service from an unknown one.
+/// The slices that there should be: at least one, so that readers can distinguish an empty Service from an unknown one.
 pub(super) fn slices_of(service: &Service, pods: &[Arc<Pod>]) -> Vec<EndpointSlice> {
     let mut slices = Vec::new();
     for (ports, members) in by_ports(service, pods) {
@@ -161,7 +161,7 @@ fn slice(service: &Service, number: usize, family: &str, endpoints: Vec<Endpoint
     }
 }
 
-/// The older form of the same, for readers that know no slices.
+/// The older kind with the same content, for readers that know no slices.
 pub(super) fn endpoints_of(service: &Service, pods: &[Arc<Pod>]) -> Endpoints {
     let subsets: Vec<EndpointSubset> = by_ports(service, pods)
         .into_iter()

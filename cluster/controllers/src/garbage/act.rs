@@ -1,4 +1,4 @@
-//! Carries out what was decided, after asking the API server whether it is still so.
+//! Carries out what was decided, once the API server confirms that it still holds.
 
 use api_meta::Fault;
 use base_client::{fault_of, is_missing};
@@ -146,7 +146,7 @@ impl Object<'_> {
             }
         }
         if gone.is_empty() && waiting.is_empty() {
-            // The inventory was behind; the change that brings the owner asks again.
+            // The inventory was behind; the change that brings the owner calls again.
             return Ok(());
         }
         if is_owned {
@@ -157,7 +157,7 @@ impl Object<'_> {
         self.delete(policy).await
     }
 
-    /// Whether the API server says that there is no such owner.
+    /// Whether the API server confirms that there is no such owner.
     async fn is_gone(&self, owner: &Owner) -> Result<bool, Fault> {
         let Some(kind) = self.context.inventory.graph().kind_of_owner(owner).cloned() else {
             return Ok(false);

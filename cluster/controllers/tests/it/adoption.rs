@@ -1,4 +1,4 @@
-//! What was left behind by an owner that was deleted alone, and taken by the next of its name.
+//! What was left behind by an owner that was deleted alone, and adopted by the next of its name.
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{Event, Pod};
@@ -39,7 +39,7 @@ async fn deployed(cluster: &Cluster) -> Deployment {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deployment_adopts_the_replica_set_that_its_forerunner_left_and_scales_nothing() {
+async fn a_deployment_adopts_the_replica_set_of_its_predecessor_and_scales_nothing() {
     let cluster = start().await;
     cluster.node("a").await;
     cluster.create::<Deployment>(workload(json!({}))).await;

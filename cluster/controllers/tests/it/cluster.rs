@@ -136,7 +136,7 @@ fn is_cluster_scoped<K: k8s_openapi::Resource>() -> bool {
     )
 }
 
-/// Runs every pod of a node at once, ready unless its image is `broken`; lets go of deleted ones at once. Its heartbeat
+/// Runs every pod of a node at once, ready unless its image is `broken`; confirms deletions at once. Its heartbeat
 /// stops with it.
 async fn kubelet(node: String, client: Client, clock: base_clock::Clock) {
     let beat = async {

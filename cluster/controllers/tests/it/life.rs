@@ -1,4 +1,4 @@
-//! Nodes that join, fall silent and go; tokens that end; and that nothing is asked while nothing happens.
+//! Nodes that join, fall silent and go; tokens that end; and that no request is sent while nothing happens.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ async fn joining_node_gets_its_certificate() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_no_node_is_gets_no_certificate_of_one_whoever_approves_it() {
+async fn other_users_get_no_node_certificate_even_if_it_is_approved() {
     let cluster = start().await;
     let requests: Api<CertificateSigningRequest> = cluster.all();
     let key = PrivateKey::generate(&cluster.server.entropy);
@@ -238,7 +238,7 @@ async fn no_pods_are_created_again_in_a_terminating_namespace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_cannot_be_sent_away_keeps_no_other_on_the_node() {
+async fn a_pod_that_cannot_be_evicted_does_not_hold_up_the_others() {
     let cluster = start_over(
         |_| {},
         |client| {

@@ -1,4 +1,4 @@
-//! What quotas limit is counted by the API server, and put right when something goes.
+//! What quotas limit is counted by the API server, and corrected when something is deleted.
 
 use k8s_openapi::api::core::v1::{ResourceQuota, Secret};
 use kube::api::{DeleteParams, PostParams};
@@ -13,7 +13,7 @@ fn used(quota: &ResourceQuota, name: &str) -> Option<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_goes_makes_room_for_something_else() {
+async fn a_deletion_makes_room_in_the_quota() {
     let cluster = start().await;
     let (quotas, secrets) = (cluster.api::<ResourceQuota>(), cluster.api::<Secret>());
     let secret = |name: &str| -> Secret { serde_json::from_value(json!({"metadata": {"name": name}})).unwrap() };

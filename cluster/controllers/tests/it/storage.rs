@@ -111,7 +111,7 @@ async fn a_claim_that_is_deleted_stays_until_no_unfinished_pod_names_it() {
     }
     claims.delete("used", &DeleteParams::default()).await.unwrap();
     let is_there = async || {
-        // Whoever would let go of it has had the time.
+        // A controller that would release it has had the time.
         tokio::time::sleep(std::time::Duration::from_secs(60)).await;
         let claim = claims.get_opt("used").await.unwrap();
         claim.is_some_and(|claim| claim.metadata.deletion_timestamp.is_some())

@@ -182,7 +182,7 @@ async fn endpoints_follow_the_ready_pods_behind_a_service() {
     let endpoints = cluster.api::<Endpoints>().get("web").await.unwrap();
     let subsets = endpoints.subsets;
     assert_eq!(subsets.as_ref().unwrap()[0].addresses.as_ref().unwrap().len(), 2);
-    // What others break is mended.
+    // Changes by other writers are reverted.
     let all = cluster.api::<Endpoints>();
     all.delete("web", &DeleteParams::default()).await.unwrap();
     until(&all, "web", "whole again", |endpoints| endpoints.subsets == subsets).await;

@@ -1,4 +1,4 @@
-//! The client of a command: what it sends, whatever it speaks, and how it is answered. It knows nothing of commands.
+//! The client of a command: what it sends over either transport, and how it is answered. It knows nothing of commands.
 //! (k8s.io/kubelet v0.35 pkg/cri/streaming/remotecommand/{httpstream,websocket}.go, k8s.io/apimachinery v0.35
 //! pkg/util/httpstream/wsstream/conn.go)
 
@@ -19,9 +19,9 @@ const STREAMS_TIMEOUT: Duration = Duration::from_secs(30);
 /// The number that ends a channel of WebSocket.
 const CLOSE: u8 = 255;
 
-/// What is spoken.
+/// How the client is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Speaks {
+pub(super) enum Transport {
     Spdy,
     /// `has_close`: the client can end standard input.
     WebSocket {
@@ -125,17 +125,17 @@ pub(super) enum Client<R> {
 }
 
 impl<R: AsyncRead + Unpin + Send> Client<R> {
-    /// Waits until the streams are there. `wanted`: those of the request. Errors: the client is gone, or speaks otherwise.
+    /// Waits until the streams are there. `wanted`: those of the request. Errors: the client is gone, or breaks the protocol.
     pub(super) async fn begin(
-        speaks: Speaks,
+        transport: Transport,
         from: R,
         frames: mpsc::Sender<Vec<u8>>,
         wanted: &[Channel],
     ) -> io::Result<(Self, Answers)> {
-        match speaks {
-            Speaks::WebSocket { has_close } => {
+        match transport {
+            Transport::WebSocket { has_close } => {
                 let answers = Answers { frames, streams: None };
-                // Which shows the client that all is there.
+                // It shows the client that all streams are open.
                 let mut written = wanted
                     .iter()
                     .filter(|channel| matches!(channel, Channel::Stdout | Channel::Stderr));
@@ -150,7 +150,7 @@ impl<R: AsyncRead + Unpin + Send> Client<R> {
                 };
                 Ok((client, answers))
             }
-            Speaks::Spdy => {
+            Transport::Spdy => {
                 let answers = Answers {
                     frames,
                     streams: Some(BTreeMap::new()),
@@ -286,7 +286,7 @@ async fn read_websocket<R: AsyncRead + Unpin>(
 
 async fn put(sent: &mpsc::Sender<Sent>, what: Sent) {
     if what != Sent::Stdin(Bytes::new()) {
-        // The command has ended, and its client hears of that.
+        // The command has ended, and its client is notified of that.
         let _ = sent.send(what).await;
     }
 }

@@ -1,5 +1,5 @@
-//! `kubectl exec` as a kubelet answers it: a command in a container, its streams over SPDY or WebSocket. What runs the command is
-//! the image's; the caller is not looked at.
+//! `kubectl exec` as a kubelet answers it: a command in a container, its streams over SPDY or WebSocket. The image runs the
+//! command; callers are not authenticated here.
 //! (k8s.io/kubelet v0.35 pkg/cri/streaming/remotecommand, pkg/kubelet/server/server.go getExec)
 
 mod client;
@@ -14,12 +14,12 @@ use percent_encoding::percent_decode_str;
 
 use crate::CommandStreams;
 use crate::shown::{NoCommand, Shown};
-use client::Speaks;
+use client::Transport;
 use session::{Command, Output};
 
-/// What is spoken within SPDY: the version with exit codes. Older ones, of kubectl before 1.4, are not offered.
+/// The protocol within SPDY: the version with exit codes. Older ones, of kubectl before 1.4, are not offered.
 const SPDY_PROTOCOL: &str = "v4.channel.k8s.io";
-/// What is spoken in messages of WebSocket, the best first; the first one can end standard input.
+/// The protocols in messages of WebSocket, the best first; the first one can end standard input.
 const WEBSOCKET_PROTOCOLS: [&str; 2] = ["v5.channel.k8s.io", SPDY_PROTOCOL];
 
 type Refused = (StatusCode, String);
@@ -37,7 +37,7 @@ pub(crate) fn answer(
         let why = "you must specify at least one command for the container";
         return Err((StatusCode::BAD_REQUEST, why.to_owned()));
     }
-    let (speaks, response) = agreed(request)?;
+    let (transport, response) = negotiate(request)?;
     let upgrade = request.extensions().get::<Upgrade>().cloned();
     let upgrade = upgrade.ok_or_else(|| {
         let why = "request connection cannot be hijacked: it is not HTTP/1.1 of its own";
@@ -53,7 +53,7 @@ pub(crate) fn answer(
     // It ends with the command, whose container ends with the node, or with the client.
     tokio::spawn(async move {
         if let Some(connection) = upgrade.accepted().await {
-            session::run(connection, speaks, command).await;
+            session::run(connection, transport, command).await;
         }
     });
     Ok(response)
@@ -103,8 +103,8 @@ fn refusal(why: &NoCommand, container: &str) -> Refused {
     }
 }
 
-/// What both sides speak, and the answer that says so.
-fn agreed(request: &Request<Body>) -> Result<(Speaks, Response<ResponseBody>), Refused> {
+/// The transport that both sides support, and the response that confirms it.
+fn negotiate(request: &Request<Body>) -> Result<(Transport, Response<ResponseBody>), Refused> {
     let bad = |why: String| (StatusCode::BAD_REQUEST, why);
     let headers = request.headers();
     match Wanted::by(headers) {
@@ -114,7 +114,7 @@ fn agreed(request: &Request<Body>) -> Result<(Speaks, Response<ResponseBody>), R
                 let why = format!("unable to negotiate protocol: the server supports [{SPDY_PROTOCOL}]");
                 return Err((StatusCode::FORBIDDEN, why));
             }
-            Ok((Speaks::Spdy, upgrade::to_spdy(SPDY_PROTOCOL)))
+            Ok((Transport::Spdy, upgrade::to_spdy(SPDY_PROTOCOL)))
         }
         Some(Wanted::WebSocket) => {
             let key = upgrade::websocket_key(request.method(), headers);
@@ -129,7 +129,7 @@ fn agreed(request: &Request<Body>) -> Result<(Speaks, Response<ResponseBody>), R
                 ))
             })?;
             let has_close = protocol == WEBSOCKET_PROTOCOLS[0];
-            Ok((Speaks::WebSocket { has_close }, upgrade::to_websocket(key, protocol)))
+            Ok((Transport::WebSocket { has_close }, upgrade::to_websocket(key, protocol)))
         }
     }
 }

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::client::{Answers, Channel, Client, Sent, Speaks};
+use super::client::{Answers, Channel, Client, Sent, Transport};
 use super::outcome;
 use crate::{CommandStreams, Commands, RunningCommand, TerminalSize};
 
@@ -27,7 +27,7 @@ const LAST_READ: Duration = Duration::from_secs(30);
 /// Longest text of the size of a terminal.
 const RESIZE_BYTES_MAX: usize = 1 << 10;
 
-/// A command that is asked for.
+/// A requested command.
 pub(super) struct Command {
     /// As messages name it.
     pub(super) pod: String,
@@ -37,7 +37,7 @@ pub(super) struct Command {
     pub(super) commands: Commands,
 }
 
-/// What of a command's output its client wants.
+/// Which output of a command its client requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Output {
     pub(super) stdout: bool,
@@ -62,13 +62,13 @@ impl Command {
 }
 
 /// Runs a command for a client.
-pub(super) async fn run(connection: Connection, speaks: Speaks, command: Command) {
+pub(super) async fn run(connection: Connection, transport: Transport, command: Command) {
     let (from, to) = split(connection);
     let (frames, outgoing) = mpsc::channel(QUEUE_MAX);
-    let mut writing = std::pin::pin!(write(to, outgoing, speaks));
+    let mut writing = std::pin::pin!(write(to, outgoing, transport));
     let pod = command.pod.clone();
     // The frames' sender goes with it, and so writing ends after it.
-    let serving = serve(from, frames, speaks, command);
+    let serving = serve(from, frames, transport, command);
     let ended = tokio::select! {
         ended = serving => match ended {
             Ok(()) => timeout(LAST_READ, &mut writing).await.unwrap_or(Ok(())),
@@ -84,10 +84,10 @@ pub(super) async fn run(connection: Connection, speaks: Speaks, command: Command
 async fn serve(
     from: impl AsyncRead + Unpin + Send,
     frames: mpsc::Sender<Vec<u8>>,
-    speaks: Speaks,
+    transport: Transport,
     command: Command,
 ) -> io::Result<()> {
-    let (client, answers) = Client::begin(speaks, from, frames, &command.channels()).await?;
+    let (client, answers) = Client::begin(transport, from, frames, &command.channels()).await?;
     let (sent, received) = mpsc::channel(QUEUE_MAX);
     let outcome = tokio::select! {
         read = client.read(sent) => return read.and(Err(io::ErrorKind::UnexpectedEof.into())),
@@ -103,7 +103,11 @@ async fn serve(
 }
 
 /// Writes frames until there are no more, and pings.
-async fn write(mut to: impl AsyncWrite + Unpin, mut frames: mpsc::Receiver<Vec<u8>>, speaks: Speaks) -> io::Result<()> {
+async fn write(
+    mut to: impl AsyncWrite + Unpin,
+    mut frames: mpsc::Receiver<Vec<u8>>,
+    transport: Transport,
+) -> io::Result<()> {
     let mut pings = interval(PING_EVERY);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
     pings.reset();
@@ -114,9 +118,9 @@ async fn write(mut to: impl AsyncWrite + Unpin, mut frames: mpsc::Receiver<Vec<u
                 Some(frame) => frame,
                 None => return to.shutdown().await,
             },
-            _ = pings.tick() => match speaks {
-                Speaks::WebSocket { .. } => cluster_streams::websocket::ping(),
-                Speaks::Spdy => {
+            _ = pings.tick() => match transport {
+                Transport::WebSocket { .. } => cluster_streams::websocket::ping(),
+                Transport::Spdy => {
                     // A server's have even numbers.
                     pinged = pinged.wrapping_add(2);
                     cluster_streams::spdy::ping(pinged)

@@ -34,7 +34,7 @@ impl PodRange {
         })
     }
 
-    /// Tells one who waits of an address that was given back.
+    /// Notifies one waiting pod of an address that was given back.
     pub(crate) fn freed(&self) -> Arc<Notify> {
         let state = self.network.lock();
         let held = state.ranges.get(&self.range);
@@ -57,7 +57,7 @@ pub(crate) struct PodAddress {
 }
 
 impl PodAddress {
-    /// Tells the network whose address it is, so that policies know the pod by its labels.
+    /// Records in the network whose address it is, so that policies know the pod by its labels.
     pub(crate) fn belongs_to(&self, pod: &Pod) {
         self.network.policies().set_pod(self.ip, pod);
     }

@@ -15,7 +15,7 @@ use super::backends::Listening;
 use super::policies::Denied;
 use super::{Network, PodNetwork, Refused};
 use crate::context::ContainerEvent;
-use crate::events::Weight;
+use crate::events::EventType;
 
 /// A refused connection that a program repeats is reported again after this time.
 const REPORTED_AGAIN_AFTER: Duration = Duration::from_secs(60);
@@ -49,7 +49,7 @@ impl Reporter {
         tracing::warn!(container = %self.container, "{message}");
         let event = ContainerEvent {
             container: self.container.clone(),
-            weight: Weight::Warning,
+            event_type: EventType::Warning,
             reason: "RefusedByNetworkPolicy",
             message: message.to_owned(),
         };

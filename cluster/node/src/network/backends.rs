@@ -19,7 +19,7 @@ const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 
 /// A Service and its EndpointSlices as they are now, by two watches.
 pub(super) struct Backends {
-    news: BoxStream<'static, News>,
+    updates: BoxStream<'static, Update>,
     service: Option<Service>,
     slices: BTreeMap<String, EndpointSlice>,
     /// The slices of a list that is not at its end.
@@ -31,11 +31,11 @@ impl Backends {
     pub(super) fn follow(client: &kube::Client, namespace: &str, name: &str) -> Self {
         let services: Api<Service> = Api::namespaced(client.clone(), namespace);
         let slices: Api<EndpointSlice> = Api::namespaced(client.clone(), namespace);
-        let service = follow_one(services, name).map(|service| News::Service(Box::new(service)));
+        let service = follow_one(services, name).map(|service| Update::Service(Box::new(service)));
         let slices = follow(slices, watcher::Config::default().labels(&slices_of(name)))
-            .map(|event| News::Slice(Box::new(event)));
+            .map(|event| Update::Slice(Box::new(event)));
         Backends {
-            news: stream::select(service, slices).boxed(),
+            updates: stream::select(service, slices).boxed(),
             service: None,
             slices: BTreeMap::new(),
             listed: BTreeMap::new(),
@@ -47,16 +47,16 @@ impl Backends {
         listening(network, self.slices.values(), &port_name)
     }
 
-    /// Waits for news and takes it.
+    /// Waits for a change and applies it.
     pub(super) async fn changed(&mut self) {
-        match self.news.next().await {
-            Some(News::Service(service)) => self.service = *service,
-            Some(News::Slice(event)) => self.take(*event),
+        match self.updates.next().await {
+            Some(Update::Service(service)) => self.service = *service,
+            Some(Update::Slice(event)) => self.apply(*event),
             None => future::pending().await,
         }
     }
 
-    fn take(&mut self, event: Event<EndpointSlice>) {
+    fn apply(&mut self, event: Event<EndpointSlice>) {
         match event {
             Event::Init => self.listed.clear(),
             Event::InitApply(slice) => drop(self.listed.insert(slice.name_any(), slice)),
@@ -67,7 +67,7 @@ impl Backends {
     }
 }
 
-enum News {
+enum Update {
     Service(Box<Option<Service>>),
     Slice(Box<Event<EndpointSlice>>),
 }
@@ -105,7 +105,7 @@ pub(super) fn listening<'a>(
 }
 
 /// The ready addresses of a slice behind the Service port of this name. `ready` left out counts as ready, as the API's
-/// documentation asks.
+/// documentation requires.
 fn ready_addresses(slice: &EndpointSlice, port_name: &str) -> Vec<(IpAddr, u16)> {
     let port = slice
         .ports

@@ -160,7 +160,7 @@ impl State {
     }
 }
 
-enum News {
+enum Update {
     Policy(Event<NetworkPolicy>),
     Namespace(Event<Namespace>),
     Failed(watcher::Error),
@@ -203,8 +203,8 @@ fn is_forbidden(error: &watcher::Error) -> bool {
 
 /// One reading of both kinds and what follows it.
 struct Reading {
-    news: BoxStream<'static, News>,
-    /// What lists name before they are at their end.
+    updates: BoxStream<'static, Update>,
+    /// The objects of lists that are not complete yet.
     policies: Vec<NetworkPolicy>,
     namespaces: Vec<Namespace>,
     policies_are_known: bool,
@@ -214,10 +214,10 @@ struct Reading {
 impl Reading {
     fn begin(client: &Client) -> Self {
         let all = watcher::Config::default;
-        let policies = events(watch(Api::all(client.clone()), all()), News::Policy);
-        let namespaces = events(watch(Api::all(client.clone()), all()), News::Namespace);
+        let policies = events(watch(Api::all(client.clone()), all()), Update::Policy);
+        let namespaces = events(watch(Api::all(client.clone()), all()), Update::Namespace);
         Reading {
-            news: select(policies, namespaces).boxed(),
+            updates: select(policies, namespaces).boxed(),
             policies: Vec::new(),
             namespaces: Vec::new(),
             policies_are_known: false,
@@ -225,12 +225,12 @@ impl Reading {
         }
     }
 
-    /// Takes the next piece of news.
+    /// Applies the next update.
     async fn next(&mut self, known: &Known) -> Result<(), watcher::Error> {
-        match self.news.next().await {
-            Some(News::Policy(event)) => self.take_policy(event, known),
-            Some(News::Namespace(event)) => self.take_namespace(event, known),
-            Some(News::Failed(error)) => return Err(error),
+        match self.updates.next().await {
+            Some(Update::Policy(event)) => self.take_policy(event, known),
+            Some(Update::Namespace(event)) => self.take_namespace(event, known),
+            Some(Update::Failed(error)) => return Err(error),
             None => std::future::pending().await,
         }
         if self.policies_are_known && self.namespaces_are_known {
@@ -278,11 +278,11 @@ impl Reading {
 
 fn events<K: 'static>(
     events: impl Stream<Item = watcher::Result<Event<K>>> + Send + 'static,
-    news: impl Fn(Event<K>) -> News + Send + 'static,
-) -> impl Stream<Item = News> + Send + 'static {
+    update: impl Fn(Event<K>) -> Update + Send + 'static,
+) -> impl Stream<Item = Update> + Send + 'static {
     events.map(move |event| match event {
-        Ok(event) => news(event),
-        Err(error) => News::Failed(error),
+        Ok(event) => update(event),
+        Err(error) => Update::Failed(error),
     })
 }
 

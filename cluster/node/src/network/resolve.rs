@@ -30,7 +30,7 @@ impl PodNetwork {
         &self.namespace
     }
 
-    /// What listens on a port of the pod now, for who serves the pod to clients outside of its cluster. No policy is asked.
+    /// What listens on a port of the pod now, for callers that serve the pod outside of its cluster. No policy is checked.
     pub fn own(&self, port: u16) -> Option<Endpoint> {
         self.network.connect(self.ip, port)
     }
@@ -49,7 +49,7 @@ impl PodNetwork {
 
     /// What the cluster's name server answers for a name without a dot at its end, compared without case. Names of this
     /// process's clusters without their domain (`SERVICE.NAMESPACE.svc`, `SERVICE.NAMESPACE`) are known as well, because
-    /// some resolvers ask for them before they try a search list.
+    /// some resolvers query them before they try a search list.
     pub async fn resolve(&self, name: &str) -> Resolved {
         let name = name.to_ascii_lowercase();
         let inside = name.strip_suffix(DOMAIN).and_then(|rest| rest.strip_suffix('.'));

@@ -1,5 +1,5 @@
-//! The Services of a cluster by address and by name, for who dials an address or asks a name server: read once for all pods,
-//! by one watch from the first question on. What is behind a Service is looked up elsewhere.
+//! The Services of a cluster by address and by name, for callers that dial an address or resolve a name: read once for all
+//! pods, by one watch from the first lookup on. What is behind a Service is looked up elsewhere.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::follow::follow;
 
-/// How long a question waits for the first reading: a list of an API server that is there.
+/// How long a lookup waits for the first reading: a list of an API server that is there.
 const READ_WITHIN: Duration = Duration::from_secs(5);
 
 /// A Service by namespace and name.
@@ -78,7 +78,7 @@ impl Table {
 }
 
 impl Services {
-    /// The Services as they are now; the first question of a network begins to read them as `client`. `None`: they could not
+    /// The Services as they are now; the first lookup of a network begins to read them as `client`. `None`: they could not
     /// be read in time.
     pub(super) async fn table(&self, client: &Client) -> Option<Arc<Table>> {
         self.begin(client);

@@ -18,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::tls;
 use crate::{Commands, Endpoint, Network};
 
-/// What of an answer is read; a health answer of gRPC has seven bytes.
+/// How much of an answer is read; a health answer of gRPC has seven bytes.
 const ANSWER_BYTES_MAX: usize = 10 << 10;
 /// `SERVING` as a field of the answer (grpc.health.v1 HealthCheckResponse: field 1, value 1).
 const SERVING: [u8; 2] = [0x08, 0x01];
@@ -43,7 +43,7 @@ pub(crate) enum Handler {
 }
 
 impl Handler {
-    /// `None`: it can not be run here. `commands`: the container runs some.
+    /// `None`: it cannot be run here. `commands`: whether the container runs commands.
     pub(crate) fn of(wanted: &Probe, container: &Container, commands: bool) -> Option<Self> {
         if let Some(http) = &wanted.http_get {
             return Handler::http(http, container);
@@ -167,7 +167,7 @@ async fn get(connection: Connection, request: Request<Full<Bytes>>) -> Result<St
     Ok(answer.map_err(|error| with_cause(&error))?.status())
 }
 
-/// The health protocol of gRPC (pkg/probe/grpc/grpc.go), without its library: one message there, one back.
+/// The health protocol of gRPC (pkg/probe/grpc/grpc.go), without its library: one message each way.
 async fn serving(connection: Connection, ip: IpAddr, port: u16, service: &str) -> Result<(), String> {
     let builder = http2::Builder::new(TokioExecutor::new());
     let begun = builder.handshake(TokioIo::new(connection)).await;
@@ -206,7 +206,7 @@ fn health_request(service: &str) -> Result<Vec<u8>, String> {
     Ok([&[0], framing.as_slice(), &message].concat())
 }
 
-/// With its cause, which alone says what happened.
+/// The error with its cause, which alone describes what happened.
 fn with_cause(error: &hyper::Error) -> String {
     let cause = std::error::Error::source(error);
     cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_certificate_of_no_known_authority_is_taken() {
+    async fn a_certificate_of_an_unknown_authority_is_accepted() {
         use base_secrets::{Authority, CertificateSpec};
         use rustls_pki_types::pem::PemObject;
 

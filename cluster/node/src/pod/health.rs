@@ -1,12 +1,12 @@
-//! Asking probes, and doing what their answers say. When each is asked and what counts is decided in `probe`.
+//! Runs probes, and acts on their results. When each is run and what counts is decided in `probe`.
 
 use tokio::time::Instant;
 
 use super::Life;
 use super::probe::{Kind, Verdict};
-use crate::events::Weight;
+use crate::events::EventType;
 
-/// What a probe of one run was answered.
+/// The result of a probe of one run.
 pub(super) struct Answer {
     slot: usize,
     run: u64,
@@ -19,7 +19,11 @@ impl Life {
     pub(super) fn run_probes(&mut self, now: Instant) {
         let Some(ip) = self.ip() else { return };
         for (slot, holder) in self.slots.iter_mut().enumerate() {
-            let Some(run) = holder.run.as_mut().filter(|run| run.kill_at.is_none() && !run.begins) else {
+            let Some(run) = holder
+                .run
+                .as_mut()
+                .filter(|run| run.kill_at.is_none() && !run.in_post_start)
+            else {
                 continue;
             };
             let number = run.number;
@@ -61,7 +65,8 @@ impl Life {
         };
         if let Err(why) = outcome {
             let message = format!("{} probe failed: {why}", kind.title());
-            self.record(Weight::Warning, "Unhealthy", Some(&name), &message).await;
+            self.record(EventType::Warning, "Unhealthy", Some(&name), &message)
+                .await;
         }
         if let Some(grace) = restart {
             let what = kind.title().to_lowercase();

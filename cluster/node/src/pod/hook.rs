@@ -1,5 +1,5 @@
-//! What runs when a container has begun and before it is asked to stop. A command can run only in a container whose image
-//! is a program: of an `exec` in another nothing comes, and an event says so.
+//! What runs when a container has started and before it is stopped. A command can run only in a container whose image is a
+//! program: an `exec` in another is left out, and an event reports it.
 //! (kubernetes/kubernetes v1.35 pkg/kubelet/kuberuntime/kuberuntime_container.go, pkg/kubelet/lifecycle/handlers.go)
 
 use std::time::Duration;
@@ -9,20 +9,20 @@ use tokio::time::{Instant, timeout};
 
 use super::Life;
 use super::handler::Handler;
-use crate::events::Weight;
+use crate::events::EventType;
 
 /// How long a hook after the start may take: a kubelet waits for ever, and its container with it.
 const POST_START_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How the hook after the start of one run ended.
-pub(super) struct Begun {
+pub(super) struct PostStartEnded {
     slot: usize,
     run: u64,
     outcome: Result<(), String>,
 }
 
 impl Life {
-    /// The future of a hook, if there is something to do. Errors of it: no connection.
+    /// The future of a hook, if it does anything. Its errors: no connection, or a failed command.
     pub(super) fn hook(
         &self,
         index: usize,
@@ -37,7 +37,7 @@ impl Life {
             .and_then(|http| Handler::http(http, &self.slots[index].container))
             .zip(self.ip());
         let run = self.slots[index].run.as_ref()?;
-        let exec = handler.exec.as_ref().filter(|_| run.ways.commands);
+        let exec = handler.exec.as_ref().filter(|_| run.traits.commands);
         let command = exec.and_then(|exec| exec.command.clone());
         if pause.is_none() && http_get.is_none() && command.is_none() {
             return None;
@@ -72,15 +72,15 @@ impl Life {
         let Some(hook) = hook else {
             let why = "the postStart hook was left out: containers of this node are tasks of its process, and no program \
                        runs in one";
-            self.record(Weight::Warning, "PostStartHookLeftOut", Some(&name), why)
+            self.record(EventType::Warning, "PostStartHookLeftOut", Some(&name), why)
                 .await;
             return;
         };
-        run.begins = true;
+        run.in_post_start = true;
         let number = run.number;
-        self.begun.spawn(async move {
+        self.post_starts.spawn(async move {
             let outcome = timeout(POST_START_TIMEOUT, hook).await;
-            Begun {
+            PostStartEnded {
                 slot: index,
                 run: number,
                 outcome: outcome.unwrap_or_else(|_| Err("context deadline exceeded".to_owned())),
@@ -88,19 +88,19 @@ impl Life {
         });
     }
 
-    /// Takes the end of a hook; one of a run that is over says nothing any more.
-    pub(super) async fn has_begun(&mut self, begun: Begun) {
-        let Begun { slot, run, outcome } = begun;
+    /// Handles the end of a hook; one of a run that is over is ignored.
+    pub(super) async fn post_start_ended(&mut self, ended: PostStartEnded) {
+        let PostStartEnded { slot, run, outcome } = ended;
         let name = self.slots[slot].container.name.clone();
         let Some(run) = self.slots[slot].run.as_mut().filter(|own| own.number == run) else {
             return;
         };
-        run.begins = false;
+        run.in_post_start = false;
         if let Err(why) = outcome {
             tracing::info!(pod = %self.id(), container = %name, %why, "a postStart hook failed");
             // Not what went wrong: it may name secrets.
             self.record(
-                Weight::Warning,
+                EventType::Warning,
                 "FailedPostStartHook",
                 Some(&name),
                 "PostStartHook failed",

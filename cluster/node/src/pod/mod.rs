@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use resources::bytes;
 
 use crate::context::{ContainerEvent, EVENTS_WAITING_MAX};
-use crate::events::{Recorder, Weight};
+use crate::events::{EventType, Recorder};
 use crate::files::Content;
 use crate::follow::Pause;
 use crate::network::PodAddress;
@@ -41,14 +41,14 @@ use crate::{EXIT_KILLED, Exit, Found, PodValues};
 use containers::{ephemeral, slots};
 use environment::Facts;
 use health::Answer;
-use hook::Begun;
+use hook::PostStartEnded;
 use slot::Slot;
 use sources::Sources;
 use volumes::Wanted;
 
-/// What a pod gets to stop that vanished from the API without a deletion this node could follow; the kubelet's minimum.
+/// The time to stop of a pod that vanished from the API without a deletion this node could follow; the kubelet's minimum.
 const GONE_GRACE: Duration = Duration::from_secs(2);
-/// What containers get when their node stops; a little less than the node waits for its pods.
+/// The time to stop of containers when their node stops; a little less than the node waits for its pods.
 const NODE_STOP_GRACE: Duration = Duration::from_secs(4);
 /// The grace period of pods that name none (kubernetes/api v1.35 core/v1/types.go).
 const GRACE_SECONDS: i64 = 30;
@@ -64,12 +64,12 @@ pub(crate) async fn run(
     let finished = is_finished(&pod);
     let mut life = Box::new(Life::new(host, Arc::clone(&pod), address, updates, stop));
     if finished {
-        if life.bury().await {
+        if life.finish_deletion().await {
             life.forget();
         }
         return;
     }
-    life.sources = Sources::new(&life.host, &life.shaped, &life.wanted);
+    life.sources = Sources::new(&life.host, &life.effective, &life.wanted);
     life.update(Some(pod)).await;
     loop {
         life.advance().await;
@@ -81,7 +81,7 @@ pub(crate) async fn run(
         life.take(woken).await;
     }
     let gone = match life.ending.as_ref().map(|ending| ending.why) {
-        Some(Why::Deleted) => life.bury().await,
+        Some(Why::Deleted) => life.finish_deletion().await,
         Some(Why::Gone) => true,
         Some(Why::NodeStops) | None => false,
     };
@@ -109,7 +109,7 @@ pub(crate) fn has_own_address(pod: &Pod) -> bool {
 /// Why a pod's containers end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
-    /// The pod is being deleted; this node says when it has stopped.
+    /// The pod is being deleted; this node confirms that it has stopped.
     Deleted,
     /// The pod is gone.
     Gone,
@@ -122,14 +122,14 @@ struct Ending {
     deadline: Instant,
 }
 
-/// What there was to wake up for.
+/// Why the task was woken.
 enum Woken {
     Sources,
     Ended(Result<(Id, (usize, Exit)), JoinError>),
     Answered(Answer),
-    Begun(Begun),
+    PostStartEnded(PostStartEnded),
     Event(ContainerEvent),
-    Turned,
+    ReadyChanged,
     Freed,
     Due,
     Updated(Option<Arc<Pod>>),
@@ -146,8 +146,8 @@ struct Life {
     host: Arc<Host>,
     /// As the API has it.
     pod: Arc<Pod>,
-    /// With the service account's volume; the spec that counts.
-    shaped: Pod,
+    /// With the service account's volume; its spec is the one that counts.
+    effective: Pod,
     updates: watch::Receiver<Option<Arc<Pod>>>,
     stop: CancellationToken,
     address: Option<PodAddress>,
@@ -156,7 +156,7 @@ struct Life {
     sources: Sources,
     volumes: BTreeMap<String, Mounted>,
     mounted: bool,
-    /// Nothing of it will run again, and its status says so.
+    /// Nothing of it will run again, and its status reports that.
     over: bool,
     mount_failure: String,
     changes: watch::Sender<u64>,
@@ -167,17 +167,17 @@ struct Life {
     /// What runs before containers are stopped.
     hooks: JoinSet<()>,
     /// What runs when containers have started.
-    begun: JoinSet<Begun>,
+    post_starts: JoinSet<PostStartEnded>,
     /// Runs of containers so far.
     runs: u64,
     /// It has run for longer than it may.
     expired: bool,
-    turned: Arc<Notify>,
+    ready_changed: Arc<Notify>,
     /// What its containers share.
     values: PodValues,
     /// Events of its containers, and where they come from.
     events: (mpsc::Sender<ContainerEvent>, mpsc::Receiver<ContainerEvent>),
-    /// When it was last looked what is due: later moments are still to come, even if they have passed meanwhile.
+    /// When due work was last looked for: later moments are still to come, even if they have passed meanwhile.
     looked: Instant,
     recorder: Recorder,
     reported_simulated: bool,
@@ -196,14 +196,14 @@ impl Life {
         updates: watch::Receiver<Option<Arc<Pod>>>,
         stop: CancellationToken,
     ) -> Self {
-        let shaped = volumes::with_service_account(&pod, |container| {
+        let effective = volumes::with_service_account(&pod, |container| {
             let image = container.image.as_deref().unwrap_or_default();
             matches!(host.catalogue.find(image), Found::Known(_))
         });
-        let wanted = volumes::wanted(&shaped);
+        let wanted = volumes::wanted(&effective);
         Life {
             sources: Sources::none(),
-            slots: slots(&shaped),
+            slots: slots(&effective),
             recorder: Recorder::new(&host, &pod),
             started: pod
                 .status
@@ -214,7 +214,7 @@ impl Life {
             freed: host.range.freed(),
             host,
             pod,
-            shaped,
+            effective,
             updates,
             stop,
             address,
@@ -227,10 +227,10 @@ impl Life {
             tasks: JoinSet::new(),
             probing: JoinSet::new(),
             hooks: JoinSet::new(),
-            begun: JoinSet::new(),
+            post_starts: JoinSet::new(),
             runs: 0,
             expired: false,
-            turned: Arc::default(),
+            ready_changed: Arc::default(),
             values: PodValues::default(),
             events: mpsc::channel(EVENTS_WAITING_MAX),
             looked: Instant::now(),
@@ -241,10 +241,10 @@ impl Life {
         }
     }
 
-    /// The pod's address: its own, or its node's where it asks for the node's network.
+    /// The pod's address: its own, or its node's where it uses the node's network.
     fn ip(&self) -> Option<IpAddr> {
         self.address.as_ref().map(|address| address.ip).or_else(|| {
-            let spec = self.shaped.spec.as_ref()?;
+            let spec = self.effective.spec.as_ref()?;
             self.host
                 .addresses
                 .first()
@@ -257,7 +257,7 @@ impl Life {
     /// back is offered to one pod only.
     fn lacks_address(&self) -> bool {
         let could_use_one = !self.over && self.sources.found.has_read(&self.wanted);
-        could_use_one && self.address.is_none() && !self.mounted && has_own_address(&self.shaped)
+        could_use_one && self.address.is_none() && !self.mounted && has_own_address(&self.effective)
     }
 
     fn facts(&self, pod_ip: IpAddr) -> Facts<'_> {
@@ -301,7 +301,7 @@ impl Life {
             if self.slots[index].is_main() && self.slots[index].is_due(now) {
                 self.start(index).await;
             }
-            if self.slots[index].begins() {
+            if self.slots[index].is_in_post_start() {
                 return;
             }
         }
@@ -316,9 +316,9 @@ impl Life {
             sources,
             tasks,
             probing,
-            begun,
+            post_starts,
             events,
-            turned,
+            ready_changed,
             updates,
             stop,
             freed,
@@ -332,10 +332,10 @@ impl Life {
             }),
             () = stop.cancelled(), if !stopping => Woken::Stopped,
             Some(ended) = tasks.join_next_with_id() => Woken::Ended(ended),
-            Some(Ok(begun)) = begun.join_next() => Woken::Begun(begun),
+            Some(Ok(ended)) = post_starts.join_next() => Woken::PostStartEnded(ended),
             Some(Ok(answer)) = probing.join_next() => Woken::Answered(answer),
             Some(event) = events.1.recv() => Woken::Event(event),
-            () = turned.notified() => Woken::Turned,
+            () = ready_changed.notified() => Woken::ReadyChanged,
             () = freed.notified(), if lacks_address && !stopping => Woken::Freed,
             () = sources.changed(), if !stopping => Woken::Sources,
             () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => Woken::Due,
@@ -360,10 +360,11 @@ impl Life {
             Woken::Stopped => self.end(Why::NodeStops, NODE_STOP_GRACE).await,
             Woken::Ended(Ok((_, (index, exit)))) => self.ended(index, exit).await,
             Woken::Answered(answer) => self.answered(answer).await,
-            Woken::Begun(begun) => self.has_begun(begun).await,
+            Woken::PostStartEnded(ended) => self.post_start_ended(ended).await,
             Woken::Event(event) => {
                 let container = Some(event.container.as_str());
-                self.record(event.weight, event.reason, container, &event.message).await;
+                self.record(event.event_type, event.reason, container, &event.message)
+                    .await;
             }
             Woken::Ended(Err(error)) => {
                 let id = error.id();
@@ -388,7 +389,7 @@ impl Life {
             Woken::Sources if self.mounted => {
                 self.refresh();
             }
-            Woken::Sources | Woken::Turned | Woken::Freed | Woken::Due => {}
+            Woken::Sources | Woken::ReadyChanged | Woken::Freed | Woken::Due => {}
         }
     }
 
@@ -437,11 +438,11 @@ impl Life {
         }
         if slot.end(exit, again, now, &id).is_some_and(|pause| !pause.is_zero()) {
             let message = format!("Back-off restarting failed container {name} in pod {id}");
-            self.record(Weight::Warning, "BackOff", Some(&name), &message).await;
+            self.record(EventType::Warning, "BackOff", Some(&name), &message).await;
         }
     }
 
-    /// Drops what was kept for the pod beside its containers.
+    /// Drops what was stored for the pod beside its containers.
     fn forget(&self) {
         let uid = self.pod.metadata.uid.as_deref().unwrap_or_default();
         self.host.volumes.forget_pod(&self.host.name, uid);
@@ -453,9 +454,9 @@ impl Life {
         self.ending.is_some() && self.slots.iter().all(|slot| !slot.is_running())
     }
 
-    async fn record(&mut self, weight: Weight, reason: &str, container: Option<&str>, message: &str) {
+    async fn record(&mut self, event_type: EventType, reason: &str, container: Option<&str>, message: &str) {
         self.recorder
-            .record(&self.host, weight, reason, container, message)
+            .record(&self.host, event_type, reason, container, message)
             .await;
     }
 

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Container, Probe as Wanted};
 use tokio::time::Instant;
 
 use super::handler::Handler;
-use super::slot::Ways;
+use super::slot::ImageTraits;
 
 /// Pauses after the first failures of a readiness probe, until it has succeeded once: most programs need a moment to listen.
 /// Kubernetes allows it: while a container is not ready, its readiness probe may be executed at other times than its period's.
@@ -44,7 +44,7 @@ struct Probe {
     handler: Handler,
     period: Duration,
     timeout: Duration,
-    /// So many answers of a kind in a row count.
+    /// How many equal results in a row count.
     success: u32,
     failure: u32,
     /// The grace period of a restart.
@@ -83,9 +83,9 @@ pub(crate) enum Verdict {
 }
 
 impl Probes {
-    /// The probes of a container that starts now. `ways`: whether its image wants them to be run; a
-    /// container of another image reports itself when it is ready, as does one whose readiness probe can not be run here.
-    pub(crate) fn new(container: &Container, ways: Ways, now: Instant) -> Self {
+    /// The probes of a container that starts now. `traits`: whether its image lets them be run; a
+    /// container of another image reports itself when it is ready, as does one whose readiness probe cannot be run here.
+    pub(crate) fn new(container: &Container, traits: ImageTraits, now: Instant) -> Self {
         let wanted = [
             (Kind::Startup, &container.startup_probe),
             (Kind::Readiness, &container.readiness_probe),
@@ -93,17 +93,17 @@ impl Probes {
         ];
         let probes: Vec<Probe> = wanted
             .into_iter()
-            .filter_map(|(kind, wanted)| Probe::new(kind, wanted.as_ref()?, container, ways, now))
-            .filter(|_| ways.probed)
+            .filter_map(|(kind, wanted)| Probe::new(kind, wanted.as_ref()?, container, traits, now))
+            .filter(|_| traits.probed)
             .collect();
         let has_readiness = probes.iter().any(|probe| probe.kind == Kind::Readiness);
         Probes {
-            by_switch: !ways.probed || (!has_readiness && container.readiness_probe.is_some()),
+            by_switch: !traits.probed || (!has_readiness && container.readiness_probe.is_some()),
             probes,
         }
     }
 
-    /// Whether the container has started, as far as a startup probe tells.
+    /// Whether the container has started, by its startup probe.
     pub(crate) fn started(&self) -> bool {
         let mut startup = self.probes.iter().filter(|probe| probe.kind == Kind::Startup);
         startup.all(|probe| probe.good)
@@ -188,7 +188,7 @@ impl Probe {
         soon.map_or(self.period, |soon| self.period.min(*soon))
     }
 
-    fn new(kind: Kind, wanted: &Wanted, container: &Container, ways: Ways, now: Instant) -> Option<Self> {
+    fn new(kind: Kind, wanted: &Wanted, container: &Container, traits: ImageTraits, now: Instant) -> Option<Self> {
         let seconds = |value: Option<i32>, default: u32| {
             let value = value.and_then(|value| u32::try_from(value).ok());
             value.filter(|value| *value > 0).unwrap_or(default)
@@ -198,7 +198,7 @@ impl Probe {
         let grace = wanted.termination_grace_period_seconds;
         Some(Probe {
             kind,
-            handler: Handler::of(wanted, container, ways.commands)?,
+            handler: Handler::of(wanted, container, traits.commands)?,
             period: long(seconds(wanted.period_seconds, 10)),
             timeout: long(seconds(wanted.timeout_seconds, 1)),
             success: seconds(wanted.success_threshold, 1),
@@ -223,11 +223,11 @@ mod tests {
         all.as_object_mut()
             .unwrap()
             .extend(container.as_object().unwrap().clone());
-        let ways = Ways {
+        let traits = ImageTraits {
             probed: true,
             commands: false,
         };
-        Probes::new(&serde_json::from_value(all).unwrap(), ways, Instant::now())
+        Probes::new(&serde_json::from_value(all).unwrap(), traits, Instant::now())
     }
 
     fn due_kinds(probes: &mut Probes) -> Vec<(Kind, u64)> {

@@ -43,8 +43,8 @@ impl Life {
             return;
         }
         if is_over {
-            // Whoever goes by its status as it is now does not take the next pod of this address for it; before the
-            // status was written, everybody would.
+            // A client that reads the status as it is now does not mistake the next pod of this address for it; before the
+            // status was written, any client would.
             self.address = None;
             self.over = true;
         }
@@ -62,7 +62,7 @@ impl Life {
             previous: slot.previous.clone(),
             runs: match &slot.run {
                 None => Runs::Nothing,
-                Some(run) if run.ways.commands => Runs::Program(run.commands.clone()),
+                Some(run) if run.traits.commands => Runs::Program(run.commands.clone()),
                 Some(_) => Runs::Task,
             },
         });
@@ -94,7 +94,7 @@ impl Life {
                 self.report_pauses = Pause::default();
                 true
             }
-            // The watch will tell.
+            // The watch will report it.
             Err(error) if is_missing(&error) => {
                 self.reported = Some(status);
                 true
@@ -107,9 +107,9 @@ impl Life {
         }
     }
 
-    /// Waits for the deletion of a pod whose containers are over, confirms it, and waits until the pod is gone. Says
-    /// whether it is: the node may stop before.
-    pub(super) async fn bury(&mut self) -> bool {
+    /// Waits for the deletion of a pod whose containers are over, confirms it, and waits until the pod is gone.
+    /// Returns whether it is: the node may stop before.
+    pub(super) async fn finish_deletion(&mut self) -> bool {
         self.sources = Sources::none();
         let mut pauses = Pause::default();
         loop {
@@ -169,7 +169,7 @@ impl Life {
 }
 
 /// A strategic merge patch, as the kubelet's: other writers' conditions stay. The uid keeps it from hitting a pod that
-/// took the name; what a condition no longer says is taken out.
+/// took the name; what a condition no longer has is removed.
 fn patch(pod: &Pod, status: &PodStatus) -> Value {
     let mut patch = json!({"metadata": {"uid": pod.metadata.uid}, "status": status});
     let conditions = patch.pointer_mut("/status/conditions").and_then(Value::as_array_mut);

@@ -27,7 +27,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(300);
 /// A run of this length forgives the crashes before it: twice the longest pause.
 const BACKOFF_FORGIVEN_AFTER: Duration = Duration::from_secs(600);
 
-/// What of a log becomes a termination message (kubernetes/kubernetes v1.35 pkg/kubelet/container/runtime.go,
+/// How much of a log becomes a termination message (kubernetes/kubernetes v1.35 pkg/kubelet/container/runtime.go,
 /// MaxContainerTerminationMessageLogLines and -LogLength).
 const TERMINATION_LOG_LINES_MAX: usize = 80;
 const TERMINATION_LOG_BYTES_MAX: usize = 2 << 10;
@@ -74,10 +74,10 @@ pub(crate) enum Doing {
     Over(ContainerStateTerminated),
 }
 
-/// How a container is looked after, as its image wants it.
+/// What the image of a container supports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ways {
-    /// Its probes are asked.
+pub(crate) struct ImageTraits {
+    /// Its probes are run.
     pub(crate) probed: bool,
     /// Commands run in it.
     pub(crate) commands: bool,
@@ -95,20 +95,20 @@ pub(crate) struct Run {
     pub(crate) probes: Probes,
     /// Which run of the container it is.
     pub(crate) number: u64,
-    /// It is asked to stop, and killed then.
+    /// It was asked to stop, and is killed then.
     pub(crate) kill_at: Option<Instant>,
     /// Its hook after the start has not ended.
-    pub(crate) begins: bool,
-    /// It stops because a probe said so, and is started again whatever its code is.
+    pub(crate) in_post_start: bool,
+    /// It stops because a probe failed, and is started again whatever its code is.
     pub(crate) unhealthy: bool,
-    pub(crate) ways: Ways,
+    pub(crate) traits: ImageTraits,
     pub(crate) commands: Commands,
     pub(crate) ending: Ending,
 }
 
 impl Run {
     /// A run that begins now.
-    pub(crate) fn new(container: &Container, ways: Ways, ready: ReadySwitch, number: u64) -> Self {
+    pub(crate) fn new(container: &Container, traits: ImageTraits, ready: ReadySwitch, number: u64) -> Self {
         let now = Instant::now();
         Run {
             stop: CancellationToken::new(),
@@ -117,12 +117,12 @@ impl Run {
             network: None,
             killed: false,
             started: now,
-            probes: Probes::new(container, ways, now),
+            probes: Probes::new(container, traits, now),
             number,
             kill_at: None,
-            begins: false,
+            in_post_start: false,
             unhealthy: false,
-            ways,
+            traits,
             commands: Commands::new(),
             ending: Ending::default(),
         }
@@ -132,7 +132,7 @@ impl Run {
     fn due_at(&self) -> Option<Instant> {
         match self.kill_at {
             Some(at) => Some(at).filter(|_| !self.killed),
-            None => self.probes.due_at().filter(|_| !self.begins),
+            None => self.probes.due_at().filter(|_| !self.in_post_start),
         }
     }
 }
@@ -145,9 +145,9 @@ pub(crate) struct Slot {
     pub(crate) last: Option<ContainerStateTerminated>,
     pub(crate) restarts: i32,
     pub(crate) run: Option<Run>,
-    /// What the run said that goes on, or the last one.
+    /// The log of the present run, or of the last one.
     pub(crate) log: Option<Arc<Log>>,
-    /// What the run before said.
+    /// The log of the run before.
     pub(crate) previous: Option<Arc<Log>>,
     /// Whether it is among the init containers.
     pub(crate) init: bool,
@@ -159,7 +159,7 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// A container that has not run on this node, with what its status says of earlier runs: one that was running is
+    /// A container that has not run on this node, with what its status reports of earlier runs: one that was running is
     /// lost, because containers do not outlive their node's process.
     pub(crate) fn new(container: Container, policy: Restart, init: bool, seen: Option<&ContainerStatus>) -> Self {
         let sidecar = init && container.restart_policy.as_deref() == Some("Always");
@@ -200,7 +200,7 @@ impl Slot {
         }
     }
 
-    /// Whether it is one that the pod is there for.
+    /// Whether it is an ordinary container of the pod.
     pub(crate) fn is_main(&self) -> bool {
         !self.init && !self.ephemeral
     }
@@ -256,22 +256,26 @@ impl Slot {
     }
 
     /// Whether the hook after its start has not ended.
-    pub(crate) fn begins(&self) -> bool {
-        self.run.as_ref().is_some_and(|run| run.begins)
+    pub(crate) fn is_in_post_start(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.in_post_start)
     }
 
     pub(crate) fn is_ready(&self) -> bool {
-        let ready = |run: &Run| !run.begins && run.probes.ready(run.ready.is_ready());
+        let ready = |run: &Run| !run.in_post_start && run.probes.ready(run.ready.is_ready());
         self.run.as_ref().is_some_and(ready)
     }
 
-    /// Whether it runs, and its startup probe knows.
+    /// Whether it runs, and its startup probe has succeeded.
     fn is_started(&self) -> bool {
         let running = matches!(self.doing, Doing::Running(_));
-        running && self.run.as_ref().is_none_or(|run| !run.begins && run.probes.started())
+        running
+            && self
+                .run
+                .as_ref()
+                .is_none_or(|run| !run.in_post_start && run.probes.started())
     }
 
-    /// Whether it is over for good or will be, as far as its last run tells.
+    /// Whether it is over and will not be started again.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.doing, Doing::Over(_))
     }
@@ -290,7 +294,7 @@ impl Slot {
         LogWriter::new(log)
     }
 
-    /// Notes that it cannot start, and says whether that is news.
+    /// Notes that it cannot start, and returns whether that is new.
     pub(crate) fn hold(&mut self, reason: &'static str, message: String) -> bool {
         self.hold_until(reason, message, None)
     }
@@ -298,9 +302,9 @@ impl Slot {
     /// As [`Slot::hold`], until it is looked at again.
     pub(crate) fn hold_until(&mut self, reason: &'static str, message: String, until: Option<Instant>) -> bool {
         let same = |before: &Doing| matches!(before, Doing::Waiting { reason: had, message: shown, .. } if *had == reason && *shown == message);
-        let news = !same(&self.doing);
+        let is_new = !same(&self.doing);
         self.doing = Doing::Waiting { reason, message, until };
-        news
+        is_new
     }
 
     /// Notes how a run ended. `again` is false in a pod that is being deleted. Returns the pause before the next run,
@@ -308,7 +312,7 @@ impl Slot {
     pub(crate) fn end(&mut self, exit: Exit, again: bool, clock_now: Timestamp, pod: &str) -> Option<Duration> {
         let run = self.run.take();
         let left = run.as_ref().map(|run| run.ending.left()).unwrap_or_default();
-        let is_program = run.as_ref().is_some_and(|run| run.ways.commands);
+        let is_program = run.as_ref().is_some_and(|run| run.traits.commands);
         let message = self.termination_message(&exit, &left, is_program);
         if let Some(log) = &self.log {
             log.write(&exit.message);
@@ -355,8 +359,8 @@ impl Slot {
         Some(pause)
     }
 
-    /// How the container says why it ended: in the runtime's words, then what it has left, or the end of its log where its policy
-    /// wants that. Containers of this process have words of their own in the place of a log.
+    /// Why the container ended: the runtime's message, then what the container has left, or the end of its log where its policy
+    /// wants that. Containers of this process have a message of their own instead of a log.
     /// (kubernetes/kubernetes v1.35 pkg/kubelet/kuberuntime/kuberuntime_container.go convertToKubeContainerStatus)
     fn termination_message(&self, exit: &Exit, left: &Left, is_program: bool) -> String {
         let policy = self.container.termination_message_policy.as_deref();
@@ -378,7 +382,7 @@ impl Slot {
     pub(crate) fn status(&self) -> ContainerStatus {
         let state = match &self.doing {
             // As a kubelet shows it, which knows of the container only then.
-            Doing::Running(_) if self.begins() => ContainerState {
+            Doing::Running(_) if self.is_in_post_start() => ContainerState {
                 waiting: Some(ContainerStateWaiting {
                     reason: Some("ContainerCreating".to_owned()),
                     message: None,
@@ -447,7 +451,7 @@ mod tests {
     fn start(slot: &mut Slot) {
         slot.doing = Doing::Running(Timestamp::UNIX_EPOCH);
         let ready = ReadySwitch::new(Arc::default());
-        slot.run = Some(Run::new(&slot.container, Ways::default(), ready, 0));
+        slot.run = Some(Run::new(&slot.container, ImageTraits::default(), ready, 0));
     }
 
     fn crash(slot: &mut Slot) -> Option<u64> {

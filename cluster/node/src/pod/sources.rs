@@ -1,4 +1,4 @@
-//! What a pod takes from outside: Secrets, ConfigMaps, claims and tokens, each followed by a watch (a token by its
+//! What a pod reads from outside: Secrets, ConfigMaps, claims and tokens, each followed by a watch (a token by its
 //! expiry). It decides nothing about the pod.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use crate::node::Host;
 
 /// Tokens are renewed when this part of their life is over, as the kubelet does.
 const RENEW_AT: f64 = 0.8;
-/// No token is asked for more often, whatever life the server gives it.
+/// No token is requested more often, whatever its lifetime.
 const RENEW_MIN: Duration = Duration::from_secs(10);
 
 type Data = BTreeMap<String, Bytes>;
@@ -70,7 +70,7 @@ impl Found {
         self.config_maps.insert(name.to_owned(), data);
     }
 
-    /// Whether all that is wanted was looked at once, so that what is missing is missing indeed.
+    /// Whether all that is wanted was read once, so that what is missing does not exist.
     pub(crate) fn has_read(&self, wanted: &Wanted) -> bool {
         wanted.secrets.iter().all(|name| self.secrets.contains_key(name))
             && wanted
@@ -81,25 +81,25 @@ impl Found {
             && wanted.tokens.iter().all(|key| self.tokens.contains_key(key))
     }
 
-    fn take(&mut self, news: News) {
-        match news {
-            News::Secret(name, data) => self.put_secret(&name, data),
-            News::ConfigMap(name, data) => self.put_config_map(&name, data),
+    fn apply(&mut self, update: Update) {
+        match update {
+            Update::Secret(name, data) => self.put_secret(&name, data),
+            Update::ConfigMap(name, data) => self.put_config_map(&name, data),
             // A bound claim keeps its volume: what is mounted stays until the pod ends.
-            News::Claim(name, None) if matches!(self.claims.get(&name), Some(Some(_))) => {}
-            News::Claim(name, volume) => {
+            Update::Claim(name, None) if matches!(self.claims.get(&name), Some(Some(_))) => {}
+            Update::Claim(name, volume) => {
                 self.claims.insert(name, volume);
             }
             // A failed renewal leaves the token that still works.
-            News::Token(key, Err(_)) if matches!(self.tokens.get(&key), Some(Ok(_))) => {}
-            News::Token(key, token) => {
+            Update::Token(key, Err(_)) if matches!(self.tokens.get(&key), Some(Ok(_))) => {}
+            Update::Token(key, token) => {
                 self.tokens.insert(key, token);
             }
         }
     }
 }
 
-enum News {
+enum Update {
     Secret(String, Option<Data>),
     ConfigMap(String, Option<Data>),
     Claim(String, Option<Volume>),
@@ -131,24 +131,24 @@ impl Sources {
     /// Starts to follow what is wanted.
     pub(crate) fn new(host: &Arc<Host>, pod: &Pod, wanted: &Wanted) -> Self {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-        let mut news = SelectAll::new();
+        let mut updates = SelectAll::new();
         for name in &wanted.secrets {
-            news.push(secret(host, namespace, name));
+            updates.push(secret(host, namespace, name));
         }
         for name in &wanted.config_maps {
-            news.push(config_map(host, namespace, name));
+            updates.push(config_map(host, namespace, name));
         }
         for name in &wanted.claims {
-            news.push(claim(host, namespace, name));
+            updates.push(claim(host, namespace, name));
         }
         for key in &wanted.tokens {
-            news.push(token(host, pod, key));
+            updates.push(token(host, pod, key));
         }
         let found: Arc<Found> = Arc::default();
-        let (tell, newest) = watch::channel(Arc::clone(&found));
+        let (sender, newest) = watch::channel(Arc::clone(&found));
         let following = tokio::spawn(async move {
-            while let Some(news) = news.next().await {
-                tell.send_modify(|found| Arc::make_mut(found).take(news));
+            while let Some(update) = updates.next().await {
+                sender.send_modify(|found| Arc::make_mut(found).apply(update));
             }
         });
         Sources {
@@ -158,7 +158,7 @@ impl Sources {
         }
     }
 
-    /// Waits for news and takes all that are there into `found`. Never returns when there is nothing to follow.
+    /// Waits for a change, and puts the newest state into `found`. Never returns when there is nothing to follow.
     pub(crate) async fn changed(&mut self) {
         if self.newest.changed().await.is_ok() {
             self.found = Arc::clone(&self.newest.borrow_and_update());
@@ -177,7 +177,7 @@ impl Sources {
     }
 }
 
-fn secret(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, News> {
+fn secret(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, Update> {
     let api: Api<Secret> = Api::namespaced(host.client.clone(), namespace);
     let key = name.to_owned();
     until_last(follow_one(api, name), |secret: &Secret| secret.immutable == Some(true))
@@ -190,12 +190,12 @@ fn secret(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, N
                     .map(|(key, value)| (key, Bytes::from(value.0)))
                     .collect()
             });
-            News::Secret(key.clone(), data)
+            Update::Secret(key.clone(), data)
         })
         .boxed()
 }
 
-fn config_map(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, News> {
+fn config_map(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, Update> {
     let api: Api<ConfigMap> = Api::namespaced(host.client.clone(), namespace);
     let key = name.to_owned();
     until_last(follow_one(api, name), |map: &ConfigMap| map.immutable == Some(true))
@@ -210,7 +210,7 @@ fn config_map(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'stati
                 text.chain(binary.map(|(key, value)| (key, Bytes::from(value.0))))
                     .collect()
             });
-            News::ConfigMap(key.clone(), data)
+            Update::ConfigMap(key.clone(), data)
         })
         .boxed()
 }
@@ -229,16 +229,16 @@ fn until_last<K: Send + 'static>(
     })
 }
 
-fn claim(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, News> {
+fn claim(host: &Arc<Host>, namespace: &str, name: &str) -> BoxStream<'static, Update> {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(host.client.clone(), namespace);
     let (host, key) = (Arc::clone(host), name.to_owned());
     let volumes = follow_one(claims, name).then(move |claim| {
         let host = Arc::clone(&host);
         async move { open(&host, claim).await }
     });
-    // A bound claim keeps its volume: a watch for each of a node's thousands of claims would tell nothing more.
+    // A bound claim keeps its volume: a watch for each of a node's thousands of claims would report nothing more.
     until_last(volumes, |_: &Volume| true)
-        .map(move |volume| News::Claim(key.clone(), volume))
+        .map(move |volume| Update::Claim(key.clone(), volume))
         .boxed()
 }
 
@@ -262,7 +262,7 @@ async fn open(host: &Arc<Host>, claim: Option<PersistentVolumeClaim>) -> Option<
     Some(host.volumes.open(&uid))
 }
 
-/// Sees to the volumes that were there before this node began: those whose PersistentVolume went meanwhile are dropped.
+/// Adopts the volumes that were there before this node began: those whose PersistentVolume went meanwhile are dropped.
 pub(crate) async fn adopt_volumes(host: Arc<Host>) {
     let stored = host.volumes.persistent();
     if stored.is_empty() {
@@ -314,7 +314,7 @@ async fn forget_when_deleted(api: Api<PersistentVolume>, name: String, host: &Ho
     followed.remove(&uid);
 }
 
-fn token(host: &Arc<Host>, pod: &Pod, key: &TokenKey) -> BoxStream<'static, News> {
+fn token(host: &Arc<Host>, pod: &Pod, key: &TokenKey) -> BoxStream<'static, Update> {
     let meta = &pod.metadata;
     let account = pod.spec.as_ref().and_then(|spec| spec.service_account_name.clone());
     let source = TokenSource {
@@ -343,7 +343,7 @@ fn token(host: &Arc<Host>, pod: &Pod, key: &TokenKey) -> BoxStream<'static, News
         let answer = source.renew().await;
         Some((answer, source))
     })
-    .map(move |answer| News::Token(key.clone(), answer))
+    .map(move |answer| Update::Token(key.clone(), answer))
     .boxed()
 }
 

@@ -15,11 +15,11 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::environment::{EnvironmentError, arguments, environment, expand, service_variables};
-use super::slot::{Doing, Run, Ways};
+use super::slot::{Doing, ImageTraits, Run};
 use super::volumes::{Rendered, VolumeError, render};
 use super::{Life, Mounted};
 use crate::directory::Directory;
-use crate::events::Weight;
+use crate::events::EventType;
 use crate::files::{Content, Mount};
 use crate::log::logging;
 use crate::{
@@ -33,7 +33,7 @@ const CREATE_AGAIN: Duration = Duration::from_secs(10);
 const SIMULATED_ANNOTATION: &str = "node.orangery.dev/simulated";
 
 impl Life {
-    /// Makes the volumes, and says why where it cannot. True once all are there.
+    /// Makes the volumes, or records why it cannot. True once all are there.
     pub(super) async fn mount(&mut self) -> bool {
         if self.mounted {
             return true;
@@ -56,13 +56,13 @@ impl Life {
             Some(error) => error.to_string(),
         };
         if self.mount_failure != why {
-            self.record(Weight::Warning, "FailedMount", None, &why).await;
+            self.record(EventType::Warning, "FailedMount", None, &why).await;
             self.mount_failure = why;
         }
         false
     }
 
-    /// Brings the volumes' files up to what their sources say now. Returns the first that cannot be made; one that
+    /// Brings the volumes' files up to date with their sources. Returns the first that cannot be made; one that
     /// could once keeps its files.
     pub(super) fn refresh(&mut self) -> Option<VolumeError> {
         let ip = self.ip().unwrap_or(IpAddr::from([0, 0, 0, 0]));
@@ -70,7 +70,12 @@ impl Life {
         let mut failed = None;
         let mut changed = false;
         let mut made = Vec::new();
-        for volume in self.shaped.spec.iter().flat_map(|spec| spec.volumes.iter().flatten()) {
+        for volume in self
+            .effective
+            .spec
+            .iter()
+            .flat_map(|spec| spec.volumes.iter().flatten())
+        {
             match render(&self.pod, volume, &self.sources.found, self.facts(ip), lenient) {
                 Ok(rendered) => made.push((volume.name.clone(), rendered)),
                 Err(error) => failed = failed.or(Some(error)),
@@ -131,7 +136,7 @@ impl Life {
                 let why = format!("image \"{reference}\" is not in the catalogue of node {node}");
                 if self.slots[index].hold("ImageNotInCatalogue", why.clone()) {
                     let message = format!("{why}; {}", how_to_map(reference));
-                    self.record(Weight::Warning, "ImageNotInCatalogue", Some(&name), &message)
+                    self.record(EventType::Warning, "ImageNotInCatalogue", Some(&name), &message)
                         .await;
                 }
                 return None;
@@ -142,7 +147,7 @@ impl Life {
                     let again = Instant::now() + CREATE_AGAIN;
                     if self.slots[index].hold_until(reason, message.clone(), Some(again)) {
                         let message = format!("Error: {message}");
-                        self.record(Weight::Warning, "Failed", Some(&name), &message).await;
+                        self.record(EventType::Warning, "Failed", Some(&name), &message).await;
                     }
                     return None;
                 }
@@ -161,11 +166,11 @@ impl Life {
             Some(_) => None,
             None => return,
         };
-        let ways = Ways {
+        let traits = ImageTraits {
             probed: image.as_ref().is_some_and(|image| image.is_probed()),
             commands: image.as_ref().is_some_and(|image| image.runs_commands()),
         };
-        let services = if ways.commands {
+        let services = if traits.commands {
             self.services().await
         } else {
             BTreeMap::new()
@@ -176,7 +181,7 @@ impl Life {
             Err(error) => {
                 if self.slots[index].hold("CreateContainerConfigError", error.to_string()) {
                     self.record(
-                        Weight::Warning,
+                        EventType::Warning,
                         "Failed",
                         Some(&container.name),
                         &format!("Error: {error}"),
@@ -189,9 +194,9 @@ impl Life {
         };
         let message = format!("Started container {}", container.name);
         let name = container.name.clone();
-        let ready = ReadySwitch::new(Arc::clone(&self.turned));
+        let ready = ReadySwitch::new(Arc::clone(&self.ready_changed));
         self.runs += 1;
-        let mut run = Run::new(&container, ways, ready.clone(), self.runs);
+        let mut run = Run::new(&container, traits, ready.clone(), self.runs);
         let simulated = image.is_none();
         let log = self.slots[index].new_log(&self.host.clock);
         match image {
@@ -206,7 +211,7 @@ impl Life {
         }
         self.slots[index].doing = Doing::Running(self.host.clock.now());
         self.slots[index].run = Some(run);
-        self.record(Weight::Normal, "Started", Some(&name), &message).await;
+        self.record(EventType::Normal, "Started", Some(&name), &message).await;
         if !simulated {
             self.begin_post_start(index).await;
         } else if self.slots[index].init && !self.slots[index].sidecar {
@@ -316,12 +321,12 @@ impl Life {
             Err(error) => tracing::warn!(pod = %self.id(), %error, "simulated pod was not marked"),
         }
         let message = "Nothing runs: this node has no body for the image and only shows the pod as running";
-        self.record(Weight::Normal, "SimulatedImage", Some(container), message)
+        self.record(EventType::Normal, "SimulatedImage", Some(container), message)
             .await;
     }
 }
 
-/// What makes an image one that the node can run: the lines to add to the file that maps images to programs.
+/// How to let the node run an image: the lines to add to the file that maps images to programs.
 fn how_to_map(reference: &str) -> String {
     let path = reference.split_once('@').map_or(reference, |(path, _digest)| path);
     let name = crate::image_name(path);

@@ -29,7 +29,7 @@ pub(crate) struct View<'a> {
 }
 
 /// The status to report. Conditions of others are not in it; `before` is the last one known, from which transition
-/// times are kept.
+/// times are taken.
 pub(crate) fn status(view: &View<'_>, before: Option<&PodStatus>) -> PodStatus {
     let phase = phase(view);
     let statuses = |wanted: fn(&Slot) -> bool| {
@@ -82,7 +82,7 @@ fn phase_by_containers(view: &View<'_>) -> &'static str {
     let counted = view.slots.iter().filter(|slot| !slot.ephemeral);
     let (init, main): (Vec<&Slot>, Vec<&Slot>) = counted.partition(|slot| slot.init);
     let failed_for_good = |slot: &&Slot| slot.exit_code().is_some_and(|code| code != 0);
-    // How a sidecar ended says nothing about the pod.
+    // How a sidecar ended does not decide the pod's phase.
     if init.iter().any(|slot| !slot.sidecar && failed_for_good(slot)) {
         return "Failed";
     }
@@ -94,7 +94,7 @@ fn phase_by_containers(view: &View<'_>) -> &'static str {
     }
     if main
         .iter()
-        .any(|slot| (slot.begins() || matches!(slot.doing, Doing::Waiting { .. })) && slot.last.is_none())
+        .any(|slot| (slot.is_in_post_start() || matches!(slot.doing, Doing::Waiting { .. })) && slot.last.is_none())
     {
         return "Pending";
     }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::status::{DEADLINE_EXCEEDED, DEADLINE_PASSED};
 use super::{Ending, GRACE_SECONDS, Life, Why};
 use crate::Exit;
-use crate::events::Weight;
+use crate::events::EventType;
 
 impl Life {
     /// Asks all containers to stop. A second call can only shorten the time they have, except that a pod that is gone
@@ -40,7 +40,7 @@ impl Life {
         self.stop_sidecars().await;
     }
 
-    /// Whether the containers that the pod is there for have ended for good.
+    /// Whether the ordinary containers have ended and will not be started again.
     pub(super) fn mains_are_over(&self) -> bool {
         let mut mains = self.slots.iter().filter(|slot| slot.is_main());
         mains.all(super::Slot::is_over)
@@ -63,7 +63,7 @@ impl Life {
         }
     }
 
-    /// What the pod's containers get to stop.
+    /// The time that the pod's containers have to stop.
     pub(super) fn grace(&self) -> Duration {
         let seconds = self
             .pod
@@ -105,14 +105,14 @@ impl Life {
         let deleted = self.ending.as_ref().is_some_and(|ending| ending.why == Why::Deleted);
         let message = message.or_else(|| deleted.then(|| format!("Stopping container {name}")));
         if let Some(message) = message {
-            self.record(Weight::Normal, "Killing", Some(&name), &message).await;
+            self.record(EventType::Normal, "Killing", Some(&name), &message).await;
         }
         if simulated {
             self.note_end(index, Exit::done()).await;
         }
     }
 
-    /// Kills what has had its time.
+    /// Kills the containers whose time is over.
     pub(super) fn kill_due(&mut self, now: Instant) {
         for run in self.slots.iter_mut().filter_map(|slot| slot.run.as_mut()) {
             if let (Some(task), false, Some(true)) = (&run.task, run.killed, run.kill_at.map(|at| at <= now)) {
@@ -137,7 +137,7 @@ impl Life {
             return;
         }
         self.expired = true;
-        self.record(Weight::Normal, DEADLINE_EXCEEDED, None, DEADLINE_PASSED)
+        self.record(EventType::Normal, DEADLINE_EXCEEDED, None, DEADLINE_PASSED)
             .await;
         self.stop_all(Instant::now() + self.grace()).await;
     }

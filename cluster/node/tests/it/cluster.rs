@@ -33,7 +33,7 @@ pub(crate) struct Cluster {
     services: NodeServices,
 }
 
-/// Gives every caller the same client; who they are is not what these tests are about.
+/// Gives every caller the same client; identities do not matter in these tests.
 pub(crate) struct OneClient(pub(crate) Client);
 
 impl Connector for OneClient {
@@ -42,7 +42,7 @@ impl Connector for OneClient {
     }
 }
 
-/// Gives the node the loopback client, and whoever has a token what that is good for.
+/// Gives the node the loopback client, and a caller with a token the client of that identity.
 pub(crate) struct ByToken(pub(crate) ApiServer);
 
 impl Connector for ByToken {

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use crate::cluster::{Cluster, condition, container, is_ready};
 use crate::pods::serves;
 
-/// Answers 200 on `/good`, on every path while the switch says so, else 500.
+/// Answers 200 on `/good`, on every path while the switch is on, else 500.
 fn web(good: Arc<AtomicBool>) -> Endpoint {
     Endpoint::Http(HttpService::new(tower::service_fn(move |request: Request<Body>| {
         let good = good.load(Ordering::SeqCst) || request.uri().path() == "/good";
@@ -29,7 +29,7 @@ fn web(good: Arc<AtomicBool>) -> Endpoint {
     })))
 }
 
-/// Serves on port 80 until it is stopped; it never says itself that it is ready.
+/// Serves on port 80 until it is stopped; it never reports itself that it is ready.
 fn website(good: Arc<AtomicBool>) -> impl cluster_node::Image {
     move |context: ContainerContext| {
         let good = good.clone();
@@ -76,14 +76,14 @@ async fn pod_is_ready_while_its_probe_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_alive_is_started_again_with_growing_pauses() {
+async fn a_failed_liveness_probe_restarts_the_container_with_growing_pauses() {
     let cluster = Cluster::new().await;
     let good = Arc::new(AtomicBool::new(true));
     let catalogue = ImageCatalogue::new().with_probed("app", website(good.clone()));
     let _node = cluster.node("node-a", catalogue);
     let liveness = json!({"httpGet": {"port": 80, "path": "/live"}, "periodSeconds": 1, "failureThreshold": 3});
     let readiness = json!({"tcpSocket": {"port": 80}, "periodSeconds": 1});
-    // A code of 0 is no reason to leave it.
+    // It is started again even with code 0.
     let spec = json!({"restartPolicy": "OnFailure"});
     let probes = json!({"livenessProbe": liveness, "readinessProbe": readiness});
     cluster.pod("p", probes, spec).await;
@@ -148,7 +148,7 @@ async fn a_slow_start_has_the_time_that_its_startup_probe_gives() {
 #[tokio::test(start_paused = true)]
 async fn hook_runs_before_the_container_is_stopped() {
     let cluster = Cluster::new().await;
-    let (sender, mut heard) = mpsc::unbounded_channel();
+    let (sender, mut received) = mpsc::unbounded_channel();
     let clock = cluster.clock.clone();
     let app = move |context: ContainerContext| {
         let (sender, clock) = (sender.clone(), clock.clone());
@@ -170,7 +170,7 @@ async fn hook_runs_before_the_container_is_stopped() {
         let params = DeleteParams::default().grace_period(grace);
         cluster.api::<Pod>().delete(name, &params).await.unwrap();
         cluster.pod_gone(name).await;
-        let delay = heard.try_recv().map(|at| (at - begun).get_seconds());
+        let delay = received.try_recv().map(|at| (at - begun).get_seconds());
         // A container whose time is up while the hook runs is not stopped gracefully any more.
         assert!(delay.is_err() || delay == Ok(took), "{name}: {delay:?}");
         let gone = cluster.clock.since(begun).as_secs();
@@ -181,7 +181,7 @@ async fn hook_runs_before_the_container_is_stopped() {
 #[tokio::test(start_paused = true)]
 async fn sidecars_start_first_and_end_last() {
     let cluster = Cluster::new().await;
-    let (sender, mut heard) = mpsc::unbounded_channel();
+    let (sender, mut received) = mpsc::unbounded_channel();
     let app = move |context: ContainerContext| {
         let sender = sender.clone();
         async move {
@@ -210,7 +210,7 @@ async fn sidecars_start_first_and_end_last() {
     let over = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Succeeded");
     let pod = cluster.pod_until("p", over).await;
     let mut order = Vec::new();
-    while let Ok(line) = heard.try_recv() {
+    while let Ok(line) = received.try_recv() {
         order.push(line);
     }
     assert_eq!(order, ["+a", "+init", "-init", "+b", "+main", "-main", "-b", "-a"]);
@@ -250,7 +250,7 @@ async fn a_pod_that_runs_for_longer_than_it_may_fails() {
 #[tokio::test(start_paused = true)]
 async fn a_container_runs_once_its_hook_has_ended_and_the_next_one_waits_for_that() {
     let cluster = Cluster::new().await;
-    let (sender, mut heard) = mpsc::unbounded_channel();
+    let (sender, mut received) = mpsc::unbounded_channel();
     let app = move |context: ContainerContext| {
         let sender = sender.clone();
         async move {
@@ -282,7 +282,7 @@ async fn a_container_runs_once_its_hook_has_ended_and_the_next_one_waits_for_tha
     assert_eq!(pod.status.unwrap().phase.as_deref(), Some("Pending"));
     cluster.pod_until("p", is_ready).await;
     let mut started = Vec::new();
-    while let Ok((name, at)) = heard.try_recv() {
+    while let Ok((name, at)) = received.try_recv() {
         started.push((name, (at - begun).get_seconds()));
     }
     assert_eq!(started, [("main".to_owned(), 0), ("next".to_owned(), 7)]);

@@ -1,4 +1,4 @@
-//! What containers say, read as `kubectl logs` reads it: through the API server.
+//! Logs of containers, read as `kubectl logs` reads them: through the API server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,7 +29,7 @@ async fn refusal(cluster: &Cluster, path: &str) -> (u16, String) {
     }
 }
 
-/// Says two lines, waits a minute, says one more and runs on.
+/// Logs two lines, waits a minute, logs one more and runs on.
 async fn talks(context: ContainerContext) -> Exit {
     context.log.line("one\ntwo");
     tokio::time::sleep(Duration::from_secs(60)).await;

@@ -17,7 +17,7 @@ use crate::cluster::{Cluster, is_ready};
 
 async fn listens(context: ContainerContext) -> Exit {
     let store = Endpoint::Store(Arc::new(MemoryStore::new()));
-    // Kept by a task that outlives the container: the port must close all the same.
+    // Held by a task that outlives the container: the port must close all the same.
     let binding = context.network.bind(2379, store).unwrap();
     tokio::spawn(async move {
         let _binding = binding;
@@ -31,7 +31,7 @@ async fn listens(context: ContainerContext) -> Exit {
 #[tokio::test(start_paused = true)]
 async fn a_service_reaches_ready_pods_and_refuses_when_they_are_gone() {
     let cluster = Cluster::new().await;
-    let (sender, mut heard) = mpsc::unbounded_channel();
+    let (sender, mut received) = mpsc::unbounded_channel();
     let dials = move |context: ContainerContext| {
         let sender = sender.clone();
         async move {
@@ -70,11 +70,11 @@ async fn a_service_reaches_ready_pods_and_refuses_when_they_are_gone() {
         "ports": [{"name": "client", "port": 2379, "protocol": "TCP"}],
     });
     cluster.create(&cluster.api::<EndpointSlice>(), slice).await;
-    assert_eq!(heard.recv().await, Some(true));
+    assert_eq!(received.recv().await, Some(true));
     let pods: Api<Pod> = cluster.api();
     pods.delete("etcd-0", &DeleteParams::default()).await.unwrap();
     assert_eq!(
-        heard.recv().await,
+        received.recv().await,
         Some(false),
         "the endpoint is listed, but has no listener"
     );
@@ -87,9 +87,9 @@ async fn listens_late(context: ContainerContext) -> Exit {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_listener_is_noticed_of_which_the_slices_have_no_news() {
+async fn a_listener_is_noticed_although_the_slices_do_not_change() {
     let cluster = Cluster::new().await;
-    let (sender, mut heard) = mpsc::unbounded_channel();
+    let (sender, mut received) = mpsc::unbounded_channel();
     let dials = move |context: ContainerContext| {
         let sender = sender.clone();
         async move {
@@ -120,26 +120,26 @@ async fn a_listener_is_noticed_of_which_the_slices_have_no_news() {
     cluster
         .pod("client", json!({"image": "dials"}), json!({"restartPolicy": "Never"}))
         .await;
-    assert_eq!(heard.recv().await, Some((false, true)));
+    assert_eq!(received.recv().await, Some((false, true)));
 }
 
-/// A client that dials whenever a test says so, and the outcome of each dial.
+/// A client that dials whenever a test requests it, and the outcome of each dial.
 struct Dialling {
-    tell: mpsc::UnboundedSender<()>,
-    heard: mpsc::UnboundedReceiver<Result<(), String>>,
+    requests: mpsc::UnboundedSender<()>,
+    received: mpsc::UnboundedReceiver<Result<(), String>>,
 }
 
 impl Dialling {
     /// Images `dials` and `listens` for a test, and the client's other end.
     fn images() -> (Self, ImageCatalogue) {
-        let (tell, orders) = mpsc::unbounded_channel();
-        let (sender, heard) = mpsc::unbounded_channel();
-        let orders = Arc::new(tokio::sync::Mutex::new(orders));
+        let (requests, requested) = mpsc::unbounded_channel();
+        let (sender, received) = mpsc::unbounded_channel();
+        let requested = Arc::new(tokio::sync::Mutex::new(requested));
         let dials = move |context: ContainerContext| {
-            let (orders, sender) = (orders.clone(), sender.clone());
+            let (requested, sender) = (requested.clone(), sender.clone());
             async move {
                 context.ready.set(true);
-                while orders.lock().await.recv().await.is_some() {
+                while requested.lock().await.recv().await.is_some() {
                     let dialled = context.network.dial("etcd:2379").await;
                     sender
                         .send(dialled.map(drop).map_err(|error| error.to_string()))
@@ -149,15 +149,15 @@ impl Dialling {
             }
         };
         let catalogue = ImageCatalogue::new().with("listens", listens).with("dials", dials);
-        (Dialling { tell, heard }, catalogue)
+        (Dialling { requests, received }, catalogue)
     }
 
     async fn dial(&mut self) -> Result<(), String> {
-        self.tell.send(()).unwrap();
-        self.heard.recv().await.unwrap()
+        self.requests.send(()).unwrap();
+        self.received.recv().await.unwrap()
     }
 
-    /// Dials until it is answered as wanted: news of policies and pods take their way through watches.
+    /// Dials until the outcome is as wanted: changes of policies and pods arrive by watches.
     async fn dial_until(&mut self, wanted: impl Fn(&Result<(), String>) -> bool) -> Result<(), String> {
         loop {
             let dialled = self.dial().await;
@@ -209,7 +209,7 @@ async fn label(cluster: &Cluster, pod: &str, value: serde_json::Value) {
         .unwrap();
 }
 
-/// Denies everything, and opens etcd to pods that ask for it by a label.
+/// Denies everything, and opens etcd to pods with a label.
 async fn close(cluster: &Cluster) {
     let client = json!({"matchLabels": {"to-etcd": "allowed"}});
     let etcd = json!({"matchLabels": {"app": "etcd"}});
@@ -301,9 +301,9 @@ async fn refused_connection_is_an_event_of_the_pod_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dialling_with_patience_waits_until_policies_allow_it() {
+async fn dialling_when_ready_waits_until_policies_allow_it() {
     let cluster = Cluster::new().await;
-    let (sender, mut heard) = mpsc::unbounded_channel();
+    let (sender, mut received) = mpsc::unbounded_channel();
     let patient = move |context: ContainerContext| {
         let sender = sender.clone();
         async move {
@@ -318,9 +318,9 @@ async fn dialling_with_patience_waits_until_policies_allow_it() {
     close(&cluster).await;
     with_client_and_etcd(&cluster, catalogue).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert!(heard.try_recv().is_err(), "nothing is allowed yet");
+    assert!(received.try_recv().is_err(), "nothing is allowed yet");
     label(&cluster, "client", json!("allowed")).await;
-    assert_eq!(heard.recv().await, Some(true));
+    assert_eq!(received.recv().await, Some(true));
 }
 
 #[tokio::test(start_paused = true)]

@@ -23,7 +23,7 @@ pub(crate) async fn serves(context: ContainerContext) -> Exit {
 #[tokio::test(start_paused = true)]
 async fn a_pod_starts_reports_and_confirms_its_deletion() {
     let cluster = Cluster::new().await;
-    let (sender, mut heard) = mpsc::unbounded_channel();
+    let (sender, mut received) = mpsc::unbounded_channel();
     let app = move |context: ContainerContext| {
         let sender = sender.clone();
         async move {
@@ -44,7 +44,7 @@ async fn a_pod_starts_reports_and_confirms_its_deletion() {
     let pod = cluster.pod_until("p", is_ready).await;
     let status = pod.status.clone().unwrap();
     let ip = status.pod_ip.unwrap();
-    assert_eq!(heard.recv().await.unwrap(), format!("--name=p on {ip}"));
+    assert_eq!(received.recv().await.unwrap(), format!("--name=p on {ip}"));
     assert_eq!(
         (status.phase.as_deref(), status.host_ip.as_deref()),
         (Some("Running"), Some("192.0.2.1"))
@@ -65,7 +65,7 @@ async fn a_pod_starts_reports_and_confirms_its_deletion() {
         .await
         .unwrap();
     cluster.pod_gone("p").await;
-    assert_eq!(heard.recv().await.unwrap(), "stopped");
+    assert_eq!(received.recv().await.unwrap(), "stopped");
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,7 +151,7 @@ async fn a_crash_is_reported_and_restarted_with_growing_pauses() {
 #[tokio::test(start_paused = true)]
 async fn init_containers_run_first_and_one_after_the_other() {
     let cluster = Cluster::new().await;
-    let (sender, mut heard) = mpsc::unbounded_channel();
+    let (sender, mut received) = mpsc::unbounded_channel();
     let init = move |context: ContainerContext| {
         let sender = sender.clone();
         async move {
@@ -182,7 +182,7 @@ async fn init_containers_run_first_and_one_after_the_other() {
     assert_eq!(waiting.status.unwrap().phase.as_deref(), Some("Pending"));
     let pod = cluster.pod_until("p", is_ready).await;
     assert_eq!(
-        (heard.recv().await.as_deref(), heard.recv().await.as_deref()),
+        (received.recv().await.as_deref(), received.recv().await.as_deref()),
         (Some("one"), Some("two"))
     );
     assert_eq!(container(&pod)["restartCount"], 0);
@@ -315,7 +315,7 @@ pub(crate) async fn reasons(cluster: &Cluster) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_ephemeral_container_starts_in_a_pod_that_runs_and_changes_nothing_of_how_that_is() {
+async fn an_ephemeral_container_starts_in_a_running_pod_and_leaves_its_status_unchanged() {
     let cluster = Cluster::new().await;
     let debugs = |context: ContainerContext| async move {
         context.log.line("looked around");

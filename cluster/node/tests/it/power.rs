@@ -1,4 +1,4 @@
-//! Power cuts: the node's future is dropped, and a node of the same name begins on what was kept.
+//! Power cuts: the node's future is dropped, and a node of the same name begins on what was stored.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use crate::pods::serves;
 use crate::volumes::bind;
 
 impl Cluster {
-    /// A node that keeps its volumes in a folder.
+    /// A node that stores its volumes in a folder.
     fn node_in(&self, folder: &std::path::Path, catalogue: ImageCatalogue) -> RunningNode {
         let volumes = Volumes::in_folder(folder).unwrap();
         let connector = std::sync::Arc::new(OneClient(self.client.clone()));
@@ -170,7 +170,7 @@ async fn an_empty_dir_outlives_containers_and_power_and_ends_with_its_pod() {
     assert_eq!(std::fs::read_dir(of("")).unwrap().count(), 1, "what is gone is removed");
     pods.delete("stays", &DeleteParams::default()).await.unwrap();
     cluster.pod_gone("stays").await;
-    // The node hears of it after the test did.
+    // The node is notified of it after the test.
     while of(&uid).exists() {
         tokio::task::yield_now().await;
     }
@@ -220,7 +220,7 @@ async fn a_persistent_volume_that_goes_while_there_is_no_node_is_removed_and_oth
         tokio::task::yield_now().await;
     }
     assert!(folders[0].exists() && folders[2].exists());
-    // Of a volume that no pod mounts any more its end is heard too.
+    // The end of a volume that no pod mounts any more is noticed too.
     volumes.delete("later", &DeleteParams::default()).await.unwrap();
     while folders[2].exists() {
         tokio::task::yield_now().await;

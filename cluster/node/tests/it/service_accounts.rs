@@ -39,7 +39,7 @@ async fn reads_own_user(context: ContainerContext, sender: mpsc::UnboundedSender
 #[tokio::test(start_paused = true)]
 async fn a_container_is_its_service_account_for_longer_than_a_token_lives() {
     let (cluster, server) = Cluster::with_tokens().await;
-    let (sender, mut heard) = mpsc::unbounded_channel();
+    let (sender, mut received) = mpsc::unbounded_channel();
     let app = move |context: ContainerContext| reads_own_user(context, sender.clone());
     let _node = cluster.node_over(
         "node-a",
@@ -51,7 +51,7 @@ async fn a_container_is_its_service_account_for_longer_than_a_token_lives() {
         .await;
     let spec = json!({"automountServiceAccountToken": true, "serviceAccountName": "robot"});
     cluster.pod("p", json!({}), spec).await;
-    let (first, later) = (heard.recv().await.unwrap(), heard.recv().await.unwrap());
+    let (first, later) = (received.recv().await.unwrap(), received.recv().await.unwrap());
     let user = |answer: &str| answer.split(' ').next().map(str::to_owned);
     assert_eq!(
         user(&first).as_deref(),

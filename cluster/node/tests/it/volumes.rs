@@ -13,7 +13,7 @@ use crate::pods::{reasons, serves};
 #[tokio::test(start_paused = true)]
 async fn missing_secret_is_reported_and_awaited_and_its_changes_reach_the_files() {
     let cluster = Cluster::new().await;
-    let (sender, mut heard) = mpsc::unbounded_channel();
+    let (sender, mut received) = mpsc::unbounded_channel();
     let app = move |context: ContainerContext| {
         let sender = sender.clone();
         async move {
@@ -56,10 +56,10 @@ async fn missing_secret_is_reported_and_awaited_and_its_changes_reach_the_files(
         .create(&secrets, json!({"metadata": {"name": "s"}, "data": {"k": "b25l"}}))
         .await;
     cluster.pod_until("p", is_ready).await;
-    assert_eq!(heard.recv().await.as_deref(), Some("one"));
+    assert_eq!(received.recv().await.as_deref(), Some("one"));
     let change = Patch::Merge(json!({"data": {"k": "dHdv"}}));
     secrets.patch("s", &PatchParams::default(), &change).await.unwrap();
-    assert_eq!(heard.recv().await.as_deref(), Some("two"));
+    assert_eq!(received.recv().await.as_deref(), Some("two"));
 }
 
 /// A persistent volume and a claim that is bound to it, both of this name.
@@ -82,7 +82,7 @@ pub(crate) async fn bind(cluster: &Cluster, name: &str) {
         .unwrap();
 }
 
-/// Counts its starts in its volume and says how many there were.
+/// Counts its starts in its volume, and fails unless there were as many as its argument states.
 async fn counts(context: ContainerContext) -> Exit {
     let Some(volume) = context.files.volume("/data/db") else {
         return Exit::failed("no volume");
@@ -116,9 +116,9 @@ async fn a_volume_outlives_its_pods_and_ends_with_its_persistent_volume() {
     run("1").await;
     assert_eq!(cluster.volumes.len(), 1);
     claims.delete("pv", &DeleteParams::default()).await.unwrap();
-    // No controller runs that would let it go once no pod names it.
-    let let_go = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-    claims.patch("pv", &PatchParams::default(), &let_go).await.unwrap();
+    // No controller runs that would remove its finalizer once no pod names it.
+    let released = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    claims.patch("pv", &PatchParams::default(), &released).await.unwrap();
     volumes.delete("pv", &DeleteParams::default()).await.unwrap();
     until(&volumes, "pv", |volume: Option<&PersistentVolume>| {
         volume.is_none().then_some(())

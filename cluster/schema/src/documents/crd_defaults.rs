@@ -1,5 +1,5 @@
-//! The default values of a CustomResourceDefinition's schema, which are values of it themselves
-//! (apiextensions-apiserver v0.35 `pkg/apiserver/schema/defaulting/validation.go`). It fills in none.
+//! Validates the default values in a CustomResourceDefinition's schema against the schema itself
+//! (apiextensions-apiserver v0.35 `pkg/apiserver/schema/defaulting/validation.go`). It changes no object.
 
 use cluster_fields::{ERRORS_MAX, FieldError, FieldPath, ROOT_SHOWN};
 use serde_json::Value;

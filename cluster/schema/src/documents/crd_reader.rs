@@ -41,7 +41,7 @@ pub(crate) enum Level {
 /// Reads one schema; errors are collected until the end.
 #[derive(Default)]
 pub(crate) struct Reader {
-    /// Nodes that are not as they should be are read all the same.
+    /// Invalid nodes are read all the same.
     serving: bool,
     /// What makes the schema no structural one.
     pub(crate) structure: Vec<FieldError>,
@@ -57,7 +57,7 @@ pub(crate) struct Reader {
     times: Option<u64>,
     /// The schema is stored as it is.
     pub(crate) unchanged: bool,
-    /// What all rules cost.
+    /// The estimated cost of all rules.
     pub(crate) total: CostTotal,
     nodes: usize,
     patterns: Patterns,

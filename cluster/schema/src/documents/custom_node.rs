@@ -2,7 +2,7 @@
 
 use crate::tree::schema::{Kind, ListType, Node, Schema};
 
-/// What `additionalProperties: true` allows: any value, but of an object or a list no more than that it is one.
+/// What `additionalProperties: true` allows: any value, but pruning empties all objects in it.
 pub(crate) fn anything_flat() -> Schema {
     Schema::new(Node {
         nullable: true,

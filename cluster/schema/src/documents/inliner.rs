@@ -1,6 +1,6 @@
 //! Field trees from documents that refer to shared definitions: of Rust types, and published ones of Kubernetes. References are
-//! put in place; a type that contains itself is opaque where it does. No schema is refused for its style: what a tree cannot
-//! express is left open, for the typed value is decoded afterwards anyway.
+//! inlined; a type that contains itself is opaque where it does. No schema is refused for its style: what a tree cannot
+//! express is not restricted, because the typed value is decoded afterwards anyway.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::documents::schema_error::SchemaError;
 use crate::go::go_types::{GoTypes, go_object_meta};
 use crate::tree::schema::{Bounds, Kind, List, MapType, Node, Object, Patch, Scalar, Schema};
 
-/// Whose habits a document has.
+/// The generator whose conventions a document follows.
 #[derive(Clone, Copy)]
 pub(crate) enum Dialect<'d> {
     /// schemars: `$defs`, nullable types as type lists.

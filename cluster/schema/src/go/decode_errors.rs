@@ -9,7 +9,7 @@ use crate::go::texts;
 use crate::tree::go_struct::{GoField, GoStruct};
 use crate::tree::schema::{Kind, Scalar, Schema};
 
-/// What types with a decoder of their own want where they are given something else.
+/// How errors name types with a decoder of their own that get a value of another type.
 const READ_AS_TEXT: &str = "string";
 const READ_AS_NUMBER: &str = "int32";
 

@@ -36,7 +36,7 @@ fn quoted(byte: u8) -> String {
         b'\r' => r"'\r'".to_owned(),
         b'\t' => r"'\t'".to_owned(),
         0x00..=0x1f | 0x7f => format!("'\\x{byte:02x}'"),
-        // Neither is printed: a space that does not break, a hyphen that is not seen, what controls terminals.
+        // What Go does not print: control characters, the no-break space, the soft hyphen.
         0x80..=0xa0 | 0xad => format!("'\\u{:04x}'", u32::from(byte)),
         byte => format!("'{}'", char::from(byte)),
     }
@@ -62,7 +62,7 @@ enum Next {
     FirstKey,
     Key,
     Colon,
-    /// What goes on or ends after a value.
+    /// A comma or a closing bracket after a value.
     More,
 }
 
@@ -128,7 +128,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The byte is read.
+    /// Consumes the byte.
     fn after(&mut self, next: Next) -> Next {
         self.at += 1;
         next

@@ -14,7 +14,7 @@ const TIME: &str = "2006-01-02T15:04:05Z07:00";
 const MICRO_TIME: &str = "2006-01-02T15:04:05.000000Z07:00";
 /// Digits of the fraction in a [`MICRO_TIME`].
 const MICRO_DIGITS: usize = 6;
-/// The numbers of a time: how Go's form writes each, what stands before it, the smallest and the largest.
+/// The numbers of a time: the text before each, how Go's layout writes it, the smallest, the largest, its name in errors.
 const NUMBERS: [(&str, &str, i64, i64, &str); 6] = [
     ("", "2006", 0, 9999, "year"),
     ("-", "01", 1, 12, "month"),
@@ -30,12 +30,12 @@ pub(crate) fn rewritten(scalar: Scalar, text: &str) -> Option<String> {
         Scalar::Quantity => quantity::canonical(text).ok()?,
         Scalar::Time | Scalar::MicroTime if is_written(scalar, text) => return None,
         Scalar::Time | Scalar::MicroTime => {
-            let form = if scalar == Scalar::Time {
+            let format = if scalar == Scalar::Time {
                 "%Y-%m-%dT%H:%M:%SZ"
             } else {
                 "%Y-%m-%dT%H:%M:%S.%6fZ"
             };
-            Cow::Owned(time(scalar, text).ok()?.strftime(form).to_string())
+            Cow::Owned(time(scalar, text).ok()?.strftime(format).to_string())
         }
         Scalar::Bytes if text.contains(['\r', '\n']) => Cow::Owned(text.replace(['\r', '\n'], "")),
         _ => return None,
@@ -60,9 +60,9 @@ fn is_written(scalar: Scalar, text: &str) -> bool {
 }
 
 fn time(scalar: Scalar, text: &str) -> Result<Timestamp, String> {
-    let form = if scalar == Scalar::Time { TIME } else { MICRO_TIME };
+    let layout = if scalar == Scalar::Time { TIME } else { MICRO_TIME };
     let unread =
-        |rest: &str, wanted: &str| format!("parsing time {text:?} as {form:?}: cannot parse {rest:?} as {wanted:?}");
+        |rest: &str, wanted: &str| format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {wanted:?}");
     let range = |what: &str| format!("parsing time {text:?}: {what} out of range");
     let mut rest = text;
     for (before, digits, least, most, name) in NUMBERS {

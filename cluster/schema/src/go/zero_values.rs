@@ -6,7 +6,7 @@ use crate::tree::go_struct::GoStruct;
 use crate::tree::schema::{Kind, Scalar, Schema};
 
 impl Schema {
-    /// Whether it is that of a struct of Go.
+    /// Whether it is the schema of a struct of Go.
     pub fn is_of_go(&self) -> bool {
         self.node().go.is_some()
     }

@@ -353,7 +353,7 @@ impl Schema {
         }
     }
 
-    /// This tree as that of a type of Go: null in a map or a list is an empty value there.
+    /// This tree as the one of a type of Go: null in a map or a list is an empty value there.
     pub(crate) fn decoded_by_go(&self) -> Self {
         let mut node = (*self.0).clone();
         node.of_go = true;

@@ -41,7 +41,7 @@ struct Part {
 }
 
 #[test]
-fn derived_schemas_become_trees_with_references_in_place() {
+fn derived_schemas_become_trees_with_inlined_references() {
     let schema = Schema::from_root_schema(&schemars::schema_for!(Widget)).expect("a tree");
     assert!(matches!(
         schema.at("spec.parts[].name").map(Schema::kind),
