@@ -1,4 +1,4 @@
-//! The file body alone: who may open a folder and what it says when it cannot, and what closing does.
+//! The file body alone: who may open a folder, the errors when it cannot be opened, and what closing does.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
@@ -18,7 +18,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// On a file system in memory where there is one: for what asks for many writes and not for a disk.
+    /// On a file system in memory where there is one: for tests that need many writes and no disk.
     pub(crate) fn in_memory() -> Self {
         Files {
             stores: Mutex::default(),
