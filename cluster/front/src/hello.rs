@@ -7,7 +7,7 @@ use std::io;
 use rustls::server::{Accepted, Acceptor};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The longest beginning of a TLS connection that is read: some times that of any client.
+/// The longest beginning of a TLS connection that is read: several times that of any client.
 const HELLO_BYTES_MAX: usize = 64 << 10;
 
 /// The beginning of a connection.
