@@ -87,7 +87,7 @@ fn json_value(keys: &'static [&'static str]) -> impl Strategy<Value = Value> {
     })
 }
 
-/// Every leaf of the configuration is in the object. A null says nothing of what is in a map or a list.
+/// Every leaf of the configuration is in the object. A null changes nothing in a map or a list.
 fn contains(object: &Value, applied: &Value) -> bool {
     match (object, applied) {
         (Value::Object(_) | Value::Array(_), Value::Null) => true,
