@@ -32,7 +32,7 @@ pub trait Gatekeeper: Send + Sync + 'static {
 pub enum Opinion {
     /// Allowed, and by what; no other is called.
     Allow(String),
-    /// Refused, whatever others would say.
+    /// Refused, whatever others would answer.
     Deny(Objection),
     /// The next one decides, at last the rules.
     NoOpinion,

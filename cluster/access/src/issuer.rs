@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_found_is_not_published() {
+    fn documents_that_cannot_be_found_are_not_published() {
         for (issuer, keys_url) in [
             ("kubernetes/serviceaccount", None),
             ("http://a.example", None),

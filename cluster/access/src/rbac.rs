@@ -208,7 +208,7 @@ impl RbacIndex {
         unique
     }
 
-    /// The rules an aggregated ClusterRole is to show, so that `kubectl describe` tells the truth; `None` for other
+    /// The rules an aggregated ClusterRole is to show, so that `kubectl describe` prints them; `None` for other
     /// roles. The index itself never needs them to be written.
     pub fn aggregated_rules(&self, cluster_role: &str) -> Option<&[PolicyRule]> {
         self.aggregated.get(cluster_role).map(Vec::as_slice)

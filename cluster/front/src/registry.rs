@@ -39,7 +39,7 @@ pub struct Front {
 
 #[derive(Default)]
 struct Table {
-    /// The last one registered under a name answers; those before take over again when it goes.
+    /// The last one registered under a name answers; the one before takes over again when it is removed.
     names: BTreeMap<String, Vec<Arc<Server>>>,
     next: u64,
 }

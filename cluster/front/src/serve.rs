@@ -121,7 +121,7 @@ impl Front {
             _permit: permit,
             _open: connections.token(),
         });
-        // On the heap, because it is large and callers keep many.
+        // On the heap, because it is large and callers hold many.
         Box::pin(self.forwarded(stream, (name, &server), (deadline, from), place)).await;
         // It may have become something else than HTTP.
         connections.close();

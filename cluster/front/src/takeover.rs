@@ -35,7 +35,7 @@ pub(crate) struct Takeover {
     place: Arc<Place>,
 }
 
-/// The request, with the right to its connection if it asks for that.
+/// The request, with the right to its connection if it requests an upgrade.
 pub(crate) fn taken_over(
     mut request: Request<Incoming>,
     server: &Arc<Server>,

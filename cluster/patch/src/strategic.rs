@@ -1,4 +1,4 @@
-//! Strategic merge patch: a merge patch that knows which lists are maps in disguise, and directives that say what a
+//! Strategic merge patch: a merge patch that knows which lists are maps by key, and directives that express what a
 //! merge cannot. After apimachinery v0.35 `pkg/util/strategicpatch/patch.go`. Lists are in `strategic_lists`.
 
 use cluster_schema::Schema;

@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_an_etcd_is_refused_with_what_to_do() {
+    async fn unusable_endpoint_is_refused_with_a_hint() {
         assert!(refusal(&[], None).contains("name at least one"));
         assert!(refusal(&["127.0.0.1:2379"], None).contains("neither http"));
         assert!(refusal(&["https://127.0.0.1:2379"], None).contains("no certificates are given"));

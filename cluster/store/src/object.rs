@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_readers_could_not_read_back_is_refused() {
+    fn object_that_is_nested_too_deep_is_refused() {
         let nested = |levels: usize| {
             let mut value = json!({"text": "[[[{{\\\"{["});
             for _ in 0..levels {

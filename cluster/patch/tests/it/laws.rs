@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn what_one_manager_applied_last_is_all_that_is_there(first in sound_spec(), last in sound_spec()) {
+    fn an_object_of_one_manager_has_only_what_it_applied_last(first in sound_spec(), last in sound_spec()) {
         // A configuration in which nothing can be owned would leave no manager on record.
         let with_owner = |mut spec: Value| {
             spec["strategy"] = json!({"type": "x"});

@@ -179,7 +179,7 @@ async fn a_terminal_has_a_size_and_interrupts_what_runs_in_it() {
     let outcome = shell.outcome().await;
     assert!(outcome.stdout.contains("interrupted"), "{outcome:?}");
     assert_eq!(outcome.code(), 5);
-    // A shell that is asked for a prompt gives one, and hangs up with its client.
+    // An interactive shell hangs up with its client.
     let mut shell = Exec::start(&world, "p", &["sh", "-i"], "&stdin=true&tty=true").await;
     let word = format!("78{}", std::process::id());
     shell.send(STDIN, format!("sleep {word}\n").as_bytes()).await;
@@ -189,7 +189,7 @@ async fn a_terminal_has_a_size_and_interrupts_what_runs_in_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_run_is_refused_as_kubelets_do() {
+async fn command_that_cannot_run_is_refused_as_by_kubelets() {
     let world = prepared(World::new(&[SLEEPER, ("short", "exit 0")]).await).await;
     world.pod("over", "short", json!({}), json!({})).await;
     world.pod_until("over", |pod| phase(pod) == "Succeeded").await;

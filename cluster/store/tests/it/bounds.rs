@@ -161,7 +161,7 @@ async fn file_store_resumes_its_whole_window_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_too_old_is_forgotten_whatever_is_written_next() {
+async fn too_old_changes_are_dropped_by_a_write_to_any_resource() {
     let store = MemoryStore::new();
     overwrite(&store, "pods", 1, 0).await;
     let pods = Range::all("pods");

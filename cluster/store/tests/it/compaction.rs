@@ -46,7 +46,7 @@ async fn fill_and_empty(store: &FileStore, folder: &Path) -> u64 {
         stays.await.unwrap();
     }
     let full = bytes(folder);
-    // What stays lies behind what goes.
+    // The objects that stay lie behind the deleted ones.
     for entry in entries {
         store.delete(&entry.key, entry.revision).await.unwrap();
     }

@@ -171,7 +171,7 @@ async fn revisions_begin_at_the_given_start_and_continue_after_reopening() {
 }
 
 #[tokio::test]
-async fn what_is_no_store_is_refused_and_left_alone() {
+async fn file_that_is_no_store_is_refused_and_left_alone() {
     let folder = folder_in_memory();
     let file = folder.path().join("store.redb");
     std::fs::write(&file, "kind: Config\n").unwrap();

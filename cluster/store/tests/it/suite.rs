@@ -84,7 +84,7 @@ pub(crate) async fn run(body: &(impl Body + Sync)) {
     case(fresh(), race::racing_writers_each_win_what_was_acknowledged).await;
     revisions_go_on_after_a_restart(body).await;
     crate::model::check(body);
-    what_was_forgotten_is_refused(body).await;
+    revisions_older_than_the_history_are_refused(body).await;
 }
 
 async fn case<T: Future<Output = ()>>(store: Arc<dyn Store>, case: fn(Arc<dyn Store>) -> T) {
@@ -427,7 +427,7 @@ async fn revisions_go_on_after_a_restart(body: &impl Body) {
     assert_eq!(next_change(&mut watch).await.entry, again);
 }
 
-async fn what_was_forgotten_is_refused(body: &impl Body) {
+async fn revisions_older_than_the_history_are_refused(body: &impl Body) {
     let store = body.fresh();
     let first = store.create(pod("n", "a"), object("a", 0)).await.unwrap();
     let store = body.forgotten(store).await;
