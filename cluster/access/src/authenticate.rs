@@ -51,7 +51,7 @@ pub trait Lookup: Send + Sync + 'static {
 pub struct Authenticated {
     /// The user.
     pub user: User,
-    /// Audiences that both the token and the asker know; empty for credentials without audiences.
+    /// Audiences that both the token and the caller name; empty for credentials without audiences.
     pub audiences: Vec<String>,
 }
 
@@ -92,12 +92,12 @@ impl Authenticator {
         }
     }
 
-    /// Believes from now on what clients with a certificate of these authorities (PEM) and one of these common names say of
-    /// users in these headers (`--requestheader-client-ca-file`, `--requestheader-allowed-names`,
-    /// `--requestheader-username-headers` and its siblings), and no other clients. No names: all of them. Empty text: no client.
+    /// Replaces the trusted front proxies: clients with a certificate of these authorities (PEM) and one of these common names
+    /// may name the user in these headers (`--requestheader-client-ca-file`, `--requestheader-allowed-names`,
+    /// `--requestheader-username-headers` and its siblings). No names: any common name. Empty bundle: no client.
     ///
     /// # Errors
-    /// When the bundle does not parse; then those before stay.
+    /// When the bundle does not parse; then the ones before stay.
     pub fn trust_front_proxies_of(
         &self,
         bundle: &str,
@@ -193,7 +193,7 @@ impl Authenticator {
     async fn service_account(&self, claims: Claims) -> Result<User, AuthenticationError> {
         let private = claims.private;
         let namespace = &private.namespace;
-        self.still(
+        self.verify_exists_unchanged(
             "serviceaccounts",
             namespace,
             &private.serviceaccount,
@@ -205,27 +205,27 @@ impl Authenticator {
         user.extra
             .insert(CREDENTIAL_ID.to_owned(), vec![format!("JTI={}", claims.jti)]);
         if let Some(secret) = &private.secret {
-            self.still("secrets", namespace, secret, TokenFault::Bound("secret".to_owned()))
+            self.verify_exists_unchanged("secrets", namespace, secret, TokenFault::Bound("secret".to_owned()))
                 .await?;
         }
         if let Some(pod) = &private.pod {
-            self.still("pods", namespace, pod, TokenFault::Bound("pod".to_owned()))
+            self.verify_exists_unchanged("pods", namespace, pod, TokenFault::Bound("pod".to_owned()))
                 .await?;
-            tell(&mut user.extra, "pod", pod);
+            add_reference(&mut user.extra, "pod", pod);
         }
         if let Some(node) = &private.node {
             // The node of a pod-bound token is reported but not checked; a token bound to the node itself ends with it.
             if private.pod.is_none() {
-                self.still("nodes", "", node, TokenFault::Bound("node".to_owned()))
+                self.verify_exists_unchanged("nodes", "", node, TokenFault::Bound("node".to_owned()))
                     .await?;
             }
-            tell(&mut user.extra, "node", node);
+            add_reference(&mut user.extra, "node", node);
         }
         Ok(user)
     }
 
-    /// Holds that the named object still is the one the token means.
-    async fn still(
+    /// Verifies that the object of this name is still the one that the token refers to.
+    async fn verify_exists_unchanged(
         &self,
         resource: &str,
         namespace: &str,
@@ -270,7 +270,7 @@ impl Authenticator {
         {
             return Err(refused("its secret is of another type or being deleted"));
         }
-        if !same(entry("token-secret").as_bytes(), token.secret().expose().as_bytes())
+        if !equal_in_constant_time(entry("token-secret").as_bytes(), token.secret().expose().as_bytes())
             || entry("token-id") != token.id()
         {
             return Err(refused("there is no such token"));
@@ -302,7 +302,7 @@ impl Authenticator {
     }
 }
 
-fn tell(extra: &mut BTreeMap<String, Vec<String>>, what: &str, reference: &Reference) {
+fn add_reference(extra: &mut BTreeMap<String, Vec<String>>, what: &str, reference: &Reference) {
     extra.insert(
         format!("authentication.kubernetes.io/{what}-name"),
         vec![reference.name.clone()],
@@ -313,8 +313,7 @@ fn tell(extra: &mut BTreeMap<String, Vec<String>>, what: &str, reference: &Refer
     );
 }
 
-/// What kube-apiserver answers to a token that it does not look at: one that stands behind a blank too many. (Source: as of
-/// `bearer`.)
+/// The warning of kube-apiserver about a token that it ignores because of extra spaces before it. (Source: that of `bearer`.)
 #[must_use]
 pub fn overlooked_token(headers: &HeaderMap) -> Option<&'static str> {
     let mut words = headers.get(AUTHORIZATION)?.to_str().ok()?.trim().splitn(3, ' ');
@@ -323,16 +322,16 @@ pub fn overlooked_token(headers: &HeaderMap) -> Option<&'static str> {
         .then_some("the provided Authorization header contains extra space before the bearer token, and is ignored")
 }
 
-/// The second of the words that single blanks part, as kubernetes/kubernetes v1.35
-/// staging/src/k8s.io/apiserver/pkg/authentication/request/bearertoken/bearertoken.go has it: behind two blanks stands none.
+/// The second of the words that single spaces separate, as in kubernetes/kubernetes v1.35
+/// staging/src/k8s.io/apiserver/pkg/authentication/request/bearertoken/bearertoken.go: after two spaces it is empty.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut words = headers.get(AUTHORIZATION)?.to_str().ok()?.trim().split(' ');
     let (scheme, token) = (words.next()?, words.next()?);
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// Compares in a time that does not tell how much was right.
-fn same(left: &[u8], right: &[u8]) -> bool {
+/// Compares in a time that does not depend on where the texts differ.
+fn equal_in_constant_time(left: &[u8], right: &[u8]) -> bool {
     left.len() == right.len()
         && left
             .iter()

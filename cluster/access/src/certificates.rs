@@ -26,7 +26,7 @@ const ALGORITHMS: &[&dyn SignatureVerificationAlgorithm] = &[
     webpki::ring::RSA_PKCS1_2048_8192_SHA512,
 ];
 
-/// Extra key that tells which credential was shown (kubernetes/kubernetes v1.35, since 1.32).
+/// Extra key that identifies the credential (kubernetes/kubernetes v1.35, since 1.32).
 pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// Authenticates client certificate chains.
@@ -36,7 +36,7 @@ pub(crate) struct Certificates {
     cache: Mutex<Cache>,
 }
 
-/// Who is trusted, and how often that was said: what was verified against others is not remembered.
+/// The trusted authorities, and how often they were replaced: chains verified against earlier ones are not cached.
 #[derive(Default)]
 struct Anchors {
     generation: u64,
@@ -46,7 +46,7 @@ struct Anchors {
 #[derive(Default)]
 struct Cache {
     generation: u64,
-    /// Verified chains, each with its end.
+    /// Verified chains, each with its expiry.
     chains: Recent<(Timestamp, User)>,
 }
 
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_verified_before_the_authorities_changed_is_not_remembered_after() {
+    fn chain_verified_before_the_authorities_changed_is_not_cached() {
         let certificates = Certificates::new(Clock::real());
         certificates.trust("").unwrap();
         let before = certificates.anchors.read().unwrap().generation;

@@ -8,7 +8,7 @@ pub enum AuthenticationError {
     Certificate {
         /// Common name in the certificate.
         user: String,
-        /// What the verifier said.
+        /// The verifier's reason.
         reason: String,
     },
     /// The client certificate does not parse.
@@ -60,7 +60,7 @@ pub enum TokenFault {
 /// Impersonation headers that contradict themselves; answered with 400.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImpersonationError {
-    /// Groups, extra or uid without a user; what was asked for, as Go prints it.
+    /// Groups, extra or uid without a user; what was requested, as Go prints it.
     #[error("requested [{0}] without impersonating a user")]
     WithoutUser(String),
     /// A header value that is not text.

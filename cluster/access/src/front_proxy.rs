@@ -1,5 +1,5 @@
-//! Users that another API server has authenticated: headers name them, and are trusted for the client
-//! certificate that it shows, never for the headers alone.
+//! Users that another API server has authenticated: headers name them, and are trusted only with that server's client
+//! certificate.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/authentication/request/headerrequest)
 
 use std::collections::BTreeMap;
@@ -92,24 +92,24 @@ impl RequestHeaders {
     }
 }
 
-/// Who may say in headers who the user is.
+/// The clients that may name the user in headers.
 pub(crate) struct FrontProxies {
     certificates: Certificates,
     accepted: RwLock<Accepted>,
 }
 
-/// What is accepted of whom the authorities vouch for.
+/// What is accepted from clients with a certificate of the authorities.
 #[derive(Default)]
 struct Accepted {
-    /// Whether there is any authority: without one no certificate is verified in vain.
+    /// Whether there is any authority; without one no certificate is verified.
     any: bool,
-    /// Common names; empty: all that the authorities vouch for.
+    /// Accepted common names; empty: all.
     names: Vec<String>,
     headers: RequestHeaders,
 }
 
 impl FrontProxies {
-    /// No front proxy is believed yet.
+    /// Trusts no front proxy yet.
     pub(crate) fn new(clock: Clock) -> Self {
         Self {
             certificates: Certificates::new(clock),
@@ -117,7 +117,7 @@ impl FrontProxies {
         }
     }
 
-    /// Replaces whom is believed. Errors: the bundle does not parse; then all stays as it was.
+    /// Replaces the trusted front proxies. Errors: the bundle does not parse; then all stays as it was.
     pub(crate) fn trust(&self, bundle: &str, names: Vec<String>, headers: RequestHeaders) -> Result<(), SecretError> {
         // The lock spans both changes: no request is checked with the old authorities and the new names, or the reverse.
         let mut accepted = self.accepted.write().unwrap_or_else(PoisonError::into_inner);
@@ -127,7 +127,8 @@ impl FrontProxies {
         Ok(())
     }
 
-    /// The user that a front proxy names. None: it is no request of one. Errors: it names a user and is not believed.
+    /// The user that a front proxy names; none if no front proxy is trusted or the headers name no user. Errors: the
+    /// certificate is not that of a trusted front proxy.
     pub(crate) fn authenticate(
         &self,
         headers: &HeaderMap,
@@ -148,7 +149,7 @@ impl FrontProxies {
     }
 }
 
-/// Names may have any letters.
+/// Not `to_str`: names may have characters beyond ASCII.
 fn text(value: &HeaderValue) -> Option<&str> {
     std::str::from_utf8(value.as_bytes()).ok()
 }
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_named_in_headers_is_read_from_them_again() {
+    fn user_written_into_headers_is_read_back() {
         let mut sent = User::new("Zoë", &["ops", "system:authenticated"]);
         sent.uid = "7".to_owned();
         sent.extra

@@ -1,5 +1,5 @@
-//! Gatekeepers before the rules: authorizers of others, in order, as kube-apiserver's chain has them, each with a word on
-//! writes as well. What they decide by is theirs.
+//! Gatekeepers: authorizers of other crates that are called in order before RBAC, as in kube-apiserver's chain, and that
+//! may refuse writes as well. It never contains their rules.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/authorization/{authorizer,union})
 
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{Attributes, User};
 
-/// One of the chain. An answer comes at once, from what is known, and states whether it may soon change.
+/// One authorizer of the chain. It answers at once, from what is known, and states whether the answer may soon change.
 pub trait Gatekeeper: Send + Sync + 'static {
     /// Whether requests of this user are decided here at all. Called for every request.
     fn concerns(&self, user: &User) -> bool;
@@ -17,13 +17,13 @@ pub trait Gatekeeper: Send + Sync + 'static {
     /// Whether a request may go on; `selectors` narrow a list, a watch or a deletion of many.
     fn decide(&self, attributes: &Attributes, selectors: &Selectors) -> Opinion;
 
-    /// Whether a write may be stored: called when its object is complete, before other admission that only looks.
+    /// Whether a write may be stored: called when its object is complete, before other validating admission.
     ///
     /// # Errors
     /// The objection.
     fn admit(&self, attempt: &Attempt<'_>) -> Result<(), Objection>;
 
-    /// Is done when an answer may be another than at the time of this call.
+    /// Resolves when an answer may differ from that at the time of this call.
     fn news(&self) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
@@ -32,7 +32,7 @@ pub trait Gatekeeper: Send + Sync + 'static {
 pub enum Opinion {
     /// Allowed, and by what; no other is called.
     Allow(String),
-    /// Refused, whatever others would say.
+    /// Refused, whatever others would answer.
     Deny(Objection),
     /// The next one decides, at last the rules.
     NoOpinion,
@@ -43,7 +43,7 @@ pub enum Opinion {
 pub struct Objection {
     /// The reason, for the caller.
     pub why: String,
-    /// How long it is worth to wait for news that may change it; zero when none can.
+    /// How long to wait for a change that may allow it; zero when none can.
     pub patience: Duration,
 }
 

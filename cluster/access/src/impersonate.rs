@@ -1,4 +1,4 @@
-//! Impersonation headers: what they ask for and who the request then is. Never checks whether the user may; the
+//! Impersonation headers: what they request, and the resulting user. Never checks whether the caller may; the
 //! API server authorises [`Impersonation::requests`] one by one.
 
 use std::collections::BTreeMap;
@@ -117,7 +117,7 @@ impl Impersonation {
         all
     }
 
-    /// Who the request is from then on (groups as
+    /// The user of the request from then on (groups as
     /// kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/endpoints/filters/impersonation.go).
     pub fn user(&self) -> User {
         let mut groups = self.groups.clone();

@@ -1,4 +1,4 @@
-//! What an issuer of service account tokens publishes, so that others can check its tokens without asking it: OpenID
+//! What an issuer of service account tokens publishes, so that others can verify its tokens without a TokenReview: OpenID
 //! Connect Discovery 1.0 and a JSON Web Key Set (RFC 7517), as kube-apiserver writes them
 //! (kubernetes/kubernetes v1.35 pkg/serviceaccount/openidmetadata.go).
 
@@ -12,7 +12,7 @@ use crate::ServiceAccountTokens;
 pub const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
 /// Below an API server: where the keys are.
 pub const KEYS_PATH: &str = "/openid/v1/jwks";
-/// All tokens are signed so.
+/// Signature algorithm of all tokens.
 const ALGORITHM: &str = "ES256";
 const SECURE: &str = "https://";
 
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_found_is_not_published() {
+    fn documents_that_cannot_be_found_are_not_published() {
         for (issuer, keys_url) in [
             ("kubernetes/serviceaccount", None),
             ("http://a.example", None),

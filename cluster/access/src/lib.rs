@@ -1,6 +1,6 @@
 //! Who the caller is and what it may do: authentication (client certificates, service account tokens, bootstrap tokens,
 //! anonymous, impersonation) and RBAC with the semantics of kube-apiserver v1.35. Never serves requests, never reads a store:
-//! what it needs to look up it requests through [`Lookup`], and it receives the RBAC objects as [`Change`]s.
+//! it looks up objects through [`Lookup`] and receives the RBAC objects as [`Change`]s.
 
 mod attributes;
 mod authenticate;

@@ -1,6 +1,6 @@
 //! What a node may: its own Node and Lease, the pods bound to it, and what these name. Pure: the caller looks up the pods.
-//! (kubernetes/kubernetes v1.35 plugin/pkg/auth/authorizer/node/node_authorizer.go; the writes it lets through are held to
-//! the node's own objects by who admits them, as NodeRestriction does there.)
+//! (kubernetes/kubernetes v1.35 plugin/pkg/auth/authorizer/node/node_authorizer.go; admission restricts the writes that it
+//! allows to the node's own objects, as NodeRestriction does there.)
 
 use std::sync::LazyLock;
 
@@ -77,12 +77,12 @@ fn deny(why: &str) -> NodeVerdict {
     NodeVerdict::Deny(why.to_owned())
 }
 
-/// Made once: they are looked at with every request of a node.
+/// Built once: they are evaluated with every request of a node.
 static UNIFORM: LazyLock<Vec<PolicyRule>> = LazyLock::new(uniform);
 
-/// What all nodes may alike. PersistentVolumes beyond upstream: the in-process node keeps their content and must hear of
-/// their end; they hold no secrets. It dials Services itself, so it reads EndpointSlices, and enforces network policies
-/// itself, so it reads these and the labels of namespaces, as a network plugin does under an account of its own.
+/// What all nodes may alike. PersistentVolumes beyond upstream: the in-process node stores their content and must learn of
+/// their deletion; they contain no secrets. It dials Services itself, so it reads EndpointSlices, and enforces network
+/// policies itself, so it reads these and the labels of namespaces, as a network plugin does under an account of its own.
 pub(crate) fn uniform() -> Vec<PolicyRule> {
     vec![
         rule("create", "authentication.k8s.io", "tokenreviews"),
@@ -126,7 +126,7 @@ fn pods(target: &ResourceTarget, verb: &str, own_pods: bool) -> NodeVerdict {
             NodeVerdict::IfNamed(Relation::Pod)
         }
         ("", "list" | "watch") => deny("can only list/watch pods with spec.nodeName field selector"),
-        // Beyond upstream the node may mark its pods, and says there which are simulated; there are no mirror pods to make.
+        // Beyond upstream the node may patch its pods, to mark those that are simulated; there are no mirror pods to create.
         ("", "delete" | "patch") | ("status", "update" | "patch") | ("eviction", "create") => NodeVerdict::Allow,
         _ => deny(""),
     }
@@ -147,7 +147,7 @@ fn nodes(node: &str, target: &ResourceTarget, verb: &str) -> NodeVerdict {
     }
 }
 
-/// Objects called as the node. The name of a new one is not known here.
+/// Objects with the node's name. The name of a new one is not known here.
 fn own(node: &str, target: &ResourceTarget, verb: &str, namespace: Option<&str>) -> NodeVerdict {
     let verbs = matches!(verb, "get" | "create" | "update" | "patch" | "delete");
     if !verbs || !target.subresource.is_empty() {
@@ -186,7 +186,7 @@ pub fn names(pod: &Value, relation: Relation, name: &str) -> bool {
                     });
             ephemeral || text(volume, "/persistentVolumeClaim/claimName") == name
         }),
-        // Upstream the volume with the authority is put into each pod by admission; here its node adds it.
+        // Upstream admission adds the volume with the authority to each pod; here its node does.
         Relation::ConfigMap if name == ROOT_CA => true,
         Relation::ConfigMap => {
             volumes().any(|volume| {

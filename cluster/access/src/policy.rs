@@ -239,7 +239,7 @@ fn bindings() -> Vec<ClusterRoleBinding> {
     ]
 }
 
-/// Bootstrap tokens read the cluster's public information; the signed `cluster-info` is readable by everybody.
+/// Bootstrap tokens read the cluster's public information; anonymous requests may read the signed `cluster-info`.
 fn roles() -> Vec<Role> {
     let cluster_info = named(rule("get", "", "configmaps"), "cluster-info");
     let ClusterRole { metadata, rules, .. } = role(
@@ -259,7 +259,7 @@ fn roles() -> Vec<Role> {
         namespace: Some("kube-public".to_owned()),
         ..metadata
     };
-    // For servers that stand behind this one.
+    // For extension API servers behind this one.
     let trusting = named(rule(READ, "", "configmaps"), "extension-apiserver-authentication");
     let reader = role("extension-apiserver-authentication-reader", vec![trusting]);
     let system = ObjectMeta {

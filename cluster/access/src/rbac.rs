@@ -1,5 +1,5 @@
-//! RBAC over an index of roles and bindings that changes with them. Never reads a store: whoever keeps the objects
-//! tells every change, in order. What is not in the index allows nothing.
+//! RBAC over an index of roles and bindings that changes with them. Never reads a store: whoever stores the objects
+//! passes every change, in order. What is not in the index allows nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{PoisonError, RwLock};
@@ -37,7 +37,7 @@ pub enum Change {
 
 impl Change {
     /// The change an object of `rbac.authorization.k8s.io` means; `object` is absent when it was deleted.
-    /// `None` for any other resource, and for an object that is not of its kind's form: such a one grants nothing.
+    /// `None` for any other resource. An object that does not parse as its kind counts as deleted: it grants nothing.
     pub fn of(resource: &str, namespace: &str, name: &str, object: Option<&Value>) -> Option<Self> {
         let gone = (namespace.to_owned(), name.to_owned());
         Some(match (resource, object) {
@@ -88,7 +88,7 @@ pub struct RbacIndex {
 }
 
 impl RbacIndex {
-    /// Takes in one change.
+    /// Applies one change.
     pub fn apply(&mut self, change: Change) {
         match change {
             Change::ClusterRole(role) => {
@@ -208,7 +208,7 @@ impl RbacIndex {
         unique
     }
 
-    /// The rules an aggregated ClusterRole is to show, so that `kubectl describe` tells the truth; `None` for other
+    /// The rules an aggregated ClusterRole is to show, so that `kubectl describe` prints them; `None` for other
     /// roles. The index itself never needs them to be written.
     pub fn aggregated_rules(&self, cluster_role: &str) -> Option<&[PolicyRule]> {
         self.aggregated.get(cluster_role).map(Vec::as_slice)
@@ -317,7 +317,7 @@ impl RbacIndex {
         }
     }
 
-    /// Holds that whoever writes a role has every permission in it, or may `escalate`
+    /// Verifies that the writer of a role has every permission in it, or may `escalate`
     /// (kubernetes/kubernetes v1.35 pkg/registry/rbac/{role,clusterrole}/policybased). `target` is the role written;
     /// call it before the role is stored, and only when its rules change.
     ///
@@ -336,13 +336,13 @@ impl RbacIndex {
         self.holds_all(user, &target.namespace, rules)
     }
 
-    /// Whether the user could grant everything there is, as who writes a ClusterRole with an aggregation rule must
+    /// Whether the user could grant everything there is, as the writer of a ClusterRole with an aggregation rule must
     /// (kubernetes/kubernetes v1.35 pkg/registry/rbac/clusterrole/policybased). `target` is the role written.
     pub fn may_grant_everything(&self, user: &std::sync::Arc<User>, target: &ResourceTarget) -> bool {
         self.may_grant_rules(user, target, &everything()).is_ok()
     }
 
-    /// Holds that whoever writes a binding has every permission of its role, or may `bind` it
+    /// Verifies that the writer of a binding has every permission of its role, or may `bind` it
     /// (kubernetes/kubernetes v1.35 pkg/registry/rbac/{rolebinding,clusterrolebinding}/policybased).
     /// `namespace` is empty for ClusterRoleBindings.
     ///
@@ -463,7 +463,7 @@ fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool 
 pub struct Authorizer(RwLock<RbacIndex>);
 
 impl Authorizer {
-    /// Takes in one change.
+    /// Applies one change.
     pub fn apply(&self, change: Change) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).apply(change);
     }

@@ -1,9 +1,8 @@
-//! What was verified before, by its digest. Bounded: the oldest go first, used or not.
+//! A cache of verified credentials by digest. Bounded: the oldest entries are evicted first, used or not.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Entries that are kept. Each node, controller and person has a certificate, each pod a token that it shows with every
-/// request.
+/// Cached entries. Each node, controller and person has a certificate, each pod a token that it sends with every request.
 pub(crate) const RECENT_MAX: usize = 1024;
 
 /// A SHA-256 of all that was verified.
@@ -29,7 +28,7 @@ impl<V> Recent<V> {
         self.entries.get(digest)
     }
 
-    /// Puts an entry in, or another in the place of the one it has.
+    /// Inserts or replaces an entry.
     pub(crate) fn put(&mut self, digest: Digest, value: V) {
         if self.entries.insert(digest, value).is_none() {
             self.order.push_back(digest);

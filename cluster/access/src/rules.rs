@@ -128,7 +128,7 @@ fn covers(owner: &PolicyRule, single: &PolicyRule) -> bool {
     all(list(&owner.api_groups), list(&single.api_groups)) && resources && names
 }
 
-/// The rules as kube-apiserver prints them in refusals: one per line, verbs of the same thing put together, sorted.
+/// The rules as kube-apiserver prints them in refusals: one per line, verbs of the same resources merged, sorted.
 pub(crate) fn describe(rules: &[PolicyRule]) -> String {
     let mut compact: Vec<PolicyRule> = Vec::new();
     for rule in rules {

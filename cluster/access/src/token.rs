@@ -21,7 +21,7 @@ use crate::recent::Recent;
 /// Shortest life of a token, as TokenRequest's validation (kubernetes/kubernetes v1.35 pkg/apis/authentication/validation).
 pub const TOKEN_VALIDITY_MIN: Duration = Duration::from_secs(10 * 60);
 
-/// Longest life of a token that can be asked for (the same place: 2^32 seconds).
+/// Longest life of a token that can be requested (the same place: 2^32 seconds).
 pub const TOKEN_VALIDITY_MAX: Duration = Duration::from_secs(1 << 32);
 
 /// Name of the claims that make a token one of a service account.
@@ -88,7 +88,7 @@ pub struct ServiceAccountTokens {
     audiences: Vec<String>,
     signer: Option<PrivateKey>,
     verifiers: BTreeMap<String, PublicKey>,
-    /// Digests of whole tokens, header, claims and signature, whose signature was good: checking one costs more than most
+    /// Digests of whole tokens, header, claims and signature, whose signature was good: verifying one takes longer than most
     /// requests. The keys never change, so a good signature stays good; all else about a token is verified each time.
     known: Mutex<Recent<()>>,
     clock: Clock,
@@ -129,7 +129,7 @@ pub(crate) struct Reference {
 #[derive(Serialize, Deserialize)]
 struct Header {
     alg: String,
-    /// Whose key it is; a token need not say.
+    /// The id of the key; optional.
     #[serde(default)]
     kid: Option<String>,
 }
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_token_with_a_known_signature_is_still_judged_by_audience_and_time() {
+    async fn token_with_a_cached_signature_is_still_verified_for_audience_and_time() {
         let (tokens, _clock, entropy) = tokens();
         let token = issue(&tokens, &entropy);
         for known in [0, 1] {

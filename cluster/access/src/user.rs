@@ -97,7 +97,7 @@ pub(crate) fn split_service_account(user: &str) -> Option<(&str, &str)> {
     (!namespace.is_empty() && !name.is_empty() && !name.contains(':')).then_some((namespace, name))
 }
 
-/// The certificates a client showed, its own first. A request extension, set by whoever ended the TLS connection;
+/// The certificates a client showed, its own first. A request extension, set where the TLS connection is terminated;
 /// that the client holds the private key is proven, who signed the certificate is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerCertificates(pub Arc<Vec<CertificateDer<'static>>>);

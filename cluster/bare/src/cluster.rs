@@ -26,17 +26,17 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::Keys;
-use crate::kubelets::{KubeletAccess, wired};
+use crate::kubelets::{KubeletAccess, with_nodes};
 use crate::parts::{Parts, Runs};
 
 /// The cluster's name in its kubeconfigs and logs.
 const NAME: &str = "orangery";
-/// Whoever runs the cluster, and their group; bound to `cluster-admin`.
+/// The administrator and its group, which is bound to `cluster-admin`.
 const ADMIN: &str = "orangery-admin";
 const ADMINS: &str = "orangery:admins";
-/// The node, when nothing else is said.
+/// The node's default name.
 const NODE: &str = "orangery-0";
-/// Who signs the tokens of service accounts, as kubeadm names it.
+/// The issuer of service account tokens, as kubeadm names it.
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 /// Names of the API server: those that pods know it by, and what people may write for 127.0.0.1.
 const SERVER_NAMES: [&str; 5] = [
@@ -48,7 +48,7 @@ const SERVER_NAMES: [&str; 5] = [
 ];
 /// Where Services get their addresses from: kubeadm's default.
 const SERVICES: IpNet = IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(10, 96, 0, 0), 12));
-/// How long certificates are valid. Every start issues new ones; the keys that sign them may be kept.
+/// How long certificates are valid. Every start issues new ones; the keys that sign them may persist.
 const VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// A running cluster. Dropping it ends it as a power cut would; [`Cluster::stop`] in order.
@@ -67,7 +67,7 @@ pub struct Cluster {
     _power: DropGuard,
 }
 
-/// How clients find the server and are known to it.
+/// How clients reach the server and authenticate.
 pub(crate) struct Access {
     pub(crate) keys: Keys,
     url: String,
@@ -235,14 +235,14 @@ impl Builder {
         self
     }
 
-    /// Where objects are kept; in memory by default.
+    /// Where objects are stored; in memory by default.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// The keys; new ones by default. A store that is kept wants keys that are kept.
+    /// The keys; new ones by default. A persistent store needs persistent keys.
     #[must_use]
     pub fn keys(mut self, keys: Keys) -> Self {
         self.keys = Some(keys);
@@ -272,8 +272,8 @@ impl Builder {
         self
     }
 
-    /// Only these controllers, and no scheduler: what a server needs of which no pods are expected. None of them, and pods
-    /// need no service account.
+    /// Only these controllers, and no scheduler: for a server that runs no pods. Without the controller of service accounts,
+    /// pods need none.
     #[must_use]
     pub fn only_controllers(mut self, controllers: impl Into<BTreeSet<Name>>) -> Self {
         self.controllers = controllers.into();
@@ -289,7 +289,7 @@ impl Builder {
     }
 
     /// One of several on the same store, with the same keys: each answers with what the others write, and the controllers
-    /// and the scheduler of one at a time act, unless `leader_elect` says that no other process runs them.
+    /// and the scheduler of one at a time act. `leader_elect` is false where no other process runs them.
     #[must_use]
     pub fn replicated(mut self, leader_elect: bool) -> Self {
         self.replicated = true;
@@ -304,14 +304,14 @@ impl Builder {
         self
     }
 
-    /// Adds a node that runs what the catalogue knows; what outlives its pods lies in the volumes.
+    /// Adds a node that runs the images of the catalogue; what outlives its pods lies in the volumes.
     #[must_use]
     pub fn node(mut self, catalogue: ImageCatalogue, volumes: Volumes) -> Self {
         self.node = Some((catalogue, volumes));
         self
     }
 
-    /// Audit events of requests, as the policy wants them; none by default.
+    /// Audit events of requests, as the policy selects them; none by default.
     #[must_use]
     pub fn audit(mut self, policy: AuditPolicy, sink: Arc<dyn AuditSink>) -> Self {
         self.audit = Some((policy, sink));
@@ -325,7 +325,7 @@ impl Builder {
         self
     }
 
-    /// How kubelets of other processes are asked: with a certificate of the cluster's own by default.
+    /// How kubelets of other processes are called: with a certificate of the cluster's own by default.
     #[must_use]
     pub fn kubelets(mut self, access: KubeletAccess) -> Self {
         self.kubelets = access;
@@ -370,7 +370,7 @@ impl Builder {
             .others_write(replicated)
             .kubelets(kubelets.client(&keys, &clock, &entropy)?)
             .service_range(SERVICES);
-        let server = built(wired(server, &services, &network), audit, gatekeeper).await?;
+        let server = built(with_nodes(server, &services, &network), audit, gatekeeper).await?;
         let front = Front::new(clock.clone());
         let registration = front
             .register([ANY_NAME], registered(&server, &keys, &clock, &entropy)?)
@@ -460,8 +460,8 @@ fn registered(server: &ApiServer, keys: &Keys, clock: &Clock, entropy: &Entropy)
         .map_err(|error| Fault::bug(error.to_string()))
 }
 
-/// Lets administrators do everything. Who has unbound them in a cluster that is kept finds them bound again at its
-/// next start.
+/// Lets administrators do everything. If the binding is deleted from a persistent store, the next start creates it
+/// again.
 async fn bind_admins(client: Client) -> Result<(), Fault> {
     const GROUP: &str = "rbac.authorization.k8s.io";
     let binding = ClusterRoleBinding {

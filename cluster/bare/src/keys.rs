@@ -1,4 +1,4 @@
-//! The keys of a cluster. As long as they stay, so does what was signed with them.
+//! The keys of a cluster. What they have signed is valid as long as the cluster has them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use api_meta::Fault;
 use base_clock::{Clock, Entropy};
 use base_secrets::{Authority, PrivateKey};
 
-/// Who signs what in a cluster.
+/// The signing keys of a cluster.
 #[derive(Clone)]
 pub struct Keys {
     /// Signs the API server's certificate.
@@ -28,7 +28,7 @@ impl Keys {
     /// New ones.
     ///
     /// # Errors
-    /// None that can be helped: it would be a bug.
+    /// Only by a bug.
     pub fn generate(clock: &Clock, entropy: &Entropy) -> Result<Self, Fault> {
         let authority = |name: &str| {
             let made = Authority::generate(name, clock, entropy);

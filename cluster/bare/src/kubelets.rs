@@ -1,5 +1,5 @@
 //! Between an API server and the nodes of its cluster: what listens on pods of this process, the port of a node for API servers
-//! of other processes, and how these are asked.
+//! of other processes, and how nodes of other processes are called.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -22,18 +22,18 @@ const USER: &str = "kube-apiserver-kubelet-client";
 const GROUP: &str = "system:masters";
 /// How long certificates are valid; every start issues new ones.
 const VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
-/// Which addresses of nodes are taken: names of nodes stand in no name server here, other than kube-apiserver expects.
+/// Which addresses of nodes are used: other than kube-apiserver expects, no name server here has the names of nodes.
 const PREFERRED: [&str; 5] = ["InternalIP", "Hostname", "InternalDNS", "ExternalDNS", "ExternalIP"];
 
-/// How kubelets of other processes are asked, where it is not as the cluster's own nodes want it.
+/// How kubelets of other processes are called, where that differs from the cluster's own nodes.
 #[derive(Clone, Debug, Default)]
 pub struct KubeletAccess {
     /// Certificate (PEM, its chain behind it) and private key that kubelets are shown. (`--kubelet-client-certificate`,
     /// `--kubelet-client-key`)
     pub identity: Option<(String, Vec<u8>)>,
-    /// Who signs the certificates of kubelets beside the cluster's own authority, as PEM. (`--kubelet-certificate-authority`)
+    /// The authorities of kubelets' certificates beside the cluster's own, as PEM. (`--kubelet-certificate-authority`)
     pub authorities: Option<String>,
-    /// Which sorts of addresses are taken, the best first; empty: internal addresses, then names.
+    /// Which types of addresses are used, in order of preference; empty: internal addresses, then names.
     /// (`--kubelet-preferred-address-types`)
     pub preferred: Vec<String>,
 }
@@ -51,7 +51,7 @@ pub fn pods_of(network: &Network) -> impl Fn(IpAddr, u16) -> PodPort + Send + Sy
 }
 
 /// The server with what runs on the nodes of this process.
-pub(crate) fn wired(
+pub(crate) fn with_nodes(
     server: cluster_apiserver::Builder,
     services: &NodeServices,
     network: &Network,

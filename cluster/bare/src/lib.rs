@@ -14,8 +14,8 @@
 //! # }
 //! ```
 //!
-//! Clients of any other kind take [`Cluster::kubeconfig`]. Nothing here reads or writes a file: who wants to keep a
-//! cluster gives it a store and keys that are kept.
+//! Clients of any other kind take [`Cluster::kubeconfig`]. Nothing here reads or writes a file: a cluster that is to
+//! outlive the process gets a persistent store and persistent keys.
 
 mod cluster;
 mod keys;

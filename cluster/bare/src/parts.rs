@@ -20,14 +20,14 @@ use tokio_util::task::TaskTracker;
 use crate::cluster::Access;
 use crate::kubelets::serve_node;
 
-/// Users of the parts, as kubeadm's certificates name them; RBAC's default policy knows what they may.
+/// Users of the parts, as kubeadm's certificates name them; RBAC's default policy has their rules.
 const CONTROLLERS: &str = "system:kube-controller-manager";
 const SCHEDULER: &str = "system:kube-scheduler";
 /// Where Leases of leadership are, as upstream's.
 const LEASES: &str = "kube-system";
-/// Where nodes get their pods' addresses from: what is set aside for networks behind others.
+/// Where nodes get their pods' addresses from: the shared address space (RFC 6598).
 const POD_RANGES: IpNet = IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(100, 64, 0, 0), 11));
-/// How long a node that has ended is left alone: as the first back-off of a crashing container.
+/// The pause before a node that has ended is started again: as the first back-off of a crashing container.
 const RESTART_AFTER: Duration = Duration::from_secs(10);
 
 /// What every part needs to run.
@@ -120,7 +120,7 @@ impl Parts<'_> {
         Ok(())
     }
 
-    /// A node that runs what the catalogue knows.
+    /// A node that runs the images of the catalogue.
     pub(crate) async fn start_node(
         &self,
         name: &str,
@@ -134,7 +134,7 @@ impl Parts<'_> {
             false => PodAddresses::part_of(POD_RANGES),
         };
         let (user, groups) = (format!("system:node:{name}"), ["system:nodes"]);
-        // API servers of other processes ask it there.
+        // API servers of other processes call it there.
         let port = match self.replicated {
             true => {
                 let client = runs.client(&user, &groups)?;
@@ -168,7 +168,7 @@ fn node_ranges() -> Result<NodeRanges, Fault> {
     NodeRanges::new(&[(POD_RANGES, None)], Vec::new()).map_err(|error| Fault::bug(error.to_string()))
 }
 
-/// What one replica is known by to the others.
+/// The identity of one replica among the others.
 #[derive(Clone)]
 struct Gate {
     identity: String,

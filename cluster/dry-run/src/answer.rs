@@ -4,7 +4,7 @@ use http::StatusCode;
 use http::response::Parts;
 use serde_json::Value;
 
-/// Of an address in other networks than those of the embedded cluster: each cluster has its own.
+/// In the message about an address outside of the embedded cluster's networks: each cluster has its own.
 const OTHER_NETWORK: &str = "does not match the current range";
 /// What stands before the unknown fields (`runtime.NewStrictDecodingError` of Kubernetes).
 const STRICT: &str = "strict decoding error: ";
@@ -36,7 +36,7 @@ impl Answer {
         self.body["message"].as_str().unwrap_or_default()
     }
 
-    /// What the object has and its kind does not: `unknown field "spec.imag"`. Empty if it was not looked at or all is known.
+    /// What the object has and its kind does not: `unknown field "spec.imag"`. Empty if it was not checked or all is known.
     pub(crate) fn unknown_fields(&self) -> Vec<String> {
         let Some((_, fields)) = self.message().split_once(STRICT) else {
             return Vec::new();
@@ -56,8 +56,8 @@ impl Answer {
     }
 }
 
-/// Why an object would be refused, a sentence for each reason; empty if it would be taken, or is there already, as some are
-/// in an empty Kubernetes.
+/// Why an object would be refused, a sentence for each reason; empty if it would be accepted, or is there already, as some
+/// are in an empty Kubernetes.
 pub(crate) fn problems_of(answer: &Answer) -> Vec<String> {
     if answer.status.is_success() || answer.status == StatusCode::CONFLICT {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Where objects of a kind are made: discovery, asked once for each group and version.
+//! Where objects of a kind are created: discovery, requested once for each group and version.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ impl Kind {
         format!("{}/{name}", self.path(namespace))
     }
 
-    /// Where objects of it are made.
+    /// Where objects of it are created.
     pub(crate) fn path(&self, namespace: &str) -> String {
         let Self { root, resource, .. } = self;
         if self.is_namespaced {
@@ -48,7 +48,7 @@ impl Kind {
     }
 }
 
-/// What was asked already. Kinds that come later are not seen.
+/// A cache of discovery. Kinds that are added later are not seen.
 #[derive(Default)]
 pub(crate) struct Kinds {
     /// By group and version; empty if it is not served
@@ -71,7 +71,7 @@ struct List {
     resources: Vec<Served>,
 }
 
-/// The group of an object, as `/apis/GROUP` tells it.
+/// The group of an object, as `/apis/GROUP` returns it.
 #[derive(Deserialize)]
 struct Group {
     versions: Vec<GroupVersion>,
@@ -145,10 +145,10 @@ impl Kinds {
             let served = serde_json::from_value(answer.body).map_or_else(|_| Vec::new(), |list: List| list.resources);
             self.served.insert(api_version.to_owned(), served);
         }
-        let is_meant = |served: &&Served| {
+        let is_match = |served: &&Served| {
             served.kind == kind && !served.name.contains('/') && served.verbs.iter().any(|verb| verb == "create")
         };
-        let served = self.served[api_version].iter().find(is_meant);
+        let served = self.served[api_version].iter().find(is_match);
         Ok(served.map(|served| Kind {
             root,
             resource: served.name.clone(),

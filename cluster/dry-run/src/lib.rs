@@ -23,9 +23,9 @@ use serde_json::{Value, json};
 use answer::{Answer, problems_of};
 use kinds::{Found, Kind, Kinds};
 
-/// The kind whose objects make kinds.
+/// The kind whose objects define kinds.
 const DEFINITION: &str = "CustomResourceDefinition";
-/// Where objects lie that name no namespace.
+/// The namespace of objects that name none.
 const DEFAULT_NAMESPACE: &str = "default";
 /// The kind whose objects others lie in.
 const NAMESPACE: &str = "Namespace";
@@ -52,23 +52,23 @@ pub struct Remark {
 pub enum Problem {
     /// It has an unknown field, as in `unknown field "spec.imag"`: a request without strict validation would not report it.
     UnknownField(String),
-    /// It would refuse the object, for this.
+    /// It would refuse the object, for this reason.
     Refused(String),
-    /// It would take the object, and warn its author.
+    /// It would accept the object, with this warning.
     Warning(String),
-    /// The kind belongs to others, and the objects do not define it: nothing is known of the object.
+    /// The kind belongs to another API, and the objects do not define it: the object cannot be checked.
     UnknownKind,
-    /// The kind lies in namespaces, and the object names none.
+    /// The kind is namespaced, and the object names no namespace.
     NoNamespace,
     /// It is the same object as the one at this place.
     Again(usize),
-    /// It is a definition that is known, and would be written over it.
+    /// It is a definition that is known already, and would replace that.
     Known,
 }
 
-/// Reports what a Kubernetes that has nothing but the definitions in `known` finds wrong with `objects`, in this order, definitions and
-/// namespaces first. Namespaces that objects name are there, whether or not they are among the objects; an object that names
-/// none is looked at in `namespace`. Nothing is reported about an object with which nothing is wrong.
+/// Reports what a Kubernetes that has nothing but the definitions in `known` finds wrong with `objects`, in this order,
+/// definitions and namespaces first. Namespaces that objects name are there, whether or not they are among the objects; an
+/// object that names none is checked in `namespace`. A valid object is not reported.
 ///
 /// # Errors
 /// The embedded Kubernetes does not start, does not answer or refuses what is `known`, or `namespace` is no name of one.
@@ -107,7 +107,7 @@ pub async fn dry_run(
     Ok(remarks.into_iter().flat_map(remark).collect())
 }
 
-/// By what two objects are the same: group, kind, namespace and name.
+/// What identifies an object: group, kind, namespace and name.
 type Identity = [String; 4];
 
 struct Trial<'a> {
@@ -136,13 +136,13 @@ impl Trial<'_> {
 
     async fn check_all(&mut self, objects: &[Value]) -> Result<(), Fault> {
         let is_first = |object: &Value| MADE.contains(&(group_of(object), text(object, "kind")));
-        // What others need is made; the rest is only checked.
+        // What others need is created; the rest is only checked.
         for (place, object) in objects.iter().enumerate().filter(|(_, object)| is_first(object)) {
             if let Some((kind, object)) = self.check(place, object).await? {
                 self.make(place, &kind, object).await?;
             }
         }
-        // Definitions have made kinds.
+        // Definitions have added kinds.
         self.kinds = Kinds::default();
         self.make_namespace(self.namespace).await?;
         for (place, object) in objects.iter().enumerate().filter(|(_, object)| !is_first(object)) {
@@ -151,11 +151,11 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Reports what is wrong with an object. Gives it back without its namespace, with how its kind is served, if it is.
+    /// Reports what is wrong with an object. Returns it without its namespace, with its kind, if that is served.
     async fn check(&mut self, place: usize, object: &Value) -> Result<Option<(Kind, Value)>, Fault> {
         let (api_version, kind) = (text(object, "apiVersion"), text(object, "kind"));
         let found = self.kinds.find(self.cluster, api_version, kind).await?;
-        self.tell_apart(place, object, &found);
+        self.report_duplicate(place, object, &found);
         let kind = match found {
             Found::Served(kind) => kind,
             Found::Gone(why) => {
@@ -184,11 +184,11 @@ impl Trial<'_> {
         }
         let within = namespace.unwrap_or_else(|| self.namespace.to_owned());
         if let Some(metadata) = object["metadata"].as_object_mut() {
-            // Of a kind that knows no namespaces it is passed over, as those who apply it pass over it.
+            // The path has it; that of a cluster-scoped object is ignored, as clients that apply the object ignore it.
             metadata.remove("namespace");
         }
         let strict = self
-            .create(&kind, &within, &object, Way::DryRun, Strictness::Strict)
+            .create(&kind, &within, &object, Mode::DryRun, Strictness::Strict)
             .await?;
         self.warn(place, &strict);
         let unknown = strict.unknown_fields();
@@ -199,7 +199,7 @@ impl Trial<'_> {
             strict
         } else {
             // Unknown fields hide what else is wrong.
-            self.create(&kind, &within, &object, Way::DryRun, Strictness::Ignore)
+            self.create(&kind, &within, &object, Mode::DryRun, Strictness::Ignore)
                 .await?
         };
         for problem in problems_of(&last) {
@@ -209,7 +209,7 @@ impl Trial<'_> {
     }
 
     /// Reports an object that was checked already.
-    fn tell_apart(&mut self, place: usize, object: &Value, found: &Found) {
+    fn report_duplicate(&mut self, place: usize, object: &Value, found: &Found) {
         let metadata = |field| object["metadata"][field].as_str().unwrap_or_default();
         if metadata("name").is_empty() {
             return;
@@ -231,20 +231,20 @@ impl Trial<'_> {
         }
     }
 
-    /// Makes what has been checked, as far as it can be made.
+    /// Creates a checked object, as far as possible.
     async fn make(&mut self, place: usize, kind: &Kind, mut object: Value) -> Result<(), Fault> {
         let is_definition = text(&object, "kind") == DEFINITION;
         if is_definition && let Some(spec) = object["spec"].as_object_mut() {
             // The conversion webhook is not there, and this server calls no other.
             spec.remove("conversion");
         }
-        let answer = self.create(kind, "", &object, Way::Make, Strictness::Ignore).await?;
+        let answer = self.create(kind, "", &object, Mode::Make, Strictness::Ignore).await?;
         if !is_definition {
             return Ok(());
         }
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         match answer.status {
-            StatusCode::CREATED => self.look_at_names(place, &kind.path_of("", name)).await,
+            StatusCode::CREATED => self.report_names_in_use(place, &kind.path_of("", name)).await,
             StatusCode::CONFLICT if self.known.contains(name) => {
                 self.report(place, Problem::Known);
                 Ok(())
@@ -253,8 +253,8 @@ impl Trial<'_> {
         }
     }
 
-    /// Reports a definition whose names others have: it is taken, and its kind never served.
-    async fn look_at_names(&mut self, place: usize, path: &str) -> Result<(), Fault> {
+    /// Reports a definition whose names are in use: it is accepted, and its kind never served.
+    async fn report_names_in_use(&mut self, place: usize, path: &str) -> Result<(), Fault> {
         let made = send(self.cluster, Method::GET, path, String::new()).await?.body;
         let conditions = made["status"]["conditions"].as_array().into_iter().flatten();
         let is_refused = |condition: &&Value| condition["type"] == "NamesAccepted" && condition["status"] == "False";
@@ -287,7 +287,7 @@ impl Trial<'_> {
         }
         let object = json!({"apiVersion": "v1", "kind": NAMESPACE, "metadata": {"name": name}});
         let kind = Kind::of_namespaces();
-        let answer = self.create(&kind, "", &object, Way::Make, Strictness::Ignore).await?;
+        let answer = self.create(&kind, "", &object, Mode::Make, Strictness::Ignore).await?;
         match answer.status {
             StatusCode::CREATED | StatusCode::CONFLICT => Ok(()),
             status => Err(Fault::bug(format!(
@@ -301,11 +301,11 @@ impl Trial<'_> {
         kind: &Kind,
         namespace: &str,
         object: &Value,
-        way: Way,
+        mode: Mode,
         strictness: Strictness,
     ) -> Result<Answer, Fault> {
         let path = kind.path(namespace);
-        let uri = format!("{path}?{}{}", strictness.query(), way.query());
+        let uri = format!("{path}?{}{}", strictness.query(), mode.query());
         send(self.cluster, Method::POST, &uri, object.to_string()).await
     }
 }
@@ -320,14 +320,14 @@ fn group_of(object: &Value) -> &str {
         .map_or("", |(group, _)| group)
 }
 
-/// Whether an object is made or only asked about.
+/// Whether an object is created or only checked.
 #[derive(Clone, Copy)]
-enum Way {
+enum Mode {
     Make,
     DryRun,
 }
 
-impl Way {
+impl Mode {
     fn query(self) -> &'static str {
         match self {
             Self::Make => "",
@@ -360,7 +360,7 @@ async fn send(cluster: &Cluster, method: Method, uri: &str, body: String) -> Res
         .header(http::header::CONTENT_TYPE, "application/json")
         .body(Body::from(body.into_bytes()))
         .map_err(|error| Fault::bug(format!("{uri} is no request: {error}")))?;
-    let unanswered = |error: kube::Error| fault_of(error, "ask the embedded Kubernetes");
+    let unanswered = |error: kube::Error| fault_of(error, "call the embedded Kubernetes");
     let response = cluster.client().send(request).await.map_err(unanswered)?;
     let (head, body) = response.into_parts();
     let bytes = body.collect().await.map_err(unanswered)?.to_bytes();

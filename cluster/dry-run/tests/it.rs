@@ -50,7 +50,7 @@ async fn valid_and_existing_objects_get_no_remark() {
 }
 
 #[tokio::test]
-async fn what_is_unknown_does_not_hide_what_is_wrong() {
+async fn unknown_field_does_not_hide_other_errors() {
     let mut object = map(json!({"name": "A", "namespace": "here"}));
     object["dta"] = json!({});
     let remarks = remarks_on(&[object]).await;
@@ -63,7 +63,7 @@ async fn what_is_unknown_does_not_hide_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn names_that_would_lead_elsewhere_are_refused_and_not_followed() {
+async fn names_that_would_change_the_path_are_refused() {
     let remarks = remarks_on(&[
         map(json!({"name": "a", "namespace": "x/secrets?dryRun=none"})),
         json!({"apiVersion": "v1/../..", "kind": "ConfigMap", "metadata": {"name": "a"}}),
@@ -94,7 +94,7 @@ async fn names_that_would_lead_elsewhere_are_refused_and_not_followed() {
 }
 
 #[tokio::test]
-async fn an_old_version_is_taken_with_a_warning() {
+async fn an_old_version_is_accepted_with_a_warning() {
     let remarks = remarks_on(&[json!({"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "a"}})]).await;
     let [
         Remark {
@@ -138,7 +138,7 @@ async fn a_removed_version_is_reported_with_the_served_one() {
 }
 
 #[tokio::test]
-async fn what_lies_in_no_namespace_is_made_though_it_is_written_with_one() {
+async fn cluster_scoped_objects_are_created_although_they_name_a_namespace() {
     let mut definition = definition();
     definition["metadata"]["namespace"] = json!("here");
     let remarks = remarks_on(&[

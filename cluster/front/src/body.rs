@@ -20,10 +20,10 @@ use tokio::time::timeout;
 pub const REQUEST_BODY_BYTES_MAX: usize = 3 << 20;
 /// Bodies that are held at once: no client is authenticated yet, so no number of connections may take more memory.
 pub const REQUEST_BODIES_BYTES_MAX: usize = 512 << 20;
-/// What is read beyond the limit and thrown away: a client that is still sending does not see the answer otherwise.
+/// What is read beyond the limit and discarded: a client that is still sending does not see the answer otherwise.
 const DISCARDED_BYTES_MAX: usize = 16 << 20;
 
-/// A body, and the right to hold it in memory.
+/// A body, and its permit for memory.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) bytes: Bytes,
@@ -107,7 +107,7 @@ impl<'a> Reading<'a> {
                     return refuse();
                 }
             } else {
-                self.keep(&data)?;
+                self.append(&data)?;
             }
         }
         if self.too_large {
@@ -119,7 +119,7 @@ impl<'a> Reading<'a> {
         })
     }
 
-    fn keep(&mut self, data: &Bytes) -> Result<(), Refusal> {
+    fn append(&mut self, data: &Bytes) -> Result<(), Refusal> {
         let size = u32::try_from(data.len()).map_err(|_| Refusal::NoMemory)?;
         let permit = self.left.clone().try_acquire_many_owned(size);
         let permit = permit.map_err(|_| Refusal::NoMemory)?;
@@ -133,7 +133,7 @@ impl<'a> Reading<'a> {
 }
 
 impl Refusal {
-    /// The answer: a `Status` in JSON, which all clients of Kubernetes read, whatever else they ask for. Texts and codes
+    /// The answer: a `Status` in JSON, which all clients of Kubernetes read, whatever else they accept. Texts and codes
     /// are those of kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go.
     pub(crate) fn response(&self) -> Response<ResponseBody> {
         let (code, reason, message) = match self {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_stops_is_given_up_and_one_that_never_ends_too() {
+    async fn body_that_stops_or_never_ends_is_refused() {
         let left = budget(REQUEST_BODIES_BYTES_MAX);
         assert_eq!(
             read(body(3, false), &left, LIMITS).await.unwrap_err(),

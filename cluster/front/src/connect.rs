@@ -22,8 +22,8 @@ use crate::over_tls::OverTls;
 use crate::registry::{Front, Here, Server, Serves};
 use crate::tls::{client_config, holds_key, verify_server};
 
-/// How long a verified server certificate is taken for good before it is verified again: long enough that a client
-/// pays for it once in thousands of requests, short enough that an expired certificate is noticed.
+/// How long a server's certificate is not verified again: long enough that a client verifies it once in thousands of
+/// requests, short enough that an expired certificate is noticed.
 const VERIFIED_FOR: Duration = Duration::from_secs(60);
 
 impl Connector for Front {
@@ -45,7 +45,7 @@ struct Caller {
     peer: Option<PeerCertificates>,
     /// Which server was last verified, and when.
     verified: Mutex<Option<(u64, Timestamp)>>,
-    /// To a program of the name, where it is one that serves.
+    /// The connection to the server where it is a program.
     over_tls: OverTls,
 }
 
@@ -122,7 +122,7 @@ impl Caller {
         Ok(response.map(|body| cut_with(body, server.cut.clone(), open)))
     }
 
-    /// Judges the server's certificate as a TLS client with this kubeconfig would.
+    /// Verifies the server's certificate as a TLS client with this kubeconfig would.
     fn verify(&self, server: &Server, here: &Here, name: &str) -> Result<(), io::Error> {
         if self.target.insecure {
             return Ok(());

@@ -1,4 +1,4 @@
-//! A response body that breaks off when its server is cut off. Never ends in silence: a broken body is an error, so
+//! A response body that breaks off when its server is cut off. It always breaks off with an error, so
 //! that no watcher takes half an answer for a whole one.
 
 use std::io;

@@ -1,4 +1,4 @@
-//! What HTTP/1.1 asks of a request's head and hyper leaves to its user. Refusals have the codes of Go's server
+//! What HTTP/1.1 requires of a request's head and hyper leaves to its user. Refusals have the codes of Go's server
 //! (go1.25 `net/http/server.go`). It never looks at a path or a body.
 
 use base_client::{ResponseBody, full_body};
@@ -6,7 +6,7 @@ use http::header::{CONNECTION, CONTENT_TYPE, EXPECT, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version};
 
-/// The answer to a request that cannot be taken for what it says; none when it can.
+/// The refusal of a request whose head is ambiguous or not supported; none for any other.
 pub(crate) fn refuse(parts: &Parts) -> Option<Response<ResponseBody>> {
     if parts.version != Version::HTTP_11 {
         return None;
@@ -21,7 +21,7 @@ pub(crate) fn refuse(parts: &Parts) -> Option<Response<ResponseBody>> {
         return refused(StatusCode::EXPECTATION_FAILED, "the only expectation is 100-continue");
     }
     if !all_are(&parts.headers, TRANSFER_ENCODING, "chunked") {
-        // No server behind this one would undo another encoding of a body.
+        // No server behind this one would decode another encoding of a body.
         return refused(StatusCode::NOT_IMPLEMENTED, "the only transfer encoding is chunked");
     }
     None
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_that_means_two_things_is_refused() {
+    fn ambiguous_or_unsupported_head_is_refused() {
         let code = |headers: &[(&str, &str)]| {
             let request = headers.iter().fold(Request::get("/"), |request, (name, value)| {
                 request.header(*name, *value)

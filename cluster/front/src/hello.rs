@@ -7,7 +7,7 @@ use std::io;
 use rustls::server::{Accepted, Acceptor};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The longest beginning of a TLS connection that is read: some times that of any client.
+/// The longest beginning of a TLS connection that is read: several times that of any client.
 const HELLO_BYTES_MAX: usize = 64 << 10;
 
 /// The beginning of a connection.
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_names_no_server_is_returned_as_it_is() {
+    async fn beginning_without_a_server_name_is_returned_as_it_is() {
         for bytes in [
             hello("127.0.0.1"),
             b"GET / HTTP/1.1\r\n\r\n".to_vec(),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_tls_is_answered_by_an_alert() {
+    async fn beginning_that_is_no_tls_is_answered_by_an_alert() {
         let begun = read(b"GET / HTTP/1.1\r\n\r\n", 100_000).await;
         let Hello::Broken { alert, .. } = begun.hello else {
             panic!("it is no ClientHello")

@@ -4,7 +4,7 @@
 //! The front never authenticates: it proves that a client holds the key of the certificate it shows and hands the
 //! chain on as [`cluster_access::PeerCertificates`]; whether its authority is trusted is the API server's part.
 //!
-//! A connection that asks for a name that is not registered, or for none, reaches the server of [`ANY_NAME`] where there
+//! A connection that requests a name that is not registered, or none, reaches the server of [`ANY_NAME`] where there
 //! is one. Else it is answered with a TCP reset: to its client it looks as if nothing listened there, which is what a
 //! stopped API server looks like.
 //!

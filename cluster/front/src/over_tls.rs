@@ -25,7 +25,7 @@ use crate::registry::{Front, Server};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an answer may take to begin: longer than kube-apiserver takes to answer 504 itself, as in `base-client`.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(70);
-/// When a program that answers nothing is asked whether it is there, and how long it has to say so.
+/// When a silent program is pinged, and how long it may take to answer.
 const PING: Duration = Duration::from_secs(30);
 
 /// The connection of one client.
@@ -36,7 +36,7 @@ pub(crate) struct OverTls {
     opening: tokio::sync::Mutex<()>,
 }
 
-/// A connection that stands.
+/// An open connection.
 #[derive(Clone)]
 struct Open {
     server: Arc<Server>,
@@ -74,11 +74,11 @@ impl OverTls {
     }
 
     async fn connected(&self, front: &Front, name: &str) -> Result<Open, BoxError> {
-        if let Some(open) = self.standing() {
+        if let Some(open) = self.current() {
             return Ok(open);
         }
         let _opening = self.opening.lock().await;
-        if let Some(open) = self.standing() {
+        if let Some(open) = self.current() {
             return Ok(open);
         }
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, format!("{name} takes no connection"));
@@ -89,10 +89,10 @@ impl OverTls {
         Ok(open)
     }
 
-    fn standing(&self) -> Option<Open> {
+    fn current(&self) -> Option<Open> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let stands = |open: &&Open| !open.sender.is_closed() && !open.server.closing.is_cancelled();
-        open.as_ref().filter(stands).cloned()
+        let is_open = |open: &&Open| !open.sender.is_closed() && !open.server.closing.is_cancelled();
+        open.as_ref().filter(is_open).cloned()
     }
 
     async fn connect(&self, front: &Front, name: &str) -> Result<Open, BoxError> {

@@ -65,11 +65,11 @@ impl Front {
         Err(failed)
     }
 
-    /// Carries a connection to the program of a name until one of them ends it, or the program goes.
+    /// Proxies a connection to the program of a name until one of them ends it, or the program is removed.
     ///
     /// # Errors
     /// No program takes it by `deadline`. The stream is the caller's to close then.
-    pub(crate) async fn carry<S>(&self, name: &str, stream: &mut S, begun: Vec<u8>, deadline: Instant) -> io::Result<()>
+    pub(crate) async fn proxy<S>(&self, name: &str, stream: &mut S, begun: Vec<u8>, deadline: Instant) -> io::Result<()>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -80,8 +80,8 @@ impl Front {
         tokio::select! {
             biased;
             () = server.cut.cancelled() => {}
-            carried = tokio::io::copy_bidirectional(&mut stream, &mut connection) => {
-                if let Err(error) = carried {
+            proxied = tokio::io::copy_bidirectional(&mut stream, &mut connection) => {
+                if let Err(error) = proxied {
                     tracing::debug!(name, %error, "a connection to a program broke off");
                 }
             }
@@ -90,7 +90,7 @@ impl Front {
     }
 }
 
-/// Whose key has signed a server's certificate. Their names do not tell authorities apart.
+/// The id of the key that has signed a server's certificate: authorities may share a name.
 pub(crate) fn authority_of(chain: &[CertificateDer<'_>]) -> Option<Vec<u8>> {
     Certificate::from_der(chain.first()?).ok()?.authority_key_id()
 }

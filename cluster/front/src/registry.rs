@@ -39,7 +39,7 @@ pub struct Front {
 
 #[derive(Default)]
 struct Table {
-    /// The last one registered under a name answers; those before take over again when it goes.
+    /// The last one registered under a name answers; the one before takes over again when it is removed.
     names: BTreeMap<String, Vec<Arc<Server>>>,
     next: u64,
 }
@@ -286,7 +286,7 @@ pub struct NameTaken(String);
 #[error("no API server is registered as {0:?}")]
 pub struct NotRegistered(pub(crate) String);
 
-/// A server's stay behind the front. Dropping it refuses new connections and cuts the open ones, as when a process
+/// The registration of a server. Dropping it refuses new connections and cuts the open ones, as when a process
 /// is killed; [`Self::close`] lets them finish first.
 #[must_use = "dropping the registration cuts the server off"]
 pub struct Registration {
@@ -312,8 +312,8 @@ impl Registration {
         let _ = tokio::time::timeout(grace, self.server.open.wait()).await;
     }
 
-    /// Shows another certificate from now on, of whatever authority; connections that are open stay as they are. What a
-    /// program shows is its own affair: of one nothing changes.
+    /// Shows another certificate from now on, of whatever authority; connections that are open stay as they are. For a
+    /// program, which shows its own, nothing changes.
     ///
     /// # Errors
     /// [`CertificateError`] when certificate and key do not parse or do not belong together. The one before stays.

@@ -48,7 +48,7 @@ const HEADERS_MAX: usize = 512;
 /// Headers of a request, in bytes: tokens and the groups of an impersonated user fit many times. HTTP/1 may read twice as
 /// many before it notices.
 pub const HEADER_BYTES_MAX: u32 = 128 * 1024;
-/// What stands before the server's name in a URL that keeps servers apart.
+/// The path before the server's name in URLs that distinguish servers.
 const CLUSTERS: &str = "/clusters/";
 /// Pause after the listener failed, so that a lack of file descriptors does not become a busy loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -121,7 +121,7 @@ impl Front {
             _permit: permit,
             _open: connections.token(),
         });
-        // On the heap, because it is large and callers keep many.
+        // On the heap, because it is large and callers hold many.
         Box::pin(self.forwarded(stream, (name, &server), (deadline, from), place)).await;
         // It may have become something else than HTTP.
         connections.close();
@@ -151,7 +151,7 @@ impl Front {
         };
         let name = begun.server_name.clone().unwrap_or_default();
         let Some(server) = self.find(&name) else {
-            tracing::debug!(name, "no API server is registered under the name asked for");
+            tracing::debug!(name, "no API server is registered under the requested name");
             reset(&stream);
             return;
         };
@@ -171,7 +171,7 @@ impl Front {
             Serves::Here(here) => here,
             Serves::Program(_) => {
                 // The place is held as long as the connection lives.
-                if let Err(error) = self.carry(name, &mut stream, begun.bytes, deadline).await {
+                if let Err(error) = self.proxy(name, &mut stream, begun.bytes, deadline).await {
                     tracing::debug!(name, %error, "no program takes a connection");
                     reset(&stream);
                 }
@@ -236,7 +236,7 @@ impl Front {
     }
 }
 
-/// Reads how a connection begins. What does not begin with TLS is refused by an alert, and one that takes too long is left.
+/// Reads how a connection begins. One that does not begin with TLS is refused by an alert, one that takes too long is dropped.
 async fn begin<S: Wire>(stream: &mut S, deadline: Instant) -> Option<Begun> {
     let begun = match timeout_at(deadline, Begun::read(stream)).await {
         Ok(Ok(begun)) => begun,
@@ -270,7 +270,7 @@ pub(crate) fn reset<S: 'static>(stream: &S) {
     }
 }
 
-/// Small messages matter more than few packets.
+/// Latency of small messages matters more than few packets.
 fn undelayed<S: 'static>(stream: &S) {
     if let Some(socket) = socket(stream)
         && let Err(error) = socket.set_nodelay(true)
@@ -326,8 +326,8 @@ impl Session {
             self.answer(request)
         });
         let io = TokioIo::new(Watched::new(stream, self.traffic.clone()));
-        // What the handshake has chosen is spoken. To find it out by reading would wait for a silent client for ever, and
-        // let one speak what it has not agreed to.
+        // The handshake has chosen the protocol. Detecting it from what is read would wait for a silent client for ever, and
+        // accept a protocol that was not agreed.
         if self.is_http2 {
             let connection = http2(&self.timeouts).serve_connection(io, service);
             self.drive(connection, |connection| connection.graceful_shutdown())
@@ -345,8 +345,8 @@ impl Session {
         C: Future<Output = hyper::Result<()>>,
     {
         let first_request = tokio::time::sleep(self.timeouts.headers);
-        let mut look = tokio::time::interval(self.timeouts.look_every());
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut check = tokio::time::interval(self.timeouts.check_every());
+        check.set_missed_tick_behavior(MissedTickBehavior::Delay);
         tokio::pin!(connection, first_request);
         let mut closing = false;
         loop {
@@ -359,11 +359,11 @@ impl Session {
                 }
                 () = first_request.as_mut(), if !first_request.is_elapsed() => {
                     if !self.has_request.load(Ordering::Relaxed) {
-                        tracing::debug!("a connection asked for nothing");
+                        tracing::debug!("a connection sent no request");
                         return;
                     }
                 }
-                _ = look.tick() => match self.look() {
+                _ = check.tick() => match self.check() {
                     Verdict::Fine => {}
                     Verdict::Idle => {
                         closing = true;
@@ -381,10 +381,10 @@ impl Session {
         }
     }
 
-    /// Whether the connection is worth keeping. One of HTTP/1 that is idle ends by the time for its next headers.
-    fn look(&self) -> Verdict {
+    /// Whether the connection may stay open. An idle one of HTTP/1 ends by the time-out of its next headers.
+    fn check(&self) -> Verdict {
         if self.traffic.is_stalled(&self.timeouts) {
-            tracing::debug!("a client did not take what it asked for");
+            tracing::debug!("a client did not read its answer");
             return Verdict::End;
         }
         let idle = self.traffic.idle();
@@ -452,8 +452,8 @@ async fn answer(
     answer
 }
 
-/// kubectl keeps what it has discovered by the URL of a server, and the TLS server name is no part of that. So the URL in
-/// a kubeconfig may end in `/clusters/NAME`, which only keeps servers apart: the handshake has chosen the server already.
+/// kubectl caches discovery by the URL of a server, and the TLS server name is no part of that. So the URL in
+/// a kubeconfig may end in `/clusters/NAME`, which only distinguishes servers: the handshake has chosen the server already.
 fn without_prefix(uri: &Uri) -> Uri {
     let shortened = || {
         let (_, rest) = uri.path_and_query()?.as_str().strip_prefix(CLUSTERS)?.split_once('/')?;

@@ -1,5 +1,5 @@
-//! A connection that is no HTTP any more: the server that answered 101 gets it. It keeps its place among the connections, and
-//! is cut as the others are. Nothing here knows what is spoken on it.
+//! A connection that is no HTTP any more: the server that answered 101 gets it. It still counts against the limit of
+//! connections, and is cut as the others are. The protocol on it is not known here.
 
 use std::io;
 use std::pin::Pin;
@@ -35,7 +35,7 @@ pub(crate) struct Takeover {
     place: Arc<Place>,
 }
 
-/// The request, with the right to its connection if it asks for that.
+/// The request, with the right to its connection if it requests an upgrade.
 pub(crate) fn taken_over(
     mut request: Request<Incoming>,
     server: &Arc<Server>,
@@ -63,7 +63,7 @@ impl Takeover {
             let Some(Ok(connection)) = stop.run_until_cancelled(self.becomes).await else {
                 return;
             };
-            // Who answered 101 may be gone by now; then the connection ends here.
+            // The receiver may be gone by now; then the connection ends here.
             let _ = self.give.send(Box::new(Taken {
                 connection: TokioIo::new(connection),
                 cuts: [self.server.cut.clone(), stop].map(|cut| Box::pin(cut.cancelled_owned())),

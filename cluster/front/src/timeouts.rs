@@ -1,26 +1,26 @@
-//! How long clients may take. A front has one set of these; who shortens them tests with real connections and does not wait.
+//! How long clients may take. A front has one set of these; tests with real connections shorten them.
 
 use std::time::Duration;
 
-/// What a client may take its time for. All are at least a few milliseconds; the default is what a public port needs.
+/// The time-outs of clients. All are at least a few milliseconds; the default is what a public port needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// From accepted to encrypted.
     pub handshake: Duration,
     /// From the handshake to the end of the first request's headers, and of HTTP/1 from each answer to the next ones: a
-    /// connection that asks for nothing is not kept.
+    /// connection without requests is closed.
     pub headers: Duration,
     /// From a request's headers to the end of its body.
     pub body: Duration,
-    /// For an answer whose size is known, from its beginning to its last piece. Who takes longer loses the connection.
+    /// For an answer whose size is known, from its beginning to its last piece. A slower client loses the connection.
     pub answer: Duration,
     /// The same for each piece of one that streams, such as a watch or a log that a person reads page by page.
     pub stream: Duration,
-    /// How long an HTTP/2 connection is kept without requests.
+    /// How long an HTTP/2 connection stays open without requests.
     pub idle: Duration,
-    /// How often an HTTP/2 client is asked whether it is there.
+    /// How often an HTTP/2 client is pinged.
     pub ping_every: Duration,
-    /// How long it may take to say so.
+    /// How long it may take to answer.
     pub ping_answer: Duration,
 }
 
@@ -47,8 +47,8 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// How often a connection is looked at: what is too late is noticed a quarter of its time later at most.
-    pub(crate) fn look_every(&self) -> Duration {
+    /// How often a connection is checked: a time-out is noticed at most a quarter of it later.
+    pub(crate) fn check_every(&self) -> Duration {
         (self.answer.min(self.stream).min(self.idle) / 4).max(Duration::from_millis(1))
     }
 }

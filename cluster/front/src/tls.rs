@@ -41,9 +41,9 @@ impl CertificateError {
     }
 }
 
-/// How HTTP/2 is called in a handshake.
+/// The name of HTTP/2 in a handshake.
 pub(crate) const HTTP2: &[u8] = b"h2";
-/// Protocols offered, most wanted first.
+/// Protocols offered, preferred ones first.
 const PROTOCOLS: [&[u8]; 2] = [HTTP2, b"http/1.1"];
 
 /// The configuration of one server and its chain.
@@ -108,7 +108,7 @@ pub(crate) fn client_config(
     Ok(config)
 }
 
-/// Holds that `key` is the private key of the first certificate.
+/// Verifies that `key` is the private key of the first certificate.
 pub(crate) fn holds_key(chain: &[CertificateDer<'static>], key: &str) -> Result<(), CertificateError> {
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| CertificateError::Key)?;
     let key = ring::sign::any_supported_type(&key).map_err(CertificateError::Pair)?;
@@ -149,7 +149,7 @@ pub(crate) fn verify_server(
     end.verify_is_valid_for_subject_name(&server).map_err(wrong)
 }
 
-/// Asks for a certificate, takes none as well, and any whose key the client proves to hold.
+/// Requests a certificate; accepts none as well, and any whose key the client proves to hold.
 #[derive(Debug)]
 struct AnyClient(WebPkiSupportedAlgorithms);
 

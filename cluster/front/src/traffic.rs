@@ -1,5 +1,5 @@
-//! Whether anything is asked on a connection, and whether its client takes what it is sent. Answers are handed out in
-//! pieces: what the client does not take is not copied into the buffers of the protocol, and is noticed. It ends nothing itself.
+//! Whether a connection has requests, and whether its client reads the answers. Answers are handed out in pieces: what the
+//! client does not read is not copied into the buffers of the protocol, and is noticed. It ends nothing itself.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use tower::BoxError;
 
 use crate::timeouts::Timeouts;
 
-/// What is handed to the protocol at once. It keeps one such piece per request beyond what its client lets it send.
+/// What is handed to the protocol at once. It buffers one such piece per request beyond what its client lets it send.
 const PIECE_BYTES_MAX: usize = 32 << 10;
 
 /// What happens on one connection.
@@ -28,7 +28,7 @@ pub(crate) struct Traffic {
     open: AtomicUsize,
     /// When that became none.
     idle: Since,
-    /// Answers of which the client has not taken all.
+    /// Answers of which the client has not read all.
     handed_out: Mutex<Vec<Weak<HandedOut>>>,
     /// The connection takes no bytes.
     stuck: Since,
@@ -36,20 +36,20 @@ pub(crate) struct Traffic {
     given_up: AtomicBool,
 }
 
-/// What an answer's client has not taken.
+/// An answer of which the client has not read all.
 struct HandedOut {
     since: Since,
     /// Its end is known, so that the whole of it has one time; else each piece has.
     is_sized: bool,
 }
 
-/// Since when something lasts, in milliseconds after the connection began and one more; zero: it does not.
+/// When a state began, in milliseconds after the connection began, plus one; zero: it does not last.
 #[derive(Default)]
 struct Since(AtomicU64);
 
 impl Since {
     fn begin(&self, now: u64) {
-        // Who came first has said it.
+        // If it lasts already, its beginning stays.
         let _ = self
             .0
             .compare_exchange(0, now + 1, Ordering::Relaxed, Ordering::Relaxed);
@@ -96,11 +96,11 @@ impl Traffic {
         }
     }
 
-    /// Whether the client has left something alone for longer than it may.
+    /// Whether the client has not read something for longer than it may.
     pub(crate) fn is_stalled(&self, timeouts: &Timeouts) -> bool {
         let now = self.now();
         let is_late = |since: &Since, time: Duration| Duration::from_millis(since.lasts(now)) > time;
-        let (mut late, mut bears) = (false, timeouts.answer);
+        let (mut late, mut stuck_max) = (false, timeouts.answer);
         let mut handed_out = self.handed_out.lock().unwrap_or_else(PoisonError::into_inner);
         handed_out.retain(|answer| {
             let Some(answer) = answer.upgrade() else { return false };
@@ -109,15 +109,15 @@ impl Traffic {
             } else {
                 timeouts.stream
             };
-            // Who reads a log page by page lets the connection stand as long.
-            bears = bears.max(time);
+            // A client that reads a log page by page may block the connection as long.
+            stuck_max = stuck_max.max(time);
             late |= is_late(&answer.since, time);
             true
         });
-        late || is_late(&self.stuck, bears)
+        late || is_late(&self.stuck, stuck_max)
     }
 
-    /// The connection is to end at once, whatever its client has not taken.
+    /// The connection is to end at once, whatever its client has not read.
     pub(crate) fn give_up(&self) {
         self.given_up.store(true, Ordering::Relaxed);
     }
@@ -162,7 +162,7 @@ impl Pieces {
     /// Something is about to be handed out.
     fn hand_out(&mut self) {
         if self.is_end_stream() {
-            // The protocol keeps this piece, and drops the body.
+            // The protocol buffers this piece, and drops the body.
             return;
         }
         let traffic = &self.open.0;

@@ -55,7 +55,7 @@ pub enum End<'a> {
     Pod(&'a PodFacts),
     /// An address that is no pod's.
     Address(IpAddr),
-    /// Outside of the cluster, from wherever: what a rule without peers allows, and a network of all addresses.
+    /// Any address outside of the cluster: allowed by a rule without peers, and by a network of all addresses.
     Outside,
 }
 

@@ -1,4 +1,4 @@
-//! One policy, read once: whom it selects, which directions it closes, what its rules open.
+//! One policy, read once: which pods it selects, which directions it isolates, what its rules allow.
 
 use std::net::IpAddr;
 
@@ -59,11 +59,11 @@ impl Policy {
         let egress = spec.egress.unwrap_or_default();
         // Left out, the types are what kube-apiserver writes: ingress always, egress when there are rules for it.
         let types = spec.policy_types.unwrap_or_default();
-        let closes = |name: &str, by_default: bool| match types.is_empty() {
+        let isolates = |name: &str, by_default: bool| match types.is_empty() {
             true => by_default,
             false => types.iter().any(|known| known == name),
         };
-        let closes_egress = closes("Egress", !egress.is_empty());
+        let isolates_egress = isolates("Egress", !egress.is_empty());
         let ingress = ingress
             .iter()
             .map(|rule| Rule::new(rule.from.as_deref(), rule.ports.as_deref()));
@@ -72,8 +72,8 @@ impl Policy {
             .map(|rule| Rule::new(rule.to.as_deref(), rule.ports.as_deref()));
         Policy {
             selector: spec.pod_selector.as_ref().map(Selector::new).unwrap_or_default(),
-            ingress: closes("Ingress", true).then(|| ingress.collect()),
-            egress: closes_egress.then(|| egress.collect()),
+            ingress: isolates("Ingress", true).then(|| ingress.collect()),
+            egress: isolates_egress.then(|| egress.collect()),
         }
     }
 
@@ -81,7 +81,7 @@ impl Policy {
         self.selector.matches(labels)
     }
 
-    /// Whether the pods that it selects are closed in this direction, but for its rules.
+    /// Whether it isolates the pods that it selects in this direction, except for its rules.
     pub(crate) fn isolates(&self, direction: Direction) -> bool {
         self.of(direction).is_some()
     }
@@ -109,7 +109,7 @@ impl Rule {
         }
     }
 
-    /// Whether the rule of a policy in `namespace` opens its direction for the attempt.
+    /// Whether the rule of a policy in `namespace` allows the attempt.
     pub(crate) fn allows(
         &self,
         known: &Policies,

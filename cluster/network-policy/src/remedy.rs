@@ -5,7 +5,7 @@ use std::fmt;
 use crate::policy::Peer;
 use crate::{Attempt, Direction, End, Labels, PodFacts, Policies};
 
-/// Labels that are missing on a pod, and the policy that asks for them.
+/// Labels that are missing on a pod, and the policy that requires them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remedy {
     /// The pod, `namespace/name`.

@@ -32,7 +32,7 @@ pub struct ApplyOptions<'a> {
     pub force: bool,
     /// Empty for the object itself.
     pub subresource: &'a str,
-    /// When; only its whole seconds are kept.
+    /// The time of the request; only its whole seconds are recorded.
     pub time: Timestamp,
     /// The group and version of the request.
     pub api_version: &'a str,
@@ -48,7 +48,7 @@ pub struct UpdateOptions<'a> {
     pub manager: &'a str,
     /// Empty for the object itself.
     pub subresource: &'a str,
-    /// When; only its whole seconds are kept.
+    /// The time of the request; only its whole seconds are recorded.
     pub time: Timestamp,
     /// The group and version of the request.
     pub api_version: &'a str,
@@ -58,7 +58,7 @@ pub struct UpdateOptions<'a> {
 /// the object is to be created. Applying the same again gives `live` back.
 ///
 /// The manager `kubectl` takes over without conflict what `kubectl apply` without `--server-side` has last applied, and
-/// keeps the annotation up to date that says so (see `last_applied.rs`).
+/// updates the annotation with that configuration (see `last_applied.rs`).
 ///
 /// Errors: [`PatchError::Conflicts`] unless forced; [`PatchError::Malformed`].
 pub fn server_side_apply(
@@ -72,7 +72,7 @@ pub fn server_side_apply(
     apply.end(merged, &BTreeMap::new())
 }
 
-/// An apply under way: merged, but nothing is taken away yet.
+/// An apply under way: merged, but not pruned yet.
 pub(crate) struct Apply<'a> {
     configuration: &'a Value,
     options: ApplyOptions<'a>,
@@ -81,7 +81,7 @@ pub(crate) struct Apply<'a> {
     before: Option<Value>,
     /// All but the applier.
     managers: Managers,
-    /// What the applier has owned.
+    /// What the applier owned before.
     last: Option<Owned>,
     /// What it owns now.
     set: FieldSet,
@@ -144,19 +144,19 @@ impl<'a> Apply<'a> {
         self.options.api_version
     }
 
-    /// Whether everybody, the applier by an earlier apply included, writes in the version of the request.
+    /// Whether all managers, the applier by an earlier apply included, use the version of the request.
     pub(crate) fn is_of_one_version(&self) -> bool {
         let mut all = self.managers.values().chain(&self.last);
         all.all(|owned| owned.api_version == self.options.api_version)
     }
 
-    /// The other versions in which others write.
+    /// The versions of other managers that differ from that of the request.
     pub(crate) fn foreign_versions(&self) -> BTreeSet<String> {
         let versions = self.managers.values().map(|owned| owned.api_version.clone());
         versions.filter(|version| version != self.options.api_version).collect()
     }
 
-    /// What is owned from now on, by the versions in which it is.
+    /// What is owned from now on, by version.
     pub(crate) fn owned_by_version(&self) -> BTreeMap<&str, FieldSet> {
         let mut all = BTreeMap::from([(self.options.api_version, self.set.clone())]);
         for owned in self.managers.values() {
@@ -167,7 +167,7 @@ impl<'a> Apply<'a> {
     }
 
     /// The merged object without fields that the applier owned, no longer applies and no other manager owns, and without all
-    /// below them. All write in one version.
+    /// below them. Only where all managers use one version.
     pub(crate) fn pruned(&self) -> Value {
         let schema = Some(self.schema);
         let Some(last) = &self.last else {
@@ -175,16 +175,16 @@ impl<'a> Apply<'a> {
         };
         let owned = self.managers.values().map(|owned| &owned.fields);
         let owned = owned.fold(self.set.clone(), |all, fields| all.union(fields));
-        let mine = with_named_parents(schema, &last.fields);
-        if mine.difference(&with_named_parents(schema, &self.set)).is_empty() {
+        let last_owned = with_named_parents(schema, &last.fields);
+        if last_owned.difference(&with_named_parents(schema, &self.set)).is_empty() {
             return self.merged.clone();
         }
         let whole = Whole::new(schema, &self.merged);
-        let left = whole.with_owned(&remove(schema, &self.merged, &mine), &owned);
-        whole.without_lost(&left, &mine)
+        let left = whole.with_owned(&remove(schema, &self.merged, &last_owned), &owned);
+        whole.without_lost(&left, &last_owned)
     }
 
-    /// The object as it is from now on, with its managers. `others`: what the change is in other versions.
+    /// The resulting object, with its managers. `others`: the change in other versions.
     pub(crate) fn end(mut self, merged: Value, others: &BTreeMap<String, Difference>) -> Result<Value, PatchError> {
         let (options, schema) = (self.options, Some(self.schema));
         let difference = compare(schema, self.before.as_ref(), &merged);
@@ -199,8 +199,8 @@ impl<'a> Apply<'a> {
         if !options.force && !taken.is_empty() {
             return Err(conflicts(&taken));
         }
-        // Who changes nothing of the object, the order of its items included, has no time but an earlier one; nor has who
-        // sees only a part of it.
+        // An apply that changes nothing, not even the order of items, has no time but an earlier one; nor has one through a
+        // scale, which shows only a part of the object.
         let is_unchanged = self.before.as_ref().is_some_and(|before| same(before, &merged));
         let time = if is_unchanged || options.subresource == SCALE {
             self.last.and_then(|owned| owned.time)
@@ -221,7 +221,7 @@ impl<'a> Apply<'a> {
     }
 }
 
-/// Refuses a configuration that is none of this type, or that says who manages it.
+/// Refuses a configuration that does not fit the type, or that has managed fields.
 fn check_type(configuration: &Value, schema: &Schema) -> Result<(), PatchError> {
     let managed = configuration.pointer("/metadata/managedFields");
     if managed.is_some_and(|managed| !managed.is_null()) {
@@ -233,7 +233,7 @@ fn check_type(configuration: &Value, schema: &Schema) -> Result<(), PatchError> 
     }
 }
 
-/// Says that an applied configuration does not fit its type.
+/// The error of an applied configuration that does not fit its type.
 fn untyped(configuration: &Value, why: &str) -> String {
     let text = |path: &str| configuration.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let version = text("/apiVersion");
@@ -249,8 +249,8 @@ fn untyped(configuration: &Value, why: &str) -> String {
 /// Records in `new` which fields a manager has changed by creating or updating the object, by whatever kind of request
 /// but apply. `live` is none for a create. Fields that the request cannot change must have been put back before.
 ///
-/// Managed fields that `new` carries count as the client's wish, an empty list or `[{}]` as the wish to forget them; no
-/// wish is heard from a request to a subresource.
+/// Managed fields in `new` replace the recorded ones; an empty list or `[{}]` removes these. They are ignored in a request to
+/// a subresource.
 pub fn track_update(live: Option<&Value>, new: &mut Value, options: UpdateOptions<'_>, schema: &Schema) {
     track_update_in(live, new, options, schema, &[]);
 }
@@ -260,7 +260,7 @@ pub fn track_update(live: Option<&Value>, new: &mut Value, options: UpdateOption
 pub struct Elsewhere {
     /// Group and version.
     pub api_version: String,
-    /// Before and after; none where it cannot be said.
+    /// Before and after; none where it cannot be converted.
     pub states: Option<(Value, Value)>,
     /// The fields of that version.
     pub schema: Schema,
@@ -286,19 +286,19 @@ pub fn track_update_in(
     schema: &Schema,
     elsewhere: &[Elsewhere],
 ) {
-    let wish = new.pointer("/metadata/managedFields").cloned().unwrap_or(Value::Null);
-    let wish = if options.subresource.is_empty() {
-        wish
+    let requested = new.pointer("/metadata/managedFields").cloned().unwrap_or(Value::Null);
+    let requested = if options.subresource.is_empty() {
+        requested
     } else {
         Value::Null
     };
     let after = without_managed_fields(new);
     let recorded = || live?.pointer("/metadata/managedFields").and_then(read);
-    let old_managers = if wish == json!([]) || wish == json!([{}]) {
+    let old_managers = if requested == json!([]) || requested == json!([{}]) {
         Managers::new()
     } else {
-        let wished = read(&wish).filter(|managers| !managers.is_empty());
-        wished.or_else(recorded).unwrap_or_default()
+        let sent = read(&requested).filter(|managers| !managers.is_empty());
+        sent.or_else(recorded).unwrap_or_default()
     };
     if live.is_some() && old_managers.is_empty() {
         // No ownership is recorded, so recording this manager's alone would mislead the first apply.
@@ -322,7 +322,7 @@ pub fn track_update_in(
     };
     take_over(&mut managers, &difference, &others);
     let written = without_unowned(&difference.written());
-    // Who only removed fields has not touched those it still owns. A scale is a view: of it no times are kept.
+    // A manager that only removed fields has not changed those it still owns. A scale is a view: it records no time.
     let is_view = options.subresource == SCALE;
     let time = match &last {
         Some(last) if written.is_empty() || is_view => last.time.clone(),
@@ -359,7 +359,7 @@ fn sound_configuration(applied: &Value, options: &ApplyOptions<'_>) -> Result<Va
             return Err(PatchError::Malformed("metadata must be a JSON object".to_owned()));
         };
         metadata.remove("managedFields");
-        // Go clients print a creation time that they do not mean.
+        // Go clients send a creation time of null.
         metadata.retain(|name, value| name != "creationTimestamp" || !value.is_null());
         if options.reset.contains(&"metadata") {
             metadata.retain(|name, _| IDENTITY.contains(&name.as_str()));
@@ -426,7 +426,7 @@ fn differences(managers: &Managers, elsewhere: &[Elsewhere]) -> Option<BTreeMap<
     Some(all)
 }
 
-/// Takes from all managers what a change wrote or removed, where it is another one in some versions; returns what it wrote
+/// Takes from all managers what a change wrote or removed; `others` has the change in other versions. Returns what it wrote
 /// of theirs.
 fn take_over(
     managers: &mut Managers,
@@ -445,7 +445,7 @@ fn take_over(
     all
 }
 
-/// What was taken beyond what may be taken.
+/// The taken fields without the allowed ones.
 fn without(taken: Vec<(String, FieldSet)>, allowed: &FieldSet) -> Vec<(String, FieldSet)> {
     taken
         .into_iter()

@@ -16,7 +16,7 @@ pub enum PatchError {
     /// The patch cannot be made, for a reason that Kubernetes has no better code for (500 without a reason).
     #[error("{0}")]
     Failed(String),
-    /// The patch asks for more work than any honest one (413 RequestEntityTooLarge).
+    /// The patch requires more work than any honest one (413 RequestEntityTooLarge).
     #[error("{0}")]
     TooLarge(String),
     /// Other managers own fields that an apply would change (409 Conflict, causes from [`Conflicts::list`]).
@@ -67,7 +67,7 @@ pub struct Conflicts {
 impl std::error::Error for Conflicts {}
 
 impl fmt::Display for Conflicts {
-    /// The words of apimachinery v0.35 `pkg/util/managedfields/internal/conflict.go`; kubectl users search for them.
+    /// The text of apimachinery v0.35 `pkg/util/managedfields/internal/conflict.go`; kubectl users search for it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let [Conflict { manager, path }] = self.list.as_slice() {
             return write!(f, "Apply failed with 1 conflict: conflict with {manager}: {path}");

@@ -86,7 +86,7 @@ impl<'a> Operation<'a> {
             }
             Value::Array(items) if key == "-" => items.push(value),
             Value::Array(items) => {
-                // One behind the last may be named as well.
+                // The index behind the last element is allowed too.
                 let at = index(&key, items.len() + 1).filter(|at| *at <= items.len());
                 items.insert(at.ok_or_else(|| missing(path))?, value);
             }
@@ -164,7 +164,7 @@ fn missing(path: &str) -> PatchError {
     PatchError::NotApplicable(format!("there is nothing at {path:?}"))
 }
 
-/// The keys to what holds the last one, and that one. A path begins with a slash.
+/// The keys of the parents, and the last key. A path begins with a slash.
 fn split(path: &str) -> Result<(impl Iterator<Item = String>, String), PatchError> {
     let decode = |key: &str| key.replace("~1", "/").replace("~0", "~");
     let Some((parents, key)) = path.rsplit_once('/') else {
@@ -187,7 +187,7 @@ fn parent_mut<'v>(document: &'v mut Value, path: &str) -> Result<(&'v mut Value,
     Ok((here, key))
 }
 
-/// What is at a path. None: the map that would hold it is there, it is not.
+/// The value at a path. None: the map is there, but does not have the key.
 fn find<'v>(document: &'v Value, path: &str) -> Result<Option<&'v Value>, PatchError> {
     let (parents, key) = split(path)?;
     let child = |here: &'v Value, key: &str| match here {
@@ -261,7 +261,7 @@ fn merge_fields(fields: &mut Map<String, Value>, changes: &Map<String, Value>) {
         match (fields.get_mut(name), change) {
             (_, Value::Null) => drop(fields.remove(name)),
             (Some(Value::Object(fields)), Value::Object(changes)) => merge_fields(fields, changes),
-            // What takes the place of an object is taken as it stands.
+            // What replaces an object is copied as it is, nulls included.
             (Some(field @ Value::Object(_)), _) => *field = change.clone(),
             _ => drop(fields.insert(name.clone(), without_nulls(change))),
         }
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_patch_brings_no_nulls_but_in_the_place_of_an_object() {
+    fn merge_patch_adds_no_nulls_unless_it_replaces_an_object() {
         let patch = json!({"a": [{"b": null, "c": [{"d": null}]}, null]});
         for (object, result) in [
             (json!({}), json!({"a": [{"c": [{}]}, null]})),

@@ -1,4 +1,4 @@
-//! From `kubectl apply` to `kubectl apply --server-side`: the annotation in which the former keeps what it last applied.
+//! From `kubectl apply` to `kubectl apply --server-side`: the annotation in which the former stores what it last applied.
 //! It decides no conflict itself.
 //! After apimachinery v0.35 `pkg/util/managedfields/internal/{lastapplied,lastappliedmanager,lastappliedupdater}.go`.
 
@@ -9,9 +9,9 @@ use crate::misfit::misfits;
 use crate::set::FieldSet;
 use crate::typed::{compare, fields_of};
 
-/// Who moves from one to the other; others opt out by their name.
+/// The manager that migrates; any other name opts out.
 pub(crate) const MANAGER: &str = "kubectl";
-/// Where it stands.
+/// The key of the annotation.
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// All annotations of an object, keys and values (apimachinery v0.35 `pkg/api/validation/objectmeta.go`).
 const ANNOTATIONS_BYTES_MAX: usize = 256 << 10;
@@ -34,8 +34,8 @@ pub(crate) fn unchanged_since(live: &Value, api_version: &str, schema: Option<&S
     Some(fields.difference(&difference.written()).difference(&difference.removed))
 }
 
-/// Writes `configuration` where an earlier one stands, so that a later `kubectl apply` without `--server-side` knows what
-/// was applied. An annotation that would be too long goes.
+/// Replaces the annotation, if there is one, by `configuration`, so that a later `kubectl apply` without `--server-side` knows
+/// what was applied. An annotation that would be too long is removed.
 pub(crate) fn renew(object: &mut Value, configuration: &Value) {
     let Some(annotations_now) = annotations(object) else {
         return;

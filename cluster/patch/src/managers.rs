@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use crate::set::FieldSet;
 
-/// Managers by `Update` kept per object; the oldest beyond it become one. As upstream (`capmanagers.go`).
+/// Managers by `Update` per object; the oldest beyond it are merged into one. As upstream (`capmanagers.go`).
 pub const UPDATE_MANAGERS_MAX: usize = 10;
-/// The name of the managers that were too many.
+/// The name of the manager into which the oldest are merged.
 const ANCIENT_CHANGES: &str = "ancient-changes";
 const FIELDS_V1: &str = "FieldsV1";
 
@@ -52,7 +52,7 @@ impl Manager {
 pub(crate) struct Owned {
     pub(crate) fields: FieldSet,
     pub(crate) api_version: String,
-    /// RFC 3339 in whole seconds; none when it was never said.
+    /// RFC 3339 in whole seconds; none when it was not recorded.
     pub(crate) time: Option<String>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn print_time(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Reads the list; none when it is not one or an entry is not sound.
+/// Reads the list; none when it is not one or an entry is not valid.
 pub(crate) fn read(managed_fields: &Value) -> Option<Managers> {
     let mut managers = Managers::new();
     for entry in managed_fields.as_array()? {

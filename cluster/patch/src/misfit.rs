@@ -1,4 +1,4 @@
-//! Whether an applied configuration fits its type: what structured-merge-diff v6 `typed/validate.go` asks before anything is
+//! Whether an applied configuration fits its type: what structured-merge-diff v6 `typed/validate.go` checks before anything is
 //! merged. It never looks at bounds or at what is missing.
 
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ pub(crate) fn misfits(schema: &Schema, value: &Value) -> Option<String> {
     }
 }
 
-fn tell(path: &str, why: String, found: &mut Vec<String>) {
+fn add_misfit(path: &str, why: String, found: &mut Vec<String>) {
     found.push(match path {
         "" => why,
         path => format!("{path}: {why}"),
@@ -44,7 +44,7 @@ fn walk(schema: Option<&Schema>, value: &Value, path: &mut String, found: &mut V
                 let known = field(Some(schema), name);
                 let undeclared = known.is_none() && !open;
                 match undeclared {
-                    true => tell(path, "field not declared in schema".to_owned(), found),
+                    true => add_misfit(path, "field not declared in schema".to_owned(), found),
                     false => walk(known, child, path, found),
                 }
                 path.truncate(length);
@@ -54,12 +54,12 @@ fn walk(schema: Option<&Schema>, value: &Value, path: &mut String, found: &mut V
                 }
             }
         }
-        (Kind::Object(_), other) => tell(path, format!("expected map, got &{{{}}}", go_text(other)), found),
+        (Kind::Object(_), other) => add_misfit(path, format!("expected map, got &{{{}}}", go_text(other)), found),
         (Kind::List(_), Value::Array(items)) => walk_items(schema, items, path, found),
-        (Kind::List(_), other) => tell(path, format!("expected list, got &{{{}}}", go_text(other)), found),
+        (Kind::List(_), other) => add_misfit(path, format!("expected list, got &{{{}}}", go_text(other)), found),
         (Kind::Scalar(scalar), value) => {
             if let Some(why) = misfit(schema, *scalar, value) {
-                tell(path, why, found);
+                add_misfit(path, why, found);
             }
         }
     }
@@ -72,11 +72,11 @@ fn walk_items(schema: &Schema, items: &[Value], path: &mut String, found: &mut V
         let shown = match schema.list_type() {
             None | Some(ListType::Atomic) => format!("[{index}]"),
             Some(list_type) => match element(schema, list_type, item) {
-                Err(why) => return tell(path, format!("element {index}: {why}"), found),
+                Err(why) => return add_misfit(path, format!("element {index}: {why}"), found),
                 Ok(element) => {
                     let shown = element.to_string();
                     if !seen.insert(element) {
-                        tell(path, format!("duplicate entries for key {shown}"), found);
+                        add_misfit(path, format!("duplicate entries for key {shown}"), found);
                     }
                     shown
                 }
@@ -88,7 +88,7 @@ fn walk_items(schema: &Schema, items: &[Value], path: &mut String, found: &mut V
     }
 }
 
-/// What tells an item from the others.
+/// What distinguishes an item from the others.
 fn element(schema: &Schema, list_type: &ListType, item: &Value) -> Result<Element, String> {
     let why = match (list_type, item) {
         (ListType::Map { .. }, Value::Null) => "associative list with keys may not have a null element",
@@ -130,7 +130,7 @@ fn misfit(schema: &Schema, scalar: Scalar, value: &Value) -> Option<String> {
         (Scalar::String | Scalar::Bytes, Value::String(_))
         | (Scalar::Integer | Scalar::Number, Value::Number(_))
         | (Scalar::Boolean, Value::Bool(_)) => None,
-        // Upstream has no type for what may be a text or a number; the others were asked above.
+        // Upstream has no type for what may be a text or a number; the others were checked above.
         (Scalar::IntOrString | Scalar::Quantity | Scalar::Time | Scalar::MicroTime, _) => None,
         (Scalar::String | Scalar::Bytes, other) => Some(format!(
             "expected string, got &value.valueUnstructured{{Value:{}}}",

@@ -1,4 +1,4 @@
-//! Sets of fields: who owns what is one of these. Their algebra, and FieldsV1, the JSON in which they are kept.
+//! Sets of fields, such as those that a manager owns: their algebra, and FieldsV1, their form in JSON.
 //! This file knows no schema and no object.
 
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ impl FieldSet {
         self.0.is_empty()
     }
 
-    /// What the set says of one step.
+    /// The branch of one step.
     pub fn get(&self, element: &Element) -> Option<&Branch> {
         self.0.get(element)
     }
@@ -61,7 +61,7 @@ impl FieldSet {
         }
     }
 
-    /// Takes a field of the first level away, with all that is below it.
+    /// Removes a field of the first level, with all that is below it.
     pub fn remove_field(&mut self, name: &str) {
         self.0.remove(&Element::field(name));
     }

@@ -1,4 +1,4 @@
-//! Strategic merge patch: a merge patch that knows which lists are maps in disguise, and directives that say what a
+//! Strategic merge patch: a merge patch that knows which lists are maps by key, and directives that express what a
 //! merge cannot. After apimachinery v0.35 `pkg/util/strategicpatch/patch.go`. Lists are in `strategic_lists`.
 
 use cluster_schema::Schema;
@@ -28,8 +28,8 @@ pub fn strategic_merge(object: &Value, patch: &Value, schema: &Schema) -> Result
     merge_map(object.clone(), patch, Some(schema)).map(Value::Object)
 }
 
-/// The patch as a refusal shows it: merging it into the object has taken its nulls away where nothing was that they could
-/// remove (apimachinery v0.35 `pkg/util/strategicpatch/patch.go`, discardNullValuesFromPatch).
+/// The patch as a refusal shows it: merging has dropped nulls that have nothing to remove in the object
+/// (apimachinery v0.35 `pkg/util/strategicpatch/patch.go`, discardNullValuesFromPatch).
 pub fn strategic_shown(object: &Value, patch: &Value) -> Value {
     let (Value::Object(fields), Value::Object(changes)) = (object, patch) else {
         return patch.clone();
@@ -178,14 +178,8 @@ fn without_directives_or_nulls(change: &Value) -> Value {
             )
         }
         Value::Array(items) => {
-            let is_special = |item: &&Value| item.get(PATCH).is_none();
-            Value::Array(
-                items
-                    .iter()
-                    .filter(is_special)
-                    .map(without_directives_or_nulls)
-                    .collect(),
-            )
+            let is_plain = |item: &&Value| item.get(PATCH).is_none();
+            Value::Array(items.iter().filter(is_plain).map(without_directives_or_nulls).collect())
         }
         other => other.clone(),
     }

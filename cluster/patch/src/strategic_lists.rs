@@ -26,7 +26,7 @@ impl<'a> ListRule<'a> {
         }
     }
 
-    /// What tells an element from others: the value of its merge key, or the element itself.
+    /// What distinguishes an element from others: the value of its merge key, or the element itself.
     fn identity<'v>(&self, element: &'v Value) -> Option<&'v Value> {
         match (element, self.key) {
             (Value::Object(fields), Some(key)) => fields.get(key),

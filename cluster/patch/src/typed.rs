@@ -54,7 +54,7 @@ fn elements<'v>(schema: Option<&Schema>, items: &'v [Value]) -> Option<Vec<(Elem
     items.iter().map(|item| Some((identity(schema, item)?, item))).collect()
 }
 
-/// What tells an element of a list from the others; a missing key field has its default.
+/// What distinguishes an element of a list from the others; a missing key field has its default.
 pub(crate) fn identity(schema: &Schema, item: &Value) -> Option<Element> {
     match schema.list_type()? {
         ListType::Atomic => None,
@@ -64,7 +64,7 @@ pub(crate) fn identity(schema: &Schema, item: &Value) -> Option<Element> {
             let mut identity = Map::new();
             for key in keys {
                 let default = || schema.items()?.field(key)?.value_if_missing();
-                // One that has no default tells the element by not being there.
+                // A key field without a default is left out of the identity.
                 if let Some(value) = fields.get(&**key).cloned().or_else(default) {
                     identity.insert(key.to_string(), value);
                 }
@@ -120,7 +120,7 @@ pub(crate) fn merge(schema: Option<&Schema>, left: &Value, right: &Value) -> Val
         Shape::List(items) => !items.is_empty(),
     };
     match (left, right) {
-        // Nothing is said of what is in it; nothing takes the place of what is empty.
+        // A null changes nothing in what has content, and replaces what is empty.
         (_, Value::Null) if granular(left) => left.clone(),
         (Value::Object(old), Value::Object(new)) => match (shape(schema, left), shape(schema, right)) {
             (Shape::Map(_), Shape::Map(_)) => {
@@ -264,7 +264,7 @@ pub(crate) fn present(schema: Option<&Schema>, value: &Value) -> Branch {
     }
 }
 
-/// What a value adds where there was none. Fields that are always there were there, empty: they count by what is in them.
+/// What a value adds where there was none. Fields that Go always writes were there, empty: they count by what is in them.
 fn written(schema: Option<&Schema>, value: &Value) -> Branch {
     if !schema.is_some_and(|schema| schema.node().always) {
         return present(schema, value);
@@ -401,7 +401,7 @@ pub(crate) fn remove(schema: Option<&Schema>, value: &Value, fields: &FieldSet) 
     }
 }
 
-/// The set and every declared field on the way to one of its fields. Who owns `a.b.c` keeps `a` alive when `a` is a
+/// The set and every declared field on the way to one of its fields. The owner of `a.b.c` retains `a` when `a` is a
 /// declared field, but not when it is a key of a map.
 pub(crate) fn with_named_parents(schema: Option<&Schema>, set: &FieldSet) -> FieldSet {
     let mut result = FieldSet::default();

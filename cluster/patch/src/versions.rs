@@ -17,7 +17,7 @@ use crate::typed::{Difference, compare, remove, with_named_parents};
 
 /// The versions of a kind.
 pub trait Versions: Sync {
-    /// The object in that version. Errors: why it cannot be had in it.
+    /// The object in that version. Errors: why it cannot be converted.
     fn convert(&self, object: &Value, api_version: &str) -> impl Future<Output = Result<Value, String>> + Send;
 
     /// The fields of that version.
@@ -26,7 +26,7 @@ pub trait Versions: Sync {
 
 /// As [`crate::server_side_apply`], where managers may have written in any version of the kind.
 ///
-/// Errors: those of [`crate::server_side_apply`]; [`PatchError::Failed`] when the object cannot be had in a version.
+/// Errors: those of [`crate::server_side_apply`]; [`PatchError::Failed`] when the object cannot be converted to a version.
 pub async fn server_side_apply_in<V: Versions>(
     live: Option<&Value>,
     applied: &Value,
@@ -45,7 +45,7 @@ pub async fn server_side_apply_in<V: Versions>(
     apply.end(merged, &others)
 }
 
-/// Goes from version to version.
+/// Prunes and compares across versions.
 struct Across<'a, V> {
     versions: &'a V,
 }
@@ -78,10 +78,10 @@ impl<V: Versions> Across<'_, V> {
         })?;
         let schema = self.versions.schema(&last.api_version);
         let schema = Some(&schema);
-        let mine = with_named_parents(schema, &last.fields);
-        let mut pruned = remove(schema, &merged, &mine);
+        let last_owned = with_named_parents(schema, &last.fields);
+        let mut pruned = remove(schema, &merged, &last_owned);
         let mut owned = apply.owned_by_version();
-        // What was taken away may be needed to convert the rest.
+        // Removed fields may be needed to convert the rest.
         let first = owned.remove_entry(last.api_version.as_str());
         for (api_version, fields) in first.into_iter().chain(owned) {
             let added = self.with_owned(&merged, &pruned, api_version, &fields).await;
@@ -91,7 +91,7 @@ impl<V: Versions> Across<'_, V> {
             let why = format!("failed to convert pruned object to last applied version: {why}");
             failed(format!("failed add back dangling items: {why}"))
         })?;
-        let pruned = Whole::new(schema, &merged).without_lost(&pruned, &mine);
+        let pruned = Whole::new(schema, &merged).without_lost(&pruned, &last_owned);
         self.typed(&pruned, apply.api_version()).await.map_err(failed)
     }
 
@@ -117,7 +117,7 @@ impl<V: Versions> Across<'_, V> {
         Ok(Whole::new(Some(&schema), &whole).with_owned(&rest, owned))
     }
 
-    /// What the change is in each of the versions that others write in.
+    /// The change in each of the versions of other managers.
     async fn differences(&self, apply: &Apply<'_>, merged: &Value) -> Result<BTreeMap<String, Difference>, String> {
         let mut differences = BTreeMap::new();
         for api_version in apply.foreign_versions() {

@@ -11,17 +11,17 @@ use crate::Mapping;
 const IN_CLUSTER: &str = "KUBERNETES_";
 
 /// The arguments of a container behind the mapped command: the mapping's, then the container's. `expanded`: the
-/// container's `command` and `args` in one list. A `command` replaces the image's entry point, whose program this is: its
-/// first word gives way to the mapped command, the others stay.
+/// container's `command` and `args` in one list. A `command` replaces the image's entry point, whose program this is: the
+/// mapped command replaces its first word, the others stay.
 pub(crate) fn arguments(mapping: &Mapping, container: &Container, expanded: &[String]) -> Vec<String> {
     let has_command = container.command.as_ref().is_some_and(|command| !command.is_empty());
     let own = expanded.get(usize::from(has_command)..).unwrap_or_default();
     mapping.args.iter().chain(own).cloned().collect()
 }
 
-/// Leads paths of mounts to where these are, for a program that has no mounts of its own.
+/// Translates paths of mounts to where these are on disk, for a program that has no mounts of its own.
 pub(crate) struct Translation {
-    /// Mount paths and what they stand for, the longest first.
+    /// Mount paths and their places on disk, the longest first.
     mounts: Vec<(String, PathBuf)>,
 }
 
@@ -65,8 +65,8 @@ pub(crate) fn environment(
     all
 }
 
-/// Takes out the variables that tell a program that it runs in a cluster: where its service account is not mounted at the
-/// path that such a program looks at, it is to look at KUBECONFIG. What the container itself sets stays.
+/// Removes the variables by which a program recognises that it runs in a cluster: where its service account is not mounted at
+/// its usual path, the program is to read KUBECONFIG. What the container itself sets stays.
 pub(crate) fn without_in_cluster(environment: &mut BTreeMap<String, String>, container: &Container) {
     let own = |name: &str| container.env.iter().flatten().any(|variable| variable.name == name);
     environment.retain(|name, _| {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_word_of_a_containers_command_gives_way_to_the_mapped_command() {
+    fn mapped_command_replaces_the_first_word_of_a_containers_command() {
         let of = |container: serde_json::Value, expanded: &[&str]| {
             let container: Container = serde_json::from_value(container).unwrap();
             let expanded: Vec<String> = expanded.iter().map(|word| (*word).to_owned()).collect();
@@ -111,12 +111,12 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_paths_within_mounts_are_led_elsewhere() {
+    fn only_whole_paths_within_mounts_are_translated() {
         let translation = Translation::new([
             ("/etc/app".to_owned(), PathBuf::from("/r/volumes/app")),
             ("/etc/app/tls".to_owned(), PathBuf::from("/r/volumes/tls")),
         ]);
-        for (word, led) in [
+        for (word, expected) in [
             ("/etc/app/config.yaml", "/r/volumes/app/config.yaml"),
             ("--config=/etc/app/config.yaml", "--config=/r/volumes/app/config.yaml"),
             ("/etc/app/tls/tls.crt", "/r/volumes/tls/tls.crt"),
@@ -126,7 +126,7 @@ mod tests {
             ("--url=https://example.org/etc/app", "--url=https://example.org/etc/app"),
             ("plain", "plain"),
         ] {
-            assert_eq!(translation.word(word), led, "{word}");
+            assert_eq!(translation.word(word), expected, "{word}");
         }
     }
 

@@ -1,5 +1,5 @@
-//! Commands in a container without namespaces: exec probes, hooks, `kubectl exec`, with its environment and its files. What they run
-//! is this machine's.
+//! Commands in a container without namespaces: exec probes, hooks, `kubectl exec`, with its environment and its files. They run
+//! programs of this machine.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::layout::Layout;
 use crate::plain::{Guardian, Input, Plain};
 use crate::process::{Ended, Output, Process, Run};
 
-/// What of a command's output an event shows.
+/// How much of a command's output an event shows.
 const OUTPUT_BYTES_MAX: u64 = 1 << 10;
 
 /// Why no terminal is made.
@@ -40,7 +40,7 @@ impl PlainCommands {
 }
 
 impl PlainCommands {
-    /// Starts a command. Errors: in words that name it.
+    /// Starts a command. Errors: a text that names it.
     fn exec(&self, command: &[String], input: Input) -> Result<Plain, String> {
         let [first, args @ ..] = command else {
             return Err("an empty command".to_owned());

@@ -1,5 +1,5 @@
 //! Signals that this process ignores would be ignored by its programs too: SIGHUP below `nohup`, SIGINT in the background of a
-//! script. A container runtime gives programs the defaults. It is known of Linux alone which signals are ignored.
+//! script. A container runtime gives programs the defaults. Only Linux shows which signals are ignored.
 
 use std::fs;
 use std::sync::Once;
@@ -11,13 +11,13 @@ const IGNORED: &str = "SigIgn:";
 
 static DONE: Once = Once::new();
 
-/// Lets programs that are started from now on begin with the defaults. This process goes on to do nothing at these signals: it has a
-/// handler instead, which the kernel takes away from programs when they start.
-pub(crate) fn not_inherited() {
+/// Lets programs that are started from now on begin with the defaults. This process still does nothing on these signals: it has
+/// handlers instead, which the kernel resets when a program starts.
+pub(crate) fn reset_for_programs() {
     DONE.call_once(|| {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         for number in ignored(&status) {
-            // The standard library sees to SIGPIPE. Others refuse to be handled, such as SIGSEGV, and stay ignored.
+            // The standard library resets SIGPIPE. Others refuse to be handled, such as SIGSEGV, and stay ignored.
             if let Err(error) = signal(SignalKind::from_raw(number)) {
                 tracing::debug!(number, %error, "programs ignore a signal that this process ignores");
             }

@@ -1,4 +1,4 @@
-//! The files of /etc that a container engine gives every container: names of the pod and where to ask for others. Pure
+//! The files of /etc that a container engine gives every container: names of the pod, and its name server. Pure
 //! (kubernetes/kubernetes v1.35 pkg/kubelet/kubelet_pods.go, pkg/kubelet/network/dns/dns.go).
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 /// The longest hostname (kubernetes/kubernetes v1.35 pkg/kubelet/util/util.go).
 const HOSTNAME_BYTES_MAX: usize = 63;
 
-/// The pod's hostname: the requested one, or its name, as far as a hostname goes.
+/// The pod's hostname: the requested one, or its name, cut to the length of a hostname.
 pub(crate) fn hostname(pod: &Pod) -> String {
     let requested = pod.spec.as_ref().and_then(|spec| spec.hostname.clone());
     let mut name = requested.or_else(|| pod.metadata.name.clone()).unwrap_or_default();
@@ -38,7 +38,7 @@ pub(crate) fn hosts(pod: &Pod, ip: IpAddr) -> String {
     text
 }
 
-/// `/etc/resolv.conf` with the cluster's name server, behind what the pod asks for itself.
+/// `/etc/resolv.conf` with the cluster's name server, and the pod's own search domains and options.
 pub(crate) fn resolv_conf(pod: &Pod, server: Ipv4Addr) -> String {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     let spec = pod.spec.as_ref();
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_knows_itself_and_its_aliases() {
+    fn hosts_file_names_the_pod_and_its_aliases() {
         let ip = IpAddr::from([10, 1, 0, 2]);
         let plain = hosts(&pod(json!({"containers": []})), ip);
         assert!(

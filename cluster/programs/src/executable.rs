@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// How much of a file tells what it is: the header of an ELF file, or the first line of a script.
+/// How much of a file is read: the header of an ELF file, or the first line of a script.
 const HEAD_BYTES: usize = 256;
 /// `e_machine` of ELF files that this machine runs (elf.h: EM_X86_64, EM_AARCH64).
 const MACHINE: u16 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
@@ -50,7 +50,7 @@ pub(crate) enum NotExecutable {
 }
 
 impl NotExecutable {
-    /// As a kubelet names it: what fails before there is a container, or when its program is started.
+    /// The kubelet's reason: of a failure before there is a container, or when its program is started.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             NotExecutable::Architecture(_) | NotExecutable::Format(_) | NotExecutable::Interpreter { .. } => {
@@ -126,7 +126,7 @@ fn check_elf(path: &Path, head: &[u8]) -> Result<(), NotExecutable> {
     if !head.starts_with(b"\x7fELF") {
         return Err(NotExecutable::Format(path.to_owned()));
     }
-    // Byte 5 says the order of bytes; machines of the other order are others.
+    // Byte 5 is the byte order; machines of the other order are foreign.
     let machine = match (head.get(5), head.get(18..20)) {
         (Some(1), Some(&[low, high])) => u16::from_le_bytes([low, high]),
         _ => 0,
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_run_here_is_known_before_it_is_run() {
+    fn program_that_cannot_run_here_is_refused_before_it_is_started() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         let own = std::env::current_exe().unwrap();

@@ -1,4 +1,4 @@
-//! The file that maps images to programs: read once, strictly, into values that need no further look. It never looks for
+//! The file that maps images to programs: read once, strictly, into values that need no further validation. It never looks for
 //! the programs themselves: they may be built later.
 
 use std::collections::BTreeMap;
@@ -175,7 +175,7 @@ fn wrong_type(field: &str, found: &Value, wanted: &str) -> Wrong {
     Wrong::new(format!("{field} is {found}"), format!("{field} must be {wanted}"))
 }
 
-/// Refuses fields that are not known: a misspelt one would be left out in silence.
+/// Refuses fields that are not known: a misspelt one would silently be ignored.
 fn only(fields: &Map<String, Value>, place: &str, known: &[&str]) -> Result<(), Wrong> {
     match fields.keys().find(|field| !known.contains(&field.as_str())) {
         None => Ok(()),
@@ -237,7 +237,7 @@ fn variables(fields: &Map<String, Value>, place: &str) -> Result<BTreeMap<String
                 }
                 match value {
                     Value::String(value) if !value.contains('\0') => Ok((name.clone(), value.clone())),
-                    // Not what stands there: it may be a password.
+                    // Without the value: it may be a password.
                     _ => Err(Wrong::new(
                         format!("{field}.{name} is not a text"),
                         "put the value in quotes",
@@ -250,7 +250,7 @@ fn variables(fields: &Map<String, Value>, place: &str) -> Result<BTreeMap<String
     }
 }
 
-/// Two mappings of which the second is never reached are a slip.
+/// Refuses mappings that are never reached, because of one before them.
 fn refuse_unreached(mappings: &[Mapping]) -> Result<(), Wrong> {
     for (number, later) in mappings.iter().enumerate() {
         let earlier = mappings[..number]

@@ -1,19 +1,18 @@
 //! Kubeconfigs for programs: one of a container's own identity, and those among mounted files, whose paths and addresses
-//! are led to where the program finds them. It never makes an identity.
+//! are rewritten for the program. It never creates an identity.
 
 use base_yaml::go;
 use bytes::Bytes;
 use kube::config::Kubeconfig;
 use serde_json::Value;
 
-/// What no kubeconfig is larger than, so that a large file is not looked into: client-go's own helpers write a few
-/// kilobytes.
+/// Larger files are not taken for kubeconfigs: client-go's own helpers write a few kilobytes.
 const KUBECONFIG_BYTES_MAX: usize = 256 << 10;
 /// Fields of a cluster or a user that name a file.
 const FILES: [&str; 4] = ["certificate-authority", "client-certificate", "client-key", "tokenFile"];
 
 /// The kubeconfig of a container's service account as a file that names the token's file instead of holding the token, so
-/// that a client follows it. None: it cannot be written, which never happens.
+/// that a client follows it. None: it cannot be serialised, which never happens.
 pub(crate) fn own(mut kubeconfig: Kubeconfig, token_file: String) -> Option<String> {
     let users = kubeconfig.auth_infos.iter_mut();
     for user in users.filter_map(|named| named.auth_info.as_mut()) {
@@ -23,9 +22,9 @@ pub(crate) fn own(mut kubeconfig: Kubeconfig, token_file: String) -> Option<Stri
     go::write(&serde_json::to_value(kubeconfig).ok()?).ok()
 }
 
-/// A mounted file as the program is to find it. Kubeconfigs name files and servers; `path` leads the former elsewhere,
-/// `server` the latter. What is no kubeconfig stays as it is.
-pub(crate) fn led(
+/// A mounted file as the program is to find it: in a kubeconfig, `path` replaces the paths of files, `server` the URLs of
+/// servers. Any other file stays as it is.
+pub(crate) fn rewritten(
     file: Bytes,
     path: impl Fn(&str) -> Option<String>,
     server: impl Fn(&str) -> Option<String>,
@@ -43,9 +42,9 @@ pub(crate) fn led(
         return file;
     }
     let mut changed = false;
-    let mut lead = |place: &mut Value, to: &dyn Fn(&str) -> Option<String>| {
-        if let Some(led) = place.as_str().and_then(to) {
-            *place = Value::String(led);
+    let mut replace = |place: &mut Value, to: &dyn Fn(&str) -> Option<String>| {
+        if let Some(replaced) = place.as_str().and_then(to) {
+            *place = Value::String(replaced);
             changed = true;
         }
     };
@@ -56,11 +55,11 @@ pub(crate) fn led(
             };
             for field in FILES {
                 if let Some(place) = entry.get_mut(field) {
-                    lead(place, &path);
+                    replace(place, &path);
                 }
             }
             if let Some(place) = entry.get_mut("server") {
-                lead(place, &server);
+                replace(place, &server);
             }
         }
     }
@@ -77,13 +76,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_and_servers_of_a_kubeconfig_are_led_elsewhere() {
+    fn files_and_servers_of_a_kubeconfig_are_rewritten() {
         let text = "apiVersion: v1\nkind: Config\nclusters:\n- {name: c, cluster: {server: 'https://127.0.0.1:1/x'}}\n\
                     users:\n- {name: u, user: {tokenFile: /var/run/token, extra: kept}}\n";
         let path = |path: &str| path.strip_prefix("/var/run/").map(|rest| format!("/r/{rest}"));
         let server = |url: &str| url.contains("127.0.0.1").then(|| url.replace("127.0.0.1", "192.0.2.1"));
-        let led_to = led(Bytes::from(text), path, server);
-        let value: Value = base_yaml::read(std::str::from_utf8(&led_to).unwrap()).unwrap();
+        let replaced = rewritten(Bytes::from(text), path, server);
+        let value: Value = base_yaml::read(std::str::from_utf8(&replaced).unwrap()).unwrap();
         assert_eq!(value["clusters"][0]["cluster"]["server"], "https://192.0.2.1:1/x");
         assert_eq!(
             value["users"][0]["user"],
@@ -94,10 +93,14 @@ mod tests {
             "kind: Other\nclusters: []\nserver: x\n",
             "\u{0}clusters server",
         ] {
-            assert_eq!(led(Bytes::from(other), path, server), other);
+            assert_eq!(rewritten(Bytes::from(other), path, server), other);
         }
         let same = text.replace("127.0.0.1", "10.0.0.1").replace("/var/run", "/var");
-        assert_eq!(led(Bytes::from(same.clone()), path, server), same, "nothing to lead");
+        assert_eq!(
+            rewritten(Bytes::from(same.clone()), path, server),
+            same,
+            "nothing to rewrite"
+        );
     }
 
     #[test]

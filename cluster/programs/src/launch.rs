@@ -1,5 +1,5 @@
 //! Starting a container: its files, its command line and environment, its place in the network, its process. With
-//! namespaces it finds what a container finds; without, it is led to where that is.
+//! namespaces it finds what a container finds; without, paths are translated to where that is.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,9 +26,9 @@ use crate::{dispositions, etc, kubeconfig, termination};
 
 /// Where the program of a container without a mount namespace finds its mounts.
 const ROOT_VARIABLE: &str = "ORANGERY_ROOT";
-/// Folders that a container with namespaces has for itself: what this machine has there is shown where it is needed.
+/// Folders that a container with namespaces has for itself: of the machine's, it sees only what its program needs.
 const FRESH: [&str; 3] = ["/tmp", "/run", "/dev"];
-/// Where programs look for others when this process does not know better.
+/// The PATH of programs when this process has none.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// A container that runs.
@@ -37,17 +37,17 @@ pub(crate) struct Launched {
     pub(crate) layout: Arc<Layout>,
     pub(crate) watched: Watched,
     pub(crate) _listening: Listening,
-    /// What others hold while it runs.
+    /// What the API servers hold while it runs.
     pub(crate) _served: Option<Box<dyn Send + Sync>>,
 }
 
-/// Ports of the machine that are led to.
+/// Ports of the machine, and their bindings in the pod network.
 pub(crate) type Listening = Vec<(Held, Binding)>;
 
 impl Inner {
     /// Starts a container.
     pub(crate) async fn launch(&self, context: &ContainerContext) -> io::Result<Launched> {
-        dispositions::not_inherited();
+        dispositions::reset_for_programs();
         let uid = context.pod.metadata.uid.clone().unwrap_or_default();
         let pod = context.values.get_or_init(|| Pod::new(self.shared.folder.join(uid)));
         let helper = match &self.shared.isolation {
@@ -132,7 +132,7 @@ impl Inner {
         Ok(Box::new(process))
     }
 
-    /// What the program needs of folders of this machine that a container has for itself or sees empty.
+    /// What the program needs from folders of this machine that a container has for itself or sees empty.
     fn exposed(&self, run: &Run) -> Vec<Mount> {
         let covered = |path: &Path| {
             let hidden = self.shared.hidden.iter().any(|hidden| path.starts_with(hidden));
@@ -232,7 +232,7 @@ impl Inner {
         }
     }
 
-    /// Leads the container's ports to loopback, where its program will listen.
+    /// Binds the container's ports to those of loopback, where its program will listen.
     fn listen(&self, context: &ContainerContext) -> Listening {
         let meta = &context.pod.metadata;
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -264,7 +264,7 @@ impl Inner {
     }
 }
 
-/// Writes the mounts of a container, apart from who else runs here.
+/// Writes the mounts of a container, on a thread for blocking work.
 pub(crate) async fn write(layout: &Arc<Layout>, container: &str) -> io::Result<()> {
     let (layout, own) = (layout.clone(), layout.own(container));
     let written = tokio::task::spawn_blocking(move || {
@@ -278,7 +278,7 @@ pub(crate) async fn write(layout: &Arc<Layout>, container: &str) -> io::Result<(
     written.await.map_err(io::Error::other)?
 }
 
-/// Names of the pod, and where to ask for others, where the pod mounts nothing else there.
+/// The files of /etc (see `etc`), except those at whose paths the pod mounts something itself.
 fn etc_files(context: &ContainerContext, pod: &Pod) -> io::Result<Vec<Mount>> {
     let folder = pod.etc();
     make_folder(&folder)?;
@@ -310,13 +310,13 @@ fn etc_files(context: &ContainerContext, pod: &Pod) -> io::Result<Vec<Mount>> {
     Ok(mounts)
 }
 
-/// Whether a pod asks for the network of its node, which is this machine's.
+/// Whether a pod requests the network of its node, which is this machine's.
 fn is_on_host(context: &ContainerContext) -> bool {
     let spec = context.pod.spec.as_ref();
     spec.and_then(|spec| spec.host_network) == Some(true)
 }
 
-/// What every program of this machine has, and these.
+/// The variables that every program here has, and these.
 fn machine_variables(more: &[(&str, &str)]) -> BTreeMap<String, String> {
     let path = std::env::var("PATH").unwrap_or_else(|_| PATH.to_owned());
     let more = more

@@ -28,10 +28,10 @@ pub(crate) struct Placed {
     pub(crate) writable: bool,
 }
 
-/// The folder of a persistent volume that is kept in memory by everybody else.
-struct Borrowed(PathBuf);
+/// The folder of a persistent volume that has no folder of its own; removed with the volume.
+struct ClaimFolder(PathBuf);
 
-impl Drop for Borrowed {
+impl Drop for ClaimFolder {
     fn drop(&mut self) {
         remove(&self.0);
     }
@@ -42,7 +42,7 @@ impl Drop for Borrowed {
 pub(crate) enum Found {
     /// At their paths. The port is the one of the pod's own loopback that leads to the API servers of this process.
     Mounted { shared_port: Option<u16> },
-    /// Elsewhere: paths are led there.
+    /// Elsewhere: paths are translated.
     Linked,
 }
 
@@ -83,8 +83,8 @@ impl Layout {
             let behind = placed.partition_point(|placed| placed.path.len() >= message.path.len());
             placed.insert(behind, message);
         }
-        let led = placed.iter().filter(|_| found == Found::Linked);
-        let translation = Translation::new(led.map(|placed| (placed.path.clone(), placed.source.clone())));
+        let translated = placed.iter().filter(|_| found == Found::Linked);
+        let translation = Translation::new(translated.map(|placed| (placed.path.clone(), placed.source.clone())));
         Layout {
             found,
             pod,
@@ -95,7 +95,7 @@ impl Layout {
         }
     }
 
-    /// Where what one container of the pod has for itself is.
+    /// The folder of one container of the pod.
     pub(crate) fn own(&self, container: &str) -> PathBuf {
         self.pod.container(container)
     }
@@ -110,7 +110,7 @@ impl Layout {
         &self.placed
     }
 
-    /// Leads paths of mounts to where they are; none where they are mounted.
+    /// Translates paths of mounts to where they are; no path where they are mounted.
     pub(crate) fn translation(&self) -> &Translation {
         &self.translation
     }
@@ -122,16 +122,17 @@ impl Layout {
             match mount.content() {
                 Mounted::Files(files) => {
                     let modes = Modes::of(&self.object, mount.volume());
-                    let led = |file| kubeconfig::led(file, |path| self.translation.path(path), |url| self.server(url));
+                    let rewritten =
+                        |file| kubeconfig::rewritten(file, |path| self.translation.path(path), |url| self.server(url));
                     let files = files.into_iter().map(|(path, file)| {
                         let mode = modes.mode(&path);
-                        (path, (led(file), mode))
+                        (path, (rewritten(file), mode))
                     });
                     self.write_volume(mount.volume(), root, files.collect())?;
                 }
                 Mounted::Scratch(scratch) => {
                     make_writable(&root.join(mount.sub_path()))?;
-                    lay_out(&root, scratch)?;
+                    write_scratch(&root, scratch)?;
                 }
                 Mounted::Claim(_) => make_writable(&root.join(mount.sub_path()))?,
             }
@@ -141,7 +142,7 @@ impl Layout {
 
     fn server(&self, url: &str) -> Option<String> {
         match self.found {
-            Found::Mounted { shared_port } => elsewhere(url, shared_port),
+            Found::Mounted { shared_port } => machine_url(url, shared_port),
             Found::Linked => None,
         }
     }
@@ -172,9 +173,9 @@ impl Layout {
     }
 }
 
-/// Servers at loopback are the machine's: a pod with a network of its own reaches them elsewhere, but for those at
+/// Servers at loopback are the machine's: a pod with a network of its own reaches them at another address, except those at
 /// `shared_port`.
-fn elsewhere(url: &str, shared_port: Option<u16>) -> Option<String> {
+fn machine_url(url: &str, shared_port: Option<u16>) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let behind = rest
         .strip_prefix("127.0.0.1")
@@ -182,8 +183,8 @@ fn elsewhere(url: &str, shared_port: Option<u16>) -> Option<String> {
     let whole = behind.is_empty() || behind.starts_with([':', '/']);
     let port = behind.strip_prefix(':').unwrap_or_default();
     let port = port.split('/').next().and_then(|port| port.parse().ok());
-    let led = whole && (shared_port.is_none() || port != shared_port);
-    led.then(|| format!("{scheme}://{MACHINE}{behind}"))
+    let is_rewritten = whole && (shared_port.is_none() || port != shared_port);
+    is_rewritten.then(|| format!("{scheme}://{MACHINE}{behind}"))
 }
 
 fn source(pod: &Pod, mount: &Mount) -> PathBuf {
@@ -202,16 +203,16 @@ fn root(pod: &Pod, mount: &Mount) -> PathBuf {
         Mounted::Claim(volume) => volume.path().map_or_else(
             || {
                 // It outlives the pod: its folder lies beside the pods'.
-                let borrowed = volume.get_or_init(|| Borrowed(unused_beside(&own())));
-                borrowed.0.clone()
+                let folder = volume.get_or_init(|| ClaimFolder(claim_folder(&own())));
+                folder.0.clone()
             },
             Path::to_owned,
         ),
     }
 }
 
-/// A folder for a claim: named by pod and volume, which no other first user of a volume has.
-fn unused_beside(own: &Path) -> PathBuf {
+/// The folder for a claim: named by the first pod that uses it and the pod's volume, so that no other claim has it.
+fn claim_folder(own: &Path) -> PathBuf {
     let mut parts = own
         .components()
         .rev()
@@ -231,8 +232,8 @@ fn make_writable(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What containers of this process have put into an `emptyDir` that is kept in memory. What programs have written stays.
-fn lay_out(root: &Path, scratch: Scratch<'_>) -> io::Result<()> {
+/// Writes what containers of this process have put into an `emptyDir` in memory. What programs have written stays.
+fn write_scratch(root: &Path, scratch: Scratch<'_>) -> io::Result<()> {
     if scratch.folder().is_some() {
         return Ok(());
     }
@@ -254,21 +255,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_at_loopback_are_led_to_the_machine_but_for_the_shared_port() {
-        let led = |url| elsewhere(url, Some(6443));
+    fn servers_at_loopback_are_rewritten_to_the_machine_except_the_shared_port() {
+        let rewritten = |url| machine_url(url, Some(6443));
         assert_eq!(
-            led("https://127.0.0.1:8443/x").as_deref(),
+            rewritten("https://127.0.0.1:8443/x").as_deref(),
             Some("https://169.254.20.1:8443/x")
         );
-        assert_eq!(led("http://localhost").as_deref(), Some("http://169.254.20.1"));
+        assert_eq!(rewritten("http://localhost").as_deref(), Some("http://169.254.20.1"));
         for same in [
             "https://127.0.0.1:6443",
             "https://localhost:6443/clusters/a",
             "https://127.0.0.1.example.org:8443",
             "https://10.0.0.1:8443",
         ] {
-            assert_eq!(led(same), None, "{same}");
+            assert_eq!(rewritten(same), None, "{same}");
         }
-        assert!(elsewhere("https://127.0.0.1", None).is_some());
+        assert!(machine_url("https://127.0.0.1", None).is_some());
     }
 }

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// How often the processes are looked at: some fifty files a second for a container of ten processes, nothing for one without a limit.
+/// How often the memory is read: some fifty files a second for a container of ten processes, nothing for one without a limit.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// What of `/proc/PID/status` is a process' own.
+/// The lines of `/proc/PID/status` with a process' own memory.
 const HELD: [&str; 2] = ["RssAnon:", "RssShmem:"];
 /// The same of `/proc/PID/smaps_rollup`, where what several processes share is divided among them.
 const SHARES: [&str; 2] = ["Pss_Anon:", "Pss_Shmem:"];

@@ -1,11 +1,11 @@
-//! The modes of the files of a volume, as its pod wants them. Pure
+//! The modes of the files of a volume, as its pod sets them. Pure
 //! (kubernetes/kubernetes v1.35 pkg/volume/secret/secret.go, configmap/configmap.go, projected/projected.go).
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{DownwardAPIVolumeFile, KeyToPath, Pod};
 
-/// The mode of files for which a pod wants none.
+/// The mode of files for which a pod sets none.
 const DEFAULT: i32 = 0o644;
 
 /// Modes by path within a volume.

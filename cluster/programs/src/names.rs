@@ -12,7 +12,7 @@ use hickory_proto::rr::rdata::{A, AAAA};
 use hickory_proto::rr::{RData, Record, RecordType};
 use tokio::task::JoinSet;
 
-/// How long an answer may be taken for true, in seconds: as CoreDNS does by default for a cluster's names.
+/// How long an answer may be cached, in seconds: as CoreDNS does by default for a cluster's names.
 const TTL_SECONDS: u32 = 5;
 /// The longest question; longer ones do not exist over datagrams without extensions that no resolver uses to ask.
 const QUESTION_BYTES_MAX: usize = 4096;

@@ -1,5 +1,5 @@
-//! Connections that the programs of a pod open, carried to where they lead: pods and Services by the pod network, API servers
-//! of this process by who serves them, all else by the machine's network. Policies are the pod network's.
+//! Connections that the programs of a pod open, proxied to their destinations: pods and Services by the pod network, API servers
+//! of this process by [`ApiServers`], all else by the machine's network. The pod network evaluates policies.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -19,7 +19,7 @@ use crate::shared_port;
 
 /// Connections of one pod at once; a program that opens more waits.
 const CONNECTIONS_MAX: usize = 4096;
-/// How long a connection to the machine's network may take: as long as Linux tries by itself would hold its place.
+/// How long a connection to the machine's network may take: it would hold its place as long as Linux itself tries.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The pause after a connection could not be accepted: this process has no more files.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
@@ -53,9 +53,9 @@ pub trait ApiServers: Send + Sync {
     /// send none. `None`: there is no Service before it in the pods' cluster.
     fn service_of(&self, server_name: Option<&str>) -> Option<(String, String)>;
 
-    /// What this process serves, for the pods of a namespace alone, at an address outside of their cluster: a kubelet of a machine that
-    /// the namespace's control plane manages, where no tunnel leads there. Policies of the pods' cluster are not evaluated: they name
-    /// no address outside of it.
+    /// What this process serves, for the pods of a namespace alone, at an address outside of their cluster: a kubelet of a
+    /// machine that the namespace's control plane manages, where no tunnel leads there. Policies of the pods' cluster are
+    /// not evaluated: they name no address outside of it.
     fn outside(&self, _namespace: &str, _to: SocketAddr) -> Option<Dialer> {
         None
     }
@@ -88,11 +88,11 @@ impl ApiServers for AtAddress {
     fn serve(&self, connection: ToService) -> BoxFuture<'static, ()> {
         let address = self.0;
         Box::pin(async move {
-            let carried = async {
+            let proxied = async {
                 let server = connect(address).await?;
                 splice(connection.stream, Box::new(server)).await
             };
-            if let Err(error) = carried.await {
+            if let Err(error) = proxied.await {
                 tracing::debug!(%address, %error, "a connection to the API server broke");
             }
         })
@@ -107,8 +107,8 @@ impl ApiServers for AtAddress {
     }
 }
 
-/// Carries the connections of a pod until it is dropped.
-pub(crate) async fn carry(pod: Arc<Pod>, network: PodNetwork, servers: Arc<dyn ApiServers>) {
+/// Proxies the connections of a pod until it is dropped.
+pub(crate) async fn proxy(pod: Arc<Pod>, network: PodNetwork, servers: Arc<dyn ApiServers>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -117,7 +117,7 @@ pub(crate) async fn carry(pod: Arc<Pod>, network: PodNetwork, servers: Arc<dyn A
                     let one = one(stream, to, pod.clone(), network.clone(), servers.clone());
                     connections.spawn(async move {
                         if let Err(error) = one.await {
-                            tracing::debug!(%to, %error, "a connection of a program was not carried on");
+                            tracing::debug!(%to, %error, "a connection of a program was not proxied");
                         }
                     });
                 }
@@ -139,7 +139,7 @@ async fn one(
     servers: Arc<dyn ApiServers>,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let reached = match shared_port::is_meant(to, servers.as_ref()) {
+    let reached = match shared_port::is_destination(to, servers.as_ref()) {
         true => match shared_port::own(to, &pod).await {
             Ok(Some(own)) => Ok((Reached::There(Box::new(own)), Vec::new())),
             Ok(None) => shared_port::reach(&mut stream, to.port(), &network, servers.as_ref()).await,

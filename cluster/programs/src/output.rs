@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 /// The longest line that is waited for; a longer one goes on in the next, as in the log.
 const LINE_BYTES_MAX: usize = 16 << 10;
-/// What one stream may say in a second: hundreds of times what a talkative program says, and a small part of what a core
-/// can take.
+/// What one stream may print in a second: hundreds of times what a verbose program prints, and a small part of what a core
+/// can process.
 const BYTES_PER_SECOND: usize = 8 << 20;
 
 /// Reads a stream to its end.

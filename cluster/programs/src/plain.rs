@@ -1,5 +1,5 @@
 //! Programs without namespaces: a process group each on the machine as it is. All groups end with this process, however it
-//! ends: a small shell reads who runs, and kills them when its input ends. What leaves its group by `setsid`
+//! ends: a small shell reads which groups run, and kills them when its input ends. What leaves its group by `setsid`
 //! is not found again.
 
 use std::io;
@@ -31,7 +31,7 @@ for one in $groups; do kill -s KILL -- "-$one"; done
 pub(crate) struct Guardian(Mutex<std::process::ChildStdin>);
 
 impl Guardian {
-    /// Starts the shell, in a group of its own: a terminal's Ctrl-C is not for it.
+    /// Starts the shell, in a group of its own, so that a terminal's Ctrl-C does not end it.
     pub(crate) fn start() -> io::Result<Arc<Self>> {
         use std::os::unix::process::CommandExt;
         let mut shell = std::process::Command::new("/bin/sh")
@@ -45,14 +45,14 @@ impl Guardian {
             .stdin
             .take()
             .ok_or_else(|| io::Error::other("the shell has no input"))?;
-        // It ends when its input does; whoever is its parent then, reaps it.
+        // It ends when its input does; its parent at that time reaps it.
         std::thread::Builder::new()
             .name("program-guardian".to_owned())
             .spawn(move || shell.wait())?;
         Ok(Arc::new(Guardian(Mutex::new(stdin))))
     }
 
-    fn tell(&self, word: &str, group: Pid) {
+    fn send(&self, word: &str, group: Pid) {
         let mut stdin = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let line = format!("{word} {}\n", group.as_raw_nonzero());
         if let Err(error) = io::Write::write_all(&mut *stdin, line.as_bytes()) {
@@ -97,7 +97,7 @@ impl Plain {
         let group = id
             .and_then(Pid::from_raw)
             .ok_or_else(|| io::Error::other("a process without an id"))?;
-        guardian.tell("add", group);
+        guardian.send("add", group);
         Ok(Plain { child, group, guardian })
     }
 
@@ -107,7 +107,7 @@ impl Plain {
     }
 
     fn signal(&self, signal: Signal) {
-        // A failure means that the group has ended already, which is what was wanted.
+        // A failure means that the group has ended already.
         let _ = kill_process_group(self.group, signal);
     }
 }
@@ -145,7 +145,7 @@ impl Process for Plain {
 impl Drop for Plain {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
-        self.guardian.tell("gone", self.group);
+        self.guardian.send("gone", self.group);
     }
 }
 
@@ -170,9 +170,9 @@ mod tests {
     async fn groups_that_still_run_are_killed_when_the_pipe_ends() {
         let guardian = Guardian::start().unwrap();
         let ((mut left, left_group), (mut ended, ended_group)) = (sleeper(), sleeper());
-        guardian.tell("add", ended_group);
-        guardian.tell("add", left_group);
-        guardian.tell("gone", ended_group);
+        guardian.send("add", ended_group);
+        guardian.send("add", left_group);
+        guardian.send("gone", ended_group);
         drop(guardian);
         let status = left.wait().await.unwrap();
         assert_eq!(status.signal(), Some(Signal::KILL.as_raw()));

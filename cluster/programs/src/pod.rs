@@ -15,7 +15,7 @@ pub(crate) struct Pod {
     folder: PathBuf,
     /// Volumes of which the node is the only writer, by name.
     pub(crate) volumes: Mutex<BTreeMap<String, VolumeFolder>>,
-    /// Made by the first container that needs them.
+    /// Created by the first container that needs them.
     pub(crate) sandbox: tokio::sync::Mutex<Option<Arc<Sandbox>>>,
 }
 
@@ -29,17 +29,17 @@ impl Pod {
         }
     }
 
-    /// Where a volume is that is kept nowhere else.
+    /// The folder of a volume that is stored nowhere else.
     pub(crate) fn volume(&self, name: &str) -> PathBuf {
         self.folder.join("volumes").join(name)
     }
 
-    /// Where the pod's files of /etc are.
+    /// The folder of the pod's files of /etc.
     pub(crate) fn etc(&self) -> PathBuf {
         self.folder.join("etc")
     }
 
-    /// Where what one container has for itself is.
+    /// The folder of one container.
     pub(crate) fn container(&self, name: &str) -> PathBuf {
         self.folder.join("containers").join(name)
     }

@@ -51,7 +51,7 @@ impl Drop for Held {
     }
 }
 
-/// The TCP ports that a container says it listens on: those that it declares, and those that its probes and hooks ask.
+/// The TCP ports on which a container is known to listen: those that it declares, and those of its probes and hooks.
 pub(crate) fn declared(container: &Container) -> Vec<u16> {
     let named = container.ports.iter().flatten();
     let named = named.filter(|port| port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP"));

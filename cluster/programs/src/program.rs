@@ -20,10 +20,10 @@ use crate::{Mapping, executable, output, termination};
 
 /// The exit code of a container whose program could not be started, as container runtimes give it.
 const EXIT_NOT_STARTED: i32 = 128;
-/// What a program gets to end that is started again because its file has changed and whose pod names no grace period
+/// The grace period of a program that is started again because its file has changed, where its pod names none
 /// (kubernetes/api v1.35 core/v1/types.go).
 const GRACE_SECONDS: i64 = 30;
-/// How long what a program wrote last is waited for: its group is killed by then.
+/// How long the last output of a program is waited for: its group is killed by then.
 const LAST_OUTPUT: Duration = Duration::from_secs(2);
 
 /// A program that some images stand for. Clones are the same.
@@ -91,7 +91,7 @@ impl Inner {
             launched = self.launch(context) => launched,
         };
         match launched {
-            Ok(launched) => self.attend(launched, context).await,
+            Ok(launched) => self.supervise(launched, context).await,
             Err(error) => Exit {
                 code: EXIT_NOT_STARTED,
                 message: format!("{}: cannot be started: {error}", self.place),
@@ -99,8 +99,8 @@ impl Inner {
         }
     }
 
-    /// Looks after a container until its program has ended.
-    async fn attend(&self, launched: Launched, context: &ContainerContext) -> Exit {
+    /// Supervises a container until its program has ended.
+    async fn supervise(&self, launched: Launched, context: &ContainerContext) -> Exit {
         let Launched {
             mut process,
             layout,
@@ -148,7 +148,7 @@ impl Inner {
         // What the program has started and left behind is the container's as well.
         process.kill();
         let last = async { while outputs.join_next().await.is_some() {} };
-        // Whoever holds a stream open after that is no part of the container.
+        // A process that holds a stream open after that is no part of the container.
         let _ = tokio::time::timeout(LAST_OUTPUT, last).await;
         leave_message(&layout.own(&context.container.name), context);
         exit(ended)
@@ -174,7 +174,7 @@ fn out_of_memory(held_bytes: u64, context: &ContainerContext) {
     );
 }
 
-/// Takes what the program has left at its `terminationMessagePath`.
+/// Reports what the program has left at its `terminationMessagePath`.
 fn leave_message(own: &Path, context: &ContainerContext) {
     match termination::read(own) {
         Ok(message) => context.leave_message(message),

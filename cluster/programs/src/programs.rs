@@ -21,7 +21,7 @@ use crate::{ApiServers, ImageFile};
 pub struct Options {
     /// The folder for what pods need on disk while they run, for these programs alone. It is emptied at the beginning.
     pub folder: PathBuf,
-    /// Folders that pods with namespaces see empty: what this process keeps secret.
+    /// Folders that pods with namespaces see empty: those with secrets of this process.
     pub hidden: Vec<PathBuf>,
     /// What keeps pods apart.
     pub isolation: Isolation,

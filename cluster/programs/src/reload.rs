@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// How often it looks: soon enough for who waits for it, and a file stays as it is for so long before it counts.
+/// How often it looks: soon enough for a user who waits. A file counts once it has not changed for so long.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Announces that a program is built and whole: its containers are started again at once, without waiting for its file to stay

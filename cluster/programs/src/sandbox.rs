@@ -23,7 +23,7 @@ pub(crate) const NAME_SERVER: Ipv4Addr = Ipv4Addr::new(169, 254, 20, 10);
 /// The loopback of this machine as a pod's programs reach it: their own 127.0.0.1 is the pod's.
 pub(crate) const MACHINE: Ipv4Addr = Ipv4Addr::new(169, 254, 20, 1);
 
-/// The namespaces of one pod, and what carries its connections.
+/// The namespaces of one pod, and the tasks for its connections and names.
 #[derive(Debug)]
 pub(crate) struct Sandbox {
     pod: Arc<cluster_sandbox::Pod>,
@@ -62,12 +62,12 @@ impl Sandbox {
                 })
             })
         });
-        let carrying = outgoing::carry(pod.clone(), context.network.clone(), servers);
+        let proxying = outgoing::proxy(pod.clone(), context.network.clone(), servers);
         let naming = names::answer(pod.clone(), context.network.clone());
         Ok(Arc::new(Sandbox {
             pod,
             _ports: ports,
-            _outgoing: AbortOnDropHandle::new(tokio::spawn(carrying)),
+            _outgoing: AbortOnDropHandle::new(tokio::spawn(proxying)),
             _names: AbortOnDropHandle::new(tokio::spawn(naming)),
         }))
     }
@@ -126,7 +126,7 @@ impl Process for Sandboxed {
     }
 
     fn terminate(&self) {
-        // It has ended meanwhile: what was wanted is done.
+        // A failure means that it has ended already.
         let _ = self.container.signal(Signal::TERM);
     }
 
@@ -156,7 +156,7 @@ fn ended(ended: cluster_sandbox::Ended) -> Ended {
 struct Commands(Arc<Container>);
 
 impl Commands {
-    /// Starts a command. Errors: in words that name it.
+    /// Starts a command. Errors: a text that names it.
     async fn exec(&self, command: Vec<String>, terminal: bool) -> Result<Exec, String> {
         let Some(first) = command.first().cloned() else {
             return Err("an empty command".to_owned());

@@ -1,7 +1,7 @@
-//! The one port of this machine's loopback at which all API servers of this process answer. Kubeconfigs name it, those in Secrets that
-//! programs read through the API among them: `https://127.0.0.1:PORT` and a server name. In a pod with a network of its own,
-//! connections to it are carried out of the pod, and the server name tells what they lead to: to a Service of the pod's cluster,
-//! whose policies hold then, or to something outside of it.
+//! The one port of this machine's loopback at which all API servers of this process answer. Kubeconfigs name it, those in
+//! Secrets that programs read through the API among them: `https://127.0.0.1:PORT` and a server name. In a pod with a
+//! network of its own, connections to it are proxied out of the pod, and the server name selects their destination: a
+//! Service of the pod's cluster, whose policies hold then, or something outside of it.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -20,15 +20,15 @@ use crate::sandbox::MACHINE;
 
 /// The port of API servers' Services, as Kubernetes and Gardener have them.
 const HTTPS: u16 = 443;
-/// How long a client may take to send it: as long as the API servers' own port lets it.
+/// How long a client may take to send its ClientHello: as at the API servers' own port.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Whether a connection leads to the port: at the pod's own loopback or at the machine's.
-pub(crate) fn is_meant(to: SocketAddrV4, servers: &dyn ApiServers) -> bool {
+pub(crate) fn is_destination(to: SocketAddrV4, servers: &dyn ApiServers) -> bool {
     servers.port() == Some(to.port()) && matches!(*to.ip(), Ipv4Addr::LOCALHOST | MACHINE)
 }
 
-/// The connection of the pod itself, if one of its programs listens on the port of its own loopback: that one is meant then.
+/// The connection to the pod itself, if one of its programs listens on the port of its own loopback.
 pub(crate) async fn own(to: SocketAddrV4, pod: &Pod) -> io::Result<Option<TcpStream>> {
     if !to.ip().is_loopback() {
         return Ok(None);
@@ -43,7 +43,7 @@ pub(crate) async fn own(to: SocketAddrV4, pod: &Pod) -> io::Result<Option<TcpStr
 /// Where a connection leads, by the server name that it begins with; and what was read of it.
 ///
 /// # Errors
-/// Policies refuse it, it says nothing in time, or there is no such server.
+/// Policies refuse it, it sends nothing in time, or there is no such server.
 pub(crate) async fn reach(
     stream: &mut TcpStream,
     port: u16,
@@ -75,8 +75,8 @@ async fn reach_named(
     Ok(Reached::There(Box::new(stream)))
 }
 
-/// The API server behind a Service. A Service that cannot be resolved is refused: were it an address outside of the cluster, a pod that
-/// may reach those would get around the Service's policies.
+/// The API server behind a Service. A Service that cannot be resolved is refused: were it an address outside of the cluster,
+/// a pod that may reach those would get around the Service's policies.
 async fn reach_service(
     namespace: String,
     name: String,

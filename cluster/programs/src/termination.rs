@@ -1,5 +1,5 @@
-//! The file in which a program leaves why it ended, at the container's `terminationMessagePath`: made for each run, read after it.
-//! (kubernetes/kubernetes v1.35 pkg/kubelet/kuberuntime/kuberuntime_container.go getTerminationMessage)
+//! The file in which a program leaves why it ended, at the container's `terminationMessagePath`: made for each run, read
+//! after it. (kubernetes/kubernetes v1.35 pkg/kubelet/kuberuntime/kuberuntime_container.go getTerminationMessage)
 
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 
 use crate::volume_folder::make_folder;
 
-/// What of it is read, from its end (pkg/kubelet/container/runtime.go, MaxContainerTerminationMessageLength).
+/// How much of it is read, from its end (pkg/kubelet/container/runtime.go, MaxContainerTerminationMessageLength).
 const MESSAGE_BYTES_MAX: u64 = 4 << 10;
 /// Where it is when the container names no place, and its API server has set no default.
 const PATH: &str = "/dev/termination-log";
@@ -23,7 +23,7 @@ pub(crate) fn path(container: &Container) -> String {
     format!("/{}", path.trim_start_matches('/'))
 }
 
-/// Where it is, among what a container has for itself.
+/// Where it is, in the folder of a container.
 pub(crate) fn file(own: &Path) -> PathBuf {
     own.join("termination-log")
 }

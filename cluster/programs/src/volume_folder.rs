@@ -1,5 +1,5 @@
-//! A volume of which the node is the only writer, in a folder: its files change all at once, for who has the folder open
-//! as well (kubernetes/kubernetes v1.35 pkg/volume/util/atomic_writer.go). It decides nothing about what the files hold.
+//! A volume of which the node is the only writer, in a folder: its files change all at once, for readers that have the folder
+//! open as well (kubernetes/kubernetes v1.35 pkg/volume/util/atomic_writer.go). It decides nothing about what the files hold.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
 
-/// The link to the folder with the files of now.
+/// The link to the folder with the current files.
 const DATA: &str = "..data";
 /// The link before it takes its place.
 const DATA_NEXT: &str = "..data_tmp";
@@ -36,7 +36,7 @@ impl VolumeFolder {
         }
     }
 
-    /// Makes the folder hold these files and no others. Who reads sees all of the files before, or all of these.
+    /// Makes the folder hold these files and no others. A reader sees all of the files before, or all of these.
     pub(crate) fn write(&mut self, content: Content) -> io::Result<()> {
         if self.written.as_ref() == Some(&content) {
             return Ok(());
@@ -92,11 +92,11 @@ fn write_file(folder: &Path, path: &str, bytes: &[u8], mode: u32) -> io::Result<
         .mode(0o600)
         .open(&target)?;
     io::Write::write_all(&mut file, bytes)?;
-    // Whatever the process takes away from new files.
+    // Whatever the umask of this process is.
     file.set_permissions(fs::Permissions::from_mode(mode))
 }
 
-/// Makes a folder and those above it. Others may look into it: whether they come so far is up to the folders above.
+/// Makes a folder and those above it. Other users may read it, as far as the folders above let them.
 pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o755).create(folder)
 }
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn files_change_together_and_what_is_gone_is_gone() {
+    fn files_change_together_and_missing_ones_are_removed() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("volume");
         let mut volume = VolumeFolder::new(path.clone());
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(fs::read_to_string(path.join("pki/ca.crt")).unwrap(), "1");
         let mode = fs::metadata(path.join("a")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o640);
-        // Who holds the folder of before keeps a whole view of it by its link.
+        // The same content is not written again.
         let link = fs::read_link(path.join("..data")).unwrap();
         volume
             .write(content(&[("a", "1"), ("pki/ca.crt", "1"), ("old", "1")]))

@@ -65,7 +65,7 @@ fn get(address: &str, path: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Asks the API server that a client finds by itself who it is.
+/// Requests its own identity from the API server that a client finds by default.
 fn whoami() -> std::io::Result<()> {
     let review = block_on(async {
         let reviews: Api<SelfSubjectReview> = Api::all(default_client().await?);

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use crate::helper::{self, Role, TRIAL_CODE};
 use crate::{ContainerOptions, Ended, Missing, Mount, Pod, PodOptions};
 
-/// Switches of distributions that keep ordinary users from making namespaces, and the value that lets them.
+/// Settings of distributions that forbid ordinary users to make namespaces, and the value that allows it.
 const SWITCHES: [(&str, &str); 2] = [
     ("kernel.apparmor_restrict_unprivileged_userns", "0"),
     ("kernel.unprivileged_userns_clone", "1"),

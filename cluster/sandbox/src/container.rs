@@ -39,7 +39,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Ends everything in the container; the task that follows it sees to it that this has an effect.
+    /// Ends everything in the container; the task that follows it ensures that this has an effect.
     pub(crate) fn kill(&self) {
         // On the message the first process ends, then all others, then the helper. A helper that is killed ends before
         // they do, and its end proves nothing.

@@ -77,7 +77,7 @@ impl Exec {
         self.outputs.take()
     }
 
-    /// Its terminal, if that was asked for; it has no other streams then. Given out once; once all of it is dropped, the command
+    /// Its terminal, if that was requested; it has no other streams then. Given out once; once all of it is dropped, the command
     /// gets SIGHUP.
     pub fn terminal(&mut self) -> Option<Terminal> {
         self.terminal.take()
@@ -85,7 +85,7 @@ impl Exec {
 
     /// Ends the command and its process group. What has left the group ends with the container.
     pub fn kill(&self) {
-        // Anything that arrives asks for the end.
+        // The helper ends the command on any message.
         wire::send_now(&self.helper.socket, &wire::ToInit::Kill).ok();
     }
 

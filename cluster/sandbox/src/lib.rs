@@ -7,7 +7,7 @@
 //! folders of its own at `/tmp`, `/run` and `/dev`. All connections that a program opens to an address other than its
 //! pod's arrive at [`Pod::accept`]; no packet leaves the namespace.
 //!
-//! This separates programs from each other and from mistakes. It is no fence for hostile code: the kernel, and every
+//! This separates programs from each other and from mistakes. It does not confine hostile code: the kernel, and every
 //! file of the host that this user may read, stay within reach.
 
 mod options;

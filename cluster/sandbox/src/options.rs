@@ -9,12 +9,12 @@ use std::path::PathBuf;
 pub struct PodOptions {
     /// The name that `hostname` prints, at most 64 bytes.
     pub hostname: String,
-    /// The pod's own address; no other pod's programs see it but through the caller.
+    /// The pod's own address; programs of other pods reach it through the caller alone.
     pub address: Ipv4Addr,
     /// The address of the DNS server: datagrams to its port 53 arrive at [`Pod::dns`](crate::Pod::dns).
     pub dns: Option<Ipv4Addr>,
     /// A port of 127.0.0.1 that leads out of the pod: connections to it arrive at [`Pod::accept`](crate::Pod::accept) too,
-    /// whether or not a program of the pod listens there ([`Pod::connect_loopback`](crate::Pod::connect_loopback) tells).
+    /// whether or not a program of the pod listens there ([`Pod::connect_loopback`](crate::Pod::connect_loopback) shows).
     pub redirected_loopback_port: Option<u16>,
 }
 
@@ -59,7 +59,7 @@ pub struct Limits {
     pub memory: Option<u64>,
     /// Bytes of one file.
     pub file_size: Option<u64>,
-    /// Processes and threads of the container. The kernel does not hold it against root of the host.
+    /// Processes and threads of the container. The kernel does not apply it to root of the host.
     pub processes: Option<u64>,
 }
 
@@ -107,13 +107,13 @@ impl Signal {
     pub const INT: Self = Self(2);
     /// Quit.
     pub const QUIT: Self = Self(3);
-    /// An end that no program can refuse.
+    /// Ends any program.
     pub const KILL: Self = Self(9);
     /// For the program's own use.
     pub const USR1: Self = Self(10);
     /// For the program's own use.
     pub const USR2: Self = Self(12);
-    /// A polite end.
+    /// Requests the end of a program.
     pub const TERM: Self = Self(15);
 }
 

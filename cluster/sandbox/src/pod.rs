@@ -172,7 +172,7 @@ impl Pod {
         }
     }
 
-    /// Questions to port 53 of the DNS address, if one was given. Answers go to the sender of the question.
+    /// Queries to port 53 of the DNS address, if one was given. Answers go to the sender of the query.
     pub fn dns(&self) -> Option<&UdpSocket> {
         self.dns.as_ref()
     }

@@ -48,7 +48,7 @@ impl Process {
         }
     }
 
-    /// Leaves no zombie of a helper that has closed its socket or got the message to end.
+    /// Reaps a helper that has closed its socket or got the message to end.
     pub(crate) fn finish(&self) {
         let child = self.child.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(mut child) = child

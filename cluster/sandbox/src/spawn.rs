@@ -41,13 +41,13 @@ pub(crate) async fn spawn(command: Command) -> io::Result<Child> {
     started.await.map_err(|_| gone())?
 }
 
-/// Kills a helper and sees to it that it does not stay a zombie.
+/// Kills a helper and has it reaped.
 pub(crate) fn give_up(mut child: Child) {
     child.kill().ok();
     reap(child);
 }
 
-/// Sees to it that a helper that is about to end does not stay a zombie.
+/// Has a helper reaped that is about to end, on a thread of its own.
 pub(crate) fn reap(child: Child) {
     let reaper = REAPER.get_or_init(|| {
         let (children, incoming) = mpsc::channel::<Child>();

@@ -40,7 +40,7 @@ impl TerminalSize {
 }
 
 impl Terminal {
-    /// From the end of a terminal that no program has.
+    /// From this process' end of a terminal.
     pub(crate) fn new(end: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&end, true)?;
         Ok(Self {

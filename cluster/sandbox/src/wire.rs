@@ -41,7 +41,7 @@ pub(crate) struct NeedSocket {
 /// What a pod's helper answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum FromPod {
-    /// With the listener of redirected connections and, if DNS was wanted, a datagram socket.
+    /// With the listener of redirected connections and, if DNS was requested, a datagram socket.
     Ready,
     Failed(Failure),
     /// With the socket.
@@ -104,7 +104,7 @@ pub(crate) struct StartExec {
     /// The process id of the container's first process.
     pub(crate) init: u32,
     pub(crate) program: StartProgram,
-    /// Then [`FromContainer::Running`] comes with its other end.
+    /// Whether it gets a terminal: [`FromContainer::Running`] comes with its other end.
     pub(crate) terminal: bool,
 }
 

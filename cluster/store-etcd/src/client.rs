@@ -1,4 +1,4 @@
-//! Calls to etcd: which member is called, for how long, and what a failure tells about what has happened. It knows keys
+//! Calls to etcd: which member is called, for how long, and whether a failed call may have been executed. It knows keys
 //! and values, nothing of objects.
 
 use std::error::Error;
@@ -29,12 +29,12 @@ use crate::wire::{
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a member may take to accept a connection before the next one is called.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How often a silent connection is asked for a sign of life, and how long it may take; kube-apiserver's (v1.35
-/// staging/src/k8s.io/apiserver/pkg/storage/storagebackend/factory/etcd3.go). etcd closes connections that ask more often
+/// How often a silent connection is pinged, and how long the answer may take; kube-apiserver's (v1.35
+/// staging/src/k8s.io/apiserver/pkg/storage/storagebackend/factory/etcd3.go). etcd closes connections that ping more often
 /// than every five seconds.
-const ALIVE_EVERY: Duration = Duration::from_secs(30);
-const ALIVE_WITHIN: Duration = Duration::from_secs(10);
-/// How long etcd may take to refuse a watch from a revision that it no longer has: it looks every tenth of a second.
+const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(30);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long etcd may take to refuse a watch from a revision that it no longer has: it checks every tenth of a second.
 const REFUSED_WITHIN: Duration = Duration::from_secs(2);
 /// Between two tries: the first follows at once on another member or on a member that comes back, later ones leave an
 /// ailing cluster time.
@@ -44,13 +44,13 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// Why a call has no answer.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// It never left: nothing has happened.
+    /// It was never sent: nothing has happened.
     #[error("etcd cannot be reached: {0}")]
     NotSent(String),
-    /// etcd answered that it will not: nothing has happened.
+    /// etcd refused it: nothing has happened.
     #[error("etcd refuses: {text}")]
     Refused { code: Code, text: String },
-    /// It left, and no answer tells what came of it.
+    /// It was sent, and its outcome is unknown.
     #[error("etcd did not answer: {0}")]
     Unknown(String),
 }
@@ -97,7 +97,7 @@ impl Client {
         self.read("/etcdserverpb.Lease/LeaseGrant", request).await
     }
 
-    /// Opens a stream of watches. It answers once the first watch has been asked for.
+    /// Opens a stream of watches. etcd answers once the first watch has been requested.
     pub(crate) async fn watch(
         &self,
         requests: impl Stream<Item = WatchRequest> + Send + 'static,
@@ -115,13 +115,13 @@ impl Client {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
             Ok(Err(status)) => Err(self.classify(member, &status)),
             Err(_) => {
-                self.leave(member);
+                self.switch_from(member);
                 Err(Failure::Unknown(format!("no watch within {CALL_TIMEOUT:?}")))
             }
         }
     }
 
-    /// To where etcd's history was thrown away, if it no longer has this revision. `None`: it has it.
+    /// The revision to which etcd's history is compacted, if it no longer has this one. `None`: it has it.
     pub(crate) async fn oldest(&self, revision: i64) -> Result<Option<i64>, Failure> {
         let create = WatchRequest {
             request: Some(Watching::Create(WatchCreateRequest {
@@ -130,7 +130,7 @@ impl Client {
                 ..WatchCreateRequest::default()
             })),
         };
-        // Nothing more is said, and the stream stays open for the answer.
+        // No other request is sent, and the stream stays open for the answer.
         let requests = stream::once(ready(create)).chain(stream::pending());
         let mut answers = self.watch(requests).await?;
         let outcome = async {
@@ -145,7 +145,7 @@ impl Client {
                 }
             }
         };
-        // A watch that is not refused says nothing for long.
+        // A watch that is not refused may send nothing for long.
         timeout_at(Instant::now() + REFUSED_WITHIN, outcome)
             .await
             .unwrap_or(Ok(None))
@@ -161,7 +161,7 @@ impl Client {
             .await
     }
 
-    /// A call that must not happen twice: it is tried again only while it is certain that it never left.
+    /// A call that must not happen twice: it is tried again only while it is certain that it was never sent.
     async fn write<Q, A>(&self, path: &'static str, request: Q) -> Result<A, Failure>
     where
         Q: Message + Clone + Send + Sync + 'static,
@@ -205,7 +205,7 @@ impl Client {
         match timeout_at(deadline, ready).await {
             Ok(Ok(())) => {}
             Ok(Err(status)) => {
-                self.leave(member);
+                self.switch_from(member);
                 return Err(Failure::NotSent(described(&status)));
             }
             Err(_) => return Err(Failure::NotSent(format!("no connection within {CALL_TIMEOUT:?}"))),
@@ -216,7 +216,7 @@ impl Client {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
             Ok(Err(status)) => Err(self.classify(member, &status)),
             Err(_) => {
-                self.leave(member);
+                self.switch_from(member);
                 Err(Failure::Unknown(format!("no answer within {CALL_TIMEOUT:?}")))
             }
         }
@@ -229,9 +229,9 @@ impl Client {
     }
 
     /// Sends requests to the next member from now on, unless another caller has switched already.
-    fn leave(&self, member: usize) {
+    fn switch_from(&self, member: usize) {
         let next = (member + 1) % self.members.len();
-        // Who comes too late finds another member in use already, which is what it wanted.
+        // It fails when another caller has switched already.
         let _ = self
             .current
             .compare_exchange(member, next, Ordering::Relaxed, Ordering::Relaxed);
@@ -240,7 +240,7 @@ impl Client {
     fn classify(&self, member: usize, status: &Status) -> Failure {
         let text = described(status);
         if was_not_connected(status) {
-            self.leave(member);
+            self.switch_from(member);
             return Failure::NotSent(text);
         }
         match status.code() {
@@ -254,7 +254,7 @@ impl Client {
             | Code::OutOfRange
             | Code::Unimplemented) => Failure::Refused { code, text },
             _ => {
-                self.leave(member);
+                self.switch_from(member);
                 Failure::Unknown(text)
             }
         }
@@ -266,7 +266,7 @@ fn member(endpoint: &str, options: &EtcdOptions) -> Result<Channel, EtcdError> {
         endpoint: endpoint.to_owned(),
         found,
     };
-    let mut member = Endpoint::from_shared(endpoint.to_owned()).map_err(|error| refused(whole(&error)))?;
+    let mut member = Endpoint::from_shared(endpoint.to_owned()).map_err(|error| refused(with_causes(&error)))?;
     match (member.uri().scheme_str(), &options.tls) {
         (Some("http"), _) => {}
         (Some("https"), Some(tls)) => {
@@ -283,21 +283,21 @@ fn member(endpoint: &str, options: &EtcdOptions) -> Result<Channel, EtcdError> {
             if let Some(name) = &tls.server_name {
                 config = config.domain_name(name);
             }
-            member = member.tls_config(config).map_err(|error| broken(whole(&error)))?;
+            member = member.tls_config(config).map_err(|error| broken(with_causes(&error)))?;
         }
         (Some("https"), None) => return Err(refused("it needs TLS, and no certificates are given".to_owned())),
         _ => return Err(refused("it begins with neither http:// nor https://".to_owned())),
     }
     Ok(member
         .connect_timeout(CONNECT_TIMEOUT)
-        .http2_keep_alive_interval(ALIVE_EVERY)
-        .keep_alive_timeout(ALIVE_WITHIN)
+        .http2_keep_alive_interval(KEEP_ALIVE_EVERY)
+        .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
         .keep_alive_while_idle(true)
         .tcp_nodelay(true)
         .connect_lazy())
 }
 
-/// What is no certificate would only be passed over, and every etcd distrusted.
+/// Without this check, invalid certificates are skipped, and then no etcd is trusted.
 fn check_authorities(pem: &[u8]) -> Result<(), String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
@@ -312,7 +312,7 @@ fn check_authorities(pem: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Whether the call met no connection, so that nothing of it was sent.
+/// Whether there was no connection, so that nothing of the call was sent.
 fn was_not_connected(status: &Status) -> bool {
     let mut cause = status.source();
     while let Some(error) = cause {
@@ -324,15 +324,15 @@ fn was_not_connected(status: &Status) -> bool {
     false
 }
 
-/// What went wrong, in words.
+/// The message of a status, with its causes.
 fn described(status: &Status) -> String {
     match status.source() {
-        Some(source) => format!("{}: {}", status.message(), whole(source)),
+        Some(source) => format!("{}: {}", status.message(), with_causes(source)),
         None => status.message().to_owned(),
     }
 }
 
-fn whole(error: &dyn Error) -> String {
+fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_an_etcd_is_refused_with_what_to_do() {
+    async fn unusable_endpoint_is_refused_with_a_hint() {
         assert!(refusal(&[], None).contains("name at least one"));
         assert!(refusal(&["127.0.0.1:2379"], None).contains("neither http"));
         assert!(refusal(&["https://127.0.0.1:2379"], None).contains("no certificates are given"));
@@ -391,7 +391,7 @@ mod tests {
         let path = "/etcdserverpb.KV/Txn";
         let refused: Result<TxnResponse, _> = client.call(path, TxnRequest::default(), soon()).await;
         assert!(matches!(refused, Err(Failure::NotSent(_))), "{refused:?}");
-        // Now the other member is asked, which takes the call and dies over it.
+        // Now the other member is called, which reads the request and closes the connection.
         let dies = async {
             let (mut connection, _) = silent.accept().await.unwrap();
             let mut sent = Vec::new();

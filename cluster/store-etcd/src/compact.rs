@@ -1,5 +1,5 @@
-//! Throwing etcd's history away, as kube-apiserver does and in step with it: of all servers on an etcd one compacts per
-//! interval, to where etcd stood at the interval before. So history is kept between one interval and two.
+//! Compaction of etcd's history, as kube-apiserver does it and in step with it: of all servers on an etcd one compacts per
+//! interval, to etcd's revision at the interval before. So history is retained for one to two intervals.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/storage/etcd3/compact.go)
 //!
 //! The version of a key that all servers share counts the compactions. A server that finds it unchanged since the last
@@ -16,7 +16,7 @@ use crate::wire::{
     TxnRequest, revision_of, to_wire,
 };
 
-/// The key that all of them know.
+/// The key that all servers share.
 pub(crate) const COMPACT_KEY: &str = "compact_rev_key";
 
 /// What was seen at the end of an interval.

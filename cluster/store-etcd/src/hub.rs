@@ -1,5 +1,5 @@
-//! The one stream of watches to etcd: a watch per resource, however many read from it. It follows a broken connection
-//! with another from where each resource stands, and a history that was thrown away with a new beginning.
+//! The one stream of watches to etcd: a watch per resource, however many read from it. After a broken connection, each
+//! resource resumes from its revision; a resource whose history was compacted meanwhile is loaded again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::wire::{
 /// Between two streams, when the first ended as soon as it began.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// The watch that etcd names when it tells how far all watches of a stream have come.
+/// The watch that etcd names when it reports the progress of all watches of a stream.
 const ALL: i64 = -1;
 
 /// Requests for progress that are sent at once: each is a few bytes.
@@ -43,7 +43,7 @@ pub(crate) struct Hub {
     layout: Layout,
     orders: mpsc::UnboundedReceiver<Order>,
     repeaters: Vec<Arc<Repeater>>,
-    /// For those who want to know: whether the stream stands.
+    /// Whether the stream is open.
     connected: Arc<AtomicBool>,
 }
 
@@ -64,42 +64,42 @@ struct Watched {
     standing: Standing,
 }
 
-/// Whether an answer about the progress of all watches of a stream counts for one of them. One that was asked for before etcd
+/// Whether an answer about the progress of all watches of a stream counts for one of them. One that was requested before etcd
 /// had this watch does not: events of the watch may still be to come although they are older than the answer.
 ///
 /// etcd sends confirmations and everything else by two queues that it does not keep in order (etcd v3.6
 /// server/etcdserver/api/v3rpc/watch.go, `sendLoop`), so that an older answer may come after the confirmation. But it takes
-/// requests in order, answers each at most once, and keeps events and answers about progress in order. It answers none while a
-/// watch of the stream is behind, in the future, or ended by a compaction and not cancelled (server/storage/mvcc/watchable_store.go,
-/// `progressIfSync`).
+/// requests in order, answers each at most once, and keeps events and answers about progress in order. It answers none while
+/// a watch of the stream is behind, in the future, or ended by a compaction and not cancelled
+/// (server/storage/mvcc/watchable_store.go, `progressIfSync`).
 struct Standing {
-    /// At most so many answers are still to come that were asked for before this watch.
+    /// At most so many answers are still to come that were requested before this watch.
     older_answers: u64,
-    /// The revision of etcd when it made the watch; `None` until it has confirmed it.
-    made_at: Option<Revision>,
+    /// The revision of etcd when it created the watch; `None` until it has confirmed it.
+    created_at: Option<Revision>,
 }
 
 impl Standing {
     fn new(older_answers: u64) -> Self {
         Self {
             older_answers,
-            made_at: None,
+            created_at: None,
         }
     }
 
-    /// How many older answers never come, as an answer at `revision` shows: only what was asked for after this watch knows of a
-    /// later revision than that of its making.
+    /// How many older answers never come, as an answer at `revision` shows: only one that was requested after this watch can
+    /// have a later revision than that of its creation.
     fn lost(&self, revision: Revision) -> u64 {
-        let is_newer = self.made_at.is_some_and(|made_at| revision > made_at);
+        let is_newer = self.created_at.is_some_and(|created_at| revision > created_at);
         if is_newer { self.older_answers } else { 0 }
     }
 
-    /// Takes an answer about all watches, when `lost` of those asked for before are known never to come, and returns whether it
+    /// Takes an answer about all watches, when `lost` of those requested before are known never to come, and returns whether it
     /// counts for this one.
     fn takes(&mut self, lost: u64) -> bool {
         let is_newer = self.older_answers <= lost;
         self.older_answers = self.older_answers.saturating_sub(lost + 1);
-        is_newer && self.made_at.is_some()
+        is_newer && self.created_at.is_some()
     }
 }
 
@@ -153,21 +153,21 @@ impl Hub {
                 Err(failure) => failure.to_string(),
             };
             self.connected.store(false, Ordering::Relaxed);
-            tracing::debug!(%why, "the watch of etcd broke, it goes on from where it stands");
+            tracing::debug!(%why, "the watch of etcd broke, it resumes from its revision");
             sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 
-    /// Opens a stream on which every resource goes on from where it stands.
+    /// Opens a stream on which every resource resumes from its revision.
     async fn open(&self) -> Result<Open, Failure> {
-        let now = self.client.range(anything()).await?;
+        let now = self.client.range(cheapest_read()).await?;
         let now = Revision(revision_of(now.header.as_ref()));
         for repeater in &self.repeaters {
             if repeater.mirror.revision() > now {
                 tracing::error!(
                     resource = %repeater.resource, stood = %repeater.mirror.revision(), %now,
-                    "etcd has gone back, as one restored from a backup does; everybody lists again"
+                    "etcd has gone back, as one restored from a backup does; all readers list again"
                 );
                 repeater.load_again(&self.client, &self.layout).await?;
             }
@@ -202,7 +202,7 @@ impl Hub {
             let end = tokio::select! {
                 order = self.orders.recv() => match order {
                     None => return End::Closed,
-                    Some(order) => self.obey(open, order),
+                    Some(order) => self.execute(open, order),
                 },
                 answer = open.answers.next() => match answer {
                     Some(Ok(answer)) => self.answer(open, answer).await,
@@ -216,9 +216,9 @@ impl Hub {
         }
     }
 
-    /// Does what was ordered and all that waits behind it, and asks for progress once for all who want to know; what makes
-    /// the stream useless is returned.
-    fn obey(&mut self, open: &mut Open, first: Order) -> Option<String> {
+    /// Executes this order and all queued ones, and requests progress once for all that want it; returns why the stream has
+    /// become useless, if it has.
+    fn execute(&mut self, open: &mut Open, first: Order) -> Option<String> {
         let mut next = Some(first);
         let mut is_progress_wanted = false;
         while let Some(order) = next {
@@ -239,7 +239,7 @@ impl Hub {
         None
     }
 
-    /// Takes one answer; what makes the stream useless is returned.
+    /// Handles one answer; returns why the stream has become useless, if it has.
     async fn answer(&self, open: &mut Open, answer: WatchResponse) -> Option<String> {
         let revision = Revision(revision_of(answer.header.as_ref()));
         let is_ours = open.live.contains_key(&answer.watch_id);
@@ -252,7 +252,7 @@ impl Hub {
             let Some(Watched { repeater, .. }) = ended.filter(|_| answer.compact_revision > 0) else {
                 return Some(format!("etcd ended a watch: {}", answer.cancel_reason));
             };
-            // What happened since was thrown away before it came here.
+            // The changes since were compacted before they arrived here.
             return match repeater.load_again(&self.client, &self.layout).await {
                 Ok(()) => open.cancel(answer.watch_id).or_else(|| open.add(repeater)),
                 Err(failure) => Some(failure.to_string()),
@@ -260,10 +260,10 @@ impl Hub {
         }
         if answer.created {
             if let Some(watched) = open.live.get_mut(&answer.watch_id) {
-                watched.standing.made_at = Some(revision);
+                watched.standing.created_at = Some(revision);
             }
-            // What was answered about all before did not count for those that were not confirmed.
-            let is_complete = open.live.values().all(|watched| watched.standing.made_at.is_some());
+            // Earlier answers about all watches did not count for those that were not confirmed.
+            let is_complete = open.live.values().all(|watched| watched.standing.created_at.is_some());
             return is_complete.then(|| open.request_progress()).flatten();
         }
         if !answer.events.is_empty() {
@@ -290,7 +290,7 @@ impl Open {
         self.send(request)
     }
 
-    /// Takes away what etcd has ended by itself: it counts until then as one that is behind.
+    /// Removes a watch that etcd has ended by itself: until then it counts as one that is behind.
     fn cancel(&self, watch_id: i64) -> Option<String> {
         self.send(WatchRequest {
             request: Some(Watching::Cancel(WatchCancelRequest { watch_id })),
@@ -309,7 +309,8 @@ impl Open {
         }
     }
 
-    /// Requests how far all watches have come, so often that an answer counts for each of them though nothing is written meanwhile.
+    /// Requests the progress of all watches, so often that an answer counts for each of them even if nothing is written
+    /// meanwhile.
     fn request_progress(&mut self) -> Option<String> {
         let older = self.live.values().map(|watched| watched.standing.older_answers).max();
         let times = older.unwrap_or_default().min(PROGRESS_AT_ONCE_MAX) + 1;
@@ -340,8 +341,8 @@ fn create(watch_id: i64, repeater: &Repeater) -> WatchRequest {
     }
 }
 
-/// The cheapest question whose answer tells the newest revision.
-pub(crate) fn anything() -> RangeRequest {
+/// The cheapest request whose answer has the newest revision.
+pub(crate) fn cheapest_read() -> RangeRequest {
     RangeRequest {
         key: prost::bytes::Bytes::from_static(crate::compact::COMPACT_KEY.as_bytes()),
         keys_only: true,
@@ -355,7 +356,7 @@ mod tests {
 
     fn confirmed(older: u64) -> Standing {
         Standing {
-            made_at: Some(Revision(7)),
+            created_at: Some(Revision(7)),
             ..Standing::new(older)
         }
     }
@@ -381,8 +382,8 @@ mod tests {
     #[test]
     fn answers_that_never_come_are_not_waited_for() {
         let (early, mut late) = (confirmed(2), confirmed(5));
-        late.made_at = Some(Revision(9));
-        // Two that were asked for before the early watch are lost, so they are for the late one, which was behind five.
+        late.created_at = Some(Revision(9));
+        // Two that were requested before the early watch are lost, so they are for the late one, which was behind five.
         let lost = early.lost(Revision(8));
         assert_eq!((lost, late.lost(Revision(8))), (2, 0));
         let counted: Vec<bool> = [lost, 0, 0, 0].into_iter().map(|lost| late.takes(lost)).collect();

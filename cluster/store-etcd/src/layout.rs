@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_object_of_the_resource_is_left_alone() {
+    fn keys_of_no_object_of_the_resource_are_ignored() {
         let layout = Layout::new("/registry");
         let pods = Arc::from("pods");
         for other in [

@@ -1,5 +1,5 @@
-//! Leases for objects that go by themselves: one for all that are written within a while, because etcd renews and keeps
-//! every lease by itself (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/storage/etcd3/lease_manager.go).
+//! Leases for objects that expire: one for all that are written within a while, because every lease takes work in etcd
+//! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apiserver/pkg/storage/etcd3/lease_manager.go).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::client::{Client, Failure};
 use crate::options::EtcdOptions;
 use crate::wire::LeaseGrantRequest;
 
-/// For which part of its objects' time one lease is given to what is written: of the hour of Events, five minutes. It
-/// lasts so much longer, so an object may live so much longer than was asked for.
+/// For which part of the objects' time to live new objects get the same lease: of the hour of Events, five minutes. The lease
+/// lasts so much longer, so an object may live so much longer than was requested.
 const SHARED_PART: u32 = 12;
 /// Objects that share a lease: all of them expire in one write of etcd, which must not block other requests for long.
 const OBJECTS_MAX: u32 = 1000;
@@ -48,7 +48,7 @@ impl Leases {
         }
     }
 
-    /// The lease for an object that is written now; 0 where objects stay.
+    /// The lease for an object that is written now; 0 where objects do not expire.
     pub(crate) async fn of(&self, client: &Client, resource: &Arc<str>) -> Result<i64, Failure> {
         let Some(leased) = self.resources.get(&**resource) else {
             return Ok(0);
@@ -73,7 +73,7 @@ impl Leases {
         Ok(id)
     }
 
-    /// Hands this lease out no more: etcd does not know it.
+    /// Stops the use of this lease: etcd does not know it.
     pub(crate) async fn forget(&self, resource: &Arc<str>, id: i64) {
         if let Some(leased) = self.resources.get(&**resource) {
             leased.current.lock().await.take_if(|lease| lease.id == id);

@@ -1,23 +1,23 @@
-//! Where etcd is and what is agreed with it.
+//! How etcd is reached, and what its clients agree on.
 
 use std::time::Duration;
 
 use secrecy::SecretString;
 
-/// How an etcd store is reached and kept.
+/// How an etcd store is reached and maintained.
 #[derive(Clone, Debug)]
 pub struct EtcdOptions {
-    /// The members' client URLs, `https://10.0.0.1:2379`; at least one. The first that answers is used until it stops to.
+    /// The members' client URLs, `https://10.0.0.1:2379`; at least one. The first that answers is used until it fails.
     pub endpoints: Vec<String>,
     /// All keys begin with it. Kubernetes' own is `/registry`; servers that share an etcd have one each.
     pub prefix: String,
     /// Certificates, for `https` URLs.
     pub tls: Option<EtcdTls>,
-    /// How often history is thrown away that is older than that, in step with every other server on the same etcd,
+    /// How often history older than that is compacted, in step with every other server on the same etcd,
     /// kube-apiserver included. `None`: never; another process must, or etcd fills its disk.
     pub compact_every: Option<Duration>,
-    /// Resources whose objects go by themselves so long after their last write, or a twelfth of that later: objects that
-    /// are written at about the same time share a lease and go together.
+    /// Resources whose objects expire so long after their last write, or a twelfth of that later: objects that
+    /// are written at about the same time share a lease and expire together.
     pub expiring: Vec<(String, Duration)>,
 }
 
@@ -32,7 +32,7 @@ pub struct EtcdTls {
     pub server_name: Option<String>,
 }
 
-/// Who this client is to etcd.
+/// The identity of this client.
 #[derive(Clone, Debug)]
 pub struct EtcdIdentity {
     /// The certificate chain, PEM.
@@ -44,7 +44,7 @@ pub struct EtcdIdentity {
 /// What kube-apiserver does by default (kubernetes/kubernetes v1.35
 /// staging/src/k8s.io/apiserver/pkg/storage/storagebackend/config.go, DefaultCompactInterval).
 pub(crate) const COMPACT_EVERY: Duration = Duration::from_secs(300);
-/// How long kube-apiserver keeps Events by default, `--event-ttl`.
+/// How long kube-apiserver retains Events by default, `--event-ttl`.
 pub(crate) const EVENTS_TTL: Duration = Duration::from_secs(3600);
 
 impl Default for EtcdOptions {
@@ -60,7 +60,7 @@ impl Default for EtcdOptions {
     }
 }
 
-/// Why a store on etcd cannot be set up. That etcd does not answer is no reason: it may yet.
+/// Why a store on etcd cannot be set up. That etcd does not answer is no reason: it may later.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EtcdError {

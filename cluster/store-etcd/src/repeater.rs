@@ -1,4 +1,4 @@
-//! One resource of the store: a mirror of it, and how far that has come. What keeps it going is the hub.
+//! One resource of the store: a mirror of it, and the revision that it has reached. The hub feeds it.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use tokio::sync::watch;
 use tonic::Code;
 
 use crate::client::{Client, Failure};
-use crate::hub::anything;
+use crate::hub::cheapest_read;
 use crate::layout::{Layout, Span, behind};
 use crate::wire::{EVENT_PUT, Event, KeyValue, RangeRequest, number, revision_of, to_wire};
 
 /// Objects per call while a resource is read whole; as kube-apiserver's.
 const PAGE: i64 = 500;
-/// How far back the history of a resource is read at its beginning, so that watches of a server that was started again
-/// resume: about what a mirror keeps of a busy resource. Writes to all resources count.
+/// How far back the history of a resource is read at its beginning, so that watches resume after a restart of the server:
+/// about what a mirror retains of a busy resource. Writes to all resources count.
 const HISTORY_REVISIONS: u64 = 1000;
-/// Changes that are shown at once: far below what the mirror's history holds, so that those who watch keep up.
+/// Changes that are shown at once: far below what the mirror's history holds, so that watchers keep up.
 const SHOWN_AT_ONCE_MAX: usize = 256;
 
 /// A resource that is repeated.
@@ -35,9 +35,9 @@ struct Whole {
 }
 
 impl Repeater {
-    /// Reads a resource as it was a while ago; what has happened since, its watch tells.
+    /// Reads a resource as it was a while ago; its watch delivers what has happened since.
     pub(crate) async fn load(client: &Client, layout: &Layout, resource: &Arc<str>) -> Result<Self, StoreError> {
-        let now = client.range(anything()).await.map_err(unavailable)?;
+        let now = client.range(cheapest_read()).await.map_err(unavailable)?;
         let now = revision_of(now.header.as_ref());
         let at = now.saturating_sub(HISTORY_REVISIONS).max(1);
         let whole = match read(client, layout, resource, at).await {
@@ -46,7 +46,7 @@ impl Repeater {
             }) => {
                 let oldest = client.oldest(to_wire(at)).await.map_err(unavailable)?;
                 match read(client, layout, resource, oldest.map_or(0, number)).await {
-                    // It was thrown away again meanwhile.
+                    // It was compacted further meanwhile.
                     Err(Failure::Refused { .. }) => read(client, layout, resource, 0).await,
                     whole => whole,
                 }
@@ -92,9 +92,9 @@ impl Repeater {
     pub(crate) fn advance(&self, to: Revision) {
         self.mirror.advance(to);
         self.come_to.send_if_modified(|come_to| {
-            let is_news = *come_to < to;
+            let is_newer = *come_to < to;
             *come_to = (*come_to).max(to);
-            is_news
+            is_newer
         });
     }
 
@@ -173,7 +173,7 @@ async fn read(client: &Client, layout: &Layout, resource: &Arc<str>, at: u64) ->
     }
 }
 
-/// What a read that failed is to the caller of the store.
+/// The store's error for a read that failed.
 pub(crate) fn unavailable(failure: Failure) -> StoreError {
     StoreError::Unavailable(failure.to_string())
 }

@@ -29,7 +29,7 @@ use crate::wire::{
     number, revision_of, to_wire,
 };
 
-/// How often etcd is asked again for a watch's progress while a caller waits for it: etcd answers only when it has no
+/// How often a watch's progress is requested again while a caller waits for it: etcd answers only when it has no
 /// other event to send.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// How long a write that has happened waits until memory shows it. Reads ask etcd anyway; a watch that broke at this
@@ -38,16 +38,16 @@ const SHOWN_WITHIN: Duration = Duration::from_secs(1);
 
 /// Objects in etcd.
 ///
-/// [`StoreError::Unavailable`] from a write means that etcd did not answer: the write may have happened, and reading
-/// tells. A call waits up to ten seconds for an etcd that is away; watches wait as long as it takes and go on where they
-/// were. A watch ends with [`StoreError::Expired`] when etcd threw away what it had still to tell, or lost data.
+/// [`StoreError::Unavailable`] from a write means that etcd did not answer: the write may have happened, and a read
+/// shows whether. A call waits up to ten seconds for an etcd that is away; watches wait as long as it takes and go on where
+/// they were. A watch ends with [`StoreError::Expired`] when etcd compacted changes that it had still to send, or lost data.
 ///
 /// Dropping the store ends its watches with [`StoreError::Unavailable`].
 pub struct EtcdStore {
     inner: Arc<Inner>,
     /// The connection that all callers share, so that watchers are notified when it ends.
     link: Link,
-    /// End with it.
+    /// Aborted when the store is dropped.
     _tasks: JoinSet<()>,
 }
 
@@ -122,15 +122,15 @@ impl EtcdStore {
         Ok(first.map(|kv| String::from_utf8_lossy(&kv.key).into_owned()))
     }
 
-    /// Whether the watches of etcd stand, as far as one knows without asking: `false` since they broke. Nothing was read
+    /// Whether the watches of etcd are open, as far as is known without a request: `false` since they broke. Nothing was read
     /// yet: `true`.
     pub fn is_connected(&self) -> impl Fn() -> bool + Send + Sync + 'static {
         let connected = self.inner.connected.clone();
         move || connected.load(Ordering::Relaxed)
     }
 
-    /// Throws the history before this revision away, once and whatever others need of it. For tests and for tools; what
-    /// runs for long says [`EtcdOptions::compact_every`].
+    /// Compacts the history before this revision, once and whatever other clients need of it. For tests and tools; servers
+    /// set [`EtcdOptions::compact_every`].
     ///
     /// # Errors
     /// etcd does not answer or refuses, as it does for a revision that it has not come to.
@@ -204,7 +204,7 @@ impl Inner {
     }
 
     /// A page of a revision that memory has forgotten and etcd may still have.
-    async fn list_there(&self, range: &Range, page: &Page, at: Revision) -> Result<Listing, StoreError> {
+    async fn list_in_etcd(&self, range: &Range, page: &Page, at: Revision) -> Result<Listing, StoreError> {
         let span = self.layout.range(range);
         let first = match &page.after {
             Some(after) => behind(&self.layout.key(after)).max(span.first),
@@ -347,7 +347,7 @@ impl Inner {
     }
 }
 
-/// What stands at the key of a write that did not happen. Errors: its turn was another's by then.
+/// What stands at the key of a write that did not happen. Errors: another writer has taken a turn since.
 fn found(key: &Key, answer: TxnResponse, turn: Option<Revision>) -> Result<Option<Entry>, StoreError> {
     let mut read = answer.responses.into_iter().map(|op| match op.response {
         Some(Response::Range(range)) => range.kvs.into_iter().next(),
@@ -384,7 +384,7 @@ impl Store for Inner {
         let Some(kv) = answer.kvs.first() else {
             return Ok(None);
         };
-        // What memory knows already need not be read again.
+        // What memory knows already need not be parsed again.
         let known = self.begun(&key.resource).and_then(|repeater| repeater.mirror.get(key));
         match known {
             Some(known) if known.revision == Revision(number(kv.mod_revision)) => Ok(Some(known)),
@@ -409,7 +409,7 @@ impl Store for Inner {
             }
         }
         match repeater.mirror.list(range, page.clone()).await {
-            Err(StoreError::Expired { .. }) => self.list_there(range, &page, at).await,
+            Err(StoreError::Expired { .. }) => self.list_in_etcd(range, &page, at).await,
             listing => listing,
         }
     }

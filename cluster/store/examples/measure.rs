@@ -1,4 +1,4 @@
-//! Measures the file store: `cargo run --example measure -- [FOLDER]`. A figure per line; the folder goes afterwards.
+//! Measures the file store: `cargo run --example measure -- [FOLDER]`. A figure per line; the folder is removed afterwards.
 //!
 //! Creations per second with 1, 32 and 256 writers, a list of 5,000 objects, then memory, file size and the time to
 //! open with 50,000 objects of 2 KB.

@@ -44,7 +44,7 @@ pub enum StoreError {
     /// Another writer that decides by other objects came first; read those again, decide again and write again.
     #[error("another writer was faster, and what this one has read may have changed")]
     Overtaken,
-    /// What was to be stored is not an object with sound metadata.
+    /// What was to be stored is not an object with valid metadata.
     #[error("malformed object: {0}")]
     Malformed(String),
     /// The store cannot be reached now; another try may work.

@@ -49,7 +49,7 @@ impl Ord for Key {
                 (Some(namespace), None) => path(namespace, &self.name).cmp(other.name.bytes()),
                 (None, None) | (Some(_), Some(_)) => self.name.cmp(&other.name),
             })
-            // Only a name with a slash in it, which nothing has, comes here with two different keys.
+            // Different keys are equal up to here only when a name has a slash in it, which no object's has.
             .then_with(|| self.namespace.cmp(&other.namespace))
     }
 }

@@ -1,13 +1,13 @@
 //! Versioned Kubernetes objects with watch: one trait, several bodies.
 //!
-//! A store keeps objects under keys, gives every write the next number of one global revision and replays changes in
-//! that order. It never looks into an object beyond `metadata`, knows no kinds and no users, and of time only for how long
-//! a change is kept.
+//! A store maps keys to objects, gives every write the next number of one global revision and replays changes in
+//! that order. It never looks into an object beyond `metadata`, knows no kinds and no users, and uses time only to limit
+//! its history.
 //!
-//! [`MemoryStore`] starts no threads and no tasks: every byte of its work happens in the caller's poll. [`FileStore`]
-//! keeps the same in a folder and has one thread that writes. The body on etcd is a crate of its own
-//! (`cluster/store-etcd`), because it brings a network with it; [`Mirror`] is what it reads from. All pass one suite
-//! (`tests/stores`).
+//! [`MemoryStore`] starts no threads and no tasks: all of its work happens in the caller's poll. [`FileStore`]
+//! stores the same in a folder and has one thread that writes. The body on etcd is a crate of its own
+//! (`cluster/store-etcd`), because it needs a network; it reads from a [`Mirror`]. All pass one suite
+//! (`tests/it/suite.rs`).
 
 mod error;
 mod file;
@@ -46,7 +46,7 @@ pub struct Entry {
     pub object: Arc<Object>,
 }
 
-/// Which part of a listing is asked for.
+/// Which part of a listing is requested.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
     /// At most so many entries; `None` gives all.
@@ -116,7 +116,7 @@ impl Change {
 
 /// Changes in revision order, without gap or repetition. An error is the last item: [`StoreError::Expired`] when the
 /// reader was so slow that the history no longer reaches back to it, [`StoreError::Unavailable`] when the store went
-/// away. The stream never ends in silence while the store lives.
+/// away. While the store exists, the stream does not end without an error.
 pub type Changes = BoxStream<'static, Result<Arc<Change>, StoreError>>;
 
 /// Versioned objects with watch.
@@ -156,7 +156,7 @@ pub trait Store: Send + Sync + 'static {
     /// A view of this store for a writer that decides by other objects than the one it writes: a write through it happens
     /// only if there was no write through another view since this call, and is refused with [`StoreError::Overtaken`]
     /// otherwise. What is read after the call shows all that was written through views before. `None`: no other process
-    /// writes here, and a lock of this process does the same.
+    /// writes here, so a lock in this process is enough.
     ///
     /// Errors: [`StoreError::Unavailable`].
     async fn turn(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {

@@ -28,7 +28,7 @@ impl Link {
         }
     }
 
-    /// The same with another reason for those who meet the cut.
+    /// The same with another text of the error after the cut.
     pub(crate) fn with_reason(self, reason: &'static str) -> Self {
         Link { reason, ..self }
     }
@@ -38,8 +38,8 @@ impl Link {
         self.cut.send_replace(true);
     }
 
-    /// Refuses when it was cut.
-    pub(crate) fn whole(&self) -> Result<(), StoreError> {
+    /// The error of every call after the cut.
+    pub(crate) fn check_open(&self) -> Result<(), StoreError> {
         self.open().map(|_| ())
     }
 

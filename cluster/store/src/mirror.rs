@@ -1,4 +1,4 @@
-//! A store in memory that repeats what a store elsewhere does: for bodies that keep objects across a network and answer
+//! A store in memory that repeats what a store elsewhere does: for bodies that store objects across a network and answer
 //! watches from memory. It decides nothing and writes nothing by itself.
 
 use std::sync::Arc;
@@ -124,7 +124,7 @@ mod tests {
                 ..put("short", 15)
             },
         ]);
-        // Said again, as after a connection that broke.
+        // Repeated once more, as after a connection that broke.
         mirror.repeat(vec![put("p0", 11)]);
         let mut delivered = Vec::new();
         while let Some(change) = watch.next().now_or_never() {

@@ -39,7 +39,7 @@ pub struct Owner {
     pub block_owner_deletion: Option<bool>,
 }
 
-/// The part of `metadata` that servers ask for without reading the whole object.
+/// The part of `metadata` that servers need without reading the whole object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Meta {
@@ -75,7 +75,7 @@ impl Meta {
     }
 }
 
-/// Of an object's bytes the part that is read when they come back from elsewhere.
+/// The part of an object's bytes that is parsed when they are loaded.
 #[derive(Deserialize)]
 struct Stored {
     metadata: Meta,
@@ -89,7 +89,7 @@ where
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// An object as a store keeps it.
+/// An object as a store holds it.
 #[derive(Clone, PartialEq)]
 pub struct Object {
     meta: Meta,
@@ -159,7 +159,7 @@ impl Object {
         Ok(Object { meta, bytes, gap })
     }
 
-    /// An object with nothing in it, where only a place is needed.
+    /// An object with nothing in it, as a placeholder.
     pub(crate) fn empty() -> Self {
         let mut fields = serde_json::Map::new();
         fields.insert("metadata".to_owned(), Value::Object(serde_json::Map::new()));
@@ -171,13 +171,13 @@ impl Object {
         }
     }
 
-    /// Reads back what [`Object::bytes`] gave, for bodies that keep bytes elsewhere. Errors as [`Object::from_value`].
+    /// Reads back what [`Object::bytes`] returned, for bodies that store bytes elsewhere. Errors as [`Object::from_value`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, StoreError> {
         let value = serde_json::from_slice(bytes).map_err(|error| StoreError::Malformed(error.to_string()))?;
         Object::from_value(value)
     }
 
-    /// The stored form of bytes that [`Object::bytes`] gave, with the place that [`Object::gap`] gave: only metadata is
+    /// The stored form of the results of [`Object::bytes`] and [`Object::gap`]: only metadata is
     /// read, nothing is printed again. Errors: [`StoreError::Malformed`] when the bytes are not such an object or the
     /// place does not lie in them.
     pub(crate) fn from_stored(bytes: Bytes, (at, comma): (u32, u8)) -> Result<Self, StoreError> {
@@ -203,7 +203,7 @@ impl Object {
         })
     }
 
-    /// Where the resource version belongs, as two numbers to be kept beside the bytes. Errors:
+    /// Where the resource version belongs, as two numbers to be stored beside the bytes. Errors:
     /// [`StoreError::Malformed`] when the object is larger than 4 GiB.
     pub(crate) fn gap(&self) -> Result<(u32, u8), StoreError> {
         let at = u32::try_from(self.gap.at)
@@ -278,20 +278,20 @@ fn depth(json: &[u8]) -> usize {
                 deepest = deepest.max(depth);
             }
             b'}' | b']' => depth = depth.saturating_sub(1),
-            b'"' => rest = behind_text(rest),
+            b'"' => rest = after_string(rest),
             _ => {}
         }
     }
     deepest
 }
 
-/// What stands behind the text that these bytes begin in.
-fn behind_text(mut rest: &[u8]) -> &[u8] {
+/// What follows the string in which these bytes begin.
+fn after_string(mut rest: &[u8]) -> &[u8] {
     while let Some(at) = memchr2(b'"', b'\\', rest) {
         if rest[at] == b'"' {
             return &rest[at + 1..];
         }
-        // What stands behind a backslash does not end it.
+        // An escaped character does not end it.
         rest = rest.get(at + 2..).unwrap_or_default();
     }
     &[]
@@ -317,7 +317,7 @@ fn print(fields: &serde_json::Map<String, Value>) -> (Bytes, Gap) {
         }
     }
     out.push(b'}');
-    // A vector that grew has up to half its room to spare.
+    // Up to half the capacity of a vector that grew is unused.
     (Bytes::from(out.into_boxed_slice()), gap)
 }
 
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_readers_could_not_read_back_is_refused() {
+    fn object_that_is_nested_too_deep_is_refused() {
         let nested = |levels: usize| {
             let mut value = json!({"text": "[[[{{\\\"{["});
             for _ in 0..levels {

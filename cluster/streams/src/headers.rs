@@ -1,5 +1,5 @@
-//! Blocks of headers in SPDY 3: names and values, compressed with a dictionary that both sides know. What comes is unpacked; what
-//! goes out is only wrapped, because it is next to nothing.
+//! Blocks of headers in SPDY 3: names and values, compressed with a dictionary that both sides know. Received blocks are
+//! unpacked; sent ones are empty and need no compression.
 //! (moby/spdystream v0.5.1 spdy/{read,write,dictionary}.go)
 
 use std::collections::BTreeMap;
@@ -8,13 +8,13 @@ use miniz_oxide::inflate::TINFLStatus;
 use miniz_oxide::inflate::core::inflate_flags::{TINFL_FLAG_HAS_MORE_INPUT, TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF};
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 
-/// What both sides are to have seen before the first header (draft-mbelshe-httpbis-spdy-00, 2.6.10.1).
+/// The dictionary of both sides (draft-mbelshe-httpbis-spdy-00, 2.6.10.1).
 const DICTIONARY: &[u8] = include_bytes!("dictionary.bin");
 /// How far back compressed data may refer.
 const WINDOW_BYTES: usize = 32 << 10;
 /// Largest block: a stream has three short headers at most.
 const BLOCK_BYTES_MAX: usize = 16 << 10;
-/// The beginning of zlib's format with the name of a dictionary, and without.
+/// The flag in zlib's header that the id of a dictionary follows it (RFC 1950, FDICT).
 const NAMED_DICTIONARY: u8 = 0x20;
 
 /// Unpacks the blocks of one connection, each of which may refer to those before.
@@ -91,7 +91,7 @@ pub(crate) fn empty_block(is_first: bool) -> Vec<u8> {
     if is_first {
         block.extend([0x78, 0x01]);
     }
-    // Four bytes as they are: the number of headers; and an empty piece, at which readers hand out what they have.
+    // Four bytes stored as they are: the number of headers; and an empty piece, at which readers flush.
     block.extend([0, 4, 0, 0xfb, 0xff, 0, 0, 0, 0]);
     block.extend([0, 0, 0, 0xff, 0xff]);
     block

@@ -1,6 +1,6 @@
-//! Forwarded ports: SPDY as kubelets speak it, and the same within WebSocket messages, as kubectl asks for it since 1.31. One
-//! connection of a client carries two streams for each connection to the pod, one for its bytes and one for what went wrong. Bytes go
-//! to what listens on the pod and back; what they say is not looked at, and who dials the pod is the caller.
+//! Forwarded ports: SPDY as kubelets speak it, and the same within WebSocket messages, as kubectl requests it since 1.31. One
+//! connection of a client carries two streams for each connection to the pod, one for its bytes and one for its error. Bytes are
+//! copied to the pod and back unread; the caller dials the pod.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/kubelet/pkg/cri/streaming/portforward,
 //! staging/src/k8s.io/apiserver/pkg/util/proxy/streamtunnel.go)
 
@@ -22,7 +22,7 @@ use crate::spdy::{self, Frame, Frames};
 use crate::upgrade::{self, Wanted};
 use crate::websocket;
 
-/// How the protocol is called, in SPDY and within WebSocket messages.
+/// The protocol's name, in SPDY and within WebSocket messages.
 const PROTOCOL: &str = "portforward.k8s.io";
 const TUNNELLED: &str = "SPDY/3.1+portforward.k8s.io";
 /// Connections to the pod at once: what a page of a browser opens, many times over.
@@ -37,7 +37,7 @@ const PIECE_BYTES: usize = 32 << 10;
 /// A pod whose ports are forwarded.
 #[async_trait]
 pub trait ForwardedPod: Send + Sync {
-    /// Its name, as errors have it.
+    /// Its name, for errors.
     fn name(&self) -> &str;
 
     /// Its uid.
@@ -57,7 +57,7 @@ pub fn not_dialled(ip: IpAddr, port: u16, error: &io::Error) -> String {
     format!("dial tcp {ip}:{port}: connect: {why}")
 }
 
-/// What both sides speak.
+/// The protocol on which both sides have agreed.
 pub struct Agreed(Spoken);
 
 enum Spoken {
@@ -76,7 +76,7 @@ impl fmt::Debug for Agreed {
 }
 
 impl Agreed {
-    /// By what the client's request offers.
+    /// Chooses from what the client's request offers.
     ///
     /// # Errors
     /// It is no such request, as a sentence for its sender.
@@ -96,7 +96,7 @@ impl Agreed {
             }
             Some(Wanted::Spdy) => {
                 let offers = upgrade::spdy_protocols(headers);
-                // A client that names none means the first there was.
+                // A client that names none means the first version.
                 if !offers.is_empty() && !offers.contains(&PROTOCOL) {
                     return Err(format!(
                         "unable to negotiate protocol: the server supports [{PROTOCOL}]"
@@ -107,7 +107,7 @@ impl Agreed {
         }
     }
 
-    /// The answer that agrees.
+    /// The response that agrees.
     pub fn response(&self) -> Response<ResponseBody> {
         match &self.0 {
             Spoken::Spdy => upgrade::to_spdy(PROTOCOL),
@@ -298,7 +298,7 @@ impl Forward {
         self.end(None).await;
     }
 
-    /// Ends both streams, with what went wrong if something did.
+    /// Ends both streams, with the error if there is one.
     async fn end(&self, why: Option<String>) {
         for frame in [
             spdy::data(self.stream, b"", true),

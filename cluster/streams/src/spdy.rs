@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_written_is_read() {
+    async fn written_frames_are_read_back() {
         let sent = Frame::Data {
             stream: 3,
             bytes: Bytes::from_static(b"abc"),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_frame_is_refused() {
+    async fn malformed_frames_are_refused() {
         assert!(read(&[CONTROL, VERSION, 0, PING, 0, 0xff, 0xff, 0xff]).await.is_err());
         assert!(read(&control(PING, &[1])).await.is_err());
         assert!(read(&control(SYN_STREAM, &[0; 10])).await.is_err());

@@ -1,4 +1,4 @@
-//! A request to go on with SPDY or WebSocket, and the answer that agrees. Which protocols are spoken is the caller's choice.
+//! A request to upgrade to SPDY or WebSocket, and the answer that agrees. The caller chooses the protocol within.
 
 use base_client::{ResponseBody, empty_body};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
@@ -8,7 +8,7 @@ use crate::websocket;
 /// Where a client of SPDY lists the protocols that it speaks within.
 const STREAM_PROTOCOL: HeaderName = HeaderName::from_static("x-stream-protocol-version");
 
-/// What a client asks its connection to become.
+/// The protocol to which a client requests an upgrade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// SPDY 3.1
@@ -27,7 +27,7 @@ impl Wanted {
     }
 }
 
-/// The protocols that a client of SPDY lists; none means the first that ever was.
+/// The protocols that a client of SPDY lists; none means the first version.
 pub fn spdy_protocols(headers: &HeaderMap) -> Vec<&str> {
     texts(headers, &STREAM_PROTOCOL)
 }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 const ANSWER: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// Longest frame that is not data (RFC 6455, 5.5).
 const CONTROL_BYTES_MAX: u64 = 125;
-/// What waits in each direction.
+/// Bytes that wait in each direction.
 const PIPE_BYTES_MAX: usize = 64 << 10;
 const PIECE_BYTES: usize = 32 << 10;
 /// Answers to pings that wait to be sent.
@@ -209,7 +209,7 @@ async fn unwrap(
         match kind {
             Kind::Binary => to.write_all(&bytes).await?,
             Kind::Close => return to.shutdown().await,
-            // One that finds no room is left out: the client asks again.
+            // Not answered when the queue is full: the client pings again.
             Kind::Ping => drop(pongs.try_send(bytes)),
             Kind::Pong => {}
             Kind::Text => return Err(invalid("a message of another kind than binary")),

@@ -16,7 +16,7 @@ pub struct CustomColumn {
     pub type_: String,
     /// An OpenAPI format; may be empty.
     pub format: String,
-    /// What the column says; may be empty.
+    /// What the column shows; may be empty.
     pub description: String,
     /// 0 is always shown, more only with `-o wide`.
     pub priority: i32,

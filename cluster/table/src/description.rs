@@ -1,4 +1,4 @@
-//! What columns say, as kube-apiserver describes them. `data/columns.json` has each description with the columns that have
+//! Descriptions of columns, as kube-apiserver has them. `data/columns.json` has each description with the columns that have
 //! it: `pods/Ready`, `deployments.apps/Ready`, `*/Name`.
 
 use std::collections::BTreeMap;

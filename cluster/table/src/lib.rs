@@ -1,7 +1,7 @@
 //! What `kubectl get` prints: columns and cells of objects, as kube-apiserver v1.35 prints them
 //! (pkg/printers/internalversion/printers.go), and columns by JSON path as custom resources declare them.
 //!
-//! Pure: never reads a clock (the time is an argument) and never fails: a field that is missing or of the wrong form
+//! Pure: never reads a clock (the time is an argument) and never fails: a field that is missing or of the wrong type
 //! prints as kube-apiserver prints an empty one.
 
 mod access;
@@ -34,7 +34,7 @@ pub struct Column {
     pub type_: String,
     /// `name` for the column that identifies the row, else usually empty.
     pub format: String,
-    /// What the column says.
+    /// What the column shows.
     pub description: String,
     /// 0 is always shown, more only with `-o wide`.
     pub priority: i32,
@@ -131,7 +131,7 @@ impl Printer {
         custom::printer(columns)
     }
 
-    /// Whether it tells no more than [`Printer::plain`]: of a kind that has no printer of its own upstream.
+    /// Whether it has the columns of [`Printer::plain`]: upstream the kind has no printer of its own.
     pub fn is_plain(&self) -> bool {
         self.columns.get(1).is_some_and(|column| column.name == "Created At")
     }

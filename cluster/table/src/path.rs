@@ -126,7 +126,7 @@ fn field(text: &str) -> Option<(Option<Step>, &str)> {
     Some(((!name.is_empty()).then_some(Step::Field(name)), &text[end..]))
 }
 
-/// What stands in brackets, and what comes behind them.
+/// The step in brackets, and the text behind them.
 fn bracket(text: &str) -> Option<(Option<Step>, &str)> {
     if let Some(filter) = text.strip_prefix("?(") {
         let end = outside_quotes(filter, ")]")?;
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused_instead_of_misread() {
+    fn unsupported_paths_are_refused() {
         for path in [
             "..name",
             ".a[1:2]",

@@ -41,7 +41,7 @@ pub(super) fn component_roles() -> Vec<ClusterRole> {
     ]
 }
 
-/// Those that all nodes have alike, and at length those that depend on the pods of a node.
+/// The rules of all nodes, and written out those that [`node`] decides by the pods of a node.
 fn node_rules() -> Vec<PolicyRule> {
     let mut rules = node::uniform();
     rules.extend([

@@ -177,7 +177,7 @@ fn defaults() -> RbacIndex {
 }
 
 #[test]
-fn default_roles_aggregate_view_into_edit_into_admin_and_take_in_new_ones_at_once() {
+fn default_roles_aggregate_view_into_edit_into_admin_and_include_new_ones_at_once() {
     let mut index = defaults();
     for name in ["admin", "edit", "view"] {
         put(

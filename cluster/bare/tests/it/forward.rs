@@ -1,5 +1,5 @@
-//! Ports of programs on nodes of this process: forwarded to clients, and behind `proxy`. A program here is a server on a socket that
-//! the pod network reaches by connections of bytes.
+//! Ports of programs on nodes of this process: forwarded to clients, and behind `proxy`. A program here is a server on a
+//! socket that the pod network reaches by connections of bytes.
 
 use base_client::{Connection, Dialer};
 use base_clock::{Clock, Entropy};
@@ -102,7 +102,7 @@ async fn pods_and_services_of_programs_answer_behind_proxy() {
     cluster.stop().await;
 }
 
-/// Asks for an upgrade with more headers, and reads the head of the answer.
+/// Requests an upgrade with more headers, and reads the head of the answer.
 async fn upgraded(stream: &mut TlsStream<TcpStream>, headers: &str) -> String {
     let request = format!("GET {PORT_FORWARD} HTTP/1.1\r\nhost: api\r\nconnection: Upgrade\r\n{headers}\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();

@@ -1,4 +1,4 @@
-//! A cluster as a test of another project would use it: started, called in process and over TLS, stopped, kept.
+//! A cluster as a test of another project would use it: started, called in process and over TLS, stopped, restarted.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
 mod forward;
@@ -42,7 +42,7 @@ async fn groups(client: Client) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn in_process_and_over_tls_one_is_the_same_administrator() {
+async fn client_in_process_and_over_tls_is_the_same_administrator() {
     let cluster = Cluster::start().await.unwrap();
     let over_tls = Https::new("test").client(cluster.kubeconfig()).unwrap();
     let groups = (groups(cluster.client()).await, groups(over_tls).await);
@@ -51,7 +51,7 @@ async fn in_process_and_over_tls_one_is_the_same_administrator() {
 }
 
 #[tokio::test]
-async fn the_port_answers_whatever_name_one_calls_it_by() {
+async fn the_port_answers_under_any_name() {
     let cluster = Cluster::start().await.unwrap();
     let mut kubeconfig = cluster.kubeconfig().clone();
     let entry = kubeconfig.clusters[0].cluster.as_mut().unwrap();
@@ -64,7 +64,7 @@ async fn the_port_answers_whatever_name_one_calls_it_by() {
 }
 
 #[tokio::test]
-async fn controllers_work_beside_it_and_a_namespace_goes_with_what_is_in_it() {
+async fn controllers_run_and_a_namespace_is_deleted_with_its_content() {
     let cluster = Cluster::start().await.unwrap();
     let client = cluster.client();
     let namespaces: Api<Namespace> = Api::all(client.clone());
@@ -120,7 +120,7 @@ async fn a_deployment_runs_on_its_node() {
 }
 
 #[tokio::test]
-async fn alone_it_changes_nothing_by_itself_and_takes_pods_without_accounts() {
+async fn without_controllers_nothing_changes_and_pods_need_no_account() {
     let cluster = Cluster::builder().without_controllers().start().await.unwrap();
     let pods: Api<Pod> = Api::namespaced(cluster.client(), "default");
     let pod = serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": {
@@ -136,7 +136,7 @@ async fn alone_it_changes_nothing_by_itself_and_takes_pods_without_accounts() {
 }
 
 #[tokio::test]
-async fn stored_objects_are_there_again_for_their_earlier_clients() {
+async fn stored_objects_are_served_again_to_earlier_clients() {
     let (store, clock) = (Arc::new(MemoryStore::new()), Clock::real());
     let keys = Keys::generate(&clock, &Entropy::os()).unwrap();
     let start = || Cluster::builder().store(store.clone()).keys(keys.clone()).start();
@@ -168,7 +168,7 @@ async fn leader(client: &Client, lease: &str) -> String {
 }
 
 #[tokio::test]
-async fn replicas_behave_by_what_any_of_them_writes_and_one_of_them_acts() {
+async fn replicas_follow_each_others_rules_and_one_of_them_runs_controllers() {
     let (store, clock) = (Arc::new(MemoryStore::new()), Clock::real());
     let keys = Keys::generate(&clock, &Entropy::os()).unwrap();
     let start = || {
@@ -225,7 +225,7 @@ async fn replicas_behave_by_what_any_of_them_writes_and_one_of_them_acts() {
 }
 
 #[tokio::test]
-async fn dropped_it_is_gone() {
+async fn dropped_cluster_closes_its_port() {
     let cluster = Cluster::start().await.unwrap();
     let client = Https::new("test").client(cluster.kubeconfig()).unwrap();
     client.apiserver_version().await.unwrap();

@@ -1,4 +1,4 @@
-//! Requests that go on to nodes and pods: over real sockets where these are of another process.
+//! Requests that are forwarded to nodes and pods: over real sockets where these are of another process.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -111,7 +111,7 @@ async fn the_log_of_a_pod_is_read_at_the_node_of_another_process() {
 }
 
 #[tokio::test]
-async fn who_shows_no_certificate_reads_nothing_at_a_node() {
+async fn client_without_a_certificate_reads_nothing_at_a_node() {
     let (store, clock) = (Arc::new(MemoryStore::new()), Clock::real());
     let keys = Keys::generate(&clock, &Entropy::os()).unwrap();
     let builder = Cluster::builder().store(store).keys(keys.clone()).replicated(true);
@@ -140,7 +140,7 @@ async fn who_shows_no_certificate_reads_nothing_at_a_node() {
     }
 }
 
-/// Listens on port 80 and says what is asked.
+/// Listens on port 80 and answers with the request.
 async fn serves(context: ContainerContext) -> Exit {
     let service = HttpService::new(tower::service_fn(|request: Request<Body>| async move {
         let (parts, body) = request.into_parts();
@@ -206,7 +206,7 @@ fn echo() -> HttpService {
     HttpService::new(tower::service_fn(|request: Request<Body>| async move {
         let mut response = Response::new(empty_body());
         if request.headers().get(header::UPGRADE).is_none() {
-            // What it is asked as a server behind an APIService, to see whether it is there.
+            // The check whether a server behind an APIService is available.
             *response.body_mut() = full_body("{\"kind\": \"APIResourceList\", \"resources\": []}");
             return Ok(response);
         }

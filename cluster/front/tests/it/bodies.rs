@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// A connection that has said which protocol it will speak, and nothing else yet.
+/// A connection after the handshake, in which it has offered this protocol.
 pub(crate) async fn connect(
     landscape: &Landscape,
     protocol: Option<&[u8]>,

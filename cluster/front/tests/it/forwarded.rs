@@ -109,7 +109,7 @@ async fn forwarding_lasts_as_long_as_what_the_connection_became() {
     let mut answer = [0; 4];
     client.read_exact(&mut answer).await.unwrap();
     assert_eq!((&answer, served.is_finished()), (b"ping", false));
-    // Whoever forwards lets go: the connection is cut.
+    // The forwarding task is dropped: the connection is cut.
     served.abort();
     let ended = tokio::time::timeout(WITHIN, client.read(&mut answer)).await.unwrap();
     assert!(!matches!(ended, Ok(1..)), "{ended:?}");

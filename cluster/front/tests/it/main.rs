@@ -108,8 +108,8 @@ impl Landscape {
     }
 }
 
-/// Answers every GET with a ConfigMap that says who served and who asked; a watch with one event and then nothing. What it
-/// has at `/large` is more than a connection holds, at `/endless` without end.
+/// Answers every GET with a ConfigMap that names the server and the caller; a watch with one event and then nothing. The answer
+/// at `/large` is more than a connection buffers, at `/endless` without end.
 fn toy(name: &str, seen: Arc<Mutex<Vec<String>>>) -> HttpService {
     let name = name.to_owned();
     HttpService::new(tower::service_fn(move |request: Request<Body>| {

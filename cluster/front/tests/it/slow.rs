@@ -1,4 +1,4 @@
-//! Clients that take their time: each loses its connection, or gets an answer that says so. The times are shortened to what
+//! Slow clients: each loses its connection, or gets an error as its answer. The time-outs are shortened to what
 //! a test can wait for; nothing here measures them.
 
 use cluster_front::Registration;
@@ -7,12 +7,12 @@ use serde_json::Value;
 use super::bodies::connect;
 use super::*;
 
-/// What is to run out.
+/// The time-out under test.
 const SHORT: Duration = Duration::from_millis(100);
 /// Far beyond what it takes until the server ends something; it fails the test, it does not delay it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An HTTP/2 client's first words: it takes as much as it likes, or nothing but heads.
+/// The preface of an HTTP/2 client with this flow-control window; with 0 it receives heads alone.
 fn preface(window: u32) -> Vec<u8> {
     let settings = [&[0, 4][..], &window.to_be_bytes()].concat();
     [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), frame(4, 0, 0, &settings)].concat()
@@ -43,7 +43,7 @@ async fn served(timeouts: Timeouts) -> (Landscape, Registration) {
     (landscape, registration)
 }
 
-/// Who does not take an answer is let go soon.
+/// A client that does not read its answer loses the connection soon.
 fn impatient() -> Timeouts {
     Timeouts {
         answer: SHORT,
@@ -67,7 +67,7 @@ async fn all_ended(registration: Registration) {
 }
 
 #[tokio::test]
-async fn who_begins_a_handshake_and_does_not_end_it_is_let_go() {
+async fn unfinished_handshake_is_closed() {
     let (landscape, _garden) = served(Timeouts {
         handshake: SHORT,
         ..Timeouts::default()
@@ -133,7 +133,7 @@ async fn a_client_that_does_not_send_its_announced_body_gets_an_error() {
 }
 
 #[tokio::test]
-async fn who_does_not_take_an_answer_loses_the_connection() {
+async fn client_that_does_not_read_its_answer_loses_the_connection() {
     let (landscape, garden) = served(impatient()).await;
     let mut open = Vec::new();
     for path in ["/large", "/endless"] {
@@ -153,7 +153,7 @@ async fn who_does_not_take_an_answer_loses_the_connection() {
 }
 
 #[tokio::test]
-async fn who_waits_for_the_next_event_is_not_taken_for_one_who_takes_nothing() {
+async fn client_that_waits_for_the_next_event_is_not_taken_for_a_stalled_one() {
     let (landscape, _garden) = served(impatient()).await;
     let mut watch = connect(&landscape, None).await;
     let request = b"GET /api?watch=1 HTTP/1.1\r\nhost: x\r\n\r\n";
@@ -162,7 +162,7 @@ async fn who_waits_for_the_next_event_is_not_taken_for_one_who_takes_nothing() {
     while !seen.ends_with(b"}\n\r\n") {
         watch.read_buf(&mut seen).await.unwrap();
     }
-    // Another one comes later and goes for good reason.
+    // Another one comes later and is closed for good reason.
     let mut other = connect(&landscape, Some(b"h2")).await;
     let request = [preface(0), head(1, 2, "/large", true)].concat();
     other.write_all(&request).await.unwrap();

@@ -215,7 +215,7 @@ fn ends_that_are_no_pods_are_matched_by_networks_alone() {
     );
 }
 
-/// Policies as label-driven default deny has them: the label opens egress and is what ingress looks for.
+/// Policies as label-driven default deny has them: the label allows egress and is what ingress selects.
 fn label_driven() -> Vec<(&'static str, &'static str, Value)> {
     let deny = json!({"podSelector": {}, "policyTypes": ["Ingress", "Egress"]});
     let ports = json!([{"port": 8080, "protocol": "TCP"}]);

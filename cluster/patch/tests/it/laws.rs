@@ -87,7 +87,7 @@ fn json_value(keys: &'static [&'static str]) -> impl Strategy<Value = Value> {
     })
 }
 
-/// Every leaf of the configuration is in the object. A null says nothing of what is in a map or a list.
+/// Every leaf of the configuration is in the object. A null changes nothing in a map or a list.
 fn contains(object: &Value, applied: &Value) -> bool {
     match (object, applied) {
         (Value::Object(_) | Value::Array(_), Value::Null) => true,
@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn what_one_manager_applied_last_is_all_that_is_there(first in sound_spec(), last in sound_spec()) {
+    fn an_object_of_one_manager_has_only_what_it_applied_last(first in sound_spec(), last in sound_spec()) {
         // A configuration in which nothing can be owned would leave no manager on record.
         let with_owner = |mut spec: Value| {
             spec["strategy"] = json!({"type": "x"});

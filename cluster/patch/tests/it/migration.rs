@@ -74,7 +74,7 @@ fn an_annotation_that_is_missing_broken_or_of_another_version_allows_nothing() {
 }
 
 #[test]
-fn an_annotation_that_would_be_too_long_goes() {
+fn annotation_that_would_be_too_long_is_removed() {
     let live = applied_by_client(json!({"replicas": 1}));
     let long = json!({"map": {"m": {"k": "x".repeat(256 << 10)}}});
     let taken = apply(Some(&live), "kubectl", long).unwrap();

@@ -1,4 +1,4 @@
-//! Who owns what after which request, and what is refused in which words.
+//! The owners of fields after each kind of request, and the texts of refusals.
 
 use serde_json::json;
 
@@ -214,18 +214,18 @@ fn update_without_change_leaves_no_trace() {
 }
 
 #[test]
-fn clients_that_send_no_or_broken_managed_fields_change_nothing_of_them_and_an_empty_entry_or_list_forgets_all() {
+fn missing_or_broken_managed_fields_change_nothing_and_empty_ones_remove_all() {
     let live = apply(None, "a", json!({"replicas": 1})).unwrap();
-    let with = |wish: Value| {
+    let with = |sent: Value| {
         let mut new = live.clone();
-        new["metadata"]["managedFields"] = wish;
+        new["metadata"]["managedFields"] = sent;
         new
     };
-    for wish in [Value::Null, json!([{"manager": "x"}]), json!("x")] {
-        assert_eq!(update(Some(&live), "b", with(wish)), live);
+    for sent in [Value::Null, json!([{"manager": "x"}]), json!("x")] {
+        assert_eq!(update(Some(&live), "b", with(sent)), live);
     }
-    for wish in [json!([]), json!([{}])] {
-        let forgotten = update(Some(&live), "b", with(wish.clone()));
+    for sent in [json!([]), json!([{}])] {
+        let forgotten = update(Some(&live), "b", with(sent.clone()));
         assert!(managed(&forgotten).is_empty());
         let edited = update_spec(&forgotten, "b", json!({"replicas": 2}));
         assert!(managed(&edited).is_empty(), "one manager alone on record would mislead");
@@ -233,7 +233,7 @@ fn clients_that_send_no_or_broken_managed_fields_change_nothing_of_them_and_an_e
             refusal(apply(Some(&edited), "a", json!({"replicas": 3}))),
             r#"Apply failed with 1 conflict: conflict with "before-first-apply" using apps/v1: .spec.replicas"#
         );
-        let created = update(None, "b", with(wish));
+        let created = update(None, "b", with(sent));
         assert_eq!(
             owned(&created, "b")["f:replicas"],
             json!({}),
@@ -260,7 +260,7 @@ fn a_subresource_cannot_rewrite_managed_fields() {
 }
 
 #[test]
-fn who_only_removes_fields_keeps_the_time_of_the_others() {
+fn update_that_only_removes_fields_retains_its_time() {
     let live = update(None, "a", spec(json!({"replicas": 1, "map": {"m": {"k": "1"}}})));
     let mut new = live.clone();
     new["spec"] = json!({"replicas": 1});
@@ -379,7 +379,7 @@ fn a_value_of_another_type_conflicts_with_owners_of_the_field_and_not_with_those
 }
 
 #[test]
-fn fields_that_go_always_writes_are_nobodys_until_something_is_in_them() {
+fn fields_that_go_always_writes_have_no_owner_while_empty() {
     let schema = cluster_builtin::schema("apps", "v1", "Deployment").expect("a kind of Kubernetes");
     let mut made = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "t"}, "spec": {
         "strategy": {}, "paused": false,
@@ -401,7 +401,7 @@ fn fields_that_go_always_writes_are_nobodys_until_something_is_in_them() {
 }
 
 #[test]
-fn who_changes_nothing_has_no_time() {
+fn apply_without_change_has_no_time() {
     let live = update(None, "kubectl", spec(json!({"replicas": 1})));
     let later = ApplyOptions {
         manager: "me",
@@ -413,7 +413,7 @@ fn who_changes_nothing_has_no_time() {
 }
 
 #[test]
-fn what_loses_its_last_field_is_null_and_takes_no_one_elses() {
+fn object_without_its_last_field_is_null_and_others_are_retained() {
     let live = update(None, "other", spec(json!({"replicas": 1, "map": {"k": {"mine": "x"}}})));
     let applied = apply(Some(&live), "me", json!({"map": {"k": {"mine": "x"}}})).unwrap();
     let mut without = applied.clone();

@@ -1,4 +1,4 @@
-//! Applies to what others have written in another version of the kind: v1 says `size`, v2 says `count`.
+//! Applies to what others have written in another version of the kind: a field is `size` in v1 and `count` in v2.
 
 use std::future::Future;
 use std::pin::pin;

@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// In which anything a test waits for must happen: many times what a slow machine needs.
+/// How long a test waits for anything: many times what a slow machine needs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct World {

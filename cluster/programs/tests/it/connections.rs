@@ -15,7 +15,7 @@ use crate::cluster::{World, is_ready};
 const TESTEE: &str = env!("CARGO_BIN_EXE_programs-testee");
 /// An address of every machine as pods dial it (`docs/programs.md`).
 const MACHINE: Ipv4Addr = Ipv4Addr::new(169, 254, 20, 1);
-/// Only asked for the route to it: documentation's own network (RFC 5737).
+/// Only the route to it is looked up: documentation's own network (RFC 5737).
 const FAR_AWAY: (Ipv4Addr, u16) = (Ipv4Addr::new(198, 51, 100, 1), 9);
 const LABEL: &str = "networking.resources.gardener.cloud/to-a-tcp-8080";
 

@@ -32,7 +32,7 @@ async fn an_exit_code_and_a_signal_are_reported_as_a_runtime_does() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_ignores_the_signal_is_killed_with_its_children_and_leaves_no_folder() {
+async fn program_that_ignores_sigterm_is_killed_with_its_children_and_leaves_no_folder() {
     let script =
         "trap '' TERM; (trap '' TERM; while :; do sleep 1; done) &\necho \"pids: $$ $! \"; while :; do sleep 1; done";
     let world = World::new(&[("stubborn", script)]).await;
@@ -60,7 +60,7 @@ async fn who_ignores_the_signal_is_killed_with_its_children_and_leaves_no_folder
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_heeds_the_signal_ends_in_order() {
+async fn program_that_handles_sigterm_ends_before_its_grace_period() {
     let script = "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.1; done";
     let world = World::new(&[("polite", script)]).await;
     world.pod("p", "polite", json!({}), json!({})).await;

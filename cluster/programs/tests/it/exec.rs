@@ -1,4 +1,4 @@
-//! Commands in containers by `pods/exec`, as `kubectl exec` asks for them.
+//! Commands in containers by `pods/exec`, as `kubectl exec` requests them.
 
 use std::fs;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cluster::{PATIENCE, World, is_ready, phase};
-use crate::exec_client::{Exec, RESIZE, STDERR, STDIN, STDOUT, connect, over_spdy, question};
+use crate::exec_client::{Exec, RESIZE, STDERR, STDIN, STDOUT, connect, over_spdy, query};
 
 const SLEEPER: (&str, &str) = ("sleeper", "exec sleep 600");
 /// More than all queues, pipes and buffers on the way hold.
@@ -179,7 +179,7 @@ async fn a_terminal_has_a_size_and_interrupts_what_runs_in_it() {
     let outcome = shell.outcome().await;
     assert!(outcome.stdout.contains("interrupted"), "{outcome:?}");
     assert_eq!(outcome.code(), 5);
-    // A shell that is asked for a prompt gives one, and hangs up with its client.
+    // An interactive shell hangs up with its client.
     let mut shell = Exec::start(&world, "p", &["sh", "-i"], "&stdin=true&tty=true").await;
     let word = format!("78{}", std::process::id());
     shell.send(STDIN, format!("sleep {word}\n").as_bytes()).await;
@@ -189,7 +189,7 @@ async fn a_terminal_has_a_size_and_interrupts_what_runs_in_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_run_is_refused_as_kubelets_do() {
+async fn command_that_cannot_run_is_refused_as_by_kubelets() {
     let world = prepared(World::new(&[SLEEPER, ("short", "exit 0")]).await).await;
     world.pod("over", "short", json!({}), json!({})).await;
     world.pod_until("over", |pod| phase(pod) == "Succeeded").await;
@@ -204,8 +204,8 @@ async fn what_cannot_run_is_refused_as_kubelets_do() {
         headers
     };
     let v5 = offering("v5.channel.k8s.io");
-    let sh = question(&["sh"], "");
-    for (pod, question, headers, code, message) in [
+    let sh = query(&["sh"], "");
+    for (pod, query, headers, code, message) in [
         (
             "p",
             format!("{sh}&container=x"),
@@ -217,7 +217,7 @@ async fn what_cannot_run_is_refused_as_kubelets_do() {
         ("over", sh.clone(), &v5, 500, "container not found (\"main\")"),
         (
             "p",
-            question(&[], ""),
+            query(&[], ""),
             &v5,
             400,
             "you must specify at least one command for the container",
@@ -252,8 +252,8 @@ async fn what_cannot_run_is_refused_as_kubelets_do() {
             "unable to negotiate protocol",
         ),
     ] {
-        let (answered, why) = connect(&world, pod, ("GET", &question), headers).await.unwrap_err();
-        assert_eq!(answered, code, "{pod} {question}: {why}");
+        let (answered, why) = connect(&world, pod, ("GET", &query), headers).await.unwrap_err();
+        assert_eq!(answered, code, "{pod} {query}: {why}");
         assert!(why.contains(message), "{why}");
     }
 }
@@ -297,7 +297,7 @@ async fn a_web_socket_needs_the_right_to_create_as_well() {
             ("sec-websocket-protocol", "v5.channel.k8s.io"),
             ("impersonate-user", user),
         ];
-        connect(&world, "p", ("GET", &question(&["true"], "")), &headers).await
+        connect(&world, "p", ("GET", &query(&["true"], "")), &headers).await
     };
     let (code, why) = start("reader").await.unwrap_err();
     assert_eq!(code, 403);

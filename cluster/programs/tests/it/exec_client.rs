@@ -41,27 +41,27 @@ impl Outcome {
     }
 }
 
-/// Parameters for a command whose output is wanted.
-pub(crate) fn question(command: &[&str], more: &str) -> String {
-    let mut question = format!("stdout=true&stderr=true{more}");
+/// The query of a request for a command and its output.
+pub(crate) fn query(command: &[&str], more: &str) -> String {
+    let mut query = format!("stdout=true&stderr=true{more}");
     for word in command {
-        question += "&command=";
+        query += "&command=";
         for byte in word.bytes() {
-            question += &format!("%{byte:02x}");
+            query += &format!("%{byte:02x}");
         }
     }
-    question
+    query
 }
 
 /// Requests a connection. Errors: what is answered instead.
 pub(crate) async fn connect(
     world: &World,
     pod: &str,
-    (method, question): (&str, &str),
+    (method, query): (&str, &str),
     headers: &[(&str, &str)],
 ) -> Result<DuplexStream, (u16, String)> {
     let (give, upgrade) = Upgrade::offer();
-    let path = format!("/api/v1/namespaces/ns/pods/{pod}/exec?{question}");
+    let path = format!("/api/v1/namespaces/ns/pods/{pod}/exec?{query}");
     let mut request = Request::builder()
         .method(method)
         .uri(path)
@@ -97,7 +97,7 @@ impl Exec {
     pub(crate) async fn speaking(protocol: &str, world: &World, pod: &str, command: &[&str], more: &str) -> Self {
         let mut headers = WEBSOCKET.to_vec();
         headers.push(("sec-websocket-protocol", protocol));
-        let stream = connect(world, pod, ("GET", &question(command, more)), &headers).await;
+        let stream = connect(world, pod, ("GET", &query(command, more)), &headers).await;
         let (from, to) = split(stream.unwrap());
         Self { from, to }
     }
@@ -197,8 +197,8 @@ pub(crate) async fn over_spdy(world: &World, pod: &str, command: &[&str], input:
         ("upgrade", "SPDY/3.1"),
         ("x-stream-protocol-version", "v4.channel.k8s.io"),
     ];
-    let question = question(command, "&stdin=true");
-    let mut stream = connect(world, pod, ("POST", &question), &headers).await.unwrap();
+    let query = query(command, "&stdin=true");
+    let mut stream = connect(world, pod, ("POST", &query), &headers).await.unwrap();
     let kinds = ["error", "stdin", "stdout", "stderr"];
     for (stream_id, kind) in (1..).step_by(2).zip(kinds) {
         stream.write_all(&opened(stream_id, kind)).await.unwrap();

@@ -1,6 +1,6 @@
-//! Kubeconfigs that name a port of this machine's loopback: programs that read them through the API or find them mounted reach the
-//! API server, with namespaces and without, as network policies allow. Where a machine's users have no namespaces, the tests
-//! with them print why and prove nothing.
+//! Kubeconfigs that name a port of this machine's loopback: programs that read them through the API or find them mounted
+//! reach the API server, with namespaces and without, as network policies allow. Where a machine's users have no namespaces,
+//! the tests with them print why and prove nothing.
 
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use k8s_openapi::api::networking::v1::NetworkPolicy;

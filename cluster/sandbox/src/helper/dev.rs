@@ -1,4 +1,4 @@
-//! The devices of a container: those that do nothing to the machine, memory to share, terminals of its own.
+//! The devices of a container: those without effect on the machine, shared memory, terminals of its own.
 
 use std::fs;
 use std::io;

@@ -1,5 +1,5 @@
 //! The helper of a further command in a running container: joins its namespaces, starts the command, reports its end.
-//! The command ends when the parent lets go of it.
+//! The command ends when the parent sends a message or closes the socket.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,7 +27,7 @@ pub(super) fn run(socket: &OwnedFd) -> i32 {
         }
     };
     {
-        // The parent alone holds it from now on: the terminal hangs up when it is let go of.
+        // The parent alone holds it from now on: the terminal hangs up when the parent closes it.
         let terminal = terminal;
         let files: Vec<BorrowedFd<'_>> = terminal.iter().map(AsFd::as_fd).collect();
         send_blocking(socket, &FromContainer::Running, &files).ok();
@@ -37,9 +37,9 @@ pub(super) fn run(socket: &OwnedFd) -> i32 {
     0
 }
 
-/// The command, and the end of its terminal that no program has.
+/// Starts the command; returns it with the parent's end of its terminal.
 fn start_command(start: &StartExec, files: Vec<OwnedFd>) -> Done<(Child, Option<OwnedFd>)> {
-    // For a moment the command is this executable, in sight of the container's programs.
+    // Until it executes its program, the command is this executable, visible to the container's programs.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Step::Join)?;
     namespaces::join(start.init, namespaces::OF_CONTAINER).during(Step::Join)?;
     rustix::thread::set_no_new_privs(true).during(Step::Join)?;
@@ -51,8 +51,8 @@ fn start_command(start: &StartExec, files: Vec<OwnedFd>) -> Done<(Child, Option<
     let end = || theirs.try_clone().map(Stdio::from).during(Step::Terminal);
     let child = init::spawn(&start.program, end()?, Some((end()?, end()?)))?;
     terminal::give(&theirs, &child).during(Step::Terminal)?;
-    // When the terminal hangs up, this process is to go on: it ends the command if that does not end by itself. What is blocked is
-    // inherited by programs that are started from now on, and none is.
+    // When the terminal hangs up, this process is to go on: it ends the command if that does not end by itself. What is
+    // blocked is inherited by programs that are started from now on, and none is.
     let hang_up = SigSet::from(Blocked::SIGHUP);
     hang_up.thread_block().map_err(io::Error::from).during(Step::Terminal)?;
     Ok((child, Some(ours)))

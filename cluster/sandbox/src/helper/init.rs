@@ -57,7 +57,7 @@ fn start(socket: &OwnedFd, program: &StartProgram) -> Done<Pid> {
     // This process is in its own PID namespace, so it may have threads.
     thread::Builder::new()
         .name("messages".to_owned())
-        .spawn(move || obey(&own, &program_id))
+        .spawn(move || handle_messages(&own, &program_id))
         .during(Step::Program)?;
     let child = spawn(program, Stdio::null(), None)?;
     let child = Pid::from_child(&child);
@@ -95,8 +95,8 @@ fn leave_host() -> io::Result<()> {
     Ok(())
 }
 
-/// Starts a program in the namespaces of this process, in a process group of its own. Without outputs it has those of this process.
-/// The limits hold for this process from now on as well.
+/// Starts a program in the namespaces of this process, in a process group of its own. Without outputs it has those of this
+/// process. The limits hold for this process from now on as well.
 pub(super) fn spawn(
     program: &StartProgram,
     input: Stdio,
@@ -145,7 +145,7 @@ fn set_limits(limits: &Limits) -> io::Result<()> {
 }
 
 /// Carries out the parent's messages. When the parent is gone, so is the container.
-fn obey(socket: &OwnedFd, program: &std::sync::mpsc::Receiver<Pid>) {
+fn handle_messages(socket: &OwnedFd, program: &std::sync::mpsc::Receiver<Pid>) {
     let Ok(program) = program.recv() else { return };
     loop {
         match receive_blocking::<ToInit>(socket) {
@@ -160,7 +160,7 @@ fn obey(socket: &OwnedFd, program: &std::sync::mpsc::Receiver<Pid>) {
     }
 }
 
-/// Waits for the program, and meanwhile for whoever was orphaned.
+/// Waits for the program, and reaps orphans meanwhile.
 fn reap_until(program: Pid) -> Ended {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
@@ -171,7 +171,7 @@ fn reap_until(program: Pid) -> Ended {
                 };
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            // No child is left, and the program was not seen to end: cannot be, and must not loop.
+            // No child is left, and the end of the program was missed: impossible, but it must not loop.
             Err(_) => return Ended::Signaled(Signal::KILL.as_raw()),
         }
     }

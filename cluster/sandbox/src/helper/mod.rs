@@ -121,7 +121,7 @@ fn run(role: Role) -> i32 {
     }
 }
 
-/// The parent's socket, which was standard input; standard input becomes empty.
+/// The parent's socket, which is standard input.
 fn socket() -> io::Result<OwnedFd> {
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     Ok(socket)

@@ -57,7 +57,7 @@ impl Message {
         self.attribute(kind, &[value.as_bytes(), &[0]].concat())
     }
 
-    /// Adds a number in network order, as netfilter wants them.
+    /// Adds a number in network order, as netfilter expects them.
     pub(super) fn number(self, kind: u16, value: u32) -> Self {
         self.attribute(kind, &value.to_be_bytes())
     }

@@ -1,4 +1,4 @@
-//! The rules of a pod's network: connections to other addresses arrive at one listener, questions to the DNS address at
+//! The rules of a pod's network: connections to other addresses arrive at one listener, queries to the DNS address at
 //! one socket. Written as netlink messages, so that no `nft` program is needed.
 //!
 //! In the words of `nft`, for the pod 10.1.0.5 with the DNS server 10.96.0.10 and the redirected loopback port 6443:
@@ -154,7 +154,7 @@ fn protocol(list: Message) -> Message {
     expression(list, "meta", |data| data.number(1, REGISTER_1).number(2, META_L4PROTO))
 }
 
-/// Goes on only if the register holds these bytes.
+/// Continues only if the register holds these bytes.
 fn equals(list: Message, value: &[u8]) -> Message {
     expression(list, "cmp", |data| {
         data.number(1, REGISTER_1)

@@ -12,7 +12,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use super::{Done, errno, namespaces, netlink, nftables};
 use crate::wire::{During, FromPod, NeedSocket, StartPod, Step, receive_blocking, send_blocking};
 
-/// The port that redirected connections and questions arrive at. A program cannot miss it: nothing listens on
+/// The port at which redirected connections and DNS queries arrive. No program needs it: nothing listens on
 /// `tcpmux`, and it lies outside the ports that the kernel gives to clients.
 pub(crate) const REDIRECT_PORT: u16 = 1;
 

@@ -15,7 +15,7 @@ use super::root_plan::{self, Entry, Plan, Volume};
 use super::{Done, dev};
 use crate::wire::{BuildRoot, During, Step};
 
-/// The host's root, until the container's first process lets go of it.
+/// The host's root, until the container's first process unmounts it.
 pub(super) const OLD: &str = "/.old";
 const SKELETONS: &str = "/.skeletons";
 
@@ -24,7 +24,7 @@ const RUN_SHOWN: [&str; 2] = ["current-system", "wrappers"];
 
 const SAFE: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
-/// Looks up on the host what the container wants. Must run before namespaces are entered.
+/// Looks up on the host what the container needs. Must run before namespaces are entered.
 pub(super) fn plan(options: &BuildRoot) -> Done<Plan> {
     let mut volumes = Vec::new();
     for mount in &options.mounts {
@@ -254,7 +254,7 @@ fn make_read_only(plan: &Plan) -> io::Result<()> {
         // Flags that a mount has cannot be dropped here; the times of access stay as they are by themselves.
         let flags = MountFlags::BIND | MountFlags::RDONLY | options;
         if mount_remount(&path, flags, "").is_err() {
-            // Rather nothing than something that can be written to.
+            // Better an empty folder than one that can be written to.
             mount("tmpfs", &path, "tmpfs", MountFlags::RDONLY | SAFE, None)?;
         }
     }

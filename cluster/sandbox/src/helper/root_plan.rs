@@ -1,5 +1,5 @@
 //! Where a container's mounts go, decided before anything is mounted: links of the host resolved, missing mount points
-//! found. Asks about the host, changes nothing.
+//! found. Reads the host, changes nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
@@ -81,7 +81,7 @@ pub(super) fn plan(
             .skip(1)
             .find(|path| host(path) == Some(Entry::Folder))
             .unwrap_or(Path::new("/"));
-        // Of the root folder the container has its own.
+        // The container has a root folder of its own.
         if above != Path::new("/") {
             let missing = (volume.path.clone(), volume.folder);
             skeletons.entry(above.to_owned()).or_default().push(missing);

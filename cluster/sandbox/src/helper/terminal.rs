@@ -1,5 +1,5 @@
-//! A terminal for a command: opened among those of its container, and made the one that controls it. The helper, which leads a session
-//! of its own, takes it as its controlling terminal, and the command, in the same session, becomes its foreground.
+//! A terminal for a command: opened among those of its container, and made the one that controls it. The helper, which leads
+//! a session of its own, takes it as its controlling terminal, and the command, in the same session, becomes its foreground.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -57,7 +57,7 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn a_polite_end_reaches_the_program_and_its_group_is_left_alone() {
+async fn sigterm_reaches_the_program_and_not_its_group() {
     let pod = pod(1).await;
     let script = "import os, signal, time\n\
                   def end(*_):\n  os.write(1, b'ending\\n')\n  os._exit(5)\n\
@@ -72,7 +72,7 @@ async fn a_polite_end_reaches_the_program_and_its_group_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_program_that_ignores_the_polite_end_is_killed_with_all_that_it_started() {
+async fn program_that_ignores_sigterm_is_killed_with_all_that_it_started() {
     let mark = format!("orangery-mark-{}-a", std::process::id());
     let pod = pod(1).await;
     let script = format!(

@@ -124,7 +124,7 @@ async fn nothing_is_left_on_the_host() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_mounted_or_started_is_named() {
+async fn error_names_what_cannot_be_mounted_or_started() {
     let pod = crate::kit::pod(1).await;
     let mut missing_volume = shell("true");
     missing_volume.mounts = vec![mount(std::path::Path::new("/not/there"), "/x", false)];

@@ -117,7 +117,7 @@ async fn a_connection_to_the_listener_itself_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_question_to_the_dns_address_arrives_and_is_answered_from_there() {
+async fn query_to_the_dns_address_arrives_and_is_answered_from_there() {
     let pod = pod(1).await;
     let script = "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.connect(('10.96.0.10', 53))\n\
                   s.send(b'question')\nprint(s.recv(99))\n";

@@ -1,5 +1,5 @@
-//! Writes in turns: of all that decide by other objects, in this process or another, each is committed only if none was since it
-//! began to read. And what every write means, in a turn or not.
+//! Writes in turns: of the writes that depend on other objects, in this process or another, each is committed only if no other
+//! one was since its writer began to read. And how every write is executed, in a turn or not.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use super::{Inner, found, write_failed};
 use crate::repeater::{entry, unavailable};
 use crate::wire::{DeleteRequest, KeyValue, RangeRequest, Request, Response, number, revision_of};
 
-/// Where it stands whose turn it is among all that decide by other objects. No API serves it.
+/// The key that every write in a turn writes too. No API serves it.
 const TURNS: &str = "orangery.dev/turns";
 const TURN: &str = "last";
 
 impl Inner {
-    /// Whose turn it is, of all that write here.
+    /// The key of the last turn.
     pub(super) fn turn_key(&self) -> Bytes {
         self.layout.key(&Key::new(TURNS, None, TURN))
     }
 
-    /// When the last turn was taken; 0 for never.
+    /// The revision of the last write in a turn; 0 for none.
     async fn last_turn(&self) -> Result<Revision, StoreError> {
         let request = RangeRequest {
             key: self.turn_key(),
@@ -93,7 +93,7 @@ impl Inner {
     }
 }
 
-/// The store for a writer whose turn it is, as long as no other writer has taken one.
+/// The store for a writer in a turn: its writes succeed as long as no other writer has taken one.
 pub(super) struct InTurn {
     inner: Arc<Inner>,
     seen: Revision,

@@ -1,15 +1,14 @@
-//! The store's file: tables, what a commit writes, how everything comes back. It decides nothing about writes and
+//! The store's file: tables, what a commit writes, how everything is loaded. It decides nothing about writes and
 //! knows no threads; every call blocks.
 //!
-//! The file is a log: the table `rows` holds under each revision the write that got it, the table `horizons` how far
-//! each resource's history was forgotten, the table `meta` what the file is and how far it has come. A row goes when
-//! the history stops to need it and it is no object's newest state, so the log stays as large as the store. Objects
-//! stand in it as they are: squeezing them costs more time than the disk saves, for a commit waits for the disk's
-//! acknowledgement and hardly for its throughput.
+//! The file is a log: the table `rows` has the write of each revision, the table `horizons` up to which revision each
+//! resource's history was dropped, the table `meta` the format of the file and its newest revision. A row is removed when
+//! the history no longer needs it and it is no object's newest state, so the log stays as large as the store. Objects
+//! are not compressed: that takes more time than it saves, because a commit waits for the disk's acknowledgement and
+//! hardly for its throughput.
 //!
-//! Commits are two-phase: the pages first, then the byte that makes them count, each waited for. With one phase a crash
-//! and a damaged page of the last commit look alike to the database, which would then go back one commit and say
-//! nothing.
+//! Commits are two-phase: the pages first, then the byte that makes them valid, each synced. With one phase a crash
+//! and a damaged page of the last commit look alike to the database, which would then silently go back one commit.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -31,16 +30,16 @@ const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
 const ROWS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("rows");
 const HORIZONS: TableDefinition<'_, &str, u64> = TableDefinition::new("horizons");
 
-/// Under `magic` in `meta`: what tells a store from any other redb file.
+/// Under `magic` in `meta`: distinguishes a store from any other redb file.
 const MAGIC: &[u8] = b"orangery object store";
-/// Under `format` in `meta`: the number of everything that this file and `row.rs` lay down. A change of either needs
+/// Under `format` in `meta`: the version of the format that this file and `row.rs` define. A change of either needs
 /// the next number and a reader of the old one.
 const FORMAT: u64 = 1;
-/// The database's own cache. Reads are served from memory and never come here; it only has to hold the few pages that
-/// commit after commit touches, and a process has a hundred stores.
+/// The database's own cache. Reads are served from memory and never come here; it only needs the few pages that
+/// every commit touches, and a process has a hundred stores.
 const CACHE_BYTES: usize = 1 << 20;
 
-/// Through what a file is read and written; tests put faults in between.
+/// How a file is read and written; tests inject faults here.
 pub(super) trait Medium: Send + 'static {
     type Backend: StorageBackend;
     fn backend(&self, file: File) -> Self::Backend;
@@ -63,14 +62,14 @@ pub(super) struct Disk {
     database: Database,
 }
 
-/// What `meta` says.
+/// What `meta` contains.
 pub(super) struct Meta {
     start: Revision,
     pub(super) newest: Revision,
 }
 
 impl Disk {
-    /// Makes an empty store at the path and closes it.
+    /// Creates an empty store at the path and closes it.
     pub(super) fn create(path: &Path, medium: &impl Medium, options: &FileOptions) -> Result<(), FileError> {
         let disk = Disk::blank(path, medium)?;
         let start = options.start.0.to_le_bytes();
@@ -95,7 +94,7 @@ impl Disk {
         disk.close()
     }
 
-    /// Makes a file with nothing in it, not even what tells it from others.
+    /// Creates a database without any table, not even `meta`.
     pub(super) fn blank(path: &Path, medium: &impl Medium) -> Result<Self, FileError> {
         let file = OpenOptions::new()
             .read(true)
@@ -130,7 +129,7 @@ impl Disk {
         })
     }
 
-    /// What the file says of itself. Errors: it is another program's, or of another format.
+    /// Reads `meta`. Errors: the file is another program's, or of another format.
     pub(super) fn meta(&self, options: &FileOptions) -> Result<Meta, FileError> {
         guarded(&self.path, || {
             let values = self.meta_values().map_err(|error| match error {
@@ -208,8 +207,8 @@ impl Disk {
         Ok(horizons)
     }
 
-    /// Hands over every row after this revision in order; of what `each` says is wrong, the first ends it. Returns how many
-    /// bytes these rows have.
+    /// Calls `each` with every row after this revision, in order, until it returns an error. Returns how many bytes these
+    /// rows have.
     pub(super) fn rows_after(
         &self,
         revision: Revision,
@@ -242,8 +241,8 @@ impl Disk {
         Ok(bytes)
     }
 
-    /// Writes these rows and removes what was forgotten, all or nothing. It has happened, durably, when it returns; an
-    /// error leaves open whether it has. Returns how many bytes the removed rows had.
+    /// Writes these rows and removes what was forgotten, all or nothing. It is durable when it returns; after an error it
+    /// may or may not have happened. Returns how many bytes the removed rows had.
     pub(super) fn commit(
         &self,
         rows: &[(Revision, Vec<u8>)],
@@ -311,14 +310,14 @@ impl Disk {
         })
     }
 
-    /// Makes a file that has all rows of this one, but for these too many, the same store as this one. It is durable.
-    pub(super) fn complete(&self, to: &Disk, too_many: &[Revision]) -> Result<(), FileError> {
+    /// Completes a copy that has all rows of this file and these obsolete ones: it becomes the same store, durably.
+    pub(super) fn complete(&self, to: &Disk, obsolete: &[Revision]) -> Result<(), FileError> {
         let copy = || -> Result<(), redb::Error> {
             let from = self.database.begin_read()?;
             let mut transaction = to.database.begin_write()?;
             transaction.set_two_phase_commit(true);
             let mut rows = transaction.open_table(ROWS)?;
-            for revision in too_many {
+            for revision in obsolete {
                 rows.remove(revision.0)?;
             }
             drop(rows);
@@ -357,10 +356,10 @@ impl Disk {
         })
     }
 
-    /// Lets go of a file that failed, whatever state it is in.
+    /// Drops a file that failed, whatever state it is in.
     pub(super) fn abandon(self) {
         let Disk { path, database } = self;
-        // What it says is known already: the failure that led here.
+        // Its error is known already: the failure that led here.
         let _ = guarded(&path, || {
             drop(database);
             Ok(())
@@ -380,7 +379,7 @@ pub(super) fn rows(batch: &[Decided]) -> Result<Vec<(Revision, Vec<u8>)>, crate:
         .collect()
 }
 
-/// The database gives up with a panic where a damaged page leads it astray; here that is an error like others.
+/// The database panics on some damaged pages; here that is an error like others.
 fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, FileError>) -> Result<T, FileError> {
     std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic

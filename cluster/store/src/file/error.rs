@@ -23,7 +23,7 @@ pub enum FileError {
     NotWritable {
         /// The folder or file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The disk or the quota is full.
@@ -31,7 +31,7 @@ pub enum FileError {
     NoSpace {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// It is something else, which the store will not touch.
@@ -73,13 +73,13 @@ pub enum FileError {
         path: PathBuf,
         /// What was being done.
         doing: &'static str,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
 impl FileError {
-    /// Sorts an error of the operating system.
+    /// Classifies an error of the operating system.
     pub(super) fn io(path: &Path, doing: &'static str, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
@@ -93,7 +93,7 @@ impl FileError {
         }
     }
 
-    /// Sorts an error of the database.
+    /// Classifies an error of the database.
     pub(super) fn database(path: &Path, doing: &'static str, error: impl Into<redb::Error>) -> Self {
         match error.into() {
             redb::Error::Io(source) => match source.kind() {

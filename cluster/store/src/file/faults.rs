@@ -1,5 +1,5 @@
-//! Faults between the store and its disk: operations that fail, and syncs that wait. Tests of what no test can make a
-//! real disk do.
+//! Faults between the store and its disk: operations that fail, and syncs that wait. Tests of faults that no test can
+//! provoke on a real disk.
 
 use std::fs::File;
 use std::io;
@@ -38,7 +38,7 @@ impl Faults {
         self.0.0.lock().unwrap().fail = Some((operations, kind));
     }
 
-    /// Lets everything succeed again, and says whether anything failed.
+    /// Lets everything succeed again, and returns whether anything failed.
     pub(super) fn heal(&self) -> bool {
         matches!(self.0.0.lock().unwrap().fail.take(), Some((0, _)))
     }
@@ -256,7 +256,7 @@ async fn store_without_space_reports_it_and_can_be_created_later() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_seen_before_it_is_durable_and_what_waits_shares_a_commit() {
+async fn writes_are_visible_only_once_durable_and_queued_ones_share_a_commit() {
     let folder = tempfile::tempdir().unwrap();
     let faults = Faults::default();
     let store = open(folder.path(), &faults).await.unwrap();
@@ -308,7 +308,7 @@ async fn nothing_is_seen_before_it_is_durable_and_what_waits_shares_a_commit() {
 }
 
 #[tokio::test]
-async fn refusals_that_tell_of_a_write_that_failed_fail_with_it() {
+async fn refusal_because_of_a_write_that_fails_fails_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let faults = Faults::default();
     let store = open(folder.path(), &faults).await.unwrap();

@@ -3,7 +3,7 @@
 //! Reads and watches are those of the memory body, which holds every object; the file is only written, and read again
 //! when it is opened. Writes queue for one thread, which commits all that wait in one go and then shows them: what a
 //! reader or a watcher has seen is on the disk, and nothing is acknowledged before it is. Revisions go on after a
-//! crash where they stood, and watches resume, for the file keeps the history that the memory body keeps.
+//! crash where they stood, and watches resume, because the file has the history of the memory body.
 //!
 //! It follows no virtual time: threads and disks do not.
 
@@ -34,23 +34,23 @@ const QUEUE_MAX: usize = 1024;
 /// How a file store is opened.
 #[derive(Clone, Debug)]
 pub struct FileOptions {
-    /// The revision of a store that is made because there is none; its first write gets the next one. Who replaces a
-    /// lost store starts it beyond the old one's last revision, so that old readers have to list again. At least 1:
-    /// Kubernetes gives 0 the meaning "any". A store that is there keeps its own.
+    /// The revision of a store that is created because there is none; its first write gets the next one. The replacement of
+    /// a lost store starts beyond the old one's last revision, so that old readers have to list again. At least 1:
+    /// Kubernetes gives 0 the meaning "any". Ignored when the store exists.
     pub start: Revision,
     /// The number of the format in which the caller writes objects. A store with another number is refused, so that an
     /// older program never misreads what a newer one wrote.
     pub content_format: u32,
-    /// A file of at least so many bytes that is mostly air is copied into a smaller one while the store is in use. Smaller
-    /// files are not worth the writing. 0, for tests: every file, again and again.
+    /// A file of at least so many bytes that is mostly free space is copied into a smaller one while the store is in use.
+    /// Smaller files are not worth the writing. 0, for tests: every file, again and again.
     pub compact_above_bytes: u64,
 }
 
-/// Below, a disk does not notice; a process with a hundred stores keeps them all small.
+/// Even a hundred stores of this size take little of a disk.
 const COMPACT_ABOVE_BYTES: u64 = 8 << 20;
 
 impl Default for FileOptions {
-    /// From revision 1, content format 1, smaller than 8 MiB when there is no more in it.
+    /// From revision 1, content format 1, compacted above 8 MiB.
     fn default() -> Self {
         FileOptions {
             start: Revision(1),
@@ -63,8 +63,8 @@ impl Default for FileOptions {
 /// Objects in a folder. Clones share one content.
 ///
 /// A write returns when it is durable. [`StoreError::Unavailable`] from a write means that the file could not be
-/// written; then the write may yet have happened, as with any store across a network, and reading tells. Reads go on,
-/// and writes are tried again, so they succeed once there is space or the disk is back. One object may have up to
+/// written; the write may still have happened, as with any store across a network, and a read shows whether. Reads go on,
+/// and later writes try the file again, so they succeed once there is space or the disk is back. One object may have up to
 /// 3 GiB.
 ///
 /// [`FileStore::close`] waits until the folder is free for others. Dropping the last clone closes it too, a moment
@@ -76,7 +76,7 @@ pub struct FileStore {
 
 struct Shared {
     model: MemoryStore,
-    /// How readers reach the model, so that closing ends their watches.
+    /// Readers use the model through this, so that closing ends their watches.
     link: Link,
     queue: mpsc::Sender<Message>,
 }
@@ -88,7 +88,7 @@ impl Drop for Shared {
 }
 
 impl FileStore {
-    /// Opens the store in a folder, and makes folder and store when there is none. It reads and checks the whole file,
+    /// Opens the store in a folder, and creates folder and store when there is none. It reads and checks the whole file,
     /// on a thread of its own.
     ///
     /// Errors: see [`FileError`]; whatever it is, what was in the folder is left as it was.
@@ -128,7 +128,7 @@ impl FileStore {
         })
     }
 
-    /// Lets the writes that wait happen, ends watches, closes the file and lets go of the folder. Every later call
+    /// Executes the queued writes, ends watches, closes the file and unlocks the folder. Every later call
     /// answers [`StoreError::Unavailable`]; closing again does nothing.
     ///
     /// Errors: the file could not be closed cleanly. Nothing acknowledged is lost; the next open finds it.
@@ -137,7 +137,7 @@ impl FileStore {
         let sent = self.shared.queue.send(Message::Close(answer)).await;
         self.shared.link.cut();
         match sent {
-            // An answer that never comes is that of a writer that another caller closed at the same time.
+            // No answer: another caller closed the store at the same time.
             Ok(()) => answered.await.unwrap_or(Ok(())),
             Err(_) => Ok(()),
         }
@@ -146,8 +146,8 @@ impl FileStore {
     async fn write(&self, write: Write) -> Result<Entry, StoreError> {
         // A refusal must let watchers run too.
         tokio::task::consume_budget().await;
-        // What is refused by what is durable needs no disk.
-        self.shared.link.whole()?;
+        // What the durable state refuses needs no disk.
+        self.shared.link.check_open()?;
         self.shared.model.validate(&write)?;
         let (answer, answered) = oneshot::channel();
         let closed = || StoreError::Unavailable("the store was closed".to_owned());

@@ -1,9 +1,9 @@
 //! The data folder: who holds it, which file in it is the store, how the last holder left it. It never reads objects.
 //!
-//! `store.redb` is the store. `store.redb.new` is one in the making that has no writes yet, or that the store is being
-//! copied into; without its owner it is worth nothing. `lock` is held locked
-//! by the process that has the store open, and says how things stand: `new PID` while the store is being made,
-//! `open PID` while it is in use, `closed REVISION` after a clean close.
+//! `store.redb` is the store. `store.redb.new` is an unfinished file: a new store without writes, or a copy of the store;
+//! it is useless once the process that writes it has ended. `lock` is locked by the process that has the store open, and
+//! has its state: `new PID` while the store is being created, `open PID` while it is in use, `closed REVISION` after a clean
+//! close.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write as _};
@@ -13,14 +13,14 @@ use super::error::FileError;
 use crate::Revision;
 
 const STORE: &str = "store.redb";
-const IN_THE_MAKING: &str = "store.redb.new";
+const NEW_STORE: &str = "store.redb.new";
 const LOCK: &str = "lock";
-/// More than any note is long.
+/// Longer than any note.
 const NOTE_BYTES_MAX: u64 = 64;
 /// How a redb file begins.
 const REDB_MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
 
-/// A data folder that this process holds; dropping it lets go.
+/// A data folder that this process has locked; dropping it unlocks the folder.
 pub(super) struct Place {
     folder: PathBuf,
     lock: File,
@@ -39,7 +39,7 @@ pub(super) enum Note {
 }
 
 impl Place {
-    /// Takes a folder, which is made when it is not there.
+    /// Locks a folder, which is created when it is not there.
     pub(super) fn take(folder: &Path) -> Result<Self, FileError> {
         if folder.exists() && !folder.is_dir() {
             return Err(FileError::NotAStore {
@@ -97,7 +97,7 @@ impl Place {
         self.note
     }
 
-    /// Whether there is a store, looking no further than at how its file begins.
+    /// Whether there is a store, by the first bytes of its file alone.
     pub(super) fn has_store(&self) -> Result<bool, FileError> {
         let path = self.file();
         let mut file = match File::open(&path) {
@@ -132,22 +132,22 @@ impl Place {
         Ok(true)
     }
 
-    /// Makes a store: `make` fills a file at the path it is given and syncs it; then the file takes its place at once.
+    /// Creates a store: `make` fills a file at the path it is given and syncs it; then the file is put in place atomically.
     pub(super) fn make_store(&mut self, make: impl FnOnce(&Path) -> Result<(), FileError>) -> Result<(), FileError> {
         self.clear()?;
         self.write_note(&format!("new {}", std::process::id()))?;
-        make(&self.in_the_making())?;
+        make(&self.new_file())?;
         self.put_in_place()
     }
 
-    /// Where a file is made that will take the store's place.
-    pub(super) fn in_the_making(&self) -> PathBuf {
-        self.folder.join(IN_THE_MAKING)
+    /// The path of the file that will replace the store's.
+    pub(super) fn new_file(&self) -> PathBuf {
+        self.folder.join(NEW_STORE)
     }
 
-    /// Removes what was never finished.
+    /// Removes a file that was never finished.
     pub(super) fn clear(&self) -> Result<(), FileError> {
-        let path = self.in_the_making();
+        let path = self.new_file();
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(FileError::io(&path, "removing what was never finished", error))
@@ -156,9 +156,9 @@ impl Place {
         }
     }
 
-    /// Lets what was made, and is durable, take the store's place at once.
+    /// Replaces the store's file by the new one, which must be durable, atomically.
     pub(super) fn put_in_place(&self) -> Result<(), FileError> {
-        let path = self.in_the_making();
+        let path = self.new_file();
         std::fs::rename(&path, self.file()).map_err(|source| FileError::io(&path, "putting it in place", source))?;
         self.sync()
     }

@@ -1,4 +1,4 @@
-//! How one write stands in the file: bytes with a checksum of their own, because the database underneath checks its
+//! How one write is encoded in the file: with a checksum of its own, because the database underneath checks its
 //! pages when it opens but not while it copies them. Plain functions: no files, no store.
 //!
 //! A row is: kind (1), checksum (4), previous revision (8, 0: none), gap (4) and its comma (1), the lengths of
@@ -69,7 +69,7 @@ fn checksum(revision: Revision, row: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Reads rows, keeping one copy of the texts that thousands of keys share.
+/// Decodes rows; texts that thousands of keys share are stored once.
 #[derive(Default)]
 pub(super) struct Reader {
     texts: HashSet<Arc<str>>,

@@ -1,6 +1,6 @@
-//! The one thread that writes the file: it collects what waits, validates it in order, commits it at once, then shows and
-//! answers it; between commits it gives pages back to the disk. It never shows or answers anything before the commit is durable, a refusal neither, for a refusal too
-//! may tell of a write of the same batch.
+//! The one thread that writes the file: it collects the queued writes, validates them in order, commits them together, then
+//! shows and answers them; between commits it compacts the file. It never shows or answers anything before the commit is
+//! durable, not even a refusal, which may reveal a write of the same batch.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -16,9 +16,9 @@ use crate::memory::{Forgotten, MemoryStore};
 use crate::write::{Decided, Write};
 use crate::{Entry, Key, Revision, StoreError};
 
-/// Writes in one commit. Far below the history's length, so that a batch does not push out of it those who watch.
+/// Writes in one commit. Far below the history's length, so that one batch does not expire watches.
 const BATCH_CHANGES_MAX: usize = 256;
-/// Bytes of objects in one commit, one object more or less: half of what the history keeps, for the same reason.
+/// Bytes of objects in one commit, one object more or less: half of what the history retains, for the same reason.
 const BATCH_BYTES_MAX: usize = crate::HISTORY_BYTES_MAX / 2;
 /// Between two attempts to open a file that failed: each reads all of it.
 const REOPEN_PAUSE: Duration = Duration::from_secs(1);
@@ -65,7 +65,7 @@ struct Batch {
 }
 
 impl<M: Medium> Writer<M> {
-    /// Takes the folder, makes the store when there is none, and reads all of it.
+    /// Locks the folder, creates the store when there is none, and reads all of it.
     pub(super) fn open(folder: &std::path::Path, medium: M, options: FileOptions) -> Result<Self, FileError> {
         let mut place = Place::take(folder)?;
         if !place.has_store()? {
@@ -140,7 +140,7 @@ impl<M: Medium> Writer<M> {
             self.compact();
             if let Some(answer) = close {
                 let closed = self.close();
-                // The answer says that the folder is free, so let go of it first.
+                // The answer means that the folder is free, so unlock it first.
                 drop(self);
                 // The caller may have gone away; the store is closed all the same.
                 let _ = answer.send(closed);
@@ -170,7 +170,7 @@ impl<M: Medium> Writer<M> {
     /// One step of a copy that is under way.
     fn compact(&mut self) {
         let Some(disk) = &self.disk else { return };
-        match self.compaction.go_on(disk, &self.place) {
+        match self.compaction.step(disk, &self.place) {
             Ok(None) => {}
             Ok(Some(copy)) => {
                 if let Some(before) = self.disk.replace(copy) {
@@ -181,7 +181,7 @@ impl<M: Medium> Writer<M> {
         }
     }
 
-    /// Judges, commits, shows, answers.
+    /// Validates, commits, shows and answers these writes.
     fn write(&mut self, waiting: Vec<(Box<Write>, Answer<Written>)>) {
         if waiting.is_empty() {
             return;
@@ -200,7 +200,7 @@ impl<M: Medium> Writer<M> {
             return;
         }
         for (answer, result) in batch.answers {
-            // Who no longer waits for the answer finds the write when it reads.
+            // A caller that no longer waits for the answer sees the write when it reads.
             let _ = answer.send(result);
         }
     }
@@ -244,7 +244,7 @@ impl<M: Medium> Writer<M> {
             Ok(removed_bytes) => {
                 let added_bytes: u64 = rows.iter().map(|(_, row)| row.len() as u64).sum();
                 self.rows_bytes = (self.rows_bytes + added_bytes).saturating_sub(removed_bytes);
-                self.compaction.forgot(&self.forgotten.rows);
+                self.compaction.note_removed(&self.forgotten.rows);
                 self.consider_compaction();
                 self.forgotten = Forgotten::default();
                 self.model
@@ -268,7 +268,7 @@ impl<M: Medium> Writer<M> {
         why
     }
 
-    /// Opens the file again after a failure. The database refuses everything after one, and only the file can tell
+    /// Opens the file again after a failure. The database refuses everything after one, and only the file shows
     /// whether the commit that failed has happened.
     fn ready(&mut self) -> Result<(), StoreError> {
         if self.disk.is_some() {
@@ -323,7 +323,7 @@ impl<M: Medium> Writer<M> {
         self.compaction.give_up(&self.place);
         match self.disk.take() {
             Some(disk) => disk.close()?,
-            // Closed by a failure that was returned to the callers it met.
+            // Closed by a failure, which was returned to the callers.
             None => return Ok(()),
         }
         self.place.note_closed(self.model.newest())
@@ -372,7 +372,7 @@ mod tests {
 
     /// The writer is driven here and not by its thread: there, time is the machine's.
     #[tokio::test(start_paused = true)]
-    async fn what_has_become_too_old_goes_from_the_file_too() {
+    async fn changes_too_old_for_the_history_are_removed_from_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = open(folder.path());
         let first = writer.write_one(create("pods", "a"));
@@ -397,9 +397,9 @@ mod tests {
         assert_eq!(again.current(&first.key), Some(second));
     }
 
-    /// A copy is made in the face of a disk that fails from one operation of it on, of every operation in turn.
+    /// The disk fails from one operation of the copy on: from each of them in turn.
     #[tokio::test]
-    async fn whatever_fails_while_pages_are_given_back_the_store_lacks_nothing() {
+    async fn disk_that_fails_during_compaction_loses_nothing() {
         let options = FileOptions {
             compact_above_bytes: 0,
             ..FileOptions::default()
@@ -414,7 +414,7 @@ mod tests {
                 .collect();
             assert!(writer.compaction.is_under_way());
             writer.compact();
-            // Goes and comes behind what has been copied.
+            // A copied row is removed, and others follow the last copied one.
             let gone = written.remove(0);
             let (key, expected) = (gone.key, gone.revision);
             writer.write_one(Write::Delete { key, expected });

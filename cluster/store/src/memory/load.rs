@@ -1,4 +1,4 @@
-//! Builds a memory store from rows kept elsewhere, and refuses rows that no sequence of writes can have left.
+//! Builds a memory store from rows stored elsewhere, and refuses rows that no sequence of writes can have left.
 //!
 //! Rows come in the order of their revisions: of every object its newest row; and of every resource all rows after its
 //! horizon, the superseded ones and the deletions too. So the history is there again, and watches resume in it.
@@ -11,16 +11,16 @@ use super::{Forgotten, MemoryStore, Shared, State, Table};
 use crate::Revision;
 use crate::write::{Decided, DecidedKind};
 
-/// A memory store in the making.
+/// A memory store that is being loaded.
 pub(crate) struct Loader {
     state: State,
     start: Revision,
-    /// Per resource, as it was kept: what lies at or before is known by its newest state alone.
+    /// Per resource, as stored: at or before it, only the newest states of objects are known.
     horizons: BTreeMap<Arc<str>, Revision>,
     /// After this revision every resource has its whole history, so no revision may be missing.
     complete_after: Revision,
     forgotten: Forgotten,
-    /// When all that is loaded came to be known here.
+    /// The time of all loaded changes, from which their age is counted.
     begun: Instant,
 }
 
@@ -80,12 +80,12 @@ impl Loader {
                 shown(current)
             ));
         }
-        // A store that is being made has no waiting readers.
+        // A store that is being loaded has no waiting readers.
         let _ = self.state.apply(row, self.begun, &mut self.forgotten);
         Ok(())
     }
 
-    /// The store, which must have come to `newest`, and what its history has stopped to need while it was built.
+    /// The store, which must have come to `newest`, and what its history has dropped while it was built.
     pub(crate) fn finish(self, newest: Revision) -> Result<(MemoryStore, Forgotten), String> {
         if self.state.revision != newest {
             return Err(format!(

@@ -1,10 +1,10 @@
 //! The store's memory body: ordered maps, one revision, a bounded history per resource.
 //!
-//! A watcher is a cursor into the history of its resource, so a change is kept once however many watch it. All work
+//! A watcher is a cursor into the history of its resource, so a change is stored once however many watch it. All work
 //! happens under one short lock in the caller's poll; nothing blocks, nothing is spawned.
 
 mod load;
-mod news;
+mod notifier;
 mod table;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -18,35 +18,35 @@ use tokio::time::Instant;
 use crate::write::{Decided, DecidedKind, Write};
 use crate::{Change, Changes, Entry, Key, Listing, Object, Page, Range, Revision, Store, StoreError};
 pub(crate) use load::Loader;
-use news::News;
+use notifier::Notifier;
 use table::{Dropped, Recorded, Table};
 
-/// Changes kept per resource for watches that resume and lists that go on. About what kube-apiserver's watch cache
-/// starts with for a busy resource; a reader who lags further is cheaper served by a new list.
+/// Changes retained per resource for watches that resume and lists that go on. About what kube-apiserver's watch cache
+/// starts with for a busy resource; for a reader that lags further, a new list is cheaper.
 pub const HISTORY_CHANGES_MAX: usize = 1024;
-/// Bytes of superseded objects kept per resource, so that hundreds of stores with large objects fit one process.
+/// Bytes of superseded objects retained per resource, so that hundreds of stores with large objects fit one process.
 pub const HISTORY_BYTES_MAX: usize = 512 << 10;
-/// Changes kept however large they are: a burst within one scheduling round must not expire every watcher.
+/// Changes retained however large they are: a burst within one scheduling round must not expire every watcher.
 pub const HISTORY_CHANGES_MIN: usize = 64;
-/// How long the history of a burst is kept beyond [`HISTORY_CHANGES_MAX`] and [`HISTORY_BYTES_MAX`], so that who
-/// watches need not keep pace with it: as in kubernetes/kubernetes v1.35
+/// How long the history of a burst is retained beyond [`HISTORY_CHANGES_MAX`] and [`HISTORY_BYTES_MAX`], so that
+/// watchers need not keep pace with it: as in kubernetes/kubernetes v1.35
 /// staging/src/k8s.io/apiserver/pkg/storage/cacher/watch_cache.go (eventFreshDuration).
 pub const HISTORY_FRESH_AGE: Duration = Duration::from_secs(75);
-/// Changes kept per resource however young they are: sixteen seconds of a thousand writes a second.
+/// Changes retained per resource however young they are: sixteen seconds of a thousand writes a second.
 pub const HISTORY_BURST_CHANGES_MAX: usize = 16 * HISTORY_CHANGES_MAX;
-/// Bytes of superseded objects kept per resource however young they are.
+/// Bytes of superseded objects retained per resource however young they are.
 pub const HISTORY_BURST_BYTES_MAX: usize = 16 * HISTORY_BYTES_MAX;
-/// How long a change is kept: the time between two compactions of etcd by kube-apiserver (kubernetes/kubernetes v1.35
-/// staging/src/k8s.io/apiserver/pkg/storage/storagebackend/config.go, DefaultCompactInterval). A watch that asks for
-/// bookmarks hears of its version every minute. Counted on tokio's clock, which tests move; what is older goes with the
-/// next write to its resource, or with one to another within [`SWEEP_EVERY`]. A store without writes forgets nothing.
+/// How long a change is retained: the time between two compactions of etcd by kube-apiserver (kubernetes/kubernetes v1.35
+/// staging/src/k8s.io/apiserver/pkg/storage/storagebackend/config.go, DefaultCompactInterval). A watch with bookmarks
+/// receives its version every minute. Counted on tokio's clock, which tests move; older changes are dropped by the
+/// next write to their resource, or by one to another within [`SWEEP_EVERY`]. A store without writes drops nothing.
 pub const HISTORY_AGE_MAX: Duration = Duration::from_secs(300);
-/// How often a write looks through all resources for what has become too old.
+/// How often a write drops too old changes of all resources.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(30);
 /// Changes a watcher takes per lock, so that a long replay does not hold up writers.
 const WATCH_BATCH_MAX: usize = 64;
 
-/// Objects in memory. Clones share one content; the content goes with the last clone and the last watch.
+/// Objects in memory. Clones share one content, which is dropped with the last clone and the last watch.
 #[derive(Clone)]
 pub struct MemoryStore {
     shared: Arc<Shared>,
@@ -63,7 +63,7 @@ struct State {
     epoch: u64,
     revision: Revision,
     tables: BTreeMap<Arc<str>, Table>,
-    /// When all tables were last looked through for what is too old.
+    /// When too old changes of all tables were last dropped.
     swept: Instant,
 }
 
@@ -79,7 +79,7 @@ impl MemoryStore {
         MemoryStore::starting_at(Revision(1))
     }
 
-    /// An empty store whose first write gets the revision after `start`. Who replaces a lost store starts it beyond
+    /// An empty store whose first write gets the revision after `start`. The replacement of a lost store starts beyond
     /// the old one's last revision, so that old readers have to list again.
     pub fn starting_at(start: Revision) -> Self {
         let state = State {
@@ -117,10 +117,10 @@ impl State {
         self.tables.get(&key.resource)?.get(key)
     }
 
-    /// Does what was decided, and from time to time forgets what has become too old in all tables. Gives those who are to
-    /// be woken once the lock is free again: a thousand of them would hold up every reader.
+    /// Applies a decided write, and from time to time drops too old changes of all tables. Returns the notifiers to wake once
+    /// the lock is free again: waking a thousand watchers would block every reader.
     #[must_use]
-    fn apply(&mut self, decided: Decided, now: Instant, forgotten: &mut Forgotten) -> Vec<Arc<News>> {
+    fn apply(&mut self, decided: Decided, now: Instant, forgotten: &mut Forgotten) -> Vec<Arc<Notifier>> {
         let Decided {
             kind,
             entry,
@@ -129,7 +129,7 @@ impl State {
         self.revision = entry.revision;
         let resource = entry.key.resource.clone();
         let table = self.table(&resource);
-        let Recorded { dropped, news } = match kind {
+        let Recorded { dropped, notifiers } = match kind {
             DecidedKind::Put => table.put(entry, now),
             DecidedKind::Delete => table.delete(&entry.key, entry.revision, now),
         };
@@ -140,11 +140,11 @@ impl State {
                 forgotten.add(resource, table.forget(now));
             }
         }
-        news
+        notifiers
     }
 }
 
-/// What a body that keeps objects elsewhere needs from the memory it reads from.
+/// What a body that stores objects elsewhere needs from the memory it reads from.
 impl MemoryStore {
     /// The newest revision.
     pub(crate) fn newest(&self) -> Revision {
@@ -161,15 +161,15 @@ impl MemoryStore {
         self.shared.lock().get(key).cloned()
     }
 
-    /// Does what was decided, in this order and at once for every reader.
+    /// Applies decided writes, in this order and at once for every reader.
     pub(crate) fn apply(&self, decided: Vec<Decided>, forgotten: &mut Forgotten) {
         let (mut state, now) = (self.shared.lock(), Instant::now());
-        let news: Vec<_> = decided
+        let notifiers: Vec<_> = decided
             .into_iter()
             .flat_map(|decided| state.apply(decided, now, forgotten))
             .collect();
         drop(state);
-        news.iter().for_each(|news| news.wake());
+        notifiers.iter().for_each(|notifier| notifier.wake());
     }
 
     /// Notes that nothing has happened up to this revision beyond what is known.
@@ -190,7 +190,7 @@ impl MemoryStore {
             state.table(&resource).put_unrecorded(entry);
         }
         for mut table in before.into_values() {
-            table.audience().end();
+            table.notifiers().end();
         }
     }
 
@@ -202,9 +202,9 @@ impl MemoryStore {
         let current = state.get(write.key());
         let decided = write.decide(current, next)?;
         let entry = decided.entry.clone();
-        let news = state.apply(decided, Instant::now(), &mut Forgotten::default());
+        let notifiers = state.apply(decided, Instant::now(), &mut Forgotten::default());
         drop(state);
-        news.iter().for_each(|news| news.wake());
+        notifiers.iter().for_each(|notifier| notifier.wake());
         Ok(entry)
     }
 }
@@ -285,7 +285,7 @@ impl Store for MemoryStore {
             epoch,
             range: range.clone(),
             cursor: from,
-            news: table.audience().join(range),
+            notifier: table.notifiers().subscribe(range),
             batch: VecDeque::new(),
         };
         Ok(stream::unfold(Some(watcher), next_change).boxed())
@@ -305,7 +305,7 @@ struct Watcher {
     range: Range,
     /// Everything up to here has been handed out, put into the batch, or lies outside the range.
     cursor: Revision,
-    news: Arc<News>,
+    notifier: Arc<Notifier>,
     batch: VecDeque<Arc<Change>>,
 }
 
@@ -316,7 +316,7 @@ async fn next_change(watcher: Option<Watcher>) -> Option<(Result<Arc<Change>, St
         if let Some(change) = watcher.batch.pop_front() {
             return Some((Ok(change), Some(watcher)));
         }
-        watcher.news.newer_than(watcher.cursor).await;
+        watcher.notifier.newer_than(watcher.cursor).await;
         if let Err(expired) = watcher.take_batch() {
             return Some((Err(expired), None));
         }
@@ -336,7 +336,7 @@ impl Watcher {
             .tables
             .get(&self.range.resource)
             .expect("the watch created its table and tables stay");
-        table.tells_all(&self.news, self.cursor)?;
+        table.reaches_for(&self.notifier, self.cursor)?;
         self.cursor = table.since(self.cursor, &self.range, WATCH_BATCH_MAX, &mut self.batch);
         Ok(())
     }
@@ -348,8 +348,8 @@ impl Drop for Watcher {
         if state.epoch == self.epoch {
             state
                 .table(&self.range.resource)
-                .audience()
-                .leave(&self.range, &self.news);
+                .notifiers()
+                .unsubscribe(&self.range, &self.notifier);
         }
     }
 }

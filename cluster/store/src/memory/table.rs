@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::news::{Audience, News};
+use super::notifier::{Notifier, Notifiers};
 use super::{
     HISTORY_AGE_MAX, HISTORY_BURST_BYTES_MAX, HISTORY_BURST_CHANGES_MAX, HISTORY_BYTES_MAX, HISTORY_CHANGES_MAX,
     HISTORY_CHANGES_MIN, HISTORY_FRESH_AGE,
@@ -18,7 +18,7 @@ struct Record {
     change: Arc<Change>,
     /// The revision of the previous object; meaningless when there was none.
     previous_revision: Revision,
-    /// When it came to be known here.
+    /// When it was recorded.
     at: Instant,
 }
 
@@ -27,12 +27,12 @@ impl Record {
         self.change.entry.revision
     }
 
-    /// What the history alone keeps alive.
+    /// The bytes that only the history retains.
     fn superseded_bytes(&self) -> usize {
         self.change.previous().map_or(0, |previous| previous.bytes().len())
     }
 
-    /// The revisions that only this record still asked for: what it superseded and, of a deletion, its own.
+    /// The revisions that only this record still needed: what it superseded and, of a deletion, its own.
     fn needed_by_history_alone(&self) -> impl Iterator<Item = Revision> {
         let superseded = self.change.previous().map(|_| self.previous_revision);
         superseded
@@ -50,7 +50,7 @@ impl Record {
     }
 }
 
-/// What the history has stopped to need.
+/// What the history no longer needs.
 pub(super) struct Dropped {
     /// Revisions whose object or deletion can no longer be read.
     pub(super) rows: Vec<Revision>,
@@ -58,12 +58,12 @@ pub(super) struct Dropped {
     pub(super) horizon: Revision,
 }
 
-/// What a change brings with it.
+/// The effects of a recorded change.
 #[derive(Default)]
 pub(super) struct Recorded {
     pub(super) dropped: Option<Dropped>,
     /// To be woken once the store's lock is free.
-    pub(super) news: Vec<Arc<News>>,
+    pub(super) notifiers: Vec<Arc<Notifier>>,
 }
 
 /// All objects of one resource.
@@ -72,7 +72,7 @@ pub(super) struct Table {
     /// In revision order.
     history: VecDeque<Record>,
     history_bytes: usize,
-    audience: Audience,
+    notifiers: Notifiers,
 }
 
 impl Table {
@@ -82,7 +82,7 @@ impl Table {
             entries: BTreeMap::new(),
             history: VecDeque::new(),
             history_bytes: 0,
-            audience: Audience::new(start),
+            notifiers: Notifiers::new(start),
         }
     }
 
@@ -90,12 +90,12 @@ impl Table {
         self.entries.get(key)
     }
 
-    /// The watchers of this resource. Whatever changes it wakes them.
-    pub(super) fn audience(&mut self) -> &mut Audience {
-        &mut self.audience
+    /// The notifiers of this resource's watchers.
+    pub(super) fn notifiers(&mut self) -> &mut Notifiers {
+        &mut self.notifiers
     }
 
-    /// Puts an entry where it has been since before the history.
+    /// Inserts an entry that is older than the history.
     pub(super) fn put_unrecorded(&mut self, entry: Entry) {
         self.entries.insert(entry.key.clone(), entry);
     }
@@ -134,23 +134,27 @@ impl Table {
 
     fn record(&mut self, record: Record) -> Recorded {
         let now = record.at;
-        let news = self.audience.note(&record.change.entry.key, record.revision());
+        let notifiers = self.notifiers.note(&record.change.entry.key, record.revision());
         self.history_bytes += record.superseded_bytes();
         self.history.push_back(record);
         Recorded {
             dropped: self.forget(now),
-            news,
+            notifiers,
         }
     }
 
-    /// Forgets the changes beyond what the history holds, and those that are too old.
+    /// Drops the changes beyond the limits of the history, and those that are too old.
     pub(super) fn forget(&mut self, now: Instant) -> Option<Dropped> {
         let mut rows = Vec::new();
         let mut forgotten = None;
-        while self.history.front().is_some_and(|oldest| self.is_over(oldest, now)) {
+        while self
+            .history
+            .front()
+            .is_some_and(|oldest| self.exceeds_limits(oldest, now))
+        {
             let Some(oldest) = self.history.pop_front() else { break };
             self.history_bytes -= oldest.superseded_bytes();
-            self.audience.forget(&oldest.change.entry.key, oldest.revision());
+            self.notifiers.forget(&oldest.change.entry.key, oldest.revision());
             forgotten = Some(oldest.revision());
             rows.extend(oldest.needed_by_history_alone());
         }
@@ -160,7 +164,7 @@ impl Table {
         forgotten.map(|horizon| Dropped { rows, horizon })
     }
 
-    fn is_over(&self, oldest: &Record, now: Instant) -> bool {
+    fn exceeds_limits(&self, oldest: &Record, now: Instant) -> bool {
         let age = now.saturating_duration_since(oldest.at);
         let beyond = |changes, bytes| {
             self.history.len() > changes || (self.history_bytes > bytes && self.history.len() > HISTORY_CHANGES_MIN)
@@ -172,17 +176,17 @@ impl Table {
 
     /// Refuses a revision that the history does not reach back to.
     pub(super) fn reaches(&self, requested: Revision) -> Result<(), StoreError> {
-        self.tells(requested, self.audience.forgotten())
+        self.check_reaches(requested, self.notifiers.forgotten())
     }
 
-    /// Refuses to go on from a revision after which a change was forgotten that belongs to these news.
-    pub(super) fn tells_all(&self, news: &News, cursor: Revision) -> Result<(), StoreError> {
-        self.tells(cursor, news.forgotten())
+    /// Refuses to go on from a revision when a later change of the notifier's range was dropped from the history.
+    pub(super) fn reaches_for(&self, notifier: &Notifier, cursor: Revision) -> Result<(), StoreError> {
+        self.check_reaches(cursor, notifier.forgotten())
     }
 
-    fn tells(&self, requested: Revision, forgotten: Revision) -> Result<(), StoreError> {
+    fn check_reaches(&self, requested: Revision, forgotten: Revision) -> Result<(), StoreError> {
         if requested < forgotten {
-            let oldest = self.audience.forgotten();
+            let oldest = self.notifiers.forgotten();
             return Err(StoreError::Expired { requested, oldest });
         }
         Ok(())
@@ -193,7 +197,7 @@ impl Table {
     }
 
     /// Appends about `limit` changes of the range after `cursor` and returns the new cursor. Changes that share a revision
-    /// are never parted: the cursor stands behind all of them.
+    /// are never separated: the cursor stands behind all of them.
     pub(super) fn since(
         &self,
         mut cursor: Revision,
@@ -268,7 +272,7 @@ impl Table {
         Ok(listing)
     }
 
-    /// What the range's keys that changed after `at` held at that time.
+    /// The state at `at` of the range's keys that have changed since.
     fn undone(&self, range: &Range, at: Revision) -> BTreeMap<&Key, Option<Entry>> {
         let mut undone = BTreeMap::new();
         for record in self.history.range(self.position_after(at)..) {

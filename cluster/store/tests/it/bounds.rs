@@ -1,4 +1,5 @@
-//! The limits of the bodies that read from memory: what it forgets, whom it tells, and that a cut link is noticed.
+//! The limits of the bodies that read from memory: what the history drops, which watches expire, and that a cut link is
+//! noticed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +41,7 @@ async fn a_watch_that_falls_off_the_history_ends_as_expired(store: Arc<dyn Store
 }
 
 /// A watcher that reads nothing meanwhile expires by what happened in its own range alone.
-async fn what_is_forgotten_elsewhere_does_not_expire_who_watches_a_part(store: Arc<dyn Store>) {
+async fn changes_forgotten_elsewhere_do_not_expire_a_watch_of_a_part(store: Arc<dyn Store>) {
     let (quiet, newcomer) = (
         Key::new("pods", Some("quiet"), "p"),
         Key::new("pods", Some("quiet"), "q"),
@@ -118,7 +119,7 @@ async fn writer_in_a_tight_loop_does_not_expire_a_watcher_that_reads(store: Arc<
 
 async fn all(body: &impl Body) {
     a_watch_that_falls_off_the_history_ends_as_expired(body.fresh()).await;
-    what_is_forgotten_elsewhere_does_not_expire_who_watches_a_part(body.fresh()).await;
+    changes_forgotten_elsewhere_do_not_expire_a_watch_of_a_part(body.fresh()).await;
     exactly_the_window_can_be_resumed(body.fresh()).await;
     large_objects_shorten_the_history_but_not_below_a_burst(body.fresh()).await;
     writer_in_a_tight_loop_does_not_expire_a_watcher_that_reads(body.fresh()).await;
@@ -160,7 +161,7 @@ async fn file_store_resumes_its_whole_window_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_too_old_is_forgotten_whatever_is_written_next() {
+async fn too_old_changes_are_dropped_by_a_write_to_any_resource() {
     let store = MemoryStore::new();
     overwrite(&store, "pods", 1, 0).await;
     let pods = Range::all("pods");

@@ -12,7 +12,7 @@ use crate::suite::object;
 const MIB: u64 = 1 << 20;
 /// Each of 20 KB, far more together than those whose deletion a watch can still deliver.
 const LARGE: usize = 3000;
-/// What a file may have of which nothing is left but what a history holds: more than four times that is mostly air.
+/// The largest file with nothing but a full history in it: above four times that, it is compacted.
 const LEFT: u64 = 4 * (HISTORY_BURST_BYTES_MAX as u64 + MIB);
 /// Far more than any compaction lasts.
 const WRITES_MAX: i64 = 20_000;
@@ -30,7 +30,7 @@ fn bytes(folder: &Path) -> u64 {
     std::fs::metadata(folder.join("store.redb")).unwrap().len()
 }
 
-/// Leaves a file that is mostly air, with some objects in it; says how large it was when it was full. It may shrink before
+/// Leaves a file that is mostly free space, with some objects in it; returns its size when it was full. It may shrink before
 /// the last object is gone.
 async fn fill_and_empty(store: &FileStore, folder: &Path) -> u64 {
     let pad = "p".repeat(20_000);
@@ -46,7 +46,7 @@ async fn fill_and_empty(store: &FileStore, folder: &Path) -> u64 {
         stays.await.unwrap();
     }
     let full = bytes(folder);
-    // What stays lies behind what goes.
+    // The objects that stay lie behind the deleted ones.
     for entry in entries {
         store.delete(&entry.key, entry.revision).await.unwrap();
     }
@@ -67,7 +67,7 @@ async fn all(store: &FileStore) -> Vec<Entry> {
     entries
 }
 
-/// Writes twice, and on until the file is smaller than this. The watch tells of all that is written.
+/// Writes twice, and on until the file is smaller than this. The watch delivers all that is written.
 async fn write_until_smaller(store: &FileStore, folder: &Path, limit: u64, watch: &mut Changes) -> Vec<Entry> {
     let key = Key::new("pods", Some("n"), "x");
     let mut written = vec![store.create(key.clone(), object("x", 0)).await.unwrap()];
@@ -92,7 +92,7 @@ async fn write_until_smaller(store: &FileStore, folder: &Path, limit: u64, watch
 }
 
 #[tokio::test]
-async fn file_that_is_mostly_air_shrinks_while_it_is_written_and_loses_nothing() {
+async fn file_of_mostly_free_space_shrinks_while_it_is_written_and_loses_nothing() {
     let folder = folder_in_memory();
     let store = open(folder.path(), MIB).await;
     let start = store.revision().await.unwrap();

@@ -1,4 +1,4 @@
-//! Files that something else changed: a damaged store says so or shows what it showed, and never anything else.
+//! Files that something else changed: a damaged store is refused or shows what it showed, and never anything else.
 
 use std::path::Path;
 
@@ -13,9 +13,9 @@ use crate::file::{folder_in_memory, open};
 /// Bits flipped at random places of the file; the places of its header are all tried besides.
 const FLIPS: usize = 150;
 const CUTS: usize = 30;
-/// The header: what the file is, and the two slots that say where everything is.
+/// The header: what the file is, and the two slots with the roots of the tables.
 const HEADER_BYTES: usize = 320;
-/// The byte of the header that says which slot counts.
+/// The byte of the header that selects the valid slot.
 const GOD_BYTE: usize = 9;
 const RESOURCES: [&str; 3] = ["apps/deployments", "nodes", "pods"];
 
@@ -151,8 +151,8 @@ async fn damaged_file_of_a_killed_store_is_refused_or_shows_what_it_showed() {
     let sound = Sound::of(folder.path());
     assert_eq!(sound.damaged("nothing", |_| ()).await.as_ref(), Some(&right));
     survives(&sound, &right, chance).await;
-    // FIXME: the bit that says which slot counts has no checksum, and after a crash no note says where the store was
-    // closed. Flipped, it shows the store as it was before the last commit. The database offers nothing to tell.
+    // FIXME: the bit that selects the slot has no checksum, and after a crash no note has the revision at which the store was
+    // closed. Flipped, it shows the store as it was before the last commit. The database offers no way to detect that.
     let before = sound.damaged("the primary bit", |store| store[GOD_BYTE] ^= 1).await;
     assert_eq!(before.unwrap().revision.0, right.revision.0 - 1);
 }

@@ -1,4 +1,4 @@
-//! The file body alone: who may open a folder and what it says when it cannot, and what closing does.
+//! The file body alone: who may open a folder, the errors when it cannot be opened, and what closing does.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
@@ -18,7 +18,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// On a file system in memory where there is one: for what asks for many writes and not for a disk.
+    /// On a file system in memory where there is one: for tests that need many writes and no disk.
     pub(crate) fn in_memory() -> Self {
         Files {
             stores: Mutex::default(),
@@ -171,7 +171,7 @@ async fn revisions_begin_at_the_given_start_and_continue_after_reopening() {
 }
 
 #[tokio::test]
-async fn what_is_no_store_is_refused_and_left_alone() {
+async fn file_that_is_no_store_is_refused_and_left_alone() {
     let folder = folder_in_memory();
     let file = folder.path().join("store.redb");
     std::fs::write(&file, "kind: Config\n").unwrap();

@@ -109,7 +109,7 @@ impl Model {
     }
 }
 
-/// Asks the store in random ways and compares it with the model.
+/// Runs random steps on the store and compares it with the model.
 pub(crate) fn check(body: &(impl Body + Sync)) {
     // Regression files would be written into the checkout; failures print their smallest case anyway.
     let mut runner = TestRunner::new(Config {

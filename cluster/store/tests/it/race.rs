@@ -1,4 +1,4 @@
-//! Writers who race for a few keys, and what has to come of it: every write that was acknowledged has happened at the
+//! Writers that race for a few keys: every write that was acknowledged has happened at the
 //! revision that was returned, on what its writer had read, and nothing else has.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! What every body of the store promises, asked of any of them: here of those in memory and in a file, in `tests/stores`
-//! of the one on etcd.
+//! What every body of the store promises, as tests for any of them: here for those in memory and in a file, in
+//! `tests/stores` for the one on etcd.
 
 use std::future::Future;
 use std::num::NonZeroUsize;
@@ -28,7 +28,7 @@ pub(crate) trait Body {
     /// A new, empty store.
     fn fresh(&self) -> Arc<dyn Store>;
 
-    /// Closes a store that [`Body::fresh`] or this gave, and opens what it left; of a body that keeps nothing, the same
+    /// Closes a store that [`Body::fresh`] or this returned, and opens what it left; of a body that stores nothing, the same
     /// store again.
     fn reopened(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
         store
@@ -50,7 +50,7 @@ pub(crate) trait Body {
     }
 }
 
-/// Bytes of an object of which the history holds twice as many changes as it holds of any.
+/// Bytes of an object of which a full history holds twice [`HISTORY_CHANGES_MIN`] changes.
 pub(crate) const LARGE: usize = HISTORY_BURST_BYTES_MAX / HISTORY_CHANGES_MIN / 2;
 /// More changes of objects of [`LARGE`] bytes than a history holds.
 pub(crate) const BEYOND_HISTORY: usize = 2 * HISTORY_CHANGES_MIN + 10;
@@ -75,7 +75,7 @@ pub(crate) async fn run(body: &(impl Body + Sync)) {
     case(fresh(), writes_require_the_revision_that_they_replace).await;
     case(fresh(), pages_show_one_revision_while_writers_go_on).await;
     case(fresh(), namespaces_that_share_a_prefix_stay_apart).await;
-    case(fresh(), watch_tells_every_change_of_its_range_once_and_in_order).await;
+    case(fresh(), watch_delivers_every_change_of_its_range_once_and_in_order).await;
     case(fresh(), watch_waits_and_wakes).await;
     case(fresh(), revisions_ahead_of_the_store_are_refused).await;
     case(fresh(), lists_come_in_the_order_of_paths).await;
@@ -84,7 +84,7 @@ pub(crate) async fn run(body: &(impl Body + Sync)) {
     case(fresh(), race::racing_writers_each_win_what_was_acknowledged).await;
     revisions_go_on_after_a_restart(body).await;
     crate::model::check(body);
-    what_was_forgotten_is_refused(body).await;
+    revisions_older_than_the_history_are_refused(body).await;
 }
 
 async fn case<T: Future<Output = ()>>(store: Arc<dyn Store>, case: fn(Arc<dyn Store>) -> T) {
@@ -242,7 +242,7 @@ async fn namespaces_that_share_a_prefix_stay_apart(store: Arc<dyn Store>) {
     );
 }
 
-async fn watch_tells_every_change_of_its_range_once_and_in_order(store: Arc<dyn Store>) {
+async fn watch_delivers_every_change_of_its_range_once_and_in_order(store: Arc<dyn Store>) {
     let start = store.revision().await.unwrap();
     let mut early = store.watch(&Range::namespaced("pods", "a"), start).await.unwrap();
     let created = store.create(pod("a", "x"), object("x", 0)).await.unwrap();
@@ -427,7 +427,7 @@ async fn revisions_go_on_after_a_restart(body: &impl Body) {
     assert_eq!(next_change(&mut watch).await.entry, again);
 }
 
-async fn what_was_forgotten_is_refused(body: &impl Body) {
+async fn revisions_older_than_the_history_are_refused(body: &impl Body) {
     let store = body.fresh();
     let first = store.create(pod("n", "a"), object("a", 0)).await.unwrap();
     let store = body.forgotten(store).await;
