@@ -38,7 +38,7 @@ const NULL: &[u8] = &[0x05, 0x00];
 pub(super) enum Key {
     Rsa(Box<RsaPrivateKey>),
     Ecdsa(Curve),
-    /// Its seed
+    /// The bytes that it is derived from
     Ed25519([u8; 32]),
     /// As it was read
     Dsa(Vec<u8>),
