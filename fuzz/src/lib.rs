@@ -1,4 +1,4 @@
-//! What all fuzzers share: how a property that is broken ends the process. The properties are in `tests/fuzz`.
+//! Shared by all fuzzers: a violated property ends the process. The properties are in `tests/fuzz`.
 
 use std::panic::{PanicHookInfo, set_hook, take_hook};
 use std::sync::Once;
@@ -10,8 +10,8 @@ const OTHERS: &str = "/registry/";
 pub fn run(target: &str, input: &[u8]) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // libFuzzer's own hook ends the process at every panic. The interpreter of expressions panics now and then, the
-        // product catches that, and an uncaught panic ends the process all the same.
+        // libFuzzer's own hook ends the process at every panic. The interpreter of expressions panics at times, which the
+        // product catches; an uncaught panic still ends the process.
         drop(take_hook());
         let standard = take_hook();
         set_hook(Box::new(move |panic: &PanicHookInfo<'_>| {

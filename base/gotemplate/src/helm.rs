@@ -17,14 +17,14 @@ use crate::toml;
 use crate::value::function::{Function, Functions, Render, Scope};
 use crate::value::{IntKind, List, Map, Type, Value};
 
-/// What Helm puts before the words of a chart's author, to find them again in the error.
+/// What Helm puts before the message of a chart's author, to find it in the error.
 pub const AUTHOR_START: &str = "HELM_ERR_START";
 /// As [`AUTHOR_START`], behind them.
 pub const AUTHOR_END: &str = "HELM_ERR_END";
 /// How often a template may be included inside itself, as in Helm.
 const INCLUDES_MAX: usize = 1000;
 const INCLUDE: &str = "include";
-/// Reading a byte of YAML costs so many steps: `[{},{},` makes much of little.
+/// Steps that reading a byte of YAML takes: `[{},{},` makes a large value of a short text.
 const YAML_BYTE_STEPS: usize = 4;
 
 impl Functions {
@@ -39,14 +39,14 @@ impl Functions {
             [_, value] => Ok(value.clone()),
             _ => Ok(Value::Nil),
         }));
-        let forms: [(&str, Write, bool); 3] = [
+        let writers: [(&str, Write, bool); 3] = [
             ("toYaml", go::write, true),
             ("mustToYaml", go::write, false),
             ("toYamlPretty", go::write_pretty, true),
         ];
-        for (name, write, forgives) in forms {
+        for (name, write, ignores_errors) in writers {
             self.add(Function::new(name, [Any], move |scope, args| {
-                to_yaml(scope, args, write, forgives)
+                to_yaml(scope, args, write, ignores_errors)
             }));
         }
         let readers: [(&str, Reading); 2] = [("fromYaml", from_yaml), ("fromYamlArray", from_yaml_array)];
@@ -83,19 +83,18 @@ impl Functions {
     }
 }
 
-/// What makes a value of a text.
+/// Reads a text as a value.
 type Reading = fn(&[Value]) -> Value;
 
-/// What writes a value as YAML.
+/// Writes a value as YAML.
 type Write = fn(&Value) -> Result<String, go::WriteError>;
 
-fn to_yaml(scope: &mut Scope<'_>, args: &[Value], write: Write, forgives: bool) -> Result<Value, Fault> {
+fn to_yaml(scope: &mut Scope<'_>, args: &[Value], write: Write, ignores_errors: bool) -> Result<Value, Fault> {
     let value = args.first().unwrap_or(&Value::Nil);
     scope.check_yaml(value)?;
     let text = match write(value) {
         Ok(text) => text,
-        // What is no YAML is nothing.
-        Err(_) if forgives => String::new(),
+        Err(_) if ignores_errors => String::new(),
         Err(why) => return Err(Fault::Message(why.to_string())),
     };
     Ok(Value::from(text.strip_suffix('\n').unwrap_or(&text)))
@@ -119,7 +118,7 @@ fn text_of(args: &[Value]) -> &[u8] {
     }
 }
 
-/// A map or a list, with the error in it if there is none.
+/// A map or a list; if there is an error, it is in it.
 fn from_json(read: Result<Read, String>, wanted: &str) -> Value {
     let is_map = wanted.starts_with("map");
     let (found, why) = match read {
@@ -175,7 +174,7 @@ fn lookup(scope: &mut Scope<'_>, args: &[Value]) -> Result<Value, Fault> {
     Ok(found.map_or(nothing, of_object))
 }
 
-/// As Kubernetes' clients read objects: what has no point is an integer.
+/// As Kubernetes' clients read objects: a number without a point is an integer.
 fn of_object(json: Json) -> Value {
     match json {
         Json::Number(number) => match number.as_i64() {
@@ -188,7 +187,7 @@ fn of_object(json: Json) -> Value {
     }
 }
 
-/// A map, with the error under a key if there is none.
+/// A map; if there is none, one with the error under `Error`.
 fn from_yaml(args: &[Value]) -> Value {
     match args {
         [Value::Str(text)] => match go::read_map(text) {
@@ -199,7 +198,7 @@ fn from_yaml(args: &[Value]) -> Value {
     }
 }
 
-/// A list, with the error as its only item if there is none.
+/// A list; if there is none, one whose only item is the error.
 fn from_yaml_array(args: &[Value]) -> Value {
     match args {
         [Value::Str(text)] => match go::read_array(text) {
@@ -254,7 +253,7 @@ fn tpl(scope: &mut Scope<'_>, args: &[Value]) -> Result<Render, Fault> {
     Ok(render.in_context(context).costing(cost))
 }
 
-/// A rendered text without what prints for what is not there: Helm takes that out, wherever it comes from.
+/// A rendered text without `<no value>`: Helm removes it, wherever it comes from.
 pub fn without_no_value(text: Vec<u8>) -> Vec<u8> {
     if memmem::find(&text, NO_VALUE).is_none() {
         return text;
@@ -303,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_is_included_in_itself_as_often_as_helm_lets_it() {
+    fn recursive_includes_end_at_helms_limit() {
         let error = result("{{define \"x\"}}{{include \"x\" .}}{{end}}{{include \"x\" .}}");
         let end = "rendering template has a nested reference name: x: unable to execute template";
         assert!(error.ends_with(end), "{error}");
@@ -311,11 +310,11 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_a_template_with_the_templates_around_it() {
+    fn tpl_sees_the_templates_of_its_set_and_its_own() {
         assert_eq!(render("{{tpl .t .}}{{tpl \"{{.zz}}\" .}}").as_deref(), Ok("<1>"));
         let text = "{{define \"x\"}}X{{end}}{{tpl \"{{define `y`}}Y{{end}}{{include `x` .}}{{include `y` .}}\" .}}";
         assert_eq!(render(text).as_deref(), Ok("XY"));
-        // What one text defines no other sees; and one that is blank is not the one around it.
+        // What a text defines is not visible to others, and a blank text does not execute the text around it.
         assert!(result("{{tpl \"{{define `y`}}Y{{end}}\" .}}{{include \"y\" .}}").contains("no template \"y\""));
         assert_eq!(render("{{tpl \"a{{tpl ` ` .}}b\" .}}").as_deref(), Ok("a b"));
     }
@@ -345,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_required_is_there_or_the_author_speaks() {
+    fn required_returns_its_value_or_fails_with_the_authors_message() {
         assert_eq!(render("{{required \"no\" .a}}").as_deref(), Ok("1"));
         for text in [
             "{{required \"no a\" .b}}",
@@ -397,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_looked_up_is_what_the_cluster_of_the_caller_has() {
+    fn lookup_reads_the_cluster_of_the_caller() {
         let text = "{{with (lookup \"v1\" \"Secret\" \"ns\" \"one\").data}}{{printf \"%T %v %T %v\" .count .count .share .share}}{{end}}";
         assert_eq!(looked_up(text), "int64 3 float64 0.5");
         assert_eq!(looked_up("{{lookup \"v1\" \"Secret\" \"ns\" \"two\"}}"), "map[]");

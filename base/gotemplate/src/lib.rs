@@ -1,5 +1,6 @@
 //! Go's text/template: templates that are read and compiled once and executed many times, with Go's output byte by byte
-//! and Go's error messages (the ones of Go 1.26). It never reads a file, never asks the machine for the time or for randomness, and knows no charts.
+//! and Go's error messages (the ones of Go 1.26). It never reads a file, the machine's clock or its randomness, and knows
+//! no charts.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -17,15 +18,15 @@
 //! # What is here
 //! - [`Set`]: templates by name. `parse` adds a text with all that it defines; `render` executes one. A set is `Sync`: many
 //!   render from one at once. To add templates for one execution only (Helm's `tpl`) clone it, the programs are shared.
-//! - [`Value`]: Go's values as far as templates can tell them apart. Strings are bytes, as in Go. Maps are shared and can
+//! - [`Value`]: Go's values as far as templates can distinguish them. Strings are bytes, as in Go. Maps are shared and can
 //!   be changed by functions, as in Go; all else never changes. [`Object`] is for values with methods and fields.
 //! - [`Functions`]: what templates can call. Go's own are always there; the caller adds a [`Function`] with the types of
 //!   its parameters, against which arguments are checked as Go checks them. One made by [`Function::rendering`] has a
 //!   template executed for its value, without a Rust call inside a Rust call.
-//!   [`Functions::with_sprig`] and [`Functions::with_helm`] add those of Sprig and Helm.
+//!   [`Functions::with_sprig`] and [`Functions::with_helm`] add the functions of Sprig and Helm.
 //! - [`Context`]: the [`Limits`] of an execution, and what the caller's functions need (`host`): a [`Host`] for
 //!   those of Helm and Sprig.
-//! - [`Error`]: Go's message, or the limit that was met and where.
+//! - [`Error`]: Go's message, or the limit that was reached and in which template.
 //!
 //! # Layers
 //! A file imports only from its own layer and from layers above it in this table. `cargo xtask tidy` reads the table and
@@ -50,14 +51,14 @@
 //! # Hostile templates
 //! Reading, compiling, executing and dropping never call themselves, however templates and values nest; printing of nested
 //! values and copying them does, and has a limit. Steps, output, single strings and templates inside functions have limits
-//! ([`Limits`]). What a function reads, copies or compares costs steps before it is done ([`Scope::spend`]): values may hold
-//! one thing many times.
+//! ([`Limits`]). What a function reads, copies or compares is counted as steps before it is done ([`Scope::spend`]): values
+//! may hold one thing many times.
 //!
 //! # What differs from Go
-//! - Values are those that YAML, JSON and Helm make: no channels, functions as values, pointers, maps whose keys are no
-//!   strings, and slices with room beyond their length.
+//! - Values are those that YAML, JSON and Helm make: there are no channels, functions as values, pointers, maps whose keys
+//!   are not strings, or slices with capacity beyond their length.
 //! - Regular expressions are those of the crate `regex` behind Go's notation: classes are of its version of Unicode, groups
-//!   nest at most 200 deep, and an expression that is too large, or too large for so long a text, meets a limit.
+//!   nest at most 200 deep, and an expression that is too large, or too large for the length of its text, reaches a limit.
 //! - `%p` shows no real address, and a moment by a verb such as `%d` shows no zone's tables.
 //! - Moments have no monotonic reading: `{{now}}` prints without `m=+0.01`. Of their methods, `AppendFormat`, `AppendText`,
 //!   `AppendBinary`, `GobEncode` and `MarshalBinary` are refused.

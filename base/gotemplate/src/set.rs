@@ -14,7 +14,7 @@ use crate::value::function::Functions;
 use crate::value::template::{MissingKey, Program, Set, Template};
 
 impl Set {
-    /// No templates yet. The name is what an error calls the whole.
+    /// A set without templates. Errors name the set by `name`.
     pub fn new(name: &str, functions: Arc<Functions>, missing_key: MissingKey) -> Self {
         Self {
             name: name.into(),

@@ -16,7 +16,7 @@ fn render(text: &str, limits: Limits) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&output).into_owned())
 }
 
-/// Smaller than what holds by default, so that the tests end soon in a build without optimisation.
+/// Smaller than the defaults, so that the tests end soon in a build without optimisation.
 fn small_limits() -> Limits {
     Limits {
         steps_max: 2_000_000,
@@ -167,7 +167,7 @@ fn regular_expressions_that_explode_meet_a_limit() {
     assert!(matches!(replaced, Some(LimitError::Value(_))), "{replaced:?}");
 }
 
-/// `$a` and `$b` of sixty levels, each of which holds the one below twice: 2^60 values to who looks at each.
+/// `$a` and `$b` of sixty levels, each of which holds the one below twice: 2^60 values for a function that visits each.
 fn doubled(make: &str) -> String {
     let double = |name: &str| make.replace('@', name);
     format!(
@@ -229,7 +229,7 @@ fn values_that_double_are_compared_as_fast_as_go_compares_them() {
 }
 
 #[test]
-fn each_pair_that_is_compared_costs_a_step() {
+fn each_pair_that_is_compared_takes_a_step() {
     for text in [
         "{{uniq (until 100000)}}",
         "{{$l := until 100000}}{{range 100}}{{has -1 $l}}{{end}}",
@@ -241,7 +241,7 @@ fn each_pair_that_is_compared_costs_a_step() {
 }
 
 #[test]
-fn values_of_a_text_cost_steps_before_they_are_made() {
+fn values_of_a_text_are_counted_before_they_are_made() {
     for read in ["fromJson", "mustFromJson", "fromJsonArray", "fromYamlArray"] {
         let text = format!("{{{{$x := print \"[\" (repeat 300000 \"{{}},\") \"0]\"}}}}{{{{$_ := {read} $x}}}}");
         assert_eq!(limit_of(&text), Some(LimitError::Steps(2_000_000)), "{read}");
@@ -249,7 +249,7 @@ fn values_of_a_text_cost_steps_before_they_are_made() {
 }
 
 #[test]
-fn one_list_many_times_is_not_put_together() {
+fn one_list_given_many_times_meets_a_limit() {
     for make in [
         "{{concat X}}",
         "{{list X | toStrings}}",
@@ -286,7 +286,7 @@ fn one_list_many_times_is_not_put_together() {
 }
 
 #[test]
-fn long_texts_are_searched_in_one_go() {
+fn long_texts_are_searched_in_linear_time() {
     let texts = "{{$text := repeat 2000000 \"ab\"}}{{$part := print (repeat 1000000 \"ab\") \"x\"}}";
     for (end, output) in [
         ("{{contains $part $text}}", "false"),
@@ -304,7 +304,7 @@ fn long_texts_are_searched_in_one_go() {
 }
 
 #[test]
-fn texts_that_are_read_again_and_again_cost_steps() {
+fn texts_that_are_read_again_and_again_take_steps() {
     let loops = |what: &str| {
         format!("{{{{$x := repeat 1000000 \"a\"}}}}{{{{$y := print $x}}}}{{{{range 1000}}}}{what}{{{{end}}}}")
     };
@@ -322,14 +322,14 @@ fn texts_that_are_read_again_and_again_cost_steps() {
 }
 
 #[test]
-fn to_include_below_many_templates_costs_steps() {
+fn include_below_many_templates_takes_steps() {
     let text =
         "{{define \"y\"}}{{end}}{{define \"x\"}}{{include \"y\" .}}{{template \"x\" .}}{{end}}{{template \"x\" .}}";
     assert_eq!(limit_of(text), Some(LimitError::Steps(2_000_000)));
 }
 
 #[test]
-fn widths_and_offsets_of_any_size_have_gos_answer() {
+fn widths_and_offsets_of_any_size_are_those_of_go() {
     assert_eq!(
         render(
             "{{printf \"%.70000U\" 1 | len}} {{abbrevboth -9223372036854775808 5 \"xxxxxxxxxx\"}}|",
@@ -362,7 +362,7 @@ fn with_host(text: &str, steps_max: u64) -> Result<Vec<u8>, Error> {
 }
 
 #[test]
-fn keys_and_passwords_cost_steps_before_they_are_made() {
+fn keys_and_passwords_are_counted_before_they_are_made() {
     for call in [
         "genPrivateKey \"rsa\"",
         "genCA \"x\" 1",
@@ -378,7 +378,7 @@ fn keys_and_passwords_cost_steps_before_they_are_made() {
             "{call}: {error:?}"
         );
     }
-    // What is cheap is made often, but not without end.
+    // A cheap key can be made many times, but not without end.
     let error = with_host("{{range until 1000}}{{genPrivateKey \"ed25519\"}}{{end}}", 2_000_000);
     assert!(matches!(error, Err(Error::Limit { .. })), "{error:?}");
     assert!(with_host("{{bcrypt \"x\"}}{{genPrivateKey \"ecdsa\"}}", 2_000_000).is_ok());
@@ -414,7 +414,7 @@ fn toml_that_doubles_is_not_written_to_its_end() {
 }
 
 #[test]
-fn tables_of_toml_cost_what_they_take() {
+fn tables_of_toml_take_steps() {
     for [begin, piece, end] in [["a=[", "{},", "]"], ["", "[[c]]\nb=1\n", ""]] {
         let limit = |times: usize| limit_of(&format!("{{{{fromToml `{begin}{}{end}`}}}}", piece.repeat(times)));
         assert_eq!(limit(10), None, "{piece}");
@@ -423,7 +423,7 @@ fn tables_of_toml_cost_what_they_take() {
 }
 
 #[test]
-fn long_keys_of_toml_that_are_used_often_cost_steps() {
+fn long_keys_of_toml_that_are_used_often_take_steps() {
     let text = format!(
         "[{}]\n{}",
         "a".repeat(400_000),
@@ -442,7 +442,7 @@ fn layouts_and_names_of_zones_without_end_meet_a_limit() {
 }
 
 #[test]
-fn zones_that_are_looked_up_often_cost_steps() {
+fn zones_that_are_looked_up_often_take_steps() {
     for call in ["dateInZone \"2\" 0 \"Europe/Berlin\"", "toDate \"MST\" \"CET\""] {
         let text = format!("{{{{range until 10000}}}}{{{{$_ := {call}}}}}{{{{end}}}}");
         assert_eq!(limit_of(&text), Some(LimitError::Steps(2_000_000)), "{call}");
@@ -450,7 +450,7 @@ fn zones_that_are_looked_up_often_cost_steps() {
 }
 
 #[test]
-fn one_text_that_is_many_names_of_a_certificate_meets_a_limit() {
+fn one_text_as_many_names_of_a_certificate_meets_a_limit() {
     let text = "{{$s := repeat 900000 \"a\"}}{{$l := list}}{{range until 200}}{{$l = append $l $s}}{{end}}\
                 {{genSelfSignedCertWithKey \"x\" (list) $l 1 (genPrivateKey \"ed25519\")}}";
     let error = with_host(text, 2_000_000);

@@ -1,4 +1,4 @@
-//! Which of the charts in a chart are wanted, under which names, and what they give their parent: `pkg/chart/v2/util`
+//! Which dependencies of a chart are enabled, under which names, and which values their parent imports: `pkg/chart/v2/util`
 //! (`dependencies.go`) of Helm 4.1.
 
 use std::collections::BTreeSet;
@@ -10,17 +10,17 @@ use crate::Chart;
 use crate::chart::{Dependency, is_compatible};
 use crate::values::{CoalesceError, Copies, CopiesError, Null, Values, add_table, bytes_of, with_defaults};
 
-/// So many charts may there be in a chart, each as often as it has an alias, and so many may one chart want. Helm has no
-/// limit; who has many has some dozens.
+/// Charts in a chart, each counted once for each alias, and dependencies of one chart. Helm has no limit; large charts have
+/// some dozens.
 const CHARTS_MAX: usize = 1_000;
 
-/// Why dependencies are not settled.
+/// Why dependencies cannot be processed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DependencyError {
     /// Values of a chart in it are no map.
     #[error(transparent)]
     Values(#[from] CoalesceError),
-    /// Charts are in it too often.
+    /// There are too many charts in it.
     #[error("chart {chart} has {count} charts in it, those under aliases among them, at most {CHARTS_MAX} are allowed")]
     TooMany {
         /// The outermost chart
@@ -28,7 +28,7 @@ pub enum DependencyError {
         /// How many there are, or would be with the next alias
         count: usize,
     },
-    /// It names too many.
+    /// A chart has too many dependencies.
     #[error("chart {chart} has {count} dependencies in Chart.yaml, at most {CHARTS_MAX} are allowed")]
     TooManyWanted {
         /// Which chart
@@ -36,29 +36,29 @@ pub enum DependencyError {
         /// How many
         count: usize,
     },
-    /// There is too much of what is there many times.
+    /// Copies take too much.
     #[error(transparent)]
     Copies(#[from] CopiesError),
 }
 
-/// Settles the dependencies of `chart` for what the user says: takes out charts whose conditions or tags say no, names those
+/// Processes the dependencies of `chart` with the user's values: removes charts that conditions or tags disable, renames those
 /// with an alias, and imports values. In the values of `chart` null stays null until [`crate::values::coalesce_values`].
 ///
 /// # Errors
 /// Values of a chart in it that are no map, and more charts or copies than the limits allow.
 pub fn process_dependencies(chart: &mut Chart, values: &Values) -> Result<(), DependencyError> {
-    let mut settling = Settling {
+    let mut processing = Processing {
         chart: chart.metadata.name.clone(),
         count: 0,
         copies: Copies::default(),
     };
-    settling.add(chart.count() - 1)?;
-    settling.choose(chart, values, "")?;
-    settling.import_values(chart)
+    processing.add(chart.count() - 1)?;
+    processing.retain_enabled(chart, values, "")?;
+    processing.import_values(chart)
 }
 
-/// What has been settled.
-struct Settling {
+/// The state of [`process_dependencies`].
+struct Processing {
     /// The outermost chart, for errors
     chart: String,
     /// How many charts are in it
@@ -66,7 +66,7 @@ struct Settling {
     copies: Copies,
 }
 
-impl Settling {
+impl Processing {
     fn add(&mut self, count: usize) -> Result<(), DependencyError> {
         self.count += count;
         if self.count > CHARTS_MAX {
@@ -78,7 +78,7 @@ impl Settling {
         Ok(())
     }
 
-    fn choose(&mut self, chart: &mut Chart, values: &Values, path: &str) -> Result<(), DependencyError> {
+    fn retain_enabled(&mut self, chart: &mut Chart, values: &Values, path: &str) -> Result<(), DependencyError> {
         let count = chart.metadata.dependencies.len();
         if count == 0 {
             return Ok(());
@@ -114,7 +114,7 @@ impl Settling {
         chart.metadata.dependencies.retain(is_wanted);
         for inner in &mut chart.dependencies {
             let path = format!("{path}{}.", inner.metadata.name);
-            self.choose(inner, &values, &path)?;
+            self.retain_enabled(inner, &values, &path)?;
         }
         Ok(())
     }
@@ -161,20 +161,20 @@ impl Settling {
         let mut values = with_defaults(chart, Values::new(), Null::Stays)?;
         let mut imported = Map::new();
         for dependency in chart.metadata.dependencies.iter_mut().flatten() {
-            let mut settled = Vec::new();
+            let mut expanded = Vec::new();
             for import in std::mem::take(&mut dependency.import_values) {
                 let (child, parent) = match &import {
                     Value::String(name) => (format!("exports.{name}"), ".".to_owned()),
                     Value::Object(names) => (printed(names.get("child")), printed(names.get("parent"))),
                     _ => continue,
                 };
-                settled.push(json!({"child": child, "parent": parent}));
+                expanded.push(json!({"child": child, "parent": parent}));
                 if let Some(table) = table_at(&values, &format!("{}.{child}", dependency.name)) {
                     self.copies.take(bytes_of(table), &chart.metadata.name)?;
                     add_table(&mut imported, below(&parent, table.clone()), Null::Stays);
                 }
             }
-            dependency.import_values = settled;
+            dependency.import_values = expanded;
         }
         add_table(&mut values, imported, Null::Stays);
         chart.values = Arc::new(values);

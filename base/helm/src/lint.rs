@@ -1,5 +1,5 @@
-//! Checks what a chart renders before a controller applies it again and again: objects that are none, that are never
-//! created, or that differ each time. Pure; it sends no request to a cluster.
+//! Checks what a chart renders before a controller applies it again and again: documents that are no objects, objects that are
+//! never created, and objects that differ each time. Pure; it sends no request to a cluster.
 
 mod lookups;
 
@@ -16,7 +16,7 @@ pub use lookups::render;
 pub enum Severity {
     /// The chart cannot be applied as it is.
     Error,
-    /// It can, but not as its author will have meant it.
+    /// It can, but probably not as its author meant it.
     Warning,
 }
 
@@ -27,7 +27,7 @@ pub struct Finding {
     pub file: String,
     /// How bad it is
     pub severity: Severity,
-    /// The object, as in `Deployment "web"`; nothing if the file as a whole is meant
+    /// The object, as in `Deployment "web"`; none if the finding is about the whole file
     pub object: Option<String>,
     /// What is wrong, with field and value
     pub message: String,
@@ -72,7 +72,7 @@ impl Made {
     }
 }
 
-/// The objects that are applied, those below `crds/` first, and what is wrong with documents that are none of them.
+/// The objects that are applied, those below `crds/` first, and findings about the other documents.
 pub fn objects(rendered: &Rendered) -> (Vec<Made>, Vec<Finding>) {
     let (mut made, mut findings) = (Vec::new(), Vec::new());
     let crds = rendered.crds.iter().map(|(file, text)| (file, text));
@@ -93,7 +93,7 @@ pub fn objects(rendered: &Rendered) -> (Vec<Made>, Vec<Finding>) {
     (made, findings)
 }
 
-/// What kinds end with that are lists of others, if they have `items` (`UnstructuredList` of Kubernetes' apimachinery).
+/// Kinds that end with it are lists of others, if they have `items` (`UnstructuredList` of Kubernetes' apimachinery).
 const LIST: &str = "List";
 
 /// `1 object`, `2 objects`.
@@ -101,12 +101,12 @@ pub fn counted(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// What a document makes; nothing if it is empty or is not applied.
+/// The object of a document; none if it is empty or is not applied.
 fn object(file: &str, document: &str, findings: &mut Vec<Finding>) -> Result<Option<Made>, (String, &'static str)> {
     const NO_OBJECT: &str =
         "write one object of Kubernetes into each document, with apiVersion, kind and metadata.name";
     let no_yaml = |why: go::GoYamlError| (why.to_string(), "write each document in YAML");
-    // What is well is read once.
+    // A valid document is read only once.
     let (value, twice) = match go::read_exact(document.as_bytes(), DuplicateKeys::Refused) {
         Ok(value) => (value, None),
         Err(why) => {
@@ -147,7 +147,7 @@ fn object(file: &str, document: &str, findings: &mut Vec<Finding>) -> Result<Opt
             }
             None | Some(Value::Null | Value::String(_)) => (),
             Some(other) => {
-                // What YAML takes for a number or a truth: `namespace: n`.
+                // What YAML reads as a number or a boolean: `namespace: n`.
                 let message = format!("{}: {field} is {other}, which is no text", made.title());
                 return Err((message, "put it into quotes"));
             }
@@ -167,8 +167,8 @@ fn object(file: &str, document: &str, findings: &mut Vec<Finding>) -> Result<Opt
     Ok(Some(made))
 }
 
-/// What two renderings of one chart with the same values make differently: it would be applied each time, and what
-/// depends on it restarted. Values are not repeated: many are passwords.
+/// The differences of two renderings of one chart with the same values: such objects would be applied each time, and what
+/// depends on them restarted. Findings have no values: many are passwords.
 pub fn unsteady(first: &[Made], again: &[Made]) -> Vec<Finding> {
     const HINT: &str =
         "let what is random or taken from the clock come from values, or from a Secret that a controller makes once";
@@ -242,7 +242,7 @@ mod tests {
     const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
 
     #[test]
-    fn what_is_no_object_is_an_error_that_names_the_field() {
+    fn a_document_that_is_no_object_is_an_error_naming_the_field() {
         let cases = [
             ("- 1", "a document is array, and no object"),
             ("kind: A\nmetadata: {name: b}", "A \"b\": apiVersion is missing"),
@@ -278,7 +278,7 @@ mod tests {
             let why = format!("a document of kind {kind} holds 2 objects, and Lists are not unpacked: none is created");
             assert_eq!(findings_in(&list(kind)), [(Severity::Error, why)]);
         }
-        // Its kind is called so.
+        // A kind whose name only ends with `List`.
         let named = MAP.replace("kind: ConfigMap", "kind: AllowList") + "spec: {items: []}\n";
         assert!(findings_in(&named).is_empty());
     }
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_stands_twice_is_a_warning() {
+    fn a_duplicate_key_is_a_warning() {
         let findings = findings_in(&format!("{MAP}data: {{a: b}}\ndata: {{c: d}}\n"));
         assert_eq!(findings.len(), 1);
         assert_eq!(findings[0].0, Severity::Warning);

@@ -1,5 +1,5 @@
-//! What templates render, cut into documents and put in the order of installation; hooks apart. `pkg/release/v1/util` of
-//! Helm 4.1.
+//! Splits what templates render into documents, separates hooks and sorts objects in the order of installation.
+//! `pkg/release/v1/util` of Helm 4.1.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use base_yaml::go::{self, DuplicateKeys, GoYamlError, Shape, is_field};
 use memchr::memmem;
 use serde_json::Value;
 
-/// The order in which kinds are installed: what others need comes first. Kinds that are not named come last, by name.
+/// The order in which kinds are installed: what others need comes first. Other kinds come last, by name.
 pub const INSTALL_ORDER: [&str; 38] = [
     "PriorityClass",
     "Namespace",
@@ -49,7 +49,7 @@ pub const INSTALL_ORDER: [&str; 38] = [
     "ValidatingWebhookConfiguration",
 ];
 
-/// What stands between documents.
+/// The separator of documents.
 const SEPARATOR: &str = "\n---";
 
 pub(crate) const HOOK_ANNOTATION: &str = "helm.sh/hook";
@@ -127,9 +127,9 @@ pub struct Hook {
     pub events: Vec<HookEvent>,
     /// Lower weights run first
     pub weight: i64,
-    /// When it is deleted, as the annotation says it
+    /// When it is deleted, as in the annotation
     pub delete_policies: Vec<String>,
-    /// When its logs are shown, as the annotation says it
+    /// When its logs are shown, as in the annotation
     pub output_log_policies: Vec<String>,
 }
 
@@ -142,7 +142,7 @@ pub struct Sorted {
     pub manifests: Vec<Manifest>,
 }
 
-/// A template rendered what is no object.
+/// A template rendered a document that is no object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("YAML parse error on {path}: {why}")]
 pub struct ManifestError {
@@ -152,7 +152,7 @@ pub struct ManifestError {
     pub why: HeadError,
 }
 
-/// A document has not the form of an object.
+/// Why a document is no object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeadError {
     /// It is no YAML.
@@ -161,7 +161,7 @@ pub enum HeadError {
     /// A field is of another type.
     #[error("error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go {field}")]
     Form {
-        /// JSON's word for what stands there
+        /// JSON's name for the type of the value
         found: &'static str,
         /// Go's name for the field and its type
         field: &'static str,
@@ -182,8 +182,8 @@ pub(crate) fn text_of_manifest(path: &str, rendered: Vec<u8>) -> Result<String, 
     })
 }
 
-/// Cuts what templates rendered, by their paths, into documents and puts these in order. Of files whose names begin with `_`
-/// and of empty ones nothing is taken.
+/// Splits the texts of templates, by their paths, into documents and sorts these. Files whose names begin with `_` and empty
+/// documents are left out.
 ///
 /// # Errors
 /// A document that is no object.
@@ -208,7 +208,7 @@ pub fn sort_manifests(rendered: &BTreeMap<String, String>) -> Result<Sorted, Man
     Ok(sorted)
 }
 
-/// Kinds that are not named come last, by name.
+/// Kinds that [`INSTALL_ORDER`] does not name come last, by name.
 fn order(kind: &str) -> (usize, &str) {
     match INSTALL_ORDER.iter().position(|known| *known == kind) {
         Some(position) => (position, ""),
@@ -271,7 +271,7 @@ pub(crate) fn split(text: &str) -> Vec<&str> {
         if !document.is_empty() {
             documents.push(trim(document));
         }
-        // The blanks that are taken with a separator are not there for the next.
+        // A separator takes the blanks behind it, so that they cannot begin the next one.
         rest = rest[at + SEPARATOR.len()..].trim_start_matches(is_regex_space);
     }
     if !rest.is_empty() {
@@ -290,7 +290,7 @@ fn trim(text: &str) -> &str {
     text.trim_matches(|character: char| character.is_whitespace())
 }
 
-/// What of a document Helm reads: its `SimpleHead`.
+/// The fields of a document that Helm reads: its `SimpleHead`.
 const HEAD: Shape = Shape::Fields(&[
     ("apiVersion", Shape::Text),
     ("kind", Shape::Text),
@@ -316,7 +316,7 @@ impl Head {
             Value::Object(object) => object,
             other => return Err(wrong(&other, "value of type util.SimpleHead")),
         };
-        // Of keys for one field each is read, and the last that says something counts.
+        // Several keys may stand for one field: the last that is not null counts.
         for (key, value) in &object {
             if is_field(key, "apiVersion") {
                 text_of(value, "struct field SimpleHead.apiVersion of type string")?;
@@ -350,7 +350,7 @@ impl Head {
     }
 }
 
-/// What an object holds; null holds nothing.
+/// The entries of an object; null has none.
 fn entries_of<'v>(
     value: &'v Value,
     shown: &'static str,
@@ -362,7 +362,7 @@ fn entries_of<'v>(
     }
 }
 
-/// A text, or what becomes one; null says nothing.
+/// A text, or what Helm converts to one; none for null.
 fn text_of(value: &Value, shown: &'static str) -> Result<Option<String>, HeadError> {
     match value {
         Value::Null => Ok(None),

@@ -10,7 +10,7 @@ use crate::Chart;
 use crate::chart::{Dependency, File, Metadata};
 use crate::values::Values;
 
-/// What follows from a release: `.Release`.
+/// What templates see of a release: `.Release`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Release {
     /// `.Release.Name`
@@ -19,7 +19,7 @@ pub struct Release {
     pub namespace: String,
     /// `.Release.Revision`, from 1 on
     pub revision: i64,
-    /// `.Release.IsUpgrade`; else it is an installation
+    /// `.Release.IsUpgrade`; otherwise it is an installation
     pub is_upgrade: bool,
 }
 
@@ -42,7 +42,7 @@ impl Release {
 pub struct Scope<'c> {
     /// `.Chart`
     pub chart: Map<String, Value>,
-    /// Where `.Values` are: in those of that scope, under that name; of the chart itself they are all
+    /// The scope and the key in its values where `.Values` are; none for the chart itself
     pub inside: Option<(usize, String)>,
     /// `.Files`
     pub files: &'c Arc<Vec<File>>,
@@ -70,8 +70,8 @@ impl Template<'_> {
     }
 }
 
-/// All templates of a chart, in the order in which they are read and run: those that lie deeper first, so that the names
-/// that a parent defines win.
+/// All templates of a chart, in the order in which they are read and executed: those that lie deeper first, so that the
+/// definitions of a parent win.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rendering<'c> {
     /// The chart's values with those of the charts in it
@@ -83,7 +83,7 @@ pub struct Rendering<'c> {
 }
 
 impl<'c> Rendering<'c> {
-    /// Of a chart whose dependencies are settled, with all its values.
+    /// Of a chart whose dependencies have been processed, with all its values.
     pub fn of(chart: &'c Chart, values: Values) -> Self {
         let mut rendering = Self {
             values,
@@ -95,7 +95,7 @@ impl<'c> Rendering<'c> {
         rendering
             .templates
             .sort_by(|a, b| (depth(&b.name), &b.name).cmp(&(depth(&a.name), &a.name)));
-        // Of two with one name the later is retained; sorting has left it behind the earlier.
+        // Of two with one name the later is retained; the sort is stable and has left it behind the earlier.
         rendering.templates.reverse();
         rendering.templates.dedup_by(|later, last| later.name == last.name);
         rendering.templates.reverse();
@@ -107,7 +107,7 @@ impl<'c> Rendering<'c> {
         let Some((parent, name)) = &self.scopes[scope].inside else {
             return self.values.clone();
         };
-        // A name with points in it is taken for a path, which finds nothing.
+        // Helm takes a name with points in it for a path, which usually finds nothing.
         let around = self.values_of(*parent);
         let own = name
             .split('.')

@@ -1,6 +1,6 @@
-//! Attacks over HTTP/2: to both servers, and what becomes of the connection is compared; then to one of ours that has
-//! little patience, by several connections at once. There, each connection must be ended, another client must be served all
-//! the while, and memory must stay where it was.
+//! Attacks over HTTP/2: on both servers, where the outcome of the connection is compared; then on one of ours with short
+//! time-outs, by several connections at once. There, each connection must be closed, another client must be served all the
+//! while, and memory must not grow.
 
 mod attempts;
 
@@ -15,29 +15,29 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use self::attempts::Attempt;
 use crate::flood::resident;
-use crate::http2::Heard;
+use crate::http2::Received;
 use crate::known::Table;
-use crate::ours::{Keeps, Ours};
+use crate::ours::{Ours, Storage};
 use crate::{Call, Difference, Endpoint, Outcome};
 
-/// How these cases are called in reports and in the table of known differences.
+/// The name of these cases in reports and in the table of known differences.
 pub const FILE: &str = "attacks";
-/// A server that does nothing for so long bears it.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Far beyond what an impatient server takes to end a connection.
+/// A server that does not close a connection within this tolerates the attack.
+const OBSERVED_FOR: Duration = Duration::from_secs(2);
+/// Far longer than a server with short time-outs takes to close a connection.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
-/// What an impatient server waits for anything.
-const IMPATIENCE: Duration = Duration::from_millis(500);
-/// Connections that do the same at once.
+/// All time-outs of the attacked server.
+const SHORT_TIMEOUT: Duration = Duration::from_millis(500);
+/// Connections that attack in the same way at once.
 const ATTACKERS: usize = 8;
-/// How long who does not listen does not.
-const DEAFNESS: Duration = Duration::from_secs(3);
-/// So many are compared at once: most of them wait.
+/// How long a client that does not read waits before it does.
+const READ_DELAY: Duration = Duration::from_secs(3);
+/// Attacks that are compared at once: most of them wait.
 const AT_ONCE: usize = 8;
-/// What all attackers together may take while they are at it: each may have the bodies and headers of 250 requests.
+/// The memory that all attackers together may take: each may have the bodies and headers of 250 requests.
 pub const TAKEN_BYTES_MAX: u64 = 64 << 20;
 
-/// What came of all of them.
+/// The results of all attacks.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// Both did the same.
@@ -57,9 +57,9 @@ pub fn names() -> Vec<String> {
     compared.map(|attempt| name(attempt.title)).collect()
 }
 
-/// Who does not listen hears nothing that could be compared.
+/// Without reading there is no answer to compare.
 fn is_compared(attempt: &Attempt) -> bool {
-    attempt.listens && attempt.is_certain
+    attempt.reads_answers && attempt.is_deterministic
 }
 
 fn name(title: &str) -> String {
@@ -96,66 +96,66 @@ pub async fn compare(real: &Endpoint, ours: &Endpoint, table: &Table) -> Outcome
     Ok(tally)
 }
 
-/// What becomes of a connection on which this is said, for as long as one has patience.
+/// The outcome of a connection with this attack, after [`OBSERVED_FOR`] at most.
 async fn once(endpoint: &Endpoint, attempt: &Attempt) -> Outcome<&'static str> {
-    let mut heard = Heard::default();
-    let ended = tokio::time::timeout(PATIENCE, attack(endpoint, attempt, &mut heard)).await;
+    let mut received = Received::default();
+    let ended = tokio::time::timeout(OBSERVED_FOR, attack(endpoint, attempt, &mut received)).await;
     if let Ok(outcome) = &ended {
         outcome.clone()?;
     }
-    Ok(heard.summary(ended.is_ok()))
+    Ok(received.summary(ended.is_ok()))
 }
 
-/// Sends it, and listens until the server ends the connection.
-async fn attack(endpoint: &Endpoint, attempt: &Attempt, heard: &mut Heard) -> Outcome {
+/// Sends it, and reads until the server closes the connection.
+async fn attack(endpoint: &Endpoint, attempt: &Attempt, received: &mut Received) -> Outcome {
     let (mut reader, mut writer) = tokio::io::split(endpoint.encrypted().await?);
     let sending = async {
-        // A client whose connection was ended sends nothing more; another leaves the connection open.
+        // An error means that the server has closed the connection. Otherwise it is left open.
         let _ = writer.write_all(&attempt.bytes).await;
         let _ = writer.flush().await;
         std::future::pending::<()>().await;
     };
-    let listens = async {
-        if !attempt.listens {
-            tokio::time::sleep(DEAFNESS).await;
+    let reading = async {
+        if !attempt.reads_answers {
+            tokio::time::sleep(READ_DELAY).await;
         }
         let mut buffer = vec![0; 64 << 10];
         while let Ok(count @ 1..) = reader.read(&mut buffer).await {
-            heard.hear(buffer.get(..count).unwrap_or_default());
+            received.read(buffer.get(..count).unwrap_or_default());
         }
     };
     tokio::select! {
         () = sending => {}
-        () = listens => {}
+        () = reading => {}
     }
     Ok(())
 }
 
-/// Has several do each of these at once to a server that has little patience.
+/// Attacks one of ours with short time-outs, by several connections at once.
 ///
 /// # Errors
-/// The server does not start, or the machine does not tell a process' memory.
-pub async fn endure() -> Outcome<Tally> {
+/// The server does not start, or the machine does not report the memory of a process.
+pub async fn attack_ours() -> Outcome<Tally> {
     let timeouts = Timeouts {
-        handshake: IMPATIENCE,
-        headers: IMPATIENCE,
-        body: IMPATIENCE,
-        answer: IMPATIENCE,
-        stream: IMPATIENCE,
-        idle: IMPATIENCE,
-        ping_every: IMPATIENCE,
-        ping_answer: IMPATIENCE,
+        handshake: SHORT_TIMEOUT,
+        headers: SHORT_TIMEOUT,
+        body: SHORT_TIMEOUT,
+        answer: SHORT_TIMEOUT,
+        stream: SHORT_TIMEOUT,
+        idle: SHORT_TIMEOUT,
+        ping_every: SHORT_TIMEOUT,
+        ping_answer: SHORT_TIMEOUT,
     };
-    let ours = Ours::start_in_haste(Keeps::InMemory, timeouts).await?;
+    let ours = Ours::start_with_timeouts(Storage::Memory, timeouts).await?;
     let endpoint = ours.endpoint.by_http2();
     let mut tally = Tally::default();
-    for attempt in attempts::all().into_iter().filter(|attempt| attempt.is_costly) {
+    for attempt in attempts::all().into_iter().filter(|attempt| attempt.is_expensive) {
         let before = resident()?;
         let is_over = AtomicBool::new(false);
         let attackers = async {
             let each = (0..ATTACKERS).map(|_| async {
-                let mut heard = Heard::default();
-                tokio::time::timeout(END_TIMEOUT, attack(&endpoint, &attempt, &mut heard)).await
+                let mut received = Received::default();
+                tokio::time::timeout(END_TIMEOUT, attack(&endpoint, &attempt, &mut received)).await
             });
             let ended = futures::future::join_all(each).await;
             is_over.store(true, Ordering::Relaxed);
@@ -179,7 +179,7 @@ pub async fn endure() -> Outcome<Tally> {
     Ok(tally)
 }
 
-/// A client that sends requests all the while; it must be served. Returns the most memory that was seen.
+/// A client that sends requests all the while, which must be served. Returns the highest memory seen.
 async fn bystander(endpoint: &Endpoint, is_over: &AtomicBool) -> Outcome<u64> {
     let mut most = 0;
     while !is_over.load(Ordering::Relaxed) {

@@ -1,5 +1,5 @@
-//! The audit log: the same policy and the same requests, and the lines that both servers write of them. A server of its own
-//! stands for each, for the log tells of all that is asked. It compares no answers.
+//! The audit log: the same policy and the same requests, and the lines that both servers write about them. Each has a server
+//! of its own, because the log has all requests. It compares no answers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 
 use crate::compare::differences;
 use crate::known::Table;
-use crate::ours::{Keeps, Ours};
+use crate::ours::{Ours, Storage};
 use crate::real::{Options, Real};
 use crate::wire::{Call, USER_AGENT};
 use crate::{Difference, Outcome};
 
-/// How these cases are called in reports and in the table of known differences.
+/// The name of these cases in reports and in the table of known differences.
 pub const FILE: &str = "audit";
-/// Real Kubernetes writes a line before it answers; a watch ends in its own time.
+/// Real Kubernetes writes a line before it answers, but a watch ends later.
 const LINES_TIMEOUT: Duration = Duration::from_secs(5);
-/// Between two looks at its file: nothing tells.
+/// Between two reads of its file, which nothing announces.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
 const POLICY: &str = "
@@ -47,7 +47,7 @@ const CHOSEN: [&str; 9] = [
     "time",
 ];
 
-/// What came of all of them: how many lines agree, how many differ as the table knows, and the rest.
+/// The results: how many lines agree, how many have known differences, and the others.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// Both wrote the same.
@@ -84,7 +84,7 @@ pub async fn run(table: &Table) -> Outcome<Tally> {
     let lines = Lines::default();
     let policy = AuditPolicy::read(POLICY)?;
     let sink: Arc<dyn AuditSink> = Arc::new(lines.clone());
-    let ours = Ours::start_with(Keeps::InMemory, |builder| builder.audit_events(policy, sink)).await?;
+    let ours = Ours::start_with(Storage::Memory, |builder| builder.audit_events(policy, sink)).await?;
     let (mut at_real, mut at_ours) = (real.endpoint.connect().await?, ours.endpoint.connect().await?);
     for call in calls() {
         tokio::try_join!(at_real.send(&call), at_ours.send(&call))?;
@@ -127,7 +127,7 @@ fn compare(of_real: &[Value], of_ours: &[Value], table: &Table) -> Tally {
     tally
 }
 
-/// The events of these requests, masked: real Kubernetes also asks itself.
+/// The events of these requests, masked: real Kubernetes also sends requests to itself.
 fn events(log: &[u8]) -> Outcome<Vec<Value>> {
     let lines = log.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let mut events = Vec::new();

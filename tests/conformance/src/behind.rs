@@ -1,5 +1,4 @@
-//! The embedded API server as what stands behind an APIService: one for each of the two servers, which is the only one that it
-//! believes to be a front proxy.
+//! The embedded API server behind an APIService: one for each of the two servers, which is the only front proxy that it trusts.
 
 use std::sync::Arc;
 
@@ -57,7 +56,7 @@ impl Behind {
         })
     }
 
-    /// What cases know it by: `<behind.port>`, `<behind.ca>`.
+    /// What cases refer to: `<behind.port>`, `<behind.ca>`.
     pub(crate) fn known(&self) -> Value {
         let authority = base64::engine::general_purpose::STANDARD.encode(&self.authority);
         json!({"port": self.served.port, "ca": authority})

@@ -1,5 +1,5 @@
-//! What real Kubernetes says of the columns of its tables, as `cluster/table/data/columns.json` has it: each description
-//! with the columns that have it. It compares nothing.
+//! The descriptions of real Kubernetes' table columns, as `cluster/table/data/columns.json` has them: each with the columns
+//! that have it. It compares nothing.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 use crate::compare::body;
 use crate::{Call, Connection, Endpoint, Outcome};
 
-/// The form in which discovery names all resources at once.
+/// The media type of aggregated discovery.
 const ALL: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-/// The form in which kubectl asks for tables.
+/// The media type with which kubectl requests tables.
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 /// Columns that most tables have and describe alike; they are listed once.
 const COMMON: [&str; 3] = ["Age", "Created At", "Name"];
 
-/// Asks for a table of every resource.
+/// Requests a table of every resource.
 ///
 /// # Errors
-/// When the server does not answer, or answers something else.
+/// When the server does not answer, or not with a table.
 pub async fn read(real: &Endpoint) -> Outcome<Value> {
     let mut connection = real.connect().await?;
     let mut columns: BTreeMap<String, String> = BTreeMap::new();
@@ -51,7 +51,8 @@ pub async fn read(real: &Endpoint) -> Outcome<Value> {
     Ok(by_description(columns))
 }
 
-/// Each description with the columns that have it; of the common ones with those that are described otherwise.
+/// Each description with the columns that have it. A common column is listed once, and by resource where its description
+/// differs.
 fn by_description(mut columns: BTreeMap<String, String>) -> Value {
     for name in COMMON {
         let ends = format!("/{name}");

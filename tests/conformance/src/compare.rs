@@ -22,7 +22,7 @@ const HEADERS: [HeaderName; 8] = [
     WARNING,
     WWW_AUTHENTICATE,
 ];
-/// Fields by which the items of a list are known again.
+/// Fields that identify the items of a list.
 const KEYS: [&str; 6] = ["name", "resource", "subresource", "field", "type", "groupVersion"];
 /// Characters of a value that a difference shows.
 const SHOWN_CHARS_MAX: usize = 400;
@@ -32,9 +32,9 @@ const SHOWN_CHARS_MAX: usize = 400;
 pub struct Difference {
     /// `2/body/metadata/name`: the number of the request, then a JSON pointer.
     pub at: String,
-    /// What real Kubernetes says, if it says something there.
+    /// What real Kubernetes has there, if anything.
     pub real: Option<Value>,
-    /// What ours says.
+    /// What ours has there.
     pub ours: Option<Value>,
 }
 
@@ -93,8 +93,8 @@ pub(crate) fn body(answer: &Answer) -> Value {
     }
 }
 
-/// All places where two pictures differ, the deepest that can be named; lists of plain values differ as a whole. Answers of different status have nothing else
-/// to compare.
+/// All places where two pictures differ, the deepest that can be named; lists of plain values differ as a whole. Of answers of
+/// different status nothing else is compared.
 pub(crate) fn differences(at: &str, real: &Value, ours: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
     if real["status"] != ours["status"] {
@@ -139,7 +139,7 @@ fn is_deep(value: &Value) -> bool {
     value.is_object() || value.is_array()
 }
 
-/// Compares items by what they are called, so that one that is missing does not move all behind it.
+/// Compares items by their names, so that a missing one does not shift all behind it.
 fn collect_named(at: &str, real: &[Value], ours: &[Value], found: &mut Vec<Difference>) {
     let (Some(real_keys), Some(our_keys)) = (keys(real), keys(ours)) else {
         return;
@@ -168,7 +168,7 @@ fn collect_named(at: &str, real: &[Value], ours: &[Value], found: &mut Vec<Diffe
     }
 }
 
-/// What the items are called, when all have a name and no two the same.
+/// The names of the items, if all have one and they are unique.
 fn keys(items: &[Value]) -> Option<Vec<&str>> {
     let keys: Vec<&str> = items
         .iter()

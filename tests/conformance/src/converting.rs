@@ -1,9 +1,9 @@
-//! What the webhook answers to a ConversionReview: the first object's `spec.way` says how, so that one definition serves for
-//! all ways. Good is: `spec.hostPort` of `v1` is `spec.host` and `spec.port` of every other version.
+//! The webhook's answers to a ConversionReview: the first object's `spec.way` selects one, so that one definition serves for
+//! all. In a good one `spec.hostPort` of `v1` is `spec.host` and `spec.port` of every other version.
 
 use serde_json::{Map, Value, json};
 
-/// An answer by another way than that of a review.
+/// An answer: a review, or something else.
 pub(crate) enum Converted {
     Review(Value),
     Text(&'static str),
@@ -11,7 +11,7 @@ pub(crate) enum Converted {
     Closed,
 }
 
-/// Where each conversion of an object that has it is written down.
+/// The annotation in which conversions are recorded, if an object has it.
 const TRAIL: &str = "trail";
 
 pub(crate) fn convert(review: &Value) -> Converted {
@@ -114,7 +114,7 @@ fn join(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Changes of a converted object that a server takes, drops or refuses.
+/// Changes of a converted object that a server accepts, drops or refuses.
 fn spoil(object: &mut Value, way: &str) {
     let metadata = &mut object["metadata"];
     match way {

@@ -1,5 +1,5 @@
-//! Credentials that are dead, forged or foreign, shown to both servers: certificates on connections of their own, tokens in
-//! headers. Answers are compared in full. Each server has authorities of its own, so each case is made for each of them.
+//! Credentials that are revoked, forged or foreign, presented to both servers: certificates on connections of their own, tokens
+//! in headers. Answers are compared in full. Each server has its own authorities, so that each case is made for each of them.
 
 mod certificates;
 mod tokens;
@@ -21,16 +21,16 @@ use crate::real::Real;
 use crate::wire::{Answer, Connection};
 use crate::{Call, Difference, Endpoint, Outcome};
 
-/// How these cases are called in reports and in the table of known differences.
+/// The name of these cases in reports and in the table of known differences.
 pub const FILE: &str = "credentials";
 /// The path whose answer names the caller.
 const WHO_AM_I: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
-/// Real Kubernetes hears of what is deleted by its own watches.
-const DEATH_TIMEOUT: Duration = Duration::from_secs(20);
-/// Between two looks at whether it has: nothing tells.
+/// Real Kubernetes learns of deleted objects by its own watches.
+const REVOCATION_TIMEOUT: Duration = Duration::from_secs(20);
+/// Between two checks whether it has, which nothing announces.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
-/// What came of all of them.
+/// The results of all cases.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// Both answered alike.
@@ -43,16 +43,16 @@ pub struct Tally {
     pub names: Vec<String>,
 }
 
-/// What one client shows.
+/// What one client presents.
 #[derive(Default)]
-pub(crate) struct Shown {
+pub(crate) struct Credential {
     certificate: Option<Issued>,
     headers: Vec<(HeaderName, String)>,
-    /// What it refers to is gone: a server may need a while to know.
-    is_dead: bool,
+    /// What it refers to is deleted: a server may take a while to notice.
+    is_revoked: bool,
 }
 
-impl Shown {
+impl Credential {
     fn authorization(text: impl Into<String>) -> Self {
         Self::default().with(AUTHORIZATION, text)
     }
@@ -73,16 +73,19 @@ impl Shown {
         self
     }
 
-    fn dead(self) -> Self {
-        Self { is_dead: true, ..self }
+    fn revoked(self) -> Self {
+        Self {
+            is_revoked: true,
+            ..self
+        }
     }
 }
 
 /// A case as it is made for one server.
-type Case = (&'static str, Shown);
+type Case = (&'static str, Credential);
 
-/// One of the servers, with what its credentials are made of.
-pub(crate) struct Party<'a> {
+/// One of the servers, with the authorities of its credentials.
+pub(crate) struct Target<'a> {
     endpoint: &'a Endpoint,
     pki: &'a Pki,
     admin: Connection,
@@ -90,13 +93,13 @@ pub(crate) struct Party<'a> {
     entropy: Entropy,
 }
 
-/// Shows all of them to both.
+/// Presents all credentials to both.
 ///
 /// # Errors
-/// A server cannot be reached, or does not give what the credentials are made of.
+/// A server cannot be reached, or refuses an object that the credentials need.
 pub async fn run(real: &Real, ours: &Ours, table: &Table) -> Outcome<Tally> {
-    let mut real = Party::new(&real.endpoint, &real.pki).await?;
-    let mut ours = Party::new(&ours.endpoint, &ours.pki).await?;
+    let mut real = Target::new(&real.endpoint, &real.pki).await?;
+    let mut ours = Target::new(&ours.endpoint, &ours.pki).await?;
     let (of_real, of_ours) = tokio::try_join!(real.cases(), ours.cases())?;
     let mut tally = Tally::default();
     for ((title, to_real), (_, to_ours)) in of_real.iter().zip(&of_ours) {
@@ -118,25 +121,25 @@ pub async fn run(real: &Real, ours: &Ours, table: &Table) -> Outcome<Tally> {
     Ok(tally)
 }
 
-/// Those that ours refuses: certificates and all else.
+/// The credentials that ours refuses: certificates, and the others.
 ///
 /// # Errors
-/// It cannot be reached, or does not give what the credentials are made of.
-pub(crate) async fn bad(ours: &Ours) -> Outcome<(Vec<Shown>, Vec<Shown>)> {
-    let mut party = Party::new(&ours.endpoint, &ours.pki).await?;
+/// It cannot be reached, or refuses an object that the credentials need.
+pub(crate) async fn refused(ours: &Ours) -> Outcome<(Vec<Credential>, Vec<Credential>)> {
+    let mut target = Target::new(&ours.endpoint, &ours.pki).await?;
     let (mut certificates, mut others) = (Vec::new(), Vec::new());
-    for (_, shown) in party.cases().await? {
-        let is_refused = party.answer_to(&shown).await?["status"].as_u64() >= Some(400);
-        match (is_refused, &shown.certificate) {
-            (true, Some(_)) => certificates.push(shown),
-            (true, None) => others.push(shown),
+    for (_, credential) in target.cases().await? {
+        let is_refused = target.answer_to(&credential).await?["status"].as_u64() >= Some(400);
+        match (is_refused, &credential.certificate) {
+            (true, Some(_)) => certificates.push(credential),
+            (true, None) => others.push(credential),
             (false, _) => {}
         }
     }
     Ok((certificates, others))
 }
 
-impl<'a> Party<'a> {
+impl<'a> Target<'a> {
     pub(crate) async fn new(endpoint: &'a Endpoint, pki: &'a Pki) -> Outcome<Self> {
         Ok(Self {
             endpoint,
@@ -153,28 +156,28 @@ impl<'a> Party<'a> {
         Ok(cases)
     }
 
-    /// What is answered to a client that shows this.
-    pub(crate) async fn answer_to(&self, shown: &Shown) -> Outcome<Value> {
+    /// The answer to a client with this credential.
+    pub(crate) async fn answer_to(&self, credential: &Credential) -> Outcome<Value> {
         let mut call = object(Method::POST, WHO_AM_I, &json!({}));
-        for (name, value) in &shown.headers {
+        for (name, value) in &credential.headers {
             let value = HeaderValue::from_str(value).map_err(|error| format!("{name}: {error}"))?;
             call.headers.append(name.clone(), value);
         }
-        let endpoint = self.endpoint.showing(shown.certificate.as_ref())?;
+        let endpoint = self.endpoint.with_certificate(credential.certificate.as_ref())?;
         let mut connection = endpoint.connect().await?;
         let begun = Instant::now();
         loop {
             let answer = connection.send(&call).await?;
-            let is_late = begun.elapsed() > DEATH_TIMEOUT;
-            if !shown.is_dead || answer.status == StatusCode::UNAUTHORIZED || is_late {
+            let is_late = begun.elapsed() > REVOCATION_TIMEOUT;
+            if !credential.is_revoked || answer.status == StatusCode::UNAUTHORIZED || is_late {
                 return Ok(Mask::new("").mask(1, &picture(&answer)));
             }
             tokio::time::sleep(LOOK_PAUSE).await;
         }
     }
 
-    /// Has the administrator do something, and tells what became of it.
-    async fn order(&mut self, method: Method, path: &str, content: &Value) -> Outcome<Value> {
+    /// Sends a request as the administrator, and returns the body of the answer.
+    async fn as_admin(&mut self, method: Method, path: &str, content: &Value) -> Outcome<Value> {
         let answer: Answer = self.admin.send(&object(method.clone(), path, content)).await?;
         match answer.status.is_success() {
             true => Ok(body(&answer)),

@@ -1,5 +1,5 @@
 //! Puts values of earlier answers into a request: `<ns>` is the case's namespace, `<made.metadata.uid>` a field of the
-//! answer to the request that is called `made`. Other texts in angle brackets are left as they are.
+//! answer to the request named `made`. Other texts in angle brackets are left as they are.
 
 use std::collections::BTreeMap;
 
@@ -100,12 +100,12 @@ fn look_up(name: &str, path: &str, answers: &Answers) -> Outcome<String> {
     Ok(match found {
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
-        // The difference behind it is reported where it happened; the request goes on with what is no value.
+        // The difference is reported at the earlier answer; the request is sent with a placeholder.
         None => format!("nothing-at-{name}.{path}"),
     })
 }
 
-/// Cases are written to be read: what cannot stand in a path or query is encoded.
+/// Encodes what a path or query may not have, so that cases can be written readably.
 fn encode(path: &str) -> String {
     path.chars()
         .map(|letter| match letter {

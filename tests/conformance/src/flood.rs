@@ -1,5 +1,5 @@
-//! Bad input by the hundred or thousand, to ours alone, and the memory that it leaves behind. What the
-//! first time has needed, allocators and tables, the second time needs no more; what grows again grows for ever.
+//! Bad input by the hundred or thousand, to ours alone, and the memory that it leaves behind. Allocators and tables grow the
+//! first time only; what grows the second time, too, grows for ever.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use tokio::io::AsyncWriteExt;
 use crate::ours::Ours;
 use crate::{Outcome, credentials, raw};
 
-/// How these are called in reports.
+/// Their name in reports.
 pub const FILE: &str = "flood";
-/// What all kinds may leave behind the second time. With a thousand of each it is about 1.3 KiB for each.
+/// The memory that all kinds may leave behind the second time. With a thousand of each it is about 1.3 KiB for each.
 pub const GROWTH_BYTES_MAX: u64 = 16 << 20;
-/// The kind that needs some twenty megabytes for a moment: how many allocators keep as much for the next time, chance
-/// decides. It comes last, for in what they keep a smaller growth of others would not be seen.
+/// The kind that needs some twenty megabytes for a moment: how many allocators retain that memory varies. It comes last,
+/// because in that variation a smaller growth of others would not be seen.
 const DEEP: &str = "depth";
 const DEEP_GROWTH_BYTES_MAX: u64 = 96 << 20;
-/// Connections at once. Each may need some megabytes for a moment: with more of them chance decides how much memory the
-/// process keeps for the next time.
+/// Connections at once. Each may need some megabytes for a moment: with more of them the memory that the process retains
+/// varies too much.
 const AT_ONCE: usize = 4;
-/// How often all is sent before memory is looked at, and then once more.
+/// How often all is sent before memory is measured; then it is sent once more.
 const FIRST_TIMES: usize = 2;
 /// Slow clients at once: they only wait.
 const SLOW_AT_ONCE: usize = 200;
-/// How long a slow client is content with having said half of something.
+/// How long a slow client waits after half of a request.
 const SLOWNESS: Duration = Duration::from_millis(100);
 
 /// What was sent of one kind, and the memory of this process, in which the server runs, in bytes.
@@ -64,16 +64,16 @@ impl Round {
 enum Kind {
     /// Bytes that are sent and answered.
     Raw(Vec<Vec<u8>>),
-    /// Bytes that are half of something.
+    /// The first part of a request.
     Slow(Vec<&'static [u8]>),
     /// Certificates or tokens.
-    Credentials(Vec<credentials::Shown>),
+    Credentials(Vec<credentials::Credential>),
 }
 
-/// Sends so many of each kind twice, and then again: first those that need little, then the deep ones.
+/// Sends so many of each kind twice, and then once more: first those that need little memory, then the deep ones.
 ///
 /// # Errors
-/// The server cannot be reached, or the machine does not tell a process' memory.
+/// The server cannot be reached, or the machine does not report the memory of a process.
 pub async fn run(ours: &Ours, each: usize) -> Outcome<[Round; 2]> {
     let mut kinds: Vec<(&'static str, Kind)> = raw::kinds()
         .into_iter()
@@ -86,7 +86,7 @@ pub async fn run(ours: &Ours, each: usize) -> Outcome<[Round; 2]> {
         b"POST /api/v1/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3000000\r\n\r\n{\"metadata\":",
     ];
     kinds.push(("slow clients", Kind::Slow(halves.to_vec())));
-    let (certificates, tokens) = credentials::bad(ours).await?;
+    let (certificates, tokens) = credentials::refused(ours).await?;
     kinds.push(("certificates", Kind::Credentials(certificates)));
     kinds.push(("tokens", Kind::Credentials(tokens)));
     let (deep, others): (Vec<_>, Vec<_>) = kinds.into_iter().partition(|(name, _)| *name == DEEP);
@@ -122,7 +122,7 @@ async fn round(ours: &Ours, kinds: &[(&'static str, Kind)], each: usize, growth_
     })
 }
 
-/// One after the other until there were so many.
+/// Sends the inputs in turn until there were so many.
 async fn send(ours: &Ours, kind: &Kind, each: usize) -> Outcome {
     let endpoint = &ours.endpoint;
     match kind {
@@ -149,11 +149,11 @@ async fn send(ours: &Ours, kind: &Kind, each: usize) -> Outcome {
                 .await
         }
         Kind::Credentials(all) => {
-            let party = credentials::Party::new(endpoint, &ours.pki).await?;
-            let party = &party;
-            let sent = all.iter().cycle().take(each).map(|shown| {
+            let target = credentials::Target::new(endpoint, &ours.pki).await?;
+            let target = &target;
+            let sent = all.iter().cycle().take(each).map(|credential| {
                 Ok(async move {
-                    let status = party.answer_to(shown).await?["status"].as_u64();
+                    let status = target.answer_to(credential).await?["status"].as_u64();
                     match status {
                         Some(401 | 403) => Ok(()),
                         _ => Err(format!("a bad credential was answered with {status:?}")),
@@ -165,10 +165,10 @@ async fn send(ours: &Ours, kind: &Kind, each: usize) -> Outcome {
     }
 }
 
-/// The memory of this process that is in use.
+/// The resident memory of this process.
 ///
 /// # Errors
-/// The machine does not tell.
+/// The machine does not report it.
 pub(crate) fn resident() -> Outcome<u64> {
     let resident = tests_parts::memory_kib(std::process::id(), "VmRSS");
     resident
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_each_of_twelve_thousand_leaves_behind_is_noticed() {
+    fn a_leaked_page_per_request_is_noticed() {
         let page = 4 << 10;
         assert!(round(100 << 20, (100 << 20) + 12_000 * page).has_grown());
         assert!(!round(100 << 20, 100 << 20).has_grown());
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_held_is_seen() {
+    fn allocated_memory_is_noticed() {
         let before = resident().unwrap();
         let held = std::hint::black_box(vec![1_u8; 4 * GROWTH_BYTES_MAX as usize]);
         let seen = round(before, resident().unwrap()).has_grown();

@@ -1,6 +1,6 @@
-//! Runs drawn sequences, several at a time, makes those that differ as small as they can be, and tells which kinds of
-//! differences there are. Servers are restarted after some thousand sequences, so that neither they nor this program
-//! grow with the number of sequences.
+//! Runs drawn sequences, several at a time, reduces those that differ, and prints which kinds of differences there are.
+//! Servers are restarted after some thousand sequences, so that neither they nor this program grow with the number of
+//! sequences.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -11,9 +11,9 @@ use futures::future::try_join_all;
 use tests_conformance::Outcome;
 use tests_conformance::generate::{Sequence, World, smallest};
 use tests_conformance::known::Table;
-use tests_conformance::ours::{Keeps, Ours};
+use tests_conformance::ours::{Ours, Storage};
 use tests_conformance::real::{Options, Real};
-use tests_conformance::run::{Court, Verdict};
+use tests_conformance::run::{Comparer, Verdict};
 
 use crate::{Count, show};
 
@@ -21,16 +21,16 @@ use crate::{Count, show};
 const AT_ONCE: usize = 4;
 /// Sequences after which servers are restarted: what each leaves behind stays in their memory.
 const ROUND: u64 = 5000;
-/// Runs that making one sequence smaller may take.
+/// Runs that the reduction of one sequence may take.
 const SMALLER_MAX: usize = 100;
-/// How long all sequences of a round are made smaller: one with a watch takes seconds each time.
+/// How long the sequences of a round are reduced: one with a watch takes seconds each time.
 const SMALLER_TIME_MAX: Duration = Duration::from_secs(60);
-/// The number of the run of a sequence that is asked again: beyond those of the runs that make it smaller.
+/// The attempt of a sequence that is repeated: beyond those of its reduction.
 const AGAIN: usize = SHOWN_MAX * SMALLER_MAX + SHOWN_MAX + 1;
-/// How many kinds of differences are made small and shown in full; of others the number is printed.
+/// How many kinds of differences are reduced and shown in full; of others the number is printed.
 const SHOWN_MAX: usize = 12;
 /// How often a line of progress is printed without a terminal.
-const TELL_EVERY: u64 = 1000;
+const LOG_EVERY: u64 = 1000;
 /// How often it is printed on a terminal.
 const SHOW_EVERY: u64 = 25;
 
@@ -41,7 +41,7 @@ pub(crate) struct Settings {
     pub(crate) seed: u64,
     /// Only this one.
     pub(crate) only: Option<u64>,
-    /// Whether one that differs is asked again, and counts if it differs then.
+    /// Whether one that differs is repeated, and counts only if it differs again.
     pub(crate) again: bool,
 }
 
@@ -50,7 +50,7 @@ struct Kind {
     times: usize,
     /// The first that has it.
     first: Sequence,
-    /// That one made small, as a case, with what differs.
+    /// That one reduced, as a case, with what differs.
     smallest: Option<(String, Verdict)>,
 }
 
@@ -86,7 +86,7 @@ pub(crate) async fn run(settings: Settings, table: &Table) -> Outcome<Count> {
         Box::pin(found.round(next..upto)).await?;
         next = upto;
     }
-    found.tell();
+    found.print_kinds();
     Ok(found.count.into_inner())
 }
 
@@ -94,39 +94,39 @@ impl Found<'_> {
     /// Runs some of them on servers of their own.
     async fn round(&self, numbers: std::ops::Range<u64>) -> Outcome {
         let real = Real::start(Options::compared()).await?;
-        let ours = Ours::start(Keeps::InMemory).await?;
-        let mut court = Court::open(&real.endpoint, &ours.endpoint).await?;
+        let ours = Ours::start(Storage::Memory).await?;
+        let mut comparer = Comparer::connect(&real.endpoint, &ours.endpoint).await?;
         for case in self.world.beforehand()? {
-            let verdict = court.compare(&case, self.table).await?;
+            let verdict = comparer.compare(&case, self.table).await?;
             show(&verdict, false);
             self.count.borrow_mut().add(&verdict);
         }
         let (next, end) = (Cell::new(numbers.start), numbers.end);
         let workers = (0..AT_ONCE).map(|_| async {
-            let mut court = Court::open(&real.endpoint, &ours.endpoint).await?;
+            let mut comparer = Comparer::connect(&real.endpoint, &ours.endpoint).await?;
             while next.get() < end {
                 let number = next.replace(next.get() + 1);
-                if self.one(number, &mut court).await.is_err() {
-                    // What was left unread on a connection belongs to no other sequence.
-                    court = Court::open(&real.endpoint, &ours.endpoint).await?;
+                if self.one(number, &mut comparer).await.is_err() {
+                    // What is left unread on the connection belongs to no other sequence.
+                    comparer = Comparer::connect(&real.endpoint, &ours.endpoint).await?;
                 }
                 self.progress();
             }
             Ok::<_, String>(())
         });
         try_join_all(workers).await?;
-        self.make_small(&mut court).await
+        self.reduce(&mut comparer).await
     }
 
-    async fn one(&self, number: u64, court: &mut Court) -> Outcome {
+    async fn one(&self, number: u64, comparer: &mut Comparer) -> Outcome {
         let sequence = self.world.draw(number);
-        let mut outcome = court.compare(&sequence.case(0)?, self.table).await;
+        let mut outcome = comparer.compare(&sequence.case(0)?, self.table).await;
         if self.settings.again
             && let Ok(verdict) = &outcome
             && !verdict.unexplained.is_empty()
         {
             println!("{} differs and is asked again", verdict.case);
-            outcome = court.compare(&sequence.case(AGAIN)?, self.table).await;
+            outcome = comparer.compare(&sequence.case(AGAIN)?, self.table).await;
         }
         let found = match &outcome {
             Ok(verdict) => {
@@ -164,7 +164,7 @@ impl Found<'_> {
                 );
                 let _ = std::io::stdout().flush();
             }
-        } else if done.is_multiple_of(TELL_EVERY) {
+        } else if done.is_multiple_of(LOG_EVERY) {
             println!("{done} sequences in {seconds:.0} s, {differ} differ");
         }
     }
@@ -176,8 +176,8 @@ impl Found<'_> {
         all.saturating_sub(rounds * self.world.definitions() as u64)
     }
 
-    /// Makes what was found first as small as it can be, the commonest kinds first.
-    async fn make_small(&self, court: &mut Court) -> Outcome {
+    /// Reduces the first sequence of each kind, the commonest kinds first.
+    async fn reduce(&self, comparer: &mut Comparer) -> Outcome {
         let mut wanted: Vec<(usize, String, Sequence)> = {
             let kinds = self.kinds.borrow();
             let shown = kinds.values().filter(|kind| kind.smallest.is_some()).count();
@@ -203,7 +203,7 @@ impl Found<'_> {
             }
             let has = |verdict: &Verdict| kinds_of(verdict).contains(&name);
             attempt += 1;
-            let Ok(verdict) = court.compare(&first.case(attempt)?, self.table).await else {
+            let Ok(verdict) = comparer.compare(&first.case(attempt)?, self.table).await else {
                 continue;
             };
             let compare = async |candidate: &Sequence| {
@@ -211,9 +211,9 @@ impl Found<'_> {
                     return None;
                 }
                 attempt += 1;
-                // One that speaks of an answer that is gone cannot be run.
+                // One that refers to a removed request cannot be run.
                 let case = candidate.case(attempt).ok()?;
-                court.compare(&case, self.table).await.ok().filter(has)
+                comparer.compare(&case, self.table).await.ok().filter(has)
             };
             let (left, verdict) = smallest(first.clone(), verdict, SMALLER_MAX, compare).await;
             if let Some(kind) = self.kinds.borrow_mut().get_mut(&name) {
@@ -223,8 +223,8 @@ impl Found<'_> {
         Ok(())
     }
 
-    /// The commonest first.
-    fn tell(&self) {
+    /// Prints the kinds of differences, the commonest first.
+    fn print_kinds(&self) {
         let kinds = self.kinds.borrow();
         let mut by_weight: Vec<(&String, &Kind)> = kinds.iter().collect();
         by_weight.sort_by_key(|(_, kind)| std::cmp::Reverse(kind.times));

@@ -1,9 +1,9 @@
-//! HTTP/2 as bytes: frames that break the protocol, and how a server answers them. It knows no rule of the protocol: its
-//! callers break them.
+//! HTTP/2 as bytes: frames that may violate the protocol, and the frames of a server. It checks no rule of the protocol, since
+//! its callers violate them.
 
 use std::collections::BTreeMap;
 
-/// What every client says first.
+/// What every client sends first.
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Flags.
 pub(crate) const END_STREAM: u8 = 1;
@@ -43,12 +43,12 @@ pub(crate) fn setting(name: u16, value: u32) -> Vec<u8> {
     frame(Kind::Settings, 0, 0, &payload)
 }
 
-/// The first words of a client that wants nothing special.
+/// The preface of a client with default settings.
 pub(crate) fn hello() -> Vec<u8> {
     [PREFACE.to_vec(), frame(Kind::Settings, 0, 0, &[])].concat()
 }
 
-/// A header that no table knows; it goes into none.
+/// A literal header that is not added to the table.
 pub(crate) fn field(name: &str, value: &str) -> Vec<u8> {
     let mut bytes = vec![0];
     for text in [name, value] {
@@ -58,7 +58,7 @@ pub(crate) fn field(name: &str, value: &str) -> Vec<u8> {
     bytes
 }
 
-/// HPACK's number with a prefix of seven bits, of a text that is not packed.
+/// HPACK's integer with a prefix of seven bits, for a string without Huffman coding.
 fn length(bytes: &mut Vec<u8>, size: usize) {
     match u8::try_from(size) {
         Ok(size) if size < 0x7f => bytes.push(size),
@@ -90,21 +90,21 @@ pub(crate) fn get(stream: u32, path: &str) -> Vec<u8> {
     frame(Kind::Headers, END_STREAM | END_HEADERS, stream, &request("GET", path))
 }
 
-/// What a server has said so far.
+/// The frames that a server has sent so far.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct Received {
     rest: Vec<u8>,
     /// Streams that it began to answer.
     pub(crate) answers: usize,
-    /// How often it broke off a stream, by the code of its reason.
+    /// How often it reset a stream, by error code.
     pub(crate) resets: BTreeMap<u32, usize>,
-    /// The code with which it said farewell: the last one, for the first may only announce it.
-    pub(crate) farewell: Option<u32>,
+    /// The error code of its last GOAWAY frame: the first may only announce the end.
+    pub(crate) goaway: Option<u32>,
 }
 
-impl Heard {
-    /// More bytes of the server.
-    pub(crate) fn hear(&mut self, bytes: &[u8]) {
+impl Received {
+    /// Reads more bytes of the server.
+    pub(crate) fn read(&mut self, bytes: &[u8]) {
         self.rest.extend(bytes);
         while let Some(head) = self.rest.first_chunk::<HEAD_BYTES>().copied() {
             let size = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
@@ -118,18 +118,18 @@ impl Heard {
             match head[3] {
                 kind if kind == Kind::Headers as u8 => self.answers += 1,
                 kind if kind == Kind::Reset as u8 => *self.resets.entry(code(0).unwrap_or_default()).or_default() += 1,
-                kind if kind == Kind::GoAway as u8 => self.farewell = code(4),
+                kind if kind == Kind::GoAway as u8 => self.goaway = code(4),
                 _ => {}
             }
             self.rest.drain(..HEAD_BYTES + size);
         }
     }
 
-    /// In a word: whether anything was refused, a request or the whole connection; if not, whether something was answered.
-    /// Servers name their reasons differently, and end a connection where another one ends a request.
+    /// Whether a request or the whole connection was refused; if not, whether something was answered. Servers use different
+    /// error codes, and one closes the connection where another one resets a stream.
     pub(crate) fn summary(&self, has_ended: bool) -> &'static str {
         match (
-            self.farewell.is_some() || has_ended || !self.resets.is_empty(),
+            self.goaway.is_some() || has_ended || !self.resets.is_empty(),
             self.answers,
         ) {
             (true, _) => "refused",
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_of_a_server_are_read_in_pieces_too() {
+    fn frames_of_a_server_are_read_in_pieces() {
         let frames = [
             frame(Kind::Settings, 0, 0, &[]),
             frame(Kind::Headers, END_HEADERS, 1, &[0x88]),
@@ -152,19 +152,19 @@ mod tests {
             frame(Kind::GoAway, 0, 0, &[0, 0, 0, 3, 0, 0, 0, 11]),
         ]
         .concat();
-        let mut heard = Heard::default();
-        assert_eq!(heard.summary(false), "silent");
+        let mut received = Received::default();
+        assert_eq!(received.summary(false), "silent");
         for (at, byte) in frames.iter().enumerate() {
-            heard.hear(&[*byte]);
+            received.read(&[*byte]);
             if at == 18 {
-                assert_eq!(heard.summary(false), "answered");
+                assert_eq!(received.summary(false), "answered");
             }
         }
         assert_eq!(
-            (heard.answers, heard.resets.get(&7), heard.farewell),
+            (received.answers, received.resets.get(&7), received.goaway),
             (1, Some(&1), Some(11))
         );
-        assert_eq!(heard.summary(false), "refused");
+        assert_eq!(received.summary(false), "refused");
     }
 
     #[test]

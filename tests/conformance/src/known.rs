@@ -1,5 +1,5 @@
-//! The one table of known differences. An entry that nothing needs any more fails the run, so the table only holds what
-//! is true.
+//! The one table of known differences. An entry that no case needs any more fails the run, so that the table has only
+//! differences that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -30,12 +30,12 @@ pub enum Status {
     /// A fault of ours.
     #[serde(rename = "to be mended")]
     ToBeMended,
-    /// Meant so, for the reason given.
+    /// Intended, for the reason given.
     #[serde(rename = "meant")]
     Meant,
 }
 
-/// The table with what of it was needed.
+/// The table, and which of its entries were needed.
 pub struct Table {
     entries: Vec<Known>,
     /// By the number of the entry, case and place: what has explained a difference.
@@ -61,7 +61,7 @@ impl Table {
         Self::read(TABLE)
     }
 
-    /// One in which nothing is known.
+    /// A table without entries.
     #[must_use]
     pub fn empty() -> Self {
         Self {
@@ -80,7 +80,7 @@ impl Table {
         })
     }
 
-    /// What explains a difference, when it is known; that counts as needed from then on.
+    /// The entry that explains a difference, if there is one; it counts as needed from then on.
     pub fn explain(&self, case: &str, difference: &Difference) -> Option<Explained> {
         let explains =
             |(_, pattern, place): &(usize, &String, &String)| covers(place, &difference.at) && is_like(pattern, case);
@@ -113,7 +113,7 @@ impl Table {
         met
     }
 
-    /// Places for one of the cases that ran, which explained nothing. With `all`, those for any case as well.
+    /// Places that explained nothing, of the cases that ran; with `all`, of any case.
     pub fn stale(&self, ran: &[String], all: bool) -> Vec<String> {
         let needed = self.needed.lock().unwrap_or_else(PoisonError::into_inner);
         self.places()
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cases_meet_is_counted_once_a_case() {
+    fn an_entry_is_counted_once_for_each_case() {
         let table = Table::read(ENTRIES).unwrap();
         let met = |places: &[&str]| -> BTreeSet<Explained> {
             let explained = places.iter().map(|at| table.explain("a / one", &difference(at)));

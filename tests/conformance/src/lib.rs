@@ -1,6 +1,6 @@
 //! The oracle of the embedded API server: the same requests go to real Kubernetes and to ours, and the answers are
-//! compared but for what a server chooses by itself. What differs is a fault of ours, or stands with its reason in
-//! `known-differences.yaml`. It never mends and never decides what is right: real Kubernetes does.
+//! compared but for what a server chooses by itself. What differs is a fault of ours, or is listed with its reason in
+//! `known-differences.yaml`. It never decides what is right: real Kubernetes does.
 
 pub mod attacks;
 pub mod audit;
@@ -28,5 +28,5 @@ mod wire;
 pub use compare::Difference;
 pub use wire::{Answer, Call, Connection, Endpoint};
 
-/// What went wrong around the comparison itself, as a sentence for the person at the terminal.
+/// The error is what went wrong around the comparison itself, as a sentence for the user.
 pub type Outcome<T = ()> = Result<T, String>;

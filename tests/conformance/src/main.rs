@@ -14,9 +14,9 @@ use std::time::Instant;
 
 use clap::Parser;
 use tests_conformance::known::{Status, Table};
-use tests_conformance::ours::{Keeps, Ours};
+use tests_conformance::ours::{Ours, Storage};
 use tests_conformance::real::{Options, Real};
-use tests_conformance::run::{Court, Verdict};
+use tests_conformance::run::{Comparer, Verdict};
 use tests_conformance::script::{self, Case};
 use tests_conformance::{Outcome, attacks, audit, columns, credentials, flood, generate, raw};
 
@@ -36,26 +36,26 @@ struct Arguments {
     /// Show what the real server answers
     #[arg(long)]
     show: bool,
-    /// Print what differs as it would stand in the table of known differences
+    /// Print what differs as entries of the table of known differences
     #[arg(long)]
     propose: bool,
-    /// After the cases, so many sequences of requests that are drawn from the seed
+    /// After the cases, run so many sequences of requests that are drawn from the seed
     #[arg(long, value_name = "N", default_value_t = 0)]
     sequences: u64,
-    /// Where all that is drawn begins
+    /// The seed of all that is drawn
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Of the drawn sequences only this one
+    /// Run only this one of the drawn sequences
     #[arg(long, value_name = "NUMBER")]
     only: Option<u64>,
-    /// How many of each kind of bad input ours gets, after twice as many, before memory is looked at
+    /// How many of each kind of bad input are sent to ours, after twice as many, before memory is measured
     #[arg(long, value_name = "N", default_value_t = EACH)]
     each: usize,
-    /// Ask once more, of restarted servers, what differed; it counts if it differs again. For a gate that must
-    /// not close because real Kubernetes answered late
+    /// Repeat on restarted servers what differed; it counts only if it differs again. For a gate that must not fail because
+    /// real Kubernetes answered late
     #[arg(long)]
     again: bool,
-    /// Tell what is known as if it were not: every difference
+    /// Report every difference, the known ones included
     #[arg(long)]
     unknown: bool,
     /// Let the embedded server keep its objects in an etcd of its own
@@ -65,12 +65,12 @@ struct Arguments {
     /// with Ctrl-C
     #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "show", "propose"])]
     serve: Option<PathBuf>,
-    /// Run no cases: write what real Kubernetes says of the columns of its tables to this file
+    /// Run no cases: write the descriptions of real Kubernetes' table columns to this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["filter", "show", "propose", "serve"])]
     columns: Option<PathBuf>,
 }
 
-/// What came of the cases of one file.
+/// The results of the cases of one file.
 #[derive(Default)]
 struct Count {
     agree: usize,
@@ -152,7 +152,7 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
     let begun = Instant::now();
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
     let mut names: Vec<String> = cases.iter().map(|case| case.name.clone()).collect();
-    // First, while this process has no memory to spare in which what grows would not be seen.
+    // First, while the process has no free memory in which a growth would not be noticed.
     without_script(arguments, &table, &mut counts, &mut names).await?;
     Box::pin(from_files(arguments, &cases, &table, &mut counts)).await?;
     if arguments.sequences > 0 || arguments.only.is_some() {
@@ -171,7 +171,7 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
     for entry in &stale {
         println!("known-differences.yaml has an entry that nothing needs any more; remove it: {entry}");
     }
-    tell_known(&table);
+    print_known(&table);
     let total = summary(&counts);
     println!(
         "\n{} cases in {:.1} s: {} agree, {} with known differences, {} differ",
@@ -181,11 +181,11 @@ async fn run(arguments: &Arguments) -> Outcome<bool> {
         total.known,
         total.differ
     );
-    // Whether an entry is needed can hang on when real Kubernetes answered, too.
+    // Whether an entry is needed can also depend on when real Kubernetes answered.
     Ok(total.differ == 0 && (stale.is_empty() || arguments.again))
 }
 
-/// Runs what no file of cases says, as far as it is asked for, and adds its names.
+/// Runs the cases that are not in files, as far as the filter selects them, and adds their names.
 async fn without_script(
     arguments: &Arguments,
     table: &Table,
@@ -199,7 +199,7 @@ async fn without_script(
         names.extend(attacks::names());
     }
     if is_selected(flood::FILE) {
-        counts.insert(flood::FILE.to_owned(), by_the_hundred(arguments.each).await?);
+        counts.insert(flood::FILE.to_owned(), flooded(arguments.each).await?);
     }
     if is_selected(raw::FILE) {
         counts.insert(raw::FILE.to_owned(), bytes(table).await?);
@@ -216,7 +216,7 @@ async fn without_script(
     Ok(())
 }
 
-/// Runs the cases of the files, once more where they differ and that is asked for.
+/// Runs the cases of the files, and with `--again` once more those that differ.
 async fn from_files(
     arguments: &Arguments,
     cases: &[Case],
@@ -237,7 +237,7 @@ async fn from_files(
     Ok(())
 }
 
-/// The file in which a case stands.
+/// The file of a case.
 fn file(case: &Case) -> String {
     case.name.split(" / ").next().unwrap_or_default().to_owned()
 }
@@ -252,12 +252,12 @@ async fn curated(
     let begun = Instant::now();
     let real = Real::start(Options::compared()).await?;
     println!("real Kubernetes is ready after {:.1} s", begun.elapsed().as_secs_f64());
-    let ours = Ours::start(if arguments.etcd { Keeps::InEtcd } else { Keeps::InMemory }).await?;
-    let mut court = Court::open(&real.endpoint, &ours.endpoint).await?;
+    let ours = Ours::start(if arguments.etcd { Storage::Etcd } else { Storage::Memory }).await?;
+    let mut comparer = Comparer::connect(&real.endpoint, &ours.endpoint).await?;
     let mut differ = Vec::new();
     for case in cases {
         let count = counts.entry(file(case)).or_default();
-        match court.compare(case, table).await {
+        match comparer.compare(case, table).await {
             Ok(verdict) => {
                 show(&verdict, arguments.show);
                 if arguments.propose {
@@ -272,8 +272,8 @@ async fn curated(
                 println!("\n{why}");
                 count.differ += 1;
                 differ.push(case.clone());
-                // What was left unread on a connection belongs to no other case.
-                court = Court::open(&real.endpoint, &ours.endpoint).await?;
+                // What is left unread on the connection belongs to no other case.
+                comparer = Comparer::connect(&real.endpoint, &ours.endpoint).await?;
             }
         }
     }
@@ -299,7 +299,7 @@ async fn events(table: &Table) -> Outcome<Count> {
 /// Sends what no library sends, to servers of their own.
 async fn bytes(table: &Table) -> Outcome<Count> {
     let real = Real::start(Options::default()).await?;
-    let ours = Ours::start(Keeps::InMemory).await?;
+    let ours = Ours::start(Storage::Memory).await?;
     let tally = raw::run(&real.endpoint, &ours.endpoint, table).await?;
     for (title, real, ours) in &tally.differ {
         println!("\n{} / {title}\n  real: {real}\n  ours: {ours}", raw::FILE);
@@ -311,10 +311,10 @@ async fn bytes(table: &Table) -> Outcome<Count> {
     })
 }
 
-/// Shows dead and forged credentials to servers of their own. Returns the names of them as well.
+/// Presents revoked and forged credentials to servers of their own. Returns their names as well.
 async fn identities(table: &Table) -> Outcome<(Count, Vec<String>)> {
     let real = Real::start(Options::default()).await?;
-    let ours = Ours::start(Keeps::InMemory).await?;
+    let ours = Ours::start(Storage::Memory).await?;
     let tally = credentials::run(&real, &ours, table).await?;
     for (title, differences) in &tally.differ {
         println!("\n{} / {title}", credentials::FILE);
@@ -333,29 +333,29 @@ async fn identities(table: &Table) -> Outcome<(Count, Vec<String>)> {
 /// Attacks servers of their own over HTTP/2.
 async fn attacked(table: &Table) -> Outcome<Count> {
     let real = Real::start(Options::default()).await?;
-    let ours = Ours::start(Keeps::InMemory).await?;
+    let ours = Ours::start(Storage::Memory).await?;
     let compared = attacks::compare(&real.endpoint, &ours.endpoint, table).await?;
     drop((real, ours));
-    let endured = attacks::endure().await?;
-    for why in compared.differ.iter().chain(&endured.differ) {
+    let attacked = attacks::attack_ours().await?;
+    for why in compared.differ.iter().chain(&attacked.differ) {
         println!("\n{why}");
     }
-    let (bytes, title) = endured.most;
+    let (bytes, title) = attacked.most;
     println!(
         "\n{}: most memory was taken by {title}: {} MiB",
         attacks::FILE,
         bytes >> 20
     );
     Ok(Count {
-        agree: compared.agree + endured.agree,
+        agree: compared.agree + attacked.agree,
         known: compared.known,
-        differ: compared.differ.len() + endured.differ.len(),
+        differ: compared.differ.len() + attacked.differ.len(),
     })
 }
 
-/// Sends bad input again and again to an embedded server, and looks at its memory. That it does not grow are two cases.
-async fn by_the_hundred(each: usize) -> Outcome<Count> {
-    let ours = Ours::start(Keeps::InMemory).await?;
+/// Sends bad input again and again to an embedded server, and measures its memory: two cases, in which it must not grow.
+async fn flooded(each: usize) -> Outcome<Count> {
+    let ours = Ours::start(Storage::Memory).await?;
     let rounds = flood::run(&ours, each).await?;
     let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     println!("\n{}: memory in MiB after the first and the second time", flood::FILE);
@@ -430,7 +430,7 @@ fn show(verdict: &Verdict, transcript: bool) {
     }
 }
 
-/// The places of a case, as lines of the table.
+/// Prints the differences of a case as lines of the table.
 fn propose(verdict: &Verdict) {
     let differences = verdict.unexplained.iter().flat_map(|(_, differences)| differences);
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
@@ -440,8 +440,8 @@ fn propose(verdict: &Verdict) {
     }
 }
 
-/// Which entries of the table were met, and in how many cases.
-fn tell_known(table: &Table) {
+/// Prints which entries of the table were needed, and in how many cases.
+fn print_known(table: &Table) {
     for (times, known) in table.met() {
         let status = match known.status {
             Status::ToBeMended => "to be mended",

@@ -1,5 +1,5 @@
 //! Replaces what a server chooses by itself (uids, versions, times, drawn names, addresses) by the place where it was
-//! seen first: what was equal stays equal, what was different stays different. What a case says itself is left alone.
+//! seen first: equal values stay equal, different values stay different. Values that the case itself contains are left alone.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,20 +10,20 @@ use serde_json::{Map, Value};
 const UID_CHARS: usize = 36;
 /// Letters that a server draws behind `generateName`.
 const DRAWN_CHARS: usize = 5;
-/// Lists whose order real Kubernetes leaves to chance: managers go by the second in which each wrote, causes and rules by
-/// the order of a Go map.
+/// Lists whose order is random in real Kubernetes: managers are ordered by the second in which each wrote, causes and rules as
+/// in a Go map.
 const UNORDERED: [&str; 4] = ["managedFields", "causes", "resourceRules", "nonResourceRules"];
-/// By what their items are ordered first, so that one more difference in an item does not move it.
+/// The fields by which their items are sorted first, so that another difference in an item does not move it.
 const LEADING: [&str; 5] = ["operation", "manager", "subresource", "apiVersion", "field"];
-/// What stands before the version of the store in a sentence.
+/// The text before the version of the store in a message.
 const CURRENT: &str = ", current: ";
-/// What stands before its version in an object that a sentence shows.
+/// The text before the version of an object that a message shows.
 const SHOWN_VERSION: &str = r#"\"resourceVersion\":\""#;
 /// Length of the fingerprint of a certificate.
 const FINGERPRINT_CHARS: usize = 64;
-/// What the name of the volume begins with that holds a service account's token.
+/// The prefix of the name of a volume with a service account's token.
 const TOKEN_VOLUME: &str = "kube-api-access-";
-/// What the name begins with of the type of what a rule is about.
+/// The prefix of the name of the type that a rule applies to.
 const RULE_TYPE: &str = "selfType";
 /// Fields whose values a server chooses, with the name they get.
 const CHOSEN: [(&str, &str); 9] = [
@@ -38,10 +38,10 @@ const CHOSEN: [(&str, &str); 9] = [
     ("kid", KEY),
 ];
 const KEY: &str = "key";
-/// Where the next page begins, and in which version of the store. Two of them are equal if nothing was written in between,
-/// by other cases either: that says nothing of an answer.
+/// Where the next page begins, and in which version of the store. Whether two are equal depends on writes of other cases in
+/// between, so that they are not distinguished.
 const CONTINUE: &str = "continue";
-/// Of a JSON Web Key what is the key itself; elsewhere these are names like any other.
+/// The fields of a JSON Web Key with the key itself; elsewhere these are names like any other.
 const POINT: [&str; 2] = ["x", "y"];
 
 /// The values of one server in one case.
@@ -51,7 +51,7 @@ pub(crate) struct Mask<'a> {
 }
 
 impl<'a> Mask<'a> {
-    /// For a case that says this.
+    /// For a case with this text.
     pub(crate) fn new(case: &'a str) -> Self {
         Self {
             case,
@@ -62,7 +62,7 @@ impl<'a> Mask<'a> {
     /// The answer to the request of that number, masked.
     pub(crate) fn mask(&mut self, number: usize, answer: &Value) -> Value {
         let place = number.to_string();
-        // Sentences speak of values that may stand behind them, so all are seen before any is replaced in a sentence.
+        // A message may contain values of later fields: all are recorded before any is replaced in a message.
         self.value(&place, "", answer);
         self.value(&place, "", answer)
     }
@@ -71,7 +71,7 @@ impl<'a> Mask<'a> {
         match value {
             Value::Object(fields) => {
                 self.drawn_name(place, fields);
-                // An object's own uid is named after it, wherever else it is said.
+                // An object's own uid is named after the object, wherever else it occurs.
                 if let Some(uid) = fields.get("uid").and_then(Value::as_str) {
                     self.uids(&format!("{place}/uid"), uid);
                 }
@@ -104,7 +104,7 @@ impl<'a> Mask<'a> {
                         (leading, item.to_string())
                     });
                 }
-                // How often the same refusal is reported says nothing: upstream checks some of its rules twice or more.
+                // How often the same cause is reported is not compared: upstream checks some of its rules twice or more.
                 if key == "causes" {
                     masked.dedup();
                 }
@@ -121,7 +121,7 @@ impl<'a> Mask<'a> {
         }
     }
 
-    /// Remembers a name of which the client said only the beginning.
+    /// Records a name that the server has made of `generateName`.
     fn drawn_name(&mut self, place: &str, metadata: &Map<String, Value>) {
         let text = |field: &str| metadata.get(field).and_then(Value::as_str);
         if let (Some(beginning), Some(name)) = (text("generateName"), text("name"))
@@ -162,14 +162,14 @@ impl<'a> Mask<'a> {
         }
         let mut masked = self.uids(place, text);
         for (value, symbol) in &self.seen {
-            // A version is a short number: it is recognised only in a sentence.
+            // A version is a short number: it is replaced only in a message.
             if key == "message" || !value.bytes().all(|byte| byte.is_ascii_digit()) {
                 masked = replace_word(&masked, value, symbol);
             }
         }
         masked = self.drawn_volume(place, &masked);
         if key == "message" {
-            masked = without_clock(&without_chance(&without_current_version(&masked)));
+            masked = without_clock(&without_random_order(&without_current_version(&masked)));
         }
         if let Some(fingerprint) = masked
             .strip_prefix("X509SHA256=")
@@ -181,7 +181,7 @@ impl<'a> Mask<'a> {
             if is_age(&masked) {
                 return "<age>".to_owned();
             }
-            // The address of a Service that asked for none.
+            // The address of a Service that requested none.
             if masked.parse::<std::net::Ipv4Addr>().is_ok() && !self.is_given(&masked) {
                 return self.symbol("address", &masked, place);
             }
@@ -189,7 +189,7 @@ impl<'a> Mask<'a> {
         self.times(&masked)
     }
 
-    /// Remembers the version of an object that a sentence shows whole: no answer may have said it before.
+    /// Records the version of an object that a message shows whole: it may be in no earlier answer.
     fn remember_shown_version(&mut self, place: &str, text: &str) {
         let Some((_, rest)) = text.split_once(SHOWN_VERSION) else {
             return;
@@ -235,7 +235,7 @@ impl<'a> Mask<'a> {
         masked + rest
     }
 
-    /// Whether the case says it, as a word of its own.
+    /// Whether the case contains it as a whole word.
     fn is_given(&self, text: &str) -> bool {
         let goes_on = |letter: char| letter.is_ascii_alphanumeric();
         self.case.match_indices(text).any(|(start, _)| {
@@ -260,11 +260,11 @@ fn is_of_store(fields: &Map<String, Value>) -> bool {
     is_list("items") || is_list("rows") || fields.get("type").is_some_and(|kind| kind == "BOOKMARK")
 }
 
-/// A sentence on a version to come names that of the store.
+/// A message about a version in the future contains that of the store.
 fn without_current_version(text: &str) -> String {
     match text.split_once(CURRENT) {
         Some((before, after)) => {
-            // It may be that of an object, which has a name already: nothing was written meanwhile.
+            // It may be masked already as that of an object, if nothing was written meanwhile.
             let named = after.strip_prefix('<').and_then(|named| named.split_once('>'));
             let rest = named.map_or_else(
                 || after.trim_start_matches(|letter: char| letter.is_ascii_digit()),
@@ -276,8 +276,8 @@ fn without_current_version(text: &str) -> String {
     }
 }
 
-/// A misfit of an applied object is reported in the order of a Go map, which ends at the first unknown field.
-fn without_chance(text: &str) -> String {
+/// Errors of an applied object are reported in the order of a Go map, which ends at the first unknown field.
+fn without_random_order(text: &str) -> String {
     let Some((before, after)) = text
         .split_once("): ")
         .filter(|(before, _)| before.starts_with("failed to create typed patch object"))
@@ -292,7 +292,7 @@ fn without_chance(text: &str) -> String {
     format!("{before}): {}", lines.join("\n"))
 }
 
-/// The type of what a rule is about has a name with a number of the server's clock.
+/// The name of the type that a rule applies to has a number from the server's clock.
 fn without_clock(text: &str) -> String {
     let mut parts = text.split(RULE_TYPE);
     let first = parts.next().unwrap_or_default().to_owned();
@@ -362,7 +362,7 @@ fn is_uid(text: &str) -> bool {
     })
 }
 
-/// What a table says of how old something is: here never more than seconds.
+/// An age in a table: here never more than seconds.
 fn is_age(text: &str) -> bool {
     text.strip_suffix('s')
         .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_equal_stays_equal_and_what_differs_stays_different() {
+    fn equal_values_stay_equal_and_different_ones_different() {
         let masked = |first, second, version| Mask::new("").mask(1, &answer(first, second, version));
         assert_eq!(masked(ONE, ONE, "77"), masked(TWO, TWO, "9"));
         assert_eq!(masked(ONE, TWO, "77"), masked(TWO, ONE, "9"));
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn whether_two_pages_continue_at_one_version_depends_on_other_cases() {
+    fn continue_tokens_are_masked_but_for_their_presence() {
         let page = |token: &str| json!({"metadata": {"continue": token}});
         let masked = |first: &str, second: &str| {
             let mut mask = Mask::new("GET ?continue=given");
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_of_a_list_is_that_of_the_store_and_depends_on_chance() {
+    fn the_version_of_a_list_is_masked_but_for_its_presence() {
         let list = |version: &str, item: &str| json!({"items": [{"metadata": {"resourceVersion": item}}], "metadata": {"resourceVersion": version}});
         let masked = |first: Value, second: Value| {
             let mut mask = Mask::new("");
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn drawn_names_are_known_again() {
+    fn drawn_names_are_recognised_later() {
         let mut mask = Mask::new("");
         mask.mask(1, &json!({"metadata": {"generateName": "a-", "name": "a-x7k2q"}}));
         assert_eq!(

@@ -1,5 +1,5 @@
-//! The embedded API server behind its real TLS port, so that what the port adds and refuses is compared as well. No
-//! controllers and no node: as with the real one, every change is an answer to a request.
+//! The embedded API server behind its real TLS port, so that what the port adds and refuses is compared as well. It has no
+//! controllers and no node: as with the real one, every change is the result of a request.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::pki::{FRONT_PROXY, Pki, SERVER_NAME};
 use crate::real::{ADVERTISED, ISSUER, SERVICE_RANGE, VERSION};
 use crate::{Endpoint, Outcome};
 
-/// What it is advertised with: where it listens is known later. kube-apiserver's default.
+/// The advertised port: kube-apiserver's default, since the real one is known only later.
 const ADVERTISED_PORT: u16 = 6443;
 
 /// The embedded server, until it is dropped.
@@ -29,13 +29,13 @@ pub struct Ours {
     _etcd: Option<Etcd>,
 }
 
-/// Where the embedded server keeps its objects.
+/// Where the embedded server stores its objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keeps {
+pub enum Storage {
     /// In memory.
-    InMemory,
+    Memory,
     /// In an etcd of its own.
-    InEtcd,
+    Etcd,
 }
 
 impl Ours {
@@ -43,31 +43,31 @@ impl Ours {
     ///
     /// # Errors
     /// When it does not start.
-    pub async fn start(keeps: Keeps) -> Outcome<Self> {
-        Self::start_with(keeps, |builder| builder).await
+    pub async fn start(storage: Storage) -> Outcome<Self> {
+        Self::start_with(storage, |builder| builder).await
     }
 
-    /// The same with something more.
+    /// The same with changes of the builder.
     ///
     /// # Errors
     /// When it does not start.
-    pub async fn start_with(keeps: Keeps, change: impl FnOnce(Builder) -> Builder) -> Outcome<Self> {
-        Self::start_as(keeps, change, Timeouts::default()).await
+    pub async fn start_with(storage: Storage, change: impl FnOnce(Builder) -> Builder) -> Outcome<Self> {
+        Self::start_as(storage, change, Timeouts::default()).await
     }
 
-    /// One that gives its clients other times.
+    /// The same with other time-outs of connections.
     ///
     /// # Errors
     /// When it does not start.
-    pub async fn start_in_haste(keeps: Keeps, timeouts: Timeouts) -> Outcome<Self> {
-        Self::start_as(keeps, |builder| builder, timeouts).await
+    pub async fn start_with_timeouts(storage: Storage, timeouts: Timeouts) -> Outcome<Self> {
+        Self::start_as(storage, |builder| builder, timeouts).await
     }
 
-    async fn start_as(keeps: Keeps, change: impl FnOnce(Builder) -> Builder, timeouts: Timeouts) -> Outcome<Self> {
+    async fn start_as(storage: Storage, change: impl FnOnce(Builder) -> Builder, timeouts: Timeouts) -> Outcome<Self> {
         let pki = Pki::generate()?;
-        let etcd = match keeps {
-            Keeps::InMemory => None,
-            Keeps::InEtcd => Some(Etcd::start()?),
+        let etcd = match storage {
+            Storage::Memory => None,
+            Storage::Etcd => Some(Etcd::start()?),
         };
         let store: Arc<dyn Store> = match &etcd {
             None => Arc::new(MemoryStore::new()),
@@ -135,7 +135,7 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Under these names, with the server's certificate of that PKI.
+    /// Serves under these names, with the server's certificate of that PKI.
     pub(crate) async fn start<const N: usize>(
         server: &ApiServer,
         pki: &Pki,

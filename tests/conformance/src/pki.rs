@@ -1,5 +1,5 @@
-//! The certificates of one server and its administrator. Made for each run; a server that runs in a
-//! lasting folder keeps its authority and the key of its tokens there.
+//! The certificates of one server and its administrator. They are generated for each run; a server in a persistent folder
+//! stores its authority and the key of its tokens there.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
@@ -10,21 +10,21 @@ use base_secrets::{Authority, CertificateSpec, Credential, Issued, KubeconfigSpe
 
 use crate::Outcome;
 
-/// The name that both servers answer to.
+/// The TLS server name of both servers.
 pub(crate) const SERVER_NAME: &str = "localhost";
-/// Whose members may do everything, before any role is bound.
+/// The group whose members may do everything, before any role is bound.
 pub(crate) const MASTERS: &str = "system:masters";
 /// Longer than any run.
 const VALIDITY: Duration = Duration::from_secs(24 * 3600);
 
-/// The files of what a folder keeps from one start to the next.
+/// Files that persist in a folder from one start to the next: the authority's certificate.
 pub(crate) const AUTHORITY: &str = "ca.crt";
 /// The authority's key.
 pub(crate) const AUTHORITY_KEY: &str = "ca.key";
 /// The key of tokens.
 pub(crate) const ACCOUNTS_KEY: &str = "accounts.key";
 
-/// As whom a server asks servers behind it.
+/// The user as which a server sends requests to servers behind it.
 pub(crate) const FRONT_PROXY: &str = "front-proxy";
 
 /// One server's authority, its own certificate, and its administrator's.
@@ -32,7 +32,7 @@ pub(crate) struct Pki {
     pub(crate) authority: Authority,
     pub(crate) server: Issued,
     pub(crate) admin: Issued,
-    /// Who vouches for front proxies, and the server as one.
+    /// The authority of front proxies, and the server's certificate as one.
     pub(crate) front_authority: Authority,
     pub(crate) front_proxy: Issued,
     /// Signs the tokens of service accounts.
@@ -48,8 +48,8 @@ impl Pki {
         Self::of(authority, PrivateKey::generate(&entropy))
     }
 
-    /// With the authority and the key of tokens of a server that ran in this folder before, so that what they have signed
-    /// stays valid; with new ones in a new folder.
+    /// With the authority and the token key of a server that ran in this folder before, so that what they have signed stays
+    /// valid; with new ones in a new folder.
     pub(crate) fn of_folder(folder: &Path) -> Outcome<Self> {
         let read = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
         let (Some(certificate), Some(key), Some(accounts)) = (read(AUTHORITY), read(AUTHORITY_KEY), read(ACCOUNTS_KEY))

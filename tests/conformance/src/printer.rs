@@ -1,5 +1,5 @@
-//! A server behind an APIService that prints what reached it. The group in the path says how it answers, so that it makes no
-//! difference which server calls first.
+//! A server behind an APIService that prints the requests that reach it. Its answer depends on the path alone, so that it makes
+//! no difference which server calls first.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use serde_json::{Map, Value, json};
 
 use crate::Outcome;
 
-/// A body as it is written or with an end before its end.
+/// A body, which may end with an error before its end.
 pub(crate) type Printed = UnsyncBoxBody<Bytes, String>;
-/// Headers that are not the same for two servers.
+/// Headers that differ between the two servers.
 const OMITTED: [&str; 9] = [
     "host",
     "user-agent",
@@ -31,10 +31,10 @@ const OMITTED: [&str; 9] = [
 ];
 /// More headers than any client reads.
 const MANY: usize = 5000;
-/// Longer than a server behind another one may take to say that it is there.
+/// Longer than a server waits for discovery of one behind it.
 const NEVER: Duration = Duration::from_secs(3600);
 
-/// A page with links of all sorts, and with what looks like some.
+/// A page with links of all sorts, and with text that only looks like links.
 const PAGE: &str = r#"<!DOCTYPE html><!-- <a href="/comment"> -->
 <HTML manifest=/m><head><base href='/'><link rel=stylesheet href="/a.css?x=1&amp;y=2">
 <script src="/a.js">document.write('<a href="/script">');</script><style>a { background: url(/style) }</style>
@@ -49,7 +49,7 @@ pub(crate) fn whole(text: impl Into<Bytes>) -> Printed {
         .boxed_unsync()
 }
 
-/// Answers what an API server has sent on. Errors: the connection ends.
+/// Answers a request that an API server has forwarded. An error closes the connection.
 pub(crate) async fn print(parts: &Parts, body: &Bytes) -> Outcome<Response<Printed>> {
     let path: Vec<&str> = parts.uri.path().split('/').skip(1).collect();
     let group = path.get(1).copied().unwrap_or_default();

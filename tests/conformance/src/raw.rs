@@ -1,5 +1,5 @@
-//! Requests that no library sends: bytes as they stand, to both servers, and status and reason of what comes back. It
-//! compares nothing else: the message that answers a malformed request is not part of the API.
+//! Requests that no library sends: raw bytes, to both servers, and the status and reason of the answers. It compares nothing
+//! else: the message of an answer to a malformed request is not part of the API.
 
 mod cases;
 
@@ -12,16 +12,16 @@ use self::cases::Case;
 use crate::known::Table;
 use crate::{Difference, Endpoint, Outcome};
 
-/// How these cases are called in reports and in the table of known differences.
+/// The name of these cases in reports and in the table of known differences.
 pub const FILE: &str = "raw";
-/// A server that says nothing for so long waits for more.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// What a client that does not care for an answer waits for it.
-const GLANCE: Duration = Duration::from_millis(20);
+/// A server that sends nothing for so long waits for more.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a client that needs no answer waits for one.
+const BRIEF_TIMEOUT: Duration = Duration::from_millis(20);
 /// More of an answer than a status line needs.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-/// What came of all of them.
+/// The results of all cases.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// Both answered alike.
@@ -46,7 +46,7 @@ pub async fn run(real: &Endpoint, ours: &Endpoint, table: &Table) -> Outcome<Tal
     for case in cases::all() {
         let (of_real, of_ours) = tokio::join!(exchange(real, &case.bytes), exchange(ours, &case.bytes));
         let (of_real, of_ours) = (of_real?, of_ours?);
-        // A request that is refused before it is known to be for the API gets no reason.
+        // Real Kubernetes refuses some requests without a `Status`: then only the code is compared.
         let is_code_alone = of_real.parse::<u16>().is_ok();
         let of_ours = match of_ours.split_once(' ') {
             Some((code, _)) if is_code_alone => code.to_owned(),
@@ -69,7 +69,7 @@ pub async fn run(real: &Endpoint, ours: &Endpoint, table: &Table) -> Outcome<Tal
     Ok(tally)
 }
 
-/// The kinds of them, and how many there are of each.
+/// The bytes of all cases, by their kind.
 pub(crate) fn kinds() -> Vec<(&'static str, Vec<Vec<u8>>)> {
     let mut kinds: Vec<(&'static str, Vec<Vec<u8>>)> = Vec::new();
     for case in cases::all() {
@@ -81,7 +81,7 @@ pub(crate) fn kinds() -> Vec<(&'static str, Vec<Vec<u8>>)> {
     kinds
 }
 
-/// Sends one to ours, has a look at the answer, and leaves.
+/// Sends one to ours, waits briefly for the answer, and closes the connection.
 pub(crate) async fn send(ours: &Endpoint, bytes: &[u8]) -> Outcome {
     let mut stream = ours.encrypted().await?;
     let exchange = async {
@@ -89,19 +89,20 @@ pub(crate) async fn send(ours: &Endpoint, bytes: &[u8]) -> Outcome {
         let mut answer = [0; 1024];
         let _ = stream.read(&mut answer).await;
     };
-    let _ = tokio::time::timeout(GLANCE, exchange).await;
+    let _ = tokio::time::timeout(BRIEF_TIMEOUT, exchange).await;
     Ok(())
 }
 
-/// The status code and, where a `Status` tells it, the reason; `closed` where a server hangs up without a word, or `silent`.
+/// The status code and, if a `Status` has it, the reason; `closed` if the server closes the connection without an answer, or
+/// `silent`.
 async fn exchange(endpoint: &Endpoint, bytes: &[u8]) -> Outcome<String> {
     let mut stream = endpoint.encrypted().await?;
-    // Who hangs up early has said what it has to say.
+    // A server that closes the connection early may have answered before.
     let _ = stream.write_all(bytes).await;
     let _ = stream.flush().await;
     let mut answer = Vec::new();
     let mut reader = stream.take(ANSWER_BYTES_MAX as u64);
-    let done = tokio::time::timeout(PATIENCE, reader.read_to_end(&mut answer)).await;
+    let done = tokio::time::timeout(SILENCE_TIMEOUT, reader.read_to_end(&mut answer)).await;
     Ok(match status(&answer) {
         Some(code) => match reason(&answer) {
             Some(reason) => format!("{code} {reason}"),
@@ -112,7 +113,7 @@ async fn exchange(endpoint: &Endpoint, bytes: &[u8]) -> Outcome<String> {
     })
 }
 
-/// The code of the first answer that is not only an encouragement.
+/// The code of the first answer that is not `100 Continue`.
 fn status(answer: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(answer);
     let lines = text.lines().filter(|line| line.starts_with("HTTP/1."));
@@ -120,7 +121,7 @@ fn status(answer: &[u8]) -> Option<String> {
     codes.find(|code| *code != "100").map(str::to_owned)
 }
 
-/// Why, in the `Status` that an answer is.
+/// The reason of the `Status` in an answer.
 fn reason(answer: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(answer);
     let (_, status) = text.split_once("\"kind\":\"Status\"")?;
@@ -139,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_encouragement_is_no_answer_and_no_title_stands_twice() {
+    fn continue_is_skipped_and_titles_are_unique() {
         let both = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\n\r\n";
         assert_eq!(status(both).as_deref(), Some("201"));
         assert_eq!(status(b"HTTP/1.1 100 Continue\r\n\r\n"), None);

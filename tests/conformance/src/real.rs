@@ -1,5 +1,5 @@
-//! Real Kubernetes on loopback: etcd and kube-apiserver, with controllers and scheduler where they are asked for. All of
-//! it lives in one temporary folder and ends with its owner.
+//! Real Kubernetes on loopback: etcd and kube-apiserver, with controllers and scheduler on request. It has one folder, by
+//! default a temporary one, and ends when its owner is dropped.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ use crate::pki::{ACCOUNTS_KEY, AUTHORITY, AUTHORITY_KEY, FRONT_PROXY, MASTERS, P
 use crate::wire::Call;
 use crate::{Endpoint, Outcome};
 
-/// What the endpoints of the Service `kubernetes` name: they may not be on loopback. It is an address of documentation
+/// The address of the endpoints of the Service `kubernetes`, which may not be on loopback. It is one for documentation
 /// (RFC 5737); nothing connects to it.
 pub const ADVERTISED: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-/// What is built, and what the embedded server claims to be beside it.
+/// The version that is built, and that the embedded server reports in comparisons.
 pub const VERSION: &str = "v1.35.4";
-/// Who signs the tokens of service accounts.
+/// The issuer of tokens of service accounts.
 pub const ISSUER: &str = "https://kubernetes.default.svc";
 /// Where Services get their addresses from.
 pub const SERVICE_RANGE: &str = "10.0.0.0/24";
@@ -28,7 +28,7 @@ pub const SERVICE_RANGE: &str = "10.0.0.0/24";
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// A file system that lives in memory.
 const MEMORY_FOLDER: &str = "/dev/shm";
-/// Between two looks at whether a program is ready: nothing tells.
+/// Between two checks whether a program is ready, which nothing announces.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 /// Another process may take a port between the moment it is found free and the moment it is used.
 const STARTS_MAX: usize = 3;
@@ -47,16 +47,16 @@ pub struct Options {
     pub controllers: bool,
     /// kube-scheduler.
     pub scheduler: bool,
-    /// etcd answers when its data is on the disk, as it does for users. Else it lives in memory where that can be.
+    /// etcd answers when its data is on the disk, as in production. Otherwise it is in memory where possible.
     pub durable: bool,
     /// Whether the Service `kubernetes` has endpoints: at [`ADVERTISED`], where nothing listens.
     pub published: bool,
-    /// What belongs into an audit log; none is written without.
+    /// The policy of the audit log; without it none is written.
     pub audit_policy: Option<&'static str>,
 }
 
 impl Options {
-    /// What the embedded server is compared with: the Service `kubernetes` has endpoints there too.
+    /// For comparisons with the embedded server, in which the Service `kubernetes` has endpoints, too.
     #[must_use]
     pub fn compared() -> Self {
         Self {
@@ -66,16 +66,16 @@ impl Options {
     }
 }
 
-/// Where a Kubernetes lives whose data outlasts its processes, and what distinguishes it from others beside it.
+/// The folder of a Kubernetes whose data outlives its processes, and what distinguishes it from others beside it.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// Its folder; made when it is missing, and left behind.
+    /// Its folder; created when it is missing, and not removed.
     pub folder: PathBuf,
-    /// The port of kube-apiserver on loopback, the same at every start: it stands in kubeconfigs.
+    /// The port of kube-apiserver on loopback, the same at every start: kubeconfigs contain it.
     pub port: u16,
     /// Where its Services get their addresses from.
     pub service_range: Ipv4Net,
-    /// Further flags of kube-apiserver; of a flag that is given twice the last counts.
+    /// Further flags of kube-apiserver; if a flag is given twice, the last counts.
     pub flags: Vec<String>,
 }
 
@@ -93,7 +93,7 @@ pub struct Real {
 }
 
 impl Real {
-    /// Starts it and waits until `/readyz` says so.
+    /// Starts it and waits until `/readyz` succeeds.
     ///
     /// # Errors
     /// A program is missing, ends while it starts, or is not ready in time.
@@ -168,7 +168,7 @@ impl Real {
         self.start_kube_apiserver().await
     }
 
-    /// What its audit log says so far.
+    /// The contents of its audit log so far.
     ///
     /// # Errors
     /// There is none.
@@ -255,16 +255,16 @@ fn with_flags(mut flags: Vec<String>, more: impl IntoIterator<Item = String>) ->
     flags
 }
 
-/// What a start is made of.
+/// The parameters of a start.
 struct Setup {
     folder: Folder,
     pki: Pki,
     port: u16,
-    /// The flags of kube-apiserver that are not the same everywhere.
+    /// Flags of kube-apiserver that differ between starts.
     flags: Vec<String>,
 }
 
-/// What the programs read from their folder.
+/// The files that the programs read from their folder.
 struct Files {
     folder: PathBuf,
 }
@@ -396,14 +396,14 @@ fn client(files: &Files, pki: &Pki, name: &str, api_port: u16, port: u16) -> Out
     Ok(arguments)
 }
 
-/// Waits until the program that was started last takes connections.
+/// Waits until the program that was started last accepts connections.
 async fn listening(running: &mut [Program], port: u16) -> Outcome {
     let begun = Instant::now();
     while tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port))
         .await
         .is_err()
     {
-        patience(running, begun).await?;
+        pause_or_fail(running, begun).await?;
     }
     Ok(())
 }
@@ -420,11 +420,11 @@ async fn ready(running: &mut [Program], endpoint: &Endpoint) -> Outcome {
         {
             return Ok(());
         }
-        patience(running, begun).await?;
+        pause_or_fail(running, begun).await?;
     }
 }
 
-async fn patience(running: &mut [Program], begun: Instant) -> Outcome {
+async fn pause_or_fail(running: &mut [Program], begun: Instant) -> Outcome {
     for program in running.iter_mut() {
         program.check()?;
     }

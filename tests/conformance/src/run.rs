@@ -1,4 +1,4 @@
-//! Runs cases on both servers and tells what came of it.
+//! Runs cases on both servers and returns what differs.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -17,37 +17,37 @@ use crate::{Call, Difference, Endpoint, Outcome};
 
 /// Longer than real Kubernetes takes to serve a new resource.
 const AWAIT_TIMEOUT: Duration = Duration::from_secs(20);
-/// Between two looks: nothing tells when a resource is served.
+/// Between two checks: nothing announces that a resource is served.
 const AWAIT_PAUSE: Duration = Duration::from_millis(20);
 
-/// What came of one case.
+/// The result of one case.
 #[derive(Debug)]
 pub struct Verdict {
     /// Its name.
     pub case: String,
-    /// Each request with what differed and is not known.
+    /// Each request with its unknown differences.
     pub unexplained: Vec<(String, Vec<Difference>)>,
-    /// What explains differences that are known.
+    /// The entries that explain its known differences.
     pub known: BTreeSet<Explained>,
-    /// Each request with what the real server said, masked.
+    /// Each request with the masked answer of the real server.
     pub transcript: Vec<(String, Value)>,
 }
 
 /// Both servers, with a connection to each.
-pub struct Court {
+pub struct Comparer {
     real: Connection,
     ours: Connection,
     webhook: Webhook,
-    /// What stands behind each of them.
+    /// The server behind each of them.
     behind: [Behind; 2],
 }
 
-impl Court {
+impl Comparer {
     /// Connects to both.
     ///
     /// # Errors
     /// When one cannot be reached.
-    pub async fn open(real: &Endpoint, ours: &Endpoint) -> Outcome<Self> {
+    pub async fn connect(real: &Endpoint, ours: &Endpoint) -> Outcome<Self> {
         Ok(Self {
             real: real.connect().await?,
             ours: ours.connect().await?,
@@ -62,7 +62,7 @@ impl Court {
     /// Runs one case on both.
     ///
     /// # Errors
-    /// When a server does not answer or a reference names nothing: then there is nothing to compare.
+    /// When a server does not answer or a reference cannot be resolved: then there is nothing to compare.
     pub async fn compare(&mut self, case: &Case, table: &Table) -> Outcome<Verdict> {
         let of_case = |why: String| format!("{}: {why}", case.name);
         self.prepare(case).await.map_err(of_case)?;
@@ -101,7 +101,7 @@ impl Court {
         Ok(verdict)
     }
 
-    /// The namespace of the case, and the service account without which no pod is admitted.
+    /// Creates the namespace of the case, and the service account without which no pod is admitted.
     async fn prepare(&mut self, case: &Case) -> Outcome {
         let namespace = made("/api/v1/namespaces", json!({"metadata": {"name": case.namespace}}));
         let account = made(
@@ -169,8 +169,8 @@ impl<'a> Side<'a> {
         Ok(self.mask.mask(number, &picture(&answer)))
     }
 
-    /// Sends a request again and again until the answer is the one awaited. A server that breaks off has not answered:
-    /// kube-apiserver does when the time of a request is over while its answer is being written.
+    /// Sends a request again and again until the answer is the one awaited. A connection that breaks off is no answer:
+    /// kube-apiserver breaks it off when a request times out while its answer is being written.
     async fn wait(&mut self, step: &Step, call: &Call) -> Outcome<()> {
         let begun = Instant::now();
         loop {

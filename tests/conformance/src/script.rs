@@ -1,4 +1,4 @@
-//! Reads the files of cases. Never sends anything; see `run`, and `cases/README.md` for the form.
+//! Reads the files of cases, whose format is in `cases/README.md`. It sends nothing: see `run`.
 
 use std::collections::BTreeSet;
 
@@ -17,20 +17,20 @@ pub struct Case {
     pub namespace: String,
     /// Its requests, in order.
     pub steps: Vec<Step>,
-    /// All that stands in it: what a server answers in these words it has not chosen by itself.
+    /// Its whole text: a value that is in it was not chosen by a server.
     pub text: String,
 }
 
 /// One request.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// What later requests call its answer.
+    /// The name by which later requests refer to its answer.
     pub name: Option<String>,
     /// As it is written.
     pub written: String,
-    /// Whether it is asked again and again until something is there, and its answer not compared.
+    /// Whether it is repeated until it succeeds; its answer is not compared.
     pub awaited: bool,
-    /// The status that it is asked again and again for; its answer is not compared.
+    /// The status until which it is repeated; its answer is not compared.
     pub until: Option<u16>,
     /// The method.
     pub method: Method,
@@ -49,24 +49,24 @@ pub enum Body {
     Empty,
     /// Sent as JSON; texts in it may be references.
     Json(Value),
-    /// Sent as it stands.
+    /// Sent as it is written.
     Raw(String),
 }
 
-/// Methods of our own that say which patch is meant.
+/// Methods of our own for each kind of patch.
 const PATCHES: [(&str, &str); 4] = [
     ("JSONPATCH", "application/json-patch+json"),
     ("MERGE", "application/merge-patch+json"),
     ("STRATEGIC", "application/strategic-merge-patch+json"),
     ("APPLY", "application/apply-patch+yaml"),
 ];
-/// A `GET` that waits for what a server makes in its own time, such as the resource of a new definition.
+/// A `GET` that is repeated until it succeeds, such as of the resource of a new definition.
 const AWAIT: &str = "AWAIT";
-/// `UNTIL CODE METHOD path`: asked until the answer has that code, for what a server comes to know in its own time.
+/// `UNTIL CODE METHOD path`: repeated until the answer has that code, for what a server learns asynchronously.
 const UNTIL: &str = "UNTIL";
 /// The title of a case that runs whenever another one of its file does.
 const BEFOREHAND: &str = "beforehand";
-/// Headers of our own: what an `Accept` of clients says in full.
+/// Abbreviations of `Accept` headers that clients send.
 const FORMS: [(&str, &str); 3] = [
     ("Table", "application/json;as=Table;g=meta.k8s.io;v=v1"),
     (
@@ -78,13 +78,13 @@ const FORMS: [(&str, &str); 3] = [
         "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
     ),
 ];
-/// The header that says a body is to be sent as it is written.
+/// The header with which a body is sent as it is written.
 const AS_WRITTEN: &str = "Body: as written";
 
 /// The cases of a file called `file`.
 ///
 /// # Errors
-/// The first line that is not understood, with what would be.
+/// The first line that cannot be read, with what was expected.
 pub fn read(file: &str, text: &str) -> Outcome<Vec<Case>> {
     let mut cases: Vec<Case> = Vec::new();
     let mut lines = text.lines().enumerate().peekable();
@@ -120,7 +120,7 @@ pub fn read(file: &str, text: &str) -> Outcome<Vec<Case>> {
     }
 }
 
-/// Those whose names contain `text`, with what has to run before them.
+/// The cases whose names contain `text`, with those that have to run before them.
 #[must_use]
 pub fn select(cases: Vec<Case>, text: &str) -> Vec<Case> {
     let file = |case: &Case| case.name.split(" / ").next().unwrap_or_default().to_owned();
@@ -131,7 +131,7 @@ pub fn select(cases: Vec<Case>, text: &str) -> Vec<Case> {
     cases.into_iter().filter(is_wanted).collect()
 }
 
-/// A request ends before the next line that begins one, a case or a remark.
+/// A request ends before the next line that begins a request, a case or a comment.
 fn ends_request(line: &str) -> bool {
     let first = line.split(' ').next().unwrap_or("");
     line.starts_with('#')
@@ -195,7 +195,7 @@ fn step(block: &[&str]) -> Outcome<Step> {
     if !headers.iter().any(|(name, _)| name == ACCEPT) {
         headers.push((ACCEPT, "application/json".to_owned()));
     }
-    // An empty header is one that is left out.
+    // A header with an empty value is left out.
     headers.retain(|(_, value)| !value.is_empty());
     Ok(Step {
         name,
@@ -295,7 +295,7 @@ Body: as written
 ";
 
     #[test]
-    fn a_file_is_read_as_it_is_meant() {
+    fn a_file_is_read_with_names_headers_and_bodies() {
         let cases = read("form", FILE).unwrap();
         let [case] = cases.as_slice() else {
             panic!("{cases:?}");
@@ -351,7 +351,7 @@ Body: as written
     }
 
     #[test]
-    fn what_a_file_needs_is_selected_with_any_of_its_cases() {
+    fn the_case_beforehand_is_selected_with_any_case_of_its_file() {
         let read = |file| read(file, "== beforehand\nAWAIT /a\n== one\nGET /a\n== two\nGET /a").unwrap();
         let cases = [read("x"), read("z")].concat();
         let names: Vec<String> = select(cases, "x / t").into_iter().map(|case| case.name).collect();

@@ -1,5 +1,5 @@
-//! A webhook that both servers reach over TLS on loopback. What it answers hangs on the path alone, so that it makes no
-//! difference which server calls first; see `cases/README.md`.
+//! A webhook that both servers reach over TLS on loopback. Its answer depends on the path alone, so that it makes no difference
+//! which server calls first; see `cases/README.md`.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::Arc;
@@ -30,8 +30,7 @@ use crate::printer::{self, Printed};
 const VALIDITY: Duration = Duration::from_secs(24 * 3600);
 /// Longer than the shortest time-out that a webhook may have.
 const SLOW: Duration = Duration::from_secs(3);
-/// How the Services are called through which it is reached as well.
-/// What is no review: it is for a server behind an APIService, or for a kubelet.
+/// Paths of requests that are no reviews, but for a server behind an APIService or for a kubelet.
 const PRINTED: [&str; 6] = [
     "/apis/",
     "/openapi/",
@@ -40,6 +39,7 @@ const PRINTED: [&str; 6] = [
     "/attach/",
     "/portForward/",
 ];
+/// Names of the Services through which it is reached as well.
 const SERVICES: [&str; 2] = ["hook.default.svc", "printer.default.svc"];
 
 /// The webhook, until it is dropped.
@@ -50,7 +50,7 @@ pub(crate) struct Webhook {
 }
 
 impl Webhook {
-    /// Starts it on a free port of all addresses: servers refuse to carry requests on to loopback.
+    /// Starts it on a free port of all addresses: servers refuse to forward requests to loopback.
     pub(crate) async fn start() -> Outcome<Self> {
         let (clock, entropy) = (Clock::real(), Entropy::os());
         let wrong = |error: &dyn std::fmt::Display| format!("the webhook did not start: {error}");
@@ -79,7 +79,7 @@ impl Webhook {
         })
     }
 
-    /// What cases know it by: `<webhook.url>`, `<webhook.port>`, `<webhook.ca>`, `<webhook.address>`.
+    /// What cases refer to: `<webhook.url>`, `<webhook.port>`, `<webhook.ca>`, `<webhook.address>`.
     pub(crate) fn known(&self) -> Value {
         json!({
             "url": format!("https://127.0.0.1:{}", self.port),
@@ -96,10 +96,10 @@ impl Drop for Webhook {
     }
 }
 
-/// An address of this machine by which it is known to others; 127.0.0.1 where it has none. Nothing is sent.
+/// An address of this machine that is not loopback; 127.0.0.1 if it has none. Nothing is sent.
 fn own_address() -> String {
     let found = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|socket| {
-        // An address of documentation: whoever has a route has one that leads there.
+        // An address for documentation, to which any default route leads.
         socket.connect((Ipv4Addr::new(198, 51, 100, 1), 9))?;
         socket.local_addr()
     });
@@ -107,7 +107,7 @@ fn own_address() -> String {
 }
 
 async fn serve(listener: TcpListener, acceptor: TlsAcceptor) {
-    // Connections end with it.
+    // Dropping it closes all connections.
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         connections.spawn(converse(stream, acceptor.clone()));
@@ -227,7 +227,7 @@ fn reviewed(parts: &[&str], review: &Value) -> Value {
     answer
 }
 
-/// Everything that a review says, as causes of a status, so that each value is compared by itself.
+/// All values of a review, as causes of a status, so that each is compared by itself.
 fn leaves(place: String, value: &Value, causes: &mut Vec<Value>) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {

@@ -1,4 +1,4 @@
-//! Requests as bytes on a TLS connection and answers as they come back. Never interprets either.
+//! Requests on a TLS connection, and their answers. It interprets neither.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -25,19 +25,19 @@ use crate::Outcome;
 
 /// Longer than any answer takes; a server that does not answer is a finding, not a reason to wait for ever.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// Real Kubernetes derives the name of a field's manager from it.
+/// Real Kubernetes derives the default field manager from it.
 pub(crate) const USER_AGENT: &str = "conformance/1.0";
 
-/// A server and how its administrator gets in.
+/// A server, and the credentials of its administrator.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// How it is called in reports.
+    /// Its name in reports.
     pub name: &'static str,
     /// Where it listens.
     pub address: SocketAddr,
-    /// For clients that want a file: `system:masters`.
+    /// For clients that need a file: a member of `system:masters`.
     pub kubeconfig: SecretText,
-    /// Who vouches for it as a front proxy, in PEM.
+    /// The authority of its certificate as a front proxy, in PEM.
     pub front_authority: String,
     server_name: ServerName<'static>,
     roots: Arc<RootCertStore>,
@@ -51,7 +51,7 @@ pub struct Call {
     pub method: Method,
     /// Path and query.
     pub path: String,
-    /// Beside those that every request has.
+    /// Headers beside those that every request has.
     pub headers: HeaderMap,
     /// What is sent.
     pub body: Bytes,
@@ -78,14 +78,14 @@ impl Call {
     }
 }
 
-/// What came back.
+/// A response, read to its end.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The status code.
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body; of a stream, all that came until it ended.
+    /// The body; of a stream, all until its end.
     pub body: Bytes,
 }
 
@@ -125,7 +125,7 @@ impl Endpoint {
     /// The server that the first cluster of a kubeconfig names, as its first user, who has a certificate.
     ///
     /// # Errors
-    /// When the kubeconfig is none, or says it in another way.
+    /// When it is no kubeconfig, or has other credentials than a certificate.
     pub fn new(name: &'static str, kubeconfig: SecretText) -> Outcome<Self> {
         let broken = |error: &dyn std::fmt::Display| format!("the kubeconfig of {name} cannot be used: {error}");
         let parsed: Kubeconfig = base_yaml::read(kubeconfig.expose()).map_err(|error| broken(&error))?;
@@ -162,11 +162,11 @@ impl Endpoint {
         })
     }
 
-    /// The same server, for a client that shows this certificate, or none.
+    /// The same server, for a client with this certificate, or with none.
     ///
     /// # Errors
-    /// When it cannot be shown.
-    pub(crate) fn showing(&self, issued: Option<&Issued>) -> Outcome<Self> {
+    /// When it cannot be used.
+    pub(crate) fn with_certificate(&self, issued: Option<&Issued>) -> Outcome<Self> {
         let identity = issued.map(|issued| (issued.certificate_pem(), issued.key_pem()));
         let identity = identity
             .as_ref()
@@ -177,7 +177,7 @@ impl Endpoint {
         })
     }
 
-    /// The same server by HTTP/2, for who says everything by themselves.
+    /// The same server by HTTP/2, for a caller that writes its own frames.
     pub(crate) fn by_http2(&self) -> Self {
         let mut config = (*self.config).clone();
         config.alpn_protocols = vec![b"h2".to_vec()];
@@ -196,7 +196,7 @@ impl Endpoint {
         let (sender, connection) = handshake(TokioIo::new(stream))
             .await
             .map_err(|error| self.unreachable(&error))?;
-        // Ends with the connection; what breaks it is seen by the request that needs it.
+        // Ends with the connection; its errors also reach the request that is being sent.
         tokio::spawn(connection);
         Ok(Connection {
             endpoint: self.clone(),
@@ -204,7 +204,7 @@ impl Endpoint {
         })
     }
 
-    /// A connection on which nothing is said yet.
+    /// A TLS connection on which nothing has been sent.
     pub(crate) async fn encrypted(&self) -> Outcome<TlsStream<TcpStream>> {
         let stream = TcpStream::connect(self.address).await;
         let stream = stream.map_err(|error| self.unreachable(&error))?;
@@ -219,7 +219,7 @@ impl Endpoint {
     }
 }
 
-/// How a client gets in: whom it trusts, and the certificates and key that it shows, in PEM.
+/// A client's configuration: the authorities that it trusts, and its certificate chain and key in PEM.
 fn client_config(roots: &Arc<RootCertStore>, identity: Option<(&[u8], &[u8])>) -> Outcome<ClientConfig> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -283,7 +283,7 @@ impl Connection {
             .header(http::header::HOST, self.endpoint.address.to_string())
             .header(http::header::USER_AGENT, USER_AGENT)
             .body(Full::new(call.body.clone()))
-            .map_err(|error| failed("could not be asked", &error))?;
+            .map_err(|error| failed("could not be sent a request", &error))?;
         for (name, value) in &call.headers {
             request.headers_mut().append(name.clone(), value.clone());
         }

@@ -1,5 +1,5 @@
-//! Charts: the input is an archive, or the tar in one, since no fuzzer finds its way through gzip. What is a chart is
-//! rendered with small limits.
+//! Charts: the input is an archive, or the tar in one, since no fuzzer gets through gzip. A valid chart is rendered with
+//! small limits.
 
 use std::io::Write as _;
 

@@ -5,9 +5,9 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
-/// How much larger the JSON of a value may be than the JSON it was read from: `9e15` is sixteen digits.
+/// How many times larger the JSON of a value may be than the JSON it was read from: `9e15` is sixteen digits.
 const JSON_FACTOR: usize = 6;
-/// The same for YAML, whose aliases repeat what stands elsewhere, and what any text may have made of it.
+/// The same for YAML, whose aliases repeat other values, and the bytes that any text may make beyond that.
 const YAML_FACTOR: usize = 64;
 const YAML_BYTES: usize = 1 << 20;
 /// The same for protobuf: a byte may be an empty object with its name.
@@ -19,7 +19,11 @@ pub(crate) fn check(input: &[u8]) {
         assert!(printed.len() <= JSON_FACTOR * input.len() + 16, "{printed}");
         let plainly: Result<Value, _> = serde_json::from_slice(input);
         let is_mended = std::str::from_utf8(input).is_err() || has_escape(input);
-        assert!(plainly.is_ok() || is_mended, "taken, and no JSON: {:?}", plainly.err());
+        assert!(
+            plainly.is_ok() || is_mended,
+            "accepted, and no JSON: {:?}",
+            plainly.err()
+        );
         again(&parsed.value, &printed);
     }
     if let Some(parsed) = read("application/yaml", input) {
@@ -50,12 +54,12 @@ fn read(media_type: &'static str, input: &[u8]) -> Option<ParsedObject> {
     }
 }
 
-/// Texts that are no UTF-8 and halves of surrogate pairs are read as Go reads them, and as no JSON library does.
+/// Whether there may be half a surrogate pair: like invalid UTF-8 it is read as in Go, and refused by JSON libraries of Rust.
 fn has_escape(input: &[u8]) -> bool {
     input.windows(2).any(|pair| pair == br"\u")
 }
 
-/// What the server has read it can read again, and nothing stands twice in it.
+/// The server can read its own output again, and there are no duplicate keys in it.
 fn again(value: &Value, printed: &str) {
     let parsed = read("application/json", printed.as_bytes());
     assert!(parsed.is_some(), "what was printed cannot be read: {printed}");

@@ -1,11 +1,11 @@
-//! What must hold for every input, whoever sends it: properties of patches, schemas, selectors, bodies,
-//! request lines, and of charts with their YAML, values and templates.
-//! The fuzzers of `fuzz/` look for inputs that break them, `tests/seeds.rs` runs those that are kept. Nothing here says
-//! what a right answer is: that is for the tests of each crate and for the comparison with real Kubernetes.
+//! Properties that hold for every input, whoever sends it: of patches, schemas, selectors, bodies, request lines, and of
+//! charts with their YAML, values and templates. The fuzzers of `fuzz/` search for inputs that violate them,
+//! `tests/seeds.rs` runs the stored inputs. Nothing here decides which answer is right: the tests of each crate and the
+//! comparison with real Kubernetes do.
 
 mod chart;
-mod forms;
 mod json;
+mod kinds;
 mod patch;
 mod request_line;
 mod schema;
@@ -31,10 +31,10 @@ pub const TARGETS: [Target; 9] = [
     ("values", values::check),
 ];
 
-/// Holds an input against a property. Panics when it breaks it.
+/// Checks a property of an input.
 ///
 /// # Panics
-/// There is no property of that name, or the input breaks it.
+/// There is no property of that name, or the input violates it.
 pub fn check(target: &str, input: &[u8]) {
     let found = TARGETS.iter().find(|(name, _)| *name == target);
     found.expect("a target of TARGETS").1(input);

@@ -9,24 +9,24 @@ use cluster_schema::Schema;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::forms::form;
+use crate::kinds;
 use crate::text::{Sections, first_difference};
 
-/// How many times larger than what it was made of an object with its ownership may be: each name in it stands once more as
-/// a field, keys of list items twice more with their quotes escaped.
+/// How many times larger an object with its ownership may be than its inputs: each name in it occurs once more as a field,
+/// keys of list items twice more with their quotes escaped.
 const OWNERSHIP_FACTOR: usize = 16;
 /// What an entry of `managedFields` takes beside its fields.
 const ENTRY_BYTES: usize = 1024;
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Who keeps it up to date.
+/// The manager that updates it.
 const KUBECTL: &str = "kubectl";
 
 pub(crate) fn check(input: &[u8]) {
     let input = String::from_utf8_lossy(input);
     let mut sections = Sections::of(&input);
     let mut words = sections.text().split_whitespace();
-    let form = form(words.next().unwrap_or_default());
+    let kind = kinds::find(words.next().unwrap_or_default());
     let me = words.next().unwrap_or("me");
     let they = words.next().unwrap_or("they");
     let mut section = || sections.json().unwrap_or_default();
@@ -34,10 +34,10 @@ pub(crate) fn check(input: &[u8]) {
 
     json(&object, &patch);
     merge(&object, &patch);
-    strategic(&object, &patch, &form.schema);
+    strategic(&object, &patch, &kind.schema);
     fields(&patch);
-    for object in [object.clone(), sound(&object, &form.schema)] {
-        apply(&object, [&patch, &other], [me, they], &form.schema);
+    for object in [object.clone(), storable(&object, &kind.schema)] {
+        apply(&object, [&patch, &other], [me, they], &kind.schema);
     }
 }
 
@@ -60,8 +60,8 @@ fn merge(object: &Value, patch: &Value) {
         size(&once) <= size(object) + size(patch),
         "a merge patch has made too much"
     );
-    // A list that takes an object's place keeps the nulls in it, one that takes a list's place does not (evanphx/json-patch
-    // v4.12 `merge.go`): after the second time nothing changes any more.
+    // A list that replaces an object retains its nulls, one that replaces a list does not (evanphx/json-patch v4.12
+    // `merge.go`): after the second time nothing changes any more.
     let twice = merge_patch(&once, patch).expect("what was merged can be merged again");
     assert_eq!(
         merge_patch(&twice, patch),
@@ -79,7 +79,7 @@ fn strategic(object: &Value, patch: &Value, schema: &Schema) {
     }
 }
 
-/// What `managedFields` say is read as it is written.
+/// Sets and elements of `managedFields` are read as they are written.
 fn fields(patch: &Value) {
     if let Some(fields) = FieldSet::from_json(patch) {
         let written = fields.to_json();
@@ -92,8 +92,8 @@ fn fields(patch: &Value) {
     }
 }
 
-/// The object as it could be stored: without what its kind does not know, with defaults.
-fn sound(object: &Value, schema: &Schema) -> Value {
+/// The object as it could be stored: without unknown fields, and with defaults.
+fn storable(object: &Value, schema: &Schema) -> Value {
     let mut object = match object {
         Value::Object(_) => object.clone(),
         other => json!({ "spec": other }),
@@ -163,8 +163,8 @@ fn apply(object: &Value, patches: [&Value; 2], [me, they]: [&str; 2], schema: &S
             if once.pointer("/metadata/managedFields").is_none() {
                 continue;
             }
-            // What kubectl says there is written over after each of its applies, whoever else owns it: the next one finds
-            // another text than it applies (kubernetes/kubernetes v1.35 apimachinery lastappliedupdater.go).
+            // The annotation is overwritten after each apply of kubectl, whoever else owns it: the next one finds another text
+            // than it applies (kubernetes/kubernetes v1.35 apimachinery lastappliedupdater.go).
             let annotations = patch.pointer("/metadata/annotations");
             if manager == KUBECTL && annotations.is_some_and(|all| all.get(LAST_APPLIED).is_some()) {
                 continue;

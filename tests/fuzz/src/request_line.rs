@@ -22,8 +22,8 @@ const VERBS: [&str; 16] = [
     "",
 ];
 
-/// How often a refusal may repeat what it refuses, quoted and escaped: each of sixteen characters of a manager with the
-/// whole name. And what it may say beyond that: 64 values of a selector, each in a sentence.
+/// How often a refusal may repeat the refused text, quoted and escaped: each of sixteen characters of a manager with the
+/// whole name. And its length beyond that: 64 values of a selector, each in a sentence.
 const REFUSAL_FACTOR: usize = 16 * 6;
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
 
@@ -78,7 +78,7 @@ fn request_line(line: &[u8]) -> Option<(Method, Uri)> {
     Some((method, target))
 }
 
-/// However the path is encoded, it leads to the same place.
+/// Another encoding of the path is the same request.
 fn same_when_encoded(request: &ParsedRequest, method: &Method, target: &Uri, headers: &HeaderMap) {
     use std::fmt::Write;
     let mut path = String::new();

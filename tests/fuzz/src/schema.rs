@@ -1,17 +1,17 @@
-//! Schemas of custom resources, objects held against them, and expressions: sections are the `openAPIV3Schema`, an object,
-//! the object before it, an expression, the name of a built-in kind.
+//! Schemas of custom resources, validation of objects, and expressions: sections are the `openAPIV3Schema`, an object, the old
+//! object, an expression, the name of a built-in kind.
 
 use cluster_cel::{Expression, Names, POLICY_COST_MAX, Work};
 use cluster_fields::ERRORS_MAX;
 use cluster_schema::{DEFAULTS_BYTES_MAX, Schema};
 use serde_json::Value;
 
-use crate::forms::form;
+use crate::kinds;
 use crate::text::{Sections, first_difference};
 
 /// Errors beside those of the schema itself: each reports that the list is cut.
 const ERRORS_SLACK: usize = 2;
-/// How an error's text may grow beyond what it shows: quotes and what is allowed stand around it.
+/// How many times longer an error may be than the input: it also has quotes, and what is allowed.
 const TEXT_FACTOR: usize = 16;
 
 pub(crate) fn check(input: &[u8]) {
@@ -23,7 +23,11 @@ pub(crate) fn check(input: &[u8]) {
     if let Ok(schema) = Schema::from_crd(&document) {
         custom(&schema, &object, old.as_ref());
         let stored = Schema::from_stored_crd(&document);
-        assert!(stored.is_ok(), "what is taken cannot be served: {:?}", stored.err());
+        assert!(
+            stored.is_ok(),
+            "an accepted schema cannot be served: {:?}",
+            stored.err()
+        );
     } else if let Ok((schema, _)) = Schema::from_stored_crd(&document) {
         custom(&schema, &object, old.as_ref());
     }
@@ -59,7 +63,7 @@ fn custom(schema: &Schema, object: &Value, old: Option<&Value>) {
     let _ = schema.unreadable_metadata(object);
 }
 
-/// The value after `normalise`, which once does as much as twice.
+/// The value after `normalise`, which must be idempotent.
 fn normalised(value: &Value, normalise: impl Fn(&mut Value)) -> Value {
     let mut once = value.clone();
     normalise(&mut once);
@@ -77,9 +81,9 @@ fn normalised(value: &Value, normalise: impl Fn(&mut Value)) -> Value {
 fn expression(source: &str, object: &Value, old: Option<&Value>) {
     let names = ["object", "oldObject", "request"];
     let compiled = Expression::compile(source, &names, None, &mut Work::of_admission());
-    // What was taken before is not validated, only read; and whatever is taken can be read.
+    // A stored expression is only read, not validated; and every accepted one can be read.
     let Ok(expression) = Expression::stored(source, false, &mut Work::of_stored_admission()) else {
-        assert!(compiled.is_err(), "taken, but not to be read again");
+        assert!(compiled.is_err(), "accepted, and cannot be read again");
         return;
     };
     let mut values = Names::default();
@@ -87,29 +91,28 @@ fn expression(source: &str, object: &Value, old: Option<&Value>) {
     values.set("oldObject", old);
     values.set("request", None);
     let mut scope = values.scope(POLICY_COST_MAX);
-    let once = scope.run(&expression);
-    let _ = once;
+    let _ = scope.run(&expression);
 }
 
-fn built_in(kind: &str, object: &Value, old: Option<&Value>) {
-    let form = form(kind);
-    let Some((group, version, kind)) = form.builtin else {
+fn built_in(name: &str, object: &Value, old: Option<&Value>) {
+    let found = kinds::find(name);
+    let Some((group, version, kind)) = found.builtin else {
         return;
     };
-    if !object.is_object() || form.schema.unreadable(object).is_some() {
+    if !object.is_object() || found.schema.unreadable(object).is_some() {
         return;
     }
     let normal = normalised(object, |value| {
-        form.schema.prune(value);
-        form.schema.drop_nulls(value);
-        let _ = form.schema.fill(value);
+        found.schema.prune(value);
+        found.schema.drop_nulls(value);
+        let _ = found.schema.fill(value);
         cluster_builtin::default(group, version, kind, value);
-        form.schema.fill_zeros(value);
+        found.schema.fill_zeros(value);
     });
     for old in [None, old.filter(|old| old.is_object()), Some(&normal)] {
         let errors = cluster_builtin::validate(group, version, kind, &normal, old);
         let _ = cluster_fields::aggregate(&errors);
-        let _ = form.schema.validate(&normal, old);
+        let _ = found.schema.validate(&normal, old);
     }
     let _ = cluster_builtin::warnings(group, kind, &normal, None);
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::text::Sections;
 
-/// What a refusal may say beyond what it repeats: 64 values are refused one by one, each in a sentence with its key.
+/// The length of a refusal beyond what it repeats: 64 values are refused one by one, each in a sentence with its key.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
 
 pub(crate) fn check(input: &[u8]) {
@@ -45,7 +45,7 @@ pub(crate) fn check(input: &[u8]) {
     }
 }
 
-/// What is printed has blanks, brackets and backslashes that were not there, and nothing else.
+/// Printing adds nothing but blanks, brackets and backslashes.
 fn bounded(printed: &str, text: &str) -> bool {
     printed.len() <= 8 * text.len() + 16
 }

@@ -10,7 +10,7 @@ const OUTPUT_BYTES_MAX: usize = 256 << 10;
 
 static FUNCTIONS: LazyLock<Arc<Functions>> = LazyLock::new(|| Arc::new(Functions::new().with_sprig().with_helm()));
 
-/// What keeps one input within a few milliseconds.
+/// Limits that bound one input to a few milliseconds.
 pub(crate) fn limits() -> Limits {
     Limits {
         steps_max: 100_000,

@@ -1,5 +1,5 @@
-//! From any bytes to the parts of an input: sections between lines of `---`, and JSON read so forgivingly that every text
-//! is some value. So inputs stay readable, and hardly a change to one is wasted. It never fails.
+//! From any bytes to the parts of an input: sections between lines of `---`, and JSON read so tolerantly that every text is
+//! some value. So inputs are readable, and nearly every mutation has an effect. It never fails.
 
 use serde_json::{Map, Number, Value};
 
@@ -21,16 +21,16 @@ impl<'a> Sections<'a> {
 
     /// The next section as JSON; none when there is none.
     pub(crate) fn json(&mut self) -> Option<Value> {
-        self.0.next().map(forgiving)
+        self.0.next().map(tolerant)
     }
 }
 
-/// Reads JSON. What is open at the end is closed, what is missing is null or left out, words without quotes are texts.
-pub(crate) fn forgiving(text: &str) -> Value {
+/// Reads JSON. Open objects and lists are closed at the end, missing values are null, words without quotes are texts.
+pub(crate) fn tolerant(text: &str) -> Value {
     Reader { rest: text }.value(0)
 }
 
-/// The first place at which two values are not the same, and what stands there.
+/// The first place at which two values differ, and both values there.
 pub(crate) fn first_difference(one: &Value, other: &Value) -> Option<String> {
     let below = |key: &dyn std::fmt::Display, one: Option<&Value>, other: Option<&Value>| match (one, other) {
         (Some(one), Some(other)) => first_difference(one, other).map(|found| format!("/{key}{found}")),
@@ -157,11 +157,11 @@ impl Reader<'_> {
         char::from_u32(code)
     }
 
-    /// Never empty: whoever calls has seen a character that belongs to one.
+    /// Never empty: the caller has seen a character of a word.
     fn word(&mut self) -> &str {
         let ends = |c: char| c.is_whitespace() || matches!(c, '{' | '}' | '[' | ']' | ',' | ':' | '"');
         let end = self.rest.find(ends).unwrap_or(self.rest.len()).max(
-            // Blanks that are none to `peek`.
+            // Whitespace that `peek` does not skip.
             self.rest.chars().next().map_or(0, char::len_utf8),
         );
         let (word, rest) = self.rest.split_at(end);
@@ -205,9 +205,9 @@ mod tests {
     }
 
     #[test]
-    fn json_is_read_as_json_and_anything_else_as_something() {
+    fn json_is_read_as_json_and_any_other_text_as_some_value() {
         let whole = json!({"a": [1, -2.5, "x\n\u{e9}\"", null, true], "b": {"c": {}}});
-        assert_eq!(forgiving(&whole.to_string()), whole);
+        assert_eq!(tolerant(&whole.to_string()), whole);
         for (text, value) in [
             ("", json!(null)),
             ("}{", json!(null)),
@@ -217,9 +217,9 @@ mod tests {
             ("\"\\u00e9\\ud800x", json!("\u{e9}x")),
             ("\u{a0}", json!("\u{a0}")),
         ] {
-            assert_eq!(forgiving(text), value, "{text}");
+            assert_eq!(tolerant(text), value, "{text}");
         }
-        let mut deepest = &forgiving(&"[".repeat(1000));
+        let mut deepest = &tolerant(&"[".repeat(1000));
         let mut depth = 0;
         while let Some(inner) = deepest.get(0) {
             (deepest, depth) = (inner, depth + 1);

@@ -1,9 +1,9 @@
-//! What a user says about values: the first line of the input is a file of values or says which option it is, each other line
-//! an argument.
+//! Values of a user: the input is a file of values; and its first line is the name of an option, each other line an argument
+//! of it.
 
 use base_helm::values::{Options, load_values};
 
-/// What a file has that an argument names.
+/// The contents of every file that an argument names.
 const FILE: &[u8] = b"a: [1, {b: c}]\n";
 
 pub(crate) fn check(input: &[u8]) {

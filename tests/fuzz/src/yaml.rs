@@ -4,11 +4,11 @@ use base_yaml::go::{DuplicateKeys, as_floats, read, read_exact, write, write_pre
 
 pub(crate) fn check(input: &[u8]) {
     let Ok(mut value) = read_exact(input, DuplicateKeys::Refused) else {
-        // What is refused for a key that is there twice may be taken elsewhere.
+        // What is refused for a duplicate key is accepted by other callers.
         let _ = read(input, DuplicateKeys::Allowed);
         return;
     };
-    // Go does not write all that it reads: a key of more than 1,024 characters, for one.
+    // Go cannot write all that it reads: a key of more than 1,024 characters, for example.
     let _ = (write(&value), write_pretty(&value));
     as_floats(&mut value);
     let again = read(input, DuplicateKeys::Allowed);

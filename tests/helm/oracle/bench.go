@@ -16,7 +16,7 @@ type measuring struct {
 	Seconds float64
 }
 
-// measured are milliseconds of one rendering, the median of all, and the peak of memory in megabytes.
+// measured has medians of one rendering in milliseconds, and peaks of memory in megabytes.
 type measured struct {
 	Output     int     `json:"output"`
 	Loaded     float64 `json:"loaded"`
@@ -27,12 +27,12 @@ type measured struct {
 }
 
 // measure renders a chart with its own values: loaded once, and loaded each time.
-func measure(asked *request) (string, error) {
-	var ask measuring
-	if err := json.Unmarshal(asked.Value, &ask); err != nil {
+func measure(req *request) (string, error) {
+	var params measuring
+	if err := json.Unmarshal(req.Value, &params); err != nil {
 		return "", err
 	}
-	with := rendering{chartWithValues: chartWithValues{Path: ask.Path, Values: json.RawMessage("{}")}}
+	with := rendering{chartWithValues: chartWithValues{Path: params.Path, Values: json.RawMessage("{}")}}
 	fresh := func() (string, error) {
 		from, user, err := with.read()
 		if err != nil {
@@ -45,7 +45,7 @@ func measure(asked *request) (string, error) {
 		return "", err
 	}
 	made := measured{Output: len(text), Once: peak()}
-	if made.Fresh, _, err = median(ask, fresh); err != nil {
+	if made.Fresh, _, err = median(params, fresh); err != nil {
 		return "", err
 	}
 	from, user, err := with.read()
@@ -53,18 +53,18 @@ func measure(asked *request) (string, error) {
 		return "", err
 	}
 	loaded := func() (string, error) { return with.printed(from, user) }
-	if made.Loaded, made.Renderings, err = median(ask, loaded); err != nil {
+	if made.Loaded, made.Renderings, err = median(params, loaded); err != nil {
 		return "", err
 	}
 	made.Peak = peak()
-	said, err := json.Marshal(made)
-	return string(said), err
+	line, err := json.Marshal(made)
+	return string(line), err
 }
 
 // median is the time of one call in milliseconds, and how many there were.
-func median(ask measuring, render func() (string, error)) (float64, int, error) {
+func median(params measuring, render func() (string, error)) (float64, int, error) {
 	times := []float64{}
-	for begun := time.Now(); len(times) < ask.Times && time.Since(begun).Seconds() < ask.Seconds; {
+	for begun := time.Now(); len(times) < params.Times && time.Since(begun).Seconds() < params.Seconds; {
 		start := time.Now()
 		if _, err := render(); err != nil {
 			return 0, 0, err
@@ -75,7 +75,7 @@ func median(ask measuring, render func() (string, error)) (float64, int, error) 
 	return times[len(times)/2], len(times), nil
 }
 
-// peak is the most memory that this process had, in megabytes.
+// peak is the highest memory of this process, in megabytes.
 func peak() float64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

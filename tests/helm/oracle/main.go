@@ -1,5 +1,5 @@
-// Says what Helm makes of YAML, values and charts: one request per line of standard input, one answer per line of standard
-// output, both JSON. What need not be UTF-8 is in base64, as encoding/json writes []byte.
+// Runs Helm on YAML, values and charts: one request per line of standard input, one answer per line of standard output, both
+// JSON. What need not be UTF-8 is in base64, as encoding/json writes []byte.
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 	"os"
 )
 
-// request is one question; which fields count depends on Do.
+// request is one case; Do decides which fields it has.
 type request struct {
 	Do    string          `json:"do"`
 	Text  []byte          `json:"text,omitempty"`
@@ -50,7 +50,7 @@ func main() {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if len(bytes.TrimSpace(line)) > 0 {
-			say(out, line)
+			respond(out, line)
 		}
 		if err != nil {
 			return
@@ -58,13 +58,13 @@ func main() {
 	}
 }
 
-func say(out *bufio.Writer, line []byte) {
+func respond(out *bufio.Writer, line []byte) {
 	output, err := run(line)
-	said := answer{Output: output}
+	response := answer{Output: output}
 	if err != nil {
-		said = answer{Error: err.Error(), Failed: true}
+		response = answer{Error: err.Error(), Failed: true}
 	}
-	text, err := json.Marshal(said)
+	text, err := json.Marshal(response)
 	if err != nil {
 		panic(err)
 	}
@@ -78,13 +78,13 @@ func run(line []byte) (output string, err error) {
 			err = fmt.Errorf("panic: %v", why)
 		}
 	}()
-	var asked request
-	if err := json.Unmarshal(line, &asked); err != nil {
+	var req request
+	if err := json.Unmarshal(line, &req); err != nil {
 		return "", err
 	}
-	do, known := actions[asked.Do]
+	do, known := actions[req.Do]
 	if !known {
-		return "", fmt.Errorf("unknown action %q", asked.Do)
+		return "", fmt.Errorf("unknown action %q", req.Do)
 	}
-	return do(&asked)
+	return do(&req)
 }

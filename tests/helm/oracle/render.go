@@ -22,9 +22,9 @@ type rendering struct {
 }
 
 // template is what `helm template r chart -n n` prints, then the notes.
-func template(asked *request) (string, error) {
+func template(req *request) (string, error) {
 	var with rendering
-	if err := json.Unmarshal(asked.Value, &with); err != nil {
+	if err := json.Unmarshal(req.Value, &with); err != nil {
 		return "", err
 	}
 	from, user, err := with.read()
@@ -70,13 +70,13 @@ func (with rendering) printed(from *chart.Chart, user map[string]any) (string, e
 	return out.String(), nil
 }
 
-// refusal is what Helm puts before the words of its library for schemas.
+// refusal is what Helm puts before the messages of its library for schemas.
 const refusal = "values don't meet the specifications of the schema(s) in the following chart(s):\n"
 
-// schema is whether the schemas of a chart and of those in it take its values. Why not is said in a library's words, which
+// schema is whether the schemas of a chart, and of the charts in it, accept its values. The messages are those of a library and
 // are left out.
-func schema(asked *request) (string, error) {
-	from, user, err := settled(asked)
+func schema(req *request) (string, error) {
+	from, user, err := processed(req)
 	if err != nil {
 		return "", err
 	}
@@ -90,7 +90,7 @@ func schema(asked *request) (string, error) {
 	return "", err
 }
 
-// versions are those that Helm takes a cluster to know that it cannot ask.
+// versions are the API versions that Helm assumes without a cluster.
 func versions(*request) (string, error) {
 	text, err := json.Marshal(common.DefaultVersionSet)
 	return string(text), err

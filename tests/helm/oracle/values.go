@@ -32,10 +32,10 @@ type options struct {
 	Literal []string
 }
 
-// merged is what Helm's command line makes of its options, each number with its type.
-func merged(asked *request) (string, error) {
-	var asks options
-	if err := json.Unmarshal(asked.Value, &asks); err != nil {
+// merged is the values that Helm's command line makes of its options, each number with its type.
+func merged(req *request) (string, error) {
+	var opts options
+	if err := json.Unmarshal(req.Value, &opts); err != nil {
 		return "", err
 	}
 	folder, err := os.MkdirTemp("", "helm-oracle")
@@ -43,7 +43,7 @@ func merged(asked *request) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(folder)
-	for name, content := range asks.Files {
+	for name, content := range opts.Files {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
 			return "", err
 		}
@@ -52,12 +52,12 @@ func merged(asked *request) (string, error) {
 		return "", err
 	}
 	from := values.Options{
-		ValueFiles:    asks.Values,
-		JSONValues:    asks.JSON,
-		Values:        asks.Set,
-		StringValues:  asks.String,
-		FileValues:    asks.File,
-		LiteralValues: asks.Literal,
+		ValueFiles:    opts.Values,
+		JSONValues:    opts.JSON,
+		Values:        opts.Set,
+		StringValues:  opts.String,
+		FileValues:    opts.File,
+		LiteralValues: opts.Literal,
 	}
 	made, err := from.MergeValues(getter.Providers{})
 	if err != nil {
@@ -95,9 +95,9 @@ func tag(value any) any {
 	}
 }
 
-// loadValues is what becomes of a values.yaml.
-func loadValues(asked *request) (string, error) {
-	made, err := loader.LoadValues(bytes.NewReader(asked.Text))
+// loadValues is the values of a values.yaml.
+func loadValues(req *request) (string, error) {
+	made, err := loader.LoadValues(bytes.NewReader(req.Text))
 	if err != nil {
 		return "", err
 	}
@@ -105,9 +105,9 @@ func loadValues(asked *request) (string, error) {
 }
 
 // manifests are the documents of rendered templates in install order, hooks first: path, kind, content, weight, events.
-func manifests(asked *request) (string, error) {
+func manifests(req *request) (string, error) {
 	files := map[string]string{}
-	if err := json.Unmarshal(asked.Value, &files); err != nil {
+	if err := json.Unmarshal(req.Value, &files); err != nil {
 		return "", err
 	}
 	hooks, generic, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
@@ -140,8 +140,8 @@ type loaded struct {
 }
 
 // load is the chart whose files Value names.
-func load(asked *request) (string, error) {
-	loadedChart, err := fromFiles(asked.Value)
+func load(req *request) (string, error) {
+	loadedChart, err := fromFiles(req.Value)
 	if err != nil {
 		return "", err
 	}
@@ -206,9 +206,9 @@ func named(files []*common.File) map[string]string {
 	return all
 }
 
-// loadArchive is the names of the files of a chart's archive with the sizes of what they hold.
-func loadArchive(asked *request) (string, error) {
-	files, err := archive.LoadArchiveFiles(bytes.NewReader(asked.Text))
+// loadArchive is the names of the files of a chart's archive with their sizes.
+func loadArchive(req *request) (string, error) {
+	files, err := archive.LoadArchiveFiles(bytes.NewReader(req.Text))
 	if err != nil {
 		return "", err
 	}
@@ -227,7 +227,7 @@ type chartWithValues struct {
 	Values json.RawMessage
 }
 
-// read is the chart that is asked about, and what the user sets.
+// read is the chart of the request, and what the user sets.
 func (with chartWithValues) read() (*chart.Chart, map[string]any, error) {
 	from, err := with.chart()
 	if err != nil {
@@ -248,10 +248,10 @@ func (with chartWithValues) chart() (*chart.Chart, error) {
 	return fromFiles(with.Files)
 }
 
-// settled is the chart that is asked about with its dependencies settled, and what the user sets.
-func settled(asked *request) (*chart.Chart, map[string]any, error) {
+// processed is the chart of the request with its dependencies processed, and what the user sets.
+func processed(req *request) (*chart.Chart, map[string]any, error) {
 	var with chartWithValues
-	if err := json.Unmarshal(asked.Value, &with); err != nil {
+	if err := json.Unmarshal(req.Value, &with); err != nil {
 		return nil, nil, err
 	}
 	from, user, err := with.read()
@@ -261,9 +261,9 @@ func settled(asked *request) (*chart.Chart, map[string]any, error) {
 	return from, user, chartutil.ProcessDependencies(from, user)
 }
 
-// coalesced are the values that the templates of a chart see, once its dependencies are settled.
-func coalesced(asked *request) (string, error) {
-	from, user, err := settled(asked)
+// coalesced are the values that the templates of a chart see, once its dependencies have been processed.
+func coalesced(req *request) (string, error) {
+	from, user, err := processed(req)
 	if err != nil {
 		return "", err
 	}
@@ -278,8 +278,8 @@ func coalesced(asked *request) (string, error) {
 const probe = `{{ toJson (dict "Values" .Values "Chart" .Chart "Template" .Template "Release" .Release "Subcharts" (keys .Subcharts | sortAlpha)) }}`
 
 // scopes are what each template of a chart sees.
-func scopes(asked *request) (string, error) {
-	from, user, err := settled(asked)
+func scopes(req *request) (string, error) {
+	from, user, err := processed(req)
 	if err != nil {
 		return "", err
 	}

@@ -11,24 +11,24 @@ import (
 	goyaml "sigs.k8s.io/yaml/goyaml.v3"
 )
 
-func read(asked *request) (string, error) {
+func read(req *request) (string, error) {
 	var value any
-	return shown(&value, yaml.Unmarshal(asked.Text, &value))
+	return shown(&value, yaml.Unmarshal(req.Text, &value))
 }
 
-func readStrict(asked *request) (string, error) {
+func readStrict(req *request) (string, error) {
 	var value any
-	return shown(&value, yaml.UnmarshalStrict(asked.Text, &value))
+	return shown(&value, yaml.UnmarshalStrict(req.Text, &value))
 }
 
-func readMap(asked *request) (string, error) {
+func readMap(req *request) (string, error) {
 	value := map[string]any{}
-	return shown(&value, yaml.Unmarshal(asked.Text, &value))
+	return shown(&value, yaml.Unmarshal(req.Text, &value))
 }
 
-func readArray(asked *request) (string, error) {
+func readArray(req *request) (string, error) {
 	value := []any{}
-	return shown(&value, yaml.Unmarshal(asked.Text, &value))
+	return shown(&value, yaml.Unmarshal(req.Text, &value))
 }
 
 func shown(value any, err error) (string, error) {
@@ -40,8 +40,8 @@ func shown(value any, err error) (string, error) {
 }
 
 // write is what Helm's toYaml does.
-func write(asked *request) (string, error) {
-	value, err := typed(asked.Value)
+func write(req *request) (string, error) {
+	value, err := typed(req.Value)
 	if err != nil {
 		return "", err
 	}
@@ -50,8 +50,8 @@ func write(asked *request) (string, error) {
 }
 
 // pretty is what Helm's toYamlPretty does.
-func pretty(asked *request) (string, error) {
-	value, err := typed(asked.Value)
+func pretty(req *request) (string, error) {
+	value, err := typed(req.Value)
 	if err != nil {
 		return "", err
 	}

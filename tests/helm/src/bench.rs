@@ -1,5 +1,5 @@
-//! How long a chart takes us and Helm, and how much memory: in a process of its own each, with the chart loaded once and
-//! rendered again and again, loaded each time, and loaded each time by an engine that knows it, as a gardenlet does.
+//! Measures how long ours and Helm take for a chart, and how much memory: each in a process of its own, with the chart loaded
+//! once and rendered again and again, loaded each time, and loaded each time with one engine, as in a gardenlet.
 
 use std::env;
 use std::path::Path;
@@ -15,33 +15,33 @@ use crate::ours::release;
 use crate::real::{RealChart, charts};
 use crate::{Answer, Case, Oracle, Outcome};
 
-/// A chart is rendered so often,
+/// How often a chart is rendered,
 const TIMES: usize = 1000;
-/// or for so long, if that is less: Helm needs half a second for the largest.
+/// or how long, if that is shorter: Helm needs half a second for the largest.
 const TIME_MAX: Duration = Duration::from_secs(4);
 
-/// What one process has measured. Times are those of one rendering in milliseconds, the median of all; memory is the most
-/// that the process had, in megabytes.
+/// The measurements of one process. Times are medians of one rendering in milliseconds; memory is the peak of the process, in
+/// megabytes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Measured {
-    /// Bytes that are printed
+    /// Bytes of output
     output: usize,
     /// With the chart loaded once
     loaded: f64,
-    /// With the chart loaded each time, and nothing kept
+    /// With the chart loaded each time, and a new engine
     fresh: f64,
-    /// With the chart loaded each time, and the engine kept; Helm's keeps nothing
+    /// With the chart loaded each time, and one engine; Helm's caches nothing
     #[serde(default)]
     kept: Option<f64>,
-    /// When it was rendered once
+    /// Memory after the first rendering
     once: f64,
-    /// At the end
+    /// Memory at the end
     peak: f64,
     /// How often it was rendered, loaded once
     renderings: usize,
 }
 
-/// Measures ours: for the process that [`run`] starts for each chart, which prints what it has found.
+/// Measures ours, in the process that [`run`] starts for each chart. Returns the measurements as JSON.
 ///
 /// # Errors
 /// The chart cannot be rendered.
@@ -91,13 +91,13 @@ fn middle(values: &mut [f64]) -> f64 {
 
 fn peak() -> Outcome<f64> {
     let peak = tests_parts::memory_kib(std::process::id(), "VmHWM");
-    Ok(peak.ok_or("the machine does not tell this process' memory")? as f64 / 1024.0)
+    Ok(peak.ok_or("the machine does not report this process' memory")? as f64 / 1024.0)
 }
 
-/// Measures both for each chart that people use: a line for each, and the medians of how much better ours is.
+/// Measures both for each published chart: prints a line for each, and the medians of how much better ours is.
 ///
 /// # Errors
-/// The charts, Helm's program or our own are not there.
+/// The charts, Helm's program or our own are missing.
 pub fn run(filter: &str, mut print: impl FnMut(String)) -> Outcome {
     print(format!(
         "{:<44} {:>8} {:>18} {:>20} {:>9} {:>16}",
@@ -109,7 +109,7 @@ pub fn run(filter: &str, mut print: impl FnMut(String)) -> Outcome {
     for chart in all {
         let theirs = match of_helm(&chart)? {
             Answer::Output(text) => text,
-            // There are charts that need values, and those whose dependencies lie elsewhere.
+            // Some charts need values, or have their dependencies elsewhere.
             Answer::Error(_) => continue,
         };
         let [ours, theirs] = [of_ours(&chart)?, theirs]
@@ -117,7 +117,7 @@ pub fn run(filter: &str, mut print: impl FnMut(String)) -> Outcome {
         let (ours, theirs) = (ours?, theirs?);
         let kept = ours
             .kept
-            .ok_or("our own program has not said how long it takes with the engine kept")?;
+            .ok_or("our own program has not reported how long it takes with the engine kept")?;
         print(format!(
             "{:<44} {:>8} {:>8.3} / {:>7.2} {:>8.2} / {:>9.2} {:>9.2} {:>6.0} / {:>7.0}",
             short(&chart.name),

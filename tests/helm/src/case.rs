@@ -1,5 +1,5 @@
-//! Cases as they stand in the files of `cases/`: one JSON object per line, the question and Helm's answer to it. Lines that
-//! begin with `//` say what follows is about.
+//! Cases in the files of `cases/`: one JSON object per line, a request and Helm's answer. Lines that begin with `//` are
+//! comments.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,15 +11,15 @@ use crate::Outcome;
 
 /// Where the files are.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/cases");
-const REMARK: &str = "//";
-/// How much of an answer a person is shown.
+const COMMENT: &str = "//";
+/// How much of an answer is shown.
 const SHOWN_CHARACTERS_MAX: usize = 3000;
 
-/// A question, and Helm's answer once it was asked.
+/// A request, and Helm's answer once it has been recorded.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// What is asked: one of the actions of `oracle/main.go`
+    /// One of the actions of `oracle/main.go`
     #[serde(rename = "do")]
     pub action: String,
     /// Text to read
@@ -31,25 +31,25 @@ pub struct Case {
     /// A value to write, with the tags that `oracle/yaml.go` explains, or settings of the action
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub value: Value,
-    /// What Helm makes of it
+    /// Helm's output
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-    /// Why Helm refuses it
+    /// Helm's error
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// What becomes of a case.
+/// The result of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// What is made of it
+    /// The output
     Output(String),
     /// The error
     Error(String),
 }
 
 impl Answer {
-    /// For a person.
+    /// As it is printed for the user.
     pub fn shown(&self) -> String {
         let (kind, text) = match self {
             Self::Output(text) => ("output", text),
@@ -61,7 +61,7 @@ impl Answer {
 }
 
 impl Case {
-    /// A question about a text.
+    /// A case about a text.
     pub fn of_text(action: &str, text: &str) -> Self {
         Self {
             action: action.to_owned(),
@@ -70,7 +70,7 @@ impl Case {
         }
     }
 
-    /// A question about a value.
+    /// A case about a value.
     pub fn of_value(action: &str, value: Value) -> Self {
         Self {
             action: action.to_owned(),
@@ -79,7 +79,7 @@ impl Case {
         }
     }
 
-    /// Helm's answer, if it was asked.
+    /// Helm's answer, if it has been recorded.
     pub fn answer(&self) -> Option<Answer> {
         match (&self.output, &self.error) {
             (Some(output), _) => Some(Answer::Output(output.clone())),
@@ -88,7 +88,7 @@ impl Case {
         }
     }
 
-    /// Keeps Helm's answer.
+    /// Records Helm's answer.
     pub fn set_answer(&mut self, answer: &Answer) {
         (self.output, self.error) = match answer {
             Answer::Output(text) => (Some(text.clone()), None),
@@ -96,14 +96,14 @@ impl Case {
         };
     }
 
-    /// For a person.
+    /// As it is printed for the user, without its answer.
     pub fn shown(&self) -> String {
-        let question = Self {
+        let request = Self {
             output: None,
             error: None,
             ..self.clone()
         };
-        serde_json::to_string(&question).unwrap_or_else(|error| error.to_string())
+        serde_json::to_string(&request).unwrap_or_else(|error| error.to_string())
     }
 }
 
@@ -119,8 +119,8 @@ pub struct File {
 /// A line of a file of cases.
 #[derive(Debug)]
 pub enum Line {
-    /// What the following is about, or nothing
-    Remark(String),
+    /// A comment, or an empty line
+    Comment(String),
     /// A case
     Case(Box<Case>),
 }
@@ -129,12 +129,12 @@ impl File {
     /// The cases of the file.
     pub fn cases(&mut self) -> impl Iterator<Item = &mut Case> {
         self.lines.iter_mut().filter_map(|line| match line {
-            Line::Remark(_) => None,
+            Line::Comment(_) => None,
             Line::Case(case) => Some(&mut **case),
         })
     }
 
-    /// Writes the file again.
+    /// Rewrites the file.
     ///
     /// # Errors
     /// It cannot be written.
@@ -142,7 +142,7 @@ impl File {
         let mut text = String::new();
         for line in &self.lines {
             match line {
-                Line::Remark(remark) => text.push_str(remark),
+                Line::Comment(comment) => text.push_str(comment),
                 Line::Case(case) => text.push_str(&serde_json::to_string(case).map_err(|error| error.to_string())?),
             }
             text.push('\n');
@@ -154,7 +154,7 @@ impl File {
 /// All files of cases in the order of their names.
 ///
 /// # Errors
-/// A file cannot be read, or is not written as cases are.
+/// A file cannot be read, or is no file of cases.
 pub fn files() -> Outcome<Vec<File>> {
     let folder = fs::read_dir(FOLDER).map_err(|error| format!("cannot read {FOLDER}: {error}"))?;
     let mut paths: Vec<PathBuf> = folder.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -166,8 +166,8 @@ pub fn files() -> Outcome<Vec<File>> {
 fn file(path: PathBuf) -> Outcome<File> {
     let text = fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let lines = text.lines().enumerate().map(|(number, line)| {
-        if line.is_empty() || line.starts_with(REMARK) {
-            return Ok(Line::Remark(line.to_owned()));
+        if line.is_empty() || line.starts_with(COMMENT) {
+            return Ok(Line::Comment(line.to_owned()));
         }
         let case = serde_json::from_str(line);
         let case = case.map_err(|error| format!("{}, line {}: {error}", path.display(), number + 1))?;

@@ -1,4 +1,4 @@
-//! Cases drawn from a seed, and how a case that differs is made smaller.
+//! Cases drawn from a seed, and the reduction of a case that differs.
 
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
@@ -6,14 +6,14 @@ use serde_json::{Map, Value, json};
 
 use crate::case::Case;
 
-/// How deep values lie in each other.
+/// How deep values nest.
 const DEPTH_MAX: u32 = 4;
 /// How many pieces a text of YAML has.
 const PIECES_MAX: u32 = 14;
-/// A case is made smaller until so many attempts in a row do not help.
+/// How many smaller cases a reduction tries.
 const SHRINKS_MAX: u32 = 4000;
 
-/// What texts consist of: what means something to YAML.
+/// Parts of texts: what has a meaning in YAML.
 const WORDS: &[&str] = &[
     "a",
     "b",
@@ -88,7 +88,7 @@ const GLUE: &[&str] = &[
     "", "", " ", " ", "  ", "\n", "\n", "\n\n", " \n", "\n ", "-", "_", ":", ": ", " #", ",", ", ",
 ];
 
-/// What documents consist of.
+/// Parts of documents.
 const TOKENS: &[&str] = &[
     "a",
     "b",
@@ -156,7 +156,7 @@ const JOINTS: &[&str] = &[
     "\r", "\n\n", "\n\t", " \n", "\n---\n", "\n...\n", "\n\n  ",
 ];
 
-/// Case `number` of those that `seed` gives.
+/// Drawn case `number` of a seed.
 pub fn draw(seed: u64, number: u64) -> Case {
     let mut rng = StdRng::seed_from_u64(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(number));
     match rng.random_range(0..10) {
@@ -218,7 +218,7 @@ fn float(rng: &mut StdRng) -> String {
     }
 }
 
-/// Mostly what could be a document, with a mistake here and there.
+/// A text that is nearly a document, with mistakes here and there.
 fn document(rng: &mut StdRng) -> String {
     let mut text = String::new();
     for _ in 0..rng.random_range(1..PIECES_MAX) {

@@ -1,5 +1,5 @@
-//! Asks Helm for its answers to all cases and to cases drawn from a seed, and compares ours with them. Started by
-//! `cargo xtask test helm`, which builds Helm's program.
+//! Runs all cases, and cases drawn from a seed, in Helm, and compares ours with its answers. Started by `cargo xtask test helm`,
+//! which builds Helm's program.
 #![expect(clippy::print_stdout, reason = "a command line tool speaks on its standard streams")]
 
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use clap::Parser;
 use tests_helm::{Answer, Case, Oracle, Outcome, bench, case, generate, our_answer, real};
 use tests_parts::{Comparing, ended};
 
-/// That of `orangery`.
+/// The allocator of `orangery`.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// So many drawn cases that differ are shown; the others are counted.
+/// How many drawn cases that differ are shown; the others are counted.
 const SHOWN_MAX: u64 = 15;
-/// So often Helm is asked again.
+/// How often a case is repeated in Helm.
 const REPEATS: u32 = 30;
 
 #[derive(Parser)]
@@ -23,13 +23,13 @@ const REPEATS: u32 = 30;
 struct Arguments {
     #[command(flatten)]
     compared: Comparing,
-    /// In place of cases, charts that people use, with each switch in their values turned
+    /// In place of cases, compare published charts, with each switch in their values toggled
     #[arg(long, conflicts_with_all = ["update", "drawn", "seed"])]
     real: bool,
-    /// In place of cases, how long charts that people use take us and Helm
+    /// In place of cases, measure how long ours and Helm take for published charts
     #[arg(long, conflicts_with_all = ["real", "update", "drawn", "seed"])]
     bench: bool,
-    /// How long one chart takes us: what `--bench` starts for each
+    /// Measure ours for one chart: `--bench` starts this for each
     #[arg(long, value_name = "FOLDER", hide = true)]
     measure: Option<PathBuf>,
 }
@@ -122,7 +122,7 @@ fn charts(
     Ok(failed == 0)
 }
 
-/// How many drawn cases differ. Each is shown as small as it gets.
+/// How many drawn cases differ. Each is reduced before it is shown.
 fn drawn(options: &Comparing, oracle: &mut Oracle) -> Outcome<u64> {
     let (mut differ, mut errors, mut vary) = (0, 0, 0);
     for number in 0..options.drawn {
@@ -163,7 +163,7 @@ fn drawn(options: &Comparing, oracle: &mut Oracle) -> Outcome<u64> {
     Ok(differ)
 }
 
-/// Whether Helm answers differently when it is asked again: its order of keys is none where numbers and letters mix.
+/// Whether Helm's answer varies between runs: it has no fixed order of keys that mix numbers and letters.
 fn varies(case: &Case, answer: &Answer, oracle: &mut Oracle) -> Outcome<bool> {
     for _ in 0..REPEATS {
         if oracle.answer(case)? != *answer {
@@ -186,7 +186,7 @@ fn is_same_but_for_order(ours: &Answer, answer: &Answer) -> bool {
     }
 }
 
-/// Whether ours is Helm's answer; says what differs.
+/// Whether ours is Helm's answer; prints the difference.
 fn agrees(case: &Case, answer: &Answer) -> Outcome<bool> {
     let ours = our_answer(case)?;
     if ours == *answer {

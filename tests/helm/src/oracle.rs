@@ -1,4 +1,4 @@
-//! Helm, as a program that answers one case after the other.
+//! Helm as a program that runs one case after the other.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -36,15 +36,15 @@ impl Oracle {
     /// Starts it.
     ///
     /// # Errors
-    /// It is not there, or cannot be started.
+    /// It is missing, or cannot be started.
     pub fn start() -> Outcome<Self> {
         Answering::start(PROGRAM, "helm").map(Self)
     }
 
-    /// What Helm makes of a case.
+    /// Helm's answer to a case.
     ///
     /// # Errors
-    /// The oracle does not answer, or the case is none.
+    /// The oracle does not answer, or the case is invalid.
     pub fn answer(&mut self, case: &Case) -> Outcome<Answer> {
         let request = Request {
             action: &case.action,
@@ -57,7 +57,7 @@ impl Oracle {
             .exchange(&line)
             .map_err(|why| format!("{}: {why}", case.shown()))?;
         let response: Response = serde_json::from_str(&answer)
-            .map_err(|error| format!("{}: the oracle says {answer:?}: {error}", case.shown()))?;
+            .map_err(|error| format!("{}: the oracle has answered {answer:?}: {error}", case.shown()))?;
         Ok(match response.failed {
             true => Answer::Error(response.error),
             false => Answer::Output(response.output),

@@ -1,4 +1,4 @@
-//! The same questions put to our crates.
+//! Our answers to the same cases.
 
 use base_yaml::go::{self, DuplicateKeys, Text, WriteError};
 use std::collections::BTreeMap;
@@ -20,10 +20,10 @@ use serde_json::{Map, Value, json};
 use crate::Outcome;
 use crate::case::{Answer, Case};
 
-/// What ours makes of a case.
+/// Our answer to a case.
 ///
 /// # Errors
-/// The case is none.
+/// The case is invalid.
 pub fn answer(case: &Case) -> Outcome<Answer> {
     let text = bytes_of(case)?;
     Ok(match case.action.as_str() {
@@ -69,7 +69,7 @@ fn written(made: Result<String, WriteError>) -> Answer {
     answer_of(made.map(|text| text.strip_suffix('\n').unwrap_or(&text).to_owned()))
 }
 
-/// A value whose tags say what JSON has no way to write: see `oracle/yaml.go`.
+/// A value with tags for what JSON cannot express: see `oracle/yaml.go`.
 struct Typed<'v>(&'v Value);
 
 impl Serialize for Typed<'_> {
@@ -140,7 +140,7 @@ fn tag(value: &Value) -> Value {
     }
 }
 
-/// Pieces of JSON would be sorted by name; Helm's are in the order of a struct, which a list of texts keeps.
+/// Lists of texts, because objects of JSON would be sorted by name, and Helm's are in the order of a struct.
 fn manifests(sorted: &Sorted) -> Value {
     let shown = |manifest: &Manifest, hook: Option<&Hook>| {
         let events = hook.map(|hook| hook.events.iter().map(|event| event.name()).collect::<Vec<_>>());
@@ -158,20 +158,20 @@ fn manifests(sorted: &Sorted) -> Value {
         .collect()
 }
 
-/// The values that the templates of a chart see, once its dependencies are settled.
+/// The values that the templates of a chart see, once its dependencies have been processed.
 fn coalesced(request: &Value) -> Outcome<Result<String, String>> {
     let files = files(&request["Files"])?;
     let user = match untagged(&request["Values"]) {
         Value::Object(user) => user,
         _ => Map::new(),
     };
-    let settled = || -> Result<String, String> {
+    let coalesce = || -> Result<String, String> {
         let mut chart = Chart::from_files(files).map_err(|error| error.to_string())?;
         process_dependencies(&mut chart, &user).map_err(|error| error.to_string())?;
         let values = values::coalesce_values(&chart, &user).map_err(|error| error.to_string())?;
         Ok(tagged(&Value::Object(values)))
     };
-    Ok(settled())
+    Ok(coalesce())
 }
 
 /// What each template of a chart sees.
@@ -233,13 +233,13 @@ fn template(request: &Value) -> Outcome<Result<String, String>> {
     Ok(rendered())
 }
 
-/// Whether the schemas of a chart and of those in it take its values.
+/// Whether the schemas of a chart, and of the charts in it, accept its values.
 fn schema(request: &Value) -> Outcome<Result<String, String>> {
     let files = files(&request["Files"])?;
     let user = untagged(&request["Values"]).as_object().cloned().unwrap_or_default();
     let checked = || -> Result<String, String> {
         let mut chart = Chart::from_files(files).map_err(|error| error.to_string())?;
-        // What it renders is not the question.
+        // Only the schemas are compared, not what it renders.
         chart.templates = Arc::default();
         match Engine::default().render(&chart, &user, &Setting::default()) {
             Ok(_) => Ok("accepted".to_owned()),
@@ -304,7 +304,7 @@ fn shown(chart: &Chart) -> Value {
     })
 }
 
-/// As encoding/json writes it: without what is empty.
+/// As encoding/json writes it: without empty fields.
 fn metadata(of: &Metadata) -> Value {
     let maintainers = of.maintainers.iter().flatten().map(|maintainer| {
         filled(

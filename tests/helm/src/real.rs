@@ -1,5 +1,5 @@
-//! Charts that people use, which `cargo xtask real charts` fetches: rendered with their own values, with the files of values
-//! that lie beside them, and with each switch in them turned. And the charts of this repository.
+//! Published charts, which `cargo xtask real charts` fetches: rendered with their own values, with the files of values beside
+//! them, and with each switch in them toggled. And the charts of this repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,19 +11,20 @@ use tests_parts::cache_folder;
 
 use crate::{Answer, Case, Oracle, Outcome, our_answer};
 
-/// Where `cargo xtask real charts` says where they are, below the cache folder.
+/// The file in which `cargo xtask real charts` lists their folders, below the cache folder.
 const LIST: &str = "real/charts/folders";
 /// The charts of this repository.
 const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts");
-/// Folders in which the projects keep what is no chart for people.
+/// Folders of the projects without charts for users.
 const NO_CHARTS: [&str; 2] = ["testdata", "node_modules"];
-/// Switches of one chart that are turned one by one; each costs Helm some twenty milliseconds, and of the largest chart a second.
+/// Switches of one chart that are toggled one by one; each takes Helm some twenty milliseconds, and in the largest chart a
+/// second.
 const SWITCHES_MAX: usize = 100;
 
 /// A chart in a folder.
 #[derive(Clone, Debug)]
 pub struct RealChart {
-    /// Its path in its project, with the project's
+    /// Its path in its project, behind the project's name
     pub name: String,
     folder: PathBuf,
 }
@@ -31,7 +32,7 @@ pub struct RealChart {
 /// All of them, sorted by name.
 ///
 /// # Errors
-/// They are not there, or cannot be read.
+/// They are missing, or cannot be read.
 pub fn charts() -> Outcome<Vec<RealChart>> {
     let list = cache_folder().ok_or("no home folder is known")?.join(LIST);
     let folders = fs::read_to_string(&list).map_err(|error| {
@@ -93,7 +94,7 @@ impl RealChart {
         &self.folder
     }
 
-    /// What a user could set: nothing, what the files of values beside its own have, and each truth turned.
+    /// Values that a user could set: none, those of the files of values beside its own, and each boolean toggled.
     ///
     /// # Errors
     /// Files of the chart cannot be read.
@@ -115,8 +116,8 @@ impl RealChart {
             };
             if file.parent() == Some(&self.folder) && file.file_name().is_some_and(|name| name == "values.yaml") {
                 let mut switches = Vec::new();
-                turned(&Value::Object(values), &mut Vec::new(), &mut switches);
-                // Of very many, some from everywhere.
+                toggled(&Value::Object(values), &mut Vec::new(), &mut switches);
+                // Of many, an even selection.
                 let step = switches.len().div_ceil(SWITCHES_MAX).max(1);
                 all.extend(switches.into_iter().step_by(step));
             } else {
@@ -126,8 +127,8 @@ impl RealChart {
         Ok(all)
     }
 
-    /// What a chart that needs values is rendered with: each file of values in its folder `ci`, and each of them with a switch
-    /// turned. For a chart without such files, [`RealChart::values`].
+    /// Values for a chart that needs some: each file of values in its folder `ci`, and each of them with a switch toggled. For a
+    /// chart without such files, [`RealChart::values`].
     ///
     /// # Errors
     /// Files of the chart cannot be read.
@@ -136,7 +137,7 @@ impl RealChart {
         if !self.folder.join("ci").is_dir() {
             return Ok(all);
         }
-        // The first is empty; what is turned has a single switch and is no file.
+        // The first is empty; a value with a single switch is no file.
         let (files, switches): (Vec<Value>, Vec<Value>) = all.into_iter().skip(1).partition(|value| !is_switch(value));
         let mut needed = files.clone();
         for file in files {
@@ -149,8 +150,8 @@ impl RealChart {
         Ok(needed)
     }
 
-    /// How what we render differs from what Helm does. Where Helm is not of one mind itself, as with what is random, any line
-    /// will do.
+    /// The first difference between our rendering and Helm's. Lines that vary in Helm itself, such as random ones, are not
+    /// compared.
     ///
     /// # Errors
     /// The oracle does not answer.
@@ -172,7 +173,7 @@ impl RealChart {
     }
 }
 
-/// Whether a value is a truth in nothing but objects of one item.
+/// Whether a value is a boolean inside objects of one entry each.
 fn is_switch(value: &Value) -> bool {
     match value {
         Value::Bool(_) => true,
@@ -188,8 +189,8 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Each truth below a value, turned, in an object that has nothing else.
-fn turned(value: &Value, path: &mut Vec<String>, switches: &mut Vec<Value>) {
+/// Each boolean below a value, toggled, in an object with nothing else.
+fn toggled(value: &Value, path: &mut Vec<String>, switches: &mut Vec<Value>) {
     match value {
         Value::Bool(is_on) => {
             let switch = path.iter().rev().fold(json!(!is_on), |inner, name| {
@@ -200,7 +201,7 @@ fn turned(value: &Value, path: &mut Vec<String>, switches: &mut Vec<Value>) {
         Value::Object(items) => {
             for (name, item) in items {
                 path.push(name.clone());
-                turned(item, path, switches);
+                toggled(item, path, switches);
                 path.pop();
             }
         }
@@ -208,7 +209,7 @@ fn turned(value: &Value, path: &mut Vec<String>, switches: &mut Vec<Value>) {
     }
 }
 
-/// The first line in which ours is not theirs, though theirs is the same again.
+/// The first line in which ours differs from theirs, and theirs does not vary.
 fn first_difference(ours: &str, theirs: &str, again: &str) -> Option<String> {
     let (mut ours, mut theirs, mut again) = (ours.lines(), theirs.lines(), again.lines());
     let mut number = 0;
@@ -229,12 +230,12 @@ fn first_difference(ours: &str, theirs: &str, again: &str) -> Option<String> {
 mod tests {
     use serde_json::json;
 
-    use super::{first_difference, is_switch, turned};
+    use super::{first_difference, is_switch, toggled};
 
     #[test]
-    fn each_switch_is_turned_by_itself() {
+    fn each_switch_is_toggled_by_itself() {
         let mut switches = Vec::new();
-        turned(
+        toggled(
             &json!({"a": true, "b": {"c": false, "d": 1}, "e": [true]}),
             &mut Vec::new(),
             &mut switches,
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_in_which_helm_is_not_of_one_mind_are_passed_over() {
+    fn lines_that_vary_in_helm_are_not_compared() {
         assert_eq!(first_difference("a\n3\n", "a\n1\n", "a\n2\n"), None);
         assert!(first_difference("b\n3\n", "a\n1\n", "a\n2\n").is_some());
         assert!(first_difference("a\n3\nmore\n", "a\n1\n", "a\n2\n").is_some());

@@ -1,4 +1,4 @@
-//! All cases against the answers that Helm gave. `cargo xtask test helm` runs Helm again.
+//! Compares all cases with Helm's recorded answers. `cargo xtask test helm` runs Helm again.
 
 use tests_helm::{case, our_answer};
 
@@ -19,7 +19,7 @@ fn every_case_has_the_answer_that_helm_gives() {
                     ours.shown()
                 )),
                 None => differ.push(format!(
-                    "{}: no answer, `cargo xtask test helm --update` asks",
+                    "{}: no answer, `cargo xtask test helm --update` records it",
                     case.shown()
                 )),
             }

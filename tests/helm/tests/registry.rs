@@ -1,6 +1,6 @@
-//! Charts that real Helm pushes to a real registry with TLS and a password, pulled by our client: by tag, digest and version, with
-//! wrong credentials, from damaged storage, from a registry that is killed in the middle, through mirrors and from the cache. Run
-//! by `cargo xtask test registry`, which prepares both programs.
+//! Charts that real Helm pushes to a real registry with TLS and a password, pulled by our client: by tag, digest and version,
+//! with wrong credentials, from damaged storage, from a registry that is killed during a pull, through mirrors and from the
+//! cache. Run by `cargo xtask test registry`, which prepares both programs.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test ends where its set-up fails")]
 
 use std::fs;
@@ -17,7 +17,7 @@ const TEMPLATE: (&str, &[u8]) = (
     "templates/map.yaml",
     b"kind: ConfigMap\nmetadata: {name: {{ .Chart.Version }}}\n",
 );
-/// Much more than what a loopback connection holds in its buffers.
+/// Much more than a loopback connection buffers.
 const LARGE_BYTES: usize = 4 << 20;
 const LARGE_FILES: usize = 8;
 
@@ -46,7 +46,7 @@ fn version_of(pulled: &Pulled) -> String {
     Chart::from_archive(&pulled.bytes).unwrap().metadata.version
 }
 
-/// Bytes that no archive makes smaller, as files of a chart.
+/// Incompressible files of a chart.
 fn large() -> Vec<(String, Vec<u8>)> {
     let entropy = Entropy::seeded(3);
     let file = |number| {
@@ -67,7 +67,7 @@ fn push_large(helm: &Helm, registry: &Registry) -> String {
 }
 
 #[tokio::test]
-async fn charts_are_pulled_by_tag_by_digest_and_by_what_a_version_may_be() {
+async fn charts_are_pulled_by_tag_digest_and_version_constraint() {
     let (registry, helm) = (Registry::start().unwrap(), Helm::find().unwrap());
     let mut digests = Vec::new();
     for version in ["1.2.3", "1.10.0", "1.9.0+build.5", "2.0.0-rc.1"] {
@@ -94,7 +94,7 @@ async fn charts_are_pulled_by_tag_by_digest_and_by_what_a_version_may_be() {
     assert_eq!(
         pulled.digest.to_string(),
         digests[0],
-        "the digest is the one that Helm tells"
+        "the digest is the one that Helm reports"
     );
 
     let kind = async |rest: &str, version| pull(&client, &name(&registry, rest), version).await.unwrap_err().kind;
@@ -163,7 +163,7 @@ async fn unknown_user_is_refused_and_unknown_certificate_gets_no_request() {
 }
 
 #[tokio::test]
-async fn what_is_damaged_or_something_else_is_refused() {
+async fn damaged_content_and_images_are_refused() {
     let (registry, helm) = (Registry::start().unwrap(), Helm::find().unwrap());
     helm.push(&registry, "web", "1.0.0", &[TEMPLATE]).unwrap();
     let client = client(&registry, |_| {});
@@ -200,7 +200,7 @@ async fn what_is_damaged_or_something_else_is_refused() {
     assert!(matches!(why.kind, Kind::Size { .. }), "{why}");
 }
 
-/// Puts a manifest where the registry keeps them.
+/// Puts a manifest into the registry's storage.
 fn store_manifest(storage: &Path, repository: &str, tag: &str, manifest: &[u8]) {
     let digest = Digest::of(manifest);
     let hex = digest.hex();
@@ -296,7 +296,7 @@ async fn mirror_is_used_first_and_the_registry_for_what_it_lacks() {
 }
 
 #[tokio::test]
-async fn what_was_pulled_once_needs_no_registry_by_its_digest() {
+async fn a_cached_chart_is_pulled_by_digest_without_its_registry() {
     let (mut registry, helm) = (Registry::start().unwrap(), Helm::find().unwrap());
     let digest = push_large(&helm, &registry);
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! An API server for one test: memory store, simulated clock, seeded randomness, RBAC on. Clients get in by
-//! certificate alone, as in production.
+//! An API server for one test: memory store, simulated clock, seeded randomness, RBAC on. Clients authenticate by certificate
+//! alone, as in production.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub async fn embedded() -> Embedded {
     embedded_with("test", Vec::new(), |builder| builder).await
 }
 
-/// A server with further kinds and whatever `change` asks of the builder.
+/// A server with further kinds, and with the changes of `change` to the builder.
 ///
 /// # Panics
 /// When the server does not start: the test cannot go on.
@@ -62,7 +62,7 @@ pub async fn embedded_with(name: &str, kinds: Vec<Arc<dyn Kind>>, change: impl F
         .entropy(entropy.clone())
         .authorities(authorities)
         .audit_records(AUDIT_RECORDS_MAX)
-        // Most tests run no controller that would make accounts.
+        // Most tests run no controller that would create service accounts.
         .pods_as_accounts(false)
         .service_range("10.96.0.0/16".parse().expect("a constant"))
         .kinds(kinds);
@@ -89,10 +89,10 @@ impl Embedded {
         self.client("admin", &[ADMINS])
     }
 
-    /// The certificate chain of that user and groups, as a TLS handshake would have proved it.
+    /// The certificate chain of that user and groups, as a TLS handshake would have verified it.
     ///
     /// # Panics
-    /// When no certificate can be made of the names.
+    /// When no certificate can be issued for the names.
     pub fn certificates(&self, user: &str, groups: &[&str]) -> PeerCertificates {
         let spec = CertificateSpec::client(user, groups, VALIDITY);
         let issued = self

@@ -14,7 +14,7 @@ pub const WAIT_MAX: Duration = Duration::from_secs(600);
 /// Waits until the named object satisfies `condition`, and returns it.
 ///
 /// # Panics
-/// After [`WAIT_MAX`], saying what the object looked like last.
+/// After [`WAIT_MAX`], with the last state of the object.
 pub async fn until<K>(api: &Api<K>, name: &str, what: &str, condition: impl Fn(&K) -> bool) -> K
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -87,7 +87,7 @@ mod tests {
     use crate::embedded;
 
     #[tokio::test(start_paused = true)]
-    async fn a_wait_ends_with_what_was_waited_for_and_takes_no_real_time() {
+    async fn a_wait_returns_the_object_and_takes_no_real_time() {
         let server = embedded().await;
         let api: Api<ConfigMap> = Api::default_namespaced(server.admin());
         let writer = api.clone();

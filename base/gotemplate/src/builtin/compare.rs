@@ -145,7 +145,7 @@ pub(super) fn lt(one: &Value, other: &Value) -> Result<bool, Fault> {
     Ok(order == Ordering::Less)
 }
 
-/// Whether the first is less or equal: Go asks both, so that NaN is neither.
+/// Whether the first is less or equal: Go evaluates both, so that NaN is neither.
 pub(super) fn le(one: &Value, other: &Value) -> Result<bool, Fault> {
     Ok(lt(one, other)? || is_equal(one, other)?)
 }

@@ -70,7 +70,7 @@ fn out_of_range(what: &str) -> Fault {
     Fault::Message(format!("reflect: {what} index out of range"))
 }
 
-/// `x[i:j:k]`. There is no room beyond the length of what we slice.
+/// `x[i:j:k]`. The capacity of our values is their length.
 pub(crate) fn slice(args: &[Value]) -> Result<Value, Fault> {
     let item = arg(args, 0).clone().unwrapped();
     if item.is_nil() {

@@ -81,7 +81,7 @@ fn functions() -> Vec<Function> {
     functions
 }
 
-/// An argument. Those that a function's signature asks for are there.
+/// An argument. Those that the function's signature requires are there.
 fn arg(args: &[Value], at: usize) -> &Value {
     args.get(at).unwrap_or(&Value::Absent)
 }
@@ -107,7 +107,7 @@ pub(crate) fn call(args: &[Value]) -> Result<Value, Fault> {
     Err(Fault::Message(format!("non-function {name} of type {type_name}")))
 }
 
-/// What an object is at bottom, other values themselves.
+/// An object's underlying value, other values themselves.
 pub(crate) fn plain_value(value: &Value) -> Value {
     match value {
         Value::Object(object) => object.underlying().unwrap_or_else(|| value.clone()),

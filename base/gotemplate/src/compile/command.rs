@@ -57,7 +57,7 @@ impl<'t> Compiler<'t> {
         });
     }
 
-    /// What a pipeline declares or assigns its value to.
+    /// Declares or assigns the variables of a pipeline.
     fn declarations(&mut self, pipe: &'t Pipe) {
         for declared in &pipe.decl {
             let name = self.name_of(*declared);
@@ -174,7 +174,7 @@ impl<'t> Compiler<'t> {
         self.emit(Op::Bind(Arc::clone(&binding), self.at));
         self.arguments(args, Params::Bound, move |c| {
             c.emit(Op::CallBound(args.count(), At::Node(id)));
-            // Without a receiver no argument is looked at.
+            // Without a receiver no argument is evaluated.
             let at = c.at;
             c.emit(Op::Mark(at));
             c.at = At::Last;
@@ -205,8 +205,8 @@ impl<'t> Compiler<'t> {
         });
     }
 
-    /// How the function that `call` is to call was written: its first argument. With a piped function alone there is
-    /// nothing written, and the function's value says it.
+    /// The text of the function that `call` is to call: its first argument. If that comes from the pipe there is no text, and
+    /// the error has the function's value.
     fn callee_name(&mut self, args: Args<'_>) {
         let name = match args.written.first() {
             Some(first) => Value::string(self.tree.write(*first)),
@@ -241,7 +241,7 @@ impl<'t> Compiler<'t> {
         let at = self.at;
         match params {
             Params::Of(function) => match function.param(place) {
-                // What is there and what is not are both fine.
+                // It accepts any value, also one that is absent.
                 Type::Reflect => {}
                 _ => {
                     let place = u32::try_from(place).unwrap_or(u32::MAX);
@@ -283,7 +283,7 @@ impl<'t> Compiler<'t> {
         }
     }
 
-    /// `slice` alone of Go's functions does not look behind an `interface {}` for its indexes.
+    /// `slice`, alone of Go's functions, refuses an index in an `interface {}`.
     fn show_wrapped(&mut self, id: NodeId, place: usize, params: &Params) {
         let is_index = matches!(params, Params::Of(function) if place > 0 && matches!(function.body, Body::Slice));
         let may_be = matches!(

@@ -4,7 +4,7 @@ use crate::sprig::{DURATION, duration};
 use crate::syntax::{Constant, NodeId, NodeKind, Number, Tree};
 use crate::value::{Type, Value};
 
-/// The value that a literal has where no type is asked for.
+/// The value of a literal where no type is required.
 pub(super) fn ideal(constant: &Constant) -> Result<Value, String> {
     match constant {
         Constant::Bool(value) => Ok(Value::Bool(*value)),

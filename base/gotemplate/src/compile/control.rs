@@ -75,7 +75,7 @@ impl<'t> Compiler<'t> {
                     c.emit(Op::Store(slot));
                 }
                 let test = c.emit(Op::Nothing);
-                // What the first list declares is out of sight in the second.
+                // What the first list declares is not visible in the second.
                 let declared = c.variables.len();
                 c.dot = with.unwrap_or(dot);
                 c.then([
@@ -91,7 +91,7 @@ impl<'t> Compiler<'t> {
         ]);
     }
 
-    /// The list after `else`, for a test whose place was left out.
+    /// The list after `else`; the jump of the test is patched.
     fn otherwise(&mut self, branch: &'t Branch, test: usize) {
         let Some(list) = branch.else_list else {
             let here = self.here();

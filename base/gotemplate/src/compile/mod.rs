@@ -1,8 +1,7 @@
-//! From the tree of a template to its program. What Go finds out when it executes (wrong numbers of arguments, constants
+//! From the tree of a template to its program. What Go detects when it executes (wrong numbers of arguments, constants
 //! of wrong types, unknown variables) becomes an operation that fails, so that it fails when Go does and not before.
 //!
-//! Nothing here calls itself for a list or a pipeline that lies inside: that is put on a list of tasks, because templates nest as
-//! they like.
+//! Nothing here calls itself for an inner list or pipeline: that becomes a task, because templates nest to any depth.
 
 mod command;
 mod constant;
@@ -17,7 +16,7 @@ use crate::value::function::Functions;
 use crate::value::template::{At, Code, DOT, Op, Program, ROOT, Slot, Target, Unsure};
 
 impl Program {
-    /// Its operations: compiled when they are first asked for.
+    /// Its operations, compiled on the first call.
     pub(crate) fn code(&self) -> &Code {
         let compiled = || compile(&self.tree, self.root, &self.functions);
         self.code.get_or_init(compiled)
@@ -61,14 +60,14 @@ struct Compiler<'t> {
     slots: Slot,
     /// The slot that the dot is in.
     dot: Slot,
-    /// What Go would have looked at last.
+    /// The node that Go would have evaluated last, which errors show.
     at: At,
-    /// How many `and` and `or` may leave out what is compiled.
+    /// How many `and` and `or` may skip what is compiled.
     unsure_depth: u32,
     loops: Vec<Loop>,
 }
 
-/// A variable that is in sight.
+/// A variable in scope.
 struct Variable<'t> {
     name: &'t str,
     slot: Slot,
@@ -92,7 +91,7 @@ impl<'t> Task<'t> {
 }
 
 impl<'t> Compiler<'t> {
-    /// Has these done next, in this order.
+    /// Adds tasks, to be done next and in this order.
     fn then<T>(&mut self, tasks: T)
     where
         T: IntoIterator<Item = Task<'t>>,
@@ -101,8 +100,8 @@ impl<'t> Compiler<'t> {
         self.tasks.extend(tasks.into_iter().rev());
     }
 
-    /// Does so many steps, each with its number. What one has put off is done before the next, which then waits as a task: most
-    /// put off nothing.
+    /// Executes steps by number. If one adds tasks, those come first, and the remaining steps become a task, too: most add
+    /// none.
     fn steps(&mut self, steps: std::ops::Range<usize>, step: impl Fn(&mut Self, usize) + 't) {
         for at in steps.clone() {
             let before = self.tasks.len();
@@ -128,7 +127,7 @@ impl<'t> Compiler<'t> {
         Target::try_from(self.ops.len()).unwrap_or(Target::MAX)
     }
 
-    /// Puts an operation where one was left out.
+    /// Puts an operation in place of [`Op::Nothing`].
     fn patch(&mut self, place: usize, op: Op) {
         if let Some(found) = self.ops.get_mut(place) {
             *found = op;
@@ -161,7 +160,7 @@ impl<'t> Compiler<'t> {
         slots
     }
 
-    /// The slot of a variable whose declaration is executed for sure.
+    /// The slot of a variable whose declaration is always executed.
     fn sure_slot(&self, name: &str) -> Option<Slot> {
         let innermost = self.variables.iter().rev().find(|variable| variable.name == name)?;
         innermost.is_sure.then_some(innermost.slot)
@@ -172,7 +171,7 @@ impl<'t> Compiler<'t> {
         self.access(name, Op::Load, Op::LoadFirst);
     }
 
-    /// Keeps the top in a variable that is known.
+    /// Stores the top in a declared variable.
     fn assign(&mut self, name: &str) {
         self.access(name, Op::Store, Op::StoreFirst);
     }

@@ -16,7 +16,7 @@ pub enum Error {
     /// Executing the template took more than was allowed.
     #[error("template: {place}: {limit}")]
     Limit {
-        /// Name, line and column of what was executed
+        /// Name of the template that was executed
         place: String,
         /// The limit
         limit: LimitError,

@@ -27,11 +27,11 @@ pub trait Lookup: Send {
     ) -> Result<Option<Json>, String>;
 }
 
-/// Where a template calls a function. Of what `tpl` executes, which stands in no text that could be named, it is the place
-/// of the call around it.
+/// Where a template calls a function. The text that `tpl` executes has no name, so that a call in it has the place of the
+/// call of `tpl`.
 ///
-/// It is shown as `NAME:LINE:COLUMN`, as errors show it, which takes a look through the text before it: [`Self::text`] and
-/// [`Self::offset`] tell two places apart without that.
+/// It is shown as `NAME:LINE:COLUMN`, as in errors, which counts the lines of the text before it: [`Self::text`] and
+/// [`Self::offset`] distinguish two places without that.
 #[derive(Clone, Copy)]
 pub struct Place<'a> {
     pub(crate) executed: &'a Str,
@@ -76,7 +76,7 @@ pub struct Host {
     pub lookup: Option<Box<dyn Lookup>>,
     /// Where random texts and keys come from; without it, the functions that make them are errors
     pub entropy: Option<Entropy>,
-    /// What time it is; without it, the functions that ask for it are errors
+    /// What time it is; without it, the functions that need it are errors
     pub clock: Option<Clock>,
     /// Go's `time.Local`: the zone in which `date` prints times, called by its IANA name; without it, UTC that is called `Local`
     pub zone: Option<TimeZone>,

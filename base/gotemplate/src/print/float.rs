@@ -1,9 +1,9 @@
 //! Floating point numbers, by all verbs that they have: the shortest text that reads back the same, or as many digits as
-//! asked for.
+//! the precision requests.
 
 use super::Printer;
 
-/// No `f64` has more digits behind its point; beyond them all are zeros, which we write without asking the formatter.
+/// No `f64` has more digits behind its point; beyond them all are zeros, which are written without the formatter.
 const DIGITS_MAX: usize = 1100;
 /// Where `%g` without precision turns to an exponent.
 const EXPONENT_FROM: i32 = 6;
@@ -32,7 +32,7 @@ impl Printer<'_> {
         };
         let shows_sign = self.flags.plus || sign != b'+';
         if !number.is_finite() {
-            // Infinity shows its sign always.
+            // Infinity always has its sign.
             if number.is_infinite() || self.flags.space || self.flags.plus {
                 text.insert(0, sign);
             }

@@ -147,12 +147,12 @@ impl Printer<'_> {
         if verb == '%' {
             self.out.push(b'%');
         } else if !format.is_good_index {
-            self.complaint(verb, "(BADINDEX)");
+            self.bad_directive(verb, "(BADINDEX)");
         } else if let Some(value) = format.values.get(format.next) {
             format.next += 1;
             self.verb(value, verb);
         } else {
-            self.complaint(verb, "(MISSING)");
+            self.bad_directive(verb, "(MISSING)");
         }
     }
 
@@ -164,7 +164,7 @@ impl Printer<'_> {
         self.argument(value, verb);
     }
 
-    fn complaint(&mut self, verb: char, what: &str) {
+    fn bad_directive(&mut self, verb: char, what: &str) {
         self.text("%!");
         crate::text::push_rune(self.out, verb);
         self.text(what);

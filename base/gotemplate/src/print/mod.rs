@@ -1,5 +1,5 @@
 //! Printing as Go's `fmt` of Go 1.26 does: `Sprint`, `Sprintln`, `Sprintf` with every verb, flag, width, precision and
-//! argument index, and what it says of formats and arguments that do not fit.
+//! argument index, and its messages about formats and arguments that do not fit.
 
 mod float;
 mod format;

@@ -1,4 +1,4 @@
-//! Which of a value's forms a verb asks for.
+//! Values of every type, as each verb prints them.
 
 use std::borrow::Cow;
 
@@ -73,7 +73,7 @@ impl Printer<'_> {
         }
     }
 
-    /// What Go prints for a verb that has no form for a value.
+    /// What Go prints for a verb that a value does not have.
     pub(super) fn bad_verb(&mut self, value: Option<&Value>, verb: char) {
         self.is_erroring = true;
         self.text("%!");

@@ -49,7 +49,7 @@ impl Machine<'_> {
                 Err(fault) => Err(fault),
             },
             Body::Uncallable(why) => return Err(Failure::Message(why.clone(), at)),
-            // These are no calls but jumps.
+            // These were compiled to jumps.
             Body::And | Body::Or => Ok(Value::Absent),
         };
         self.stack.truncate(from);
@@ -59,13 +59,13 @@ impl Machine<'_> {
         Ok(Flow::Next)
     }
 
-    /// What a function's value costs beyond what the function has spent since there were so many steps.
+    /// Counts a function's value as steps, less those that the function has spent itself since `before`.
     pub(super) fn spend_on(&self, value: &Value, before: u64) {
         let size = u64::try_from(size(value)).unwrap_or(u64::MAX);
         self.steps.set(self.steps.get().max(before.saturating_add(size)));
     }
 
-    /// Has a template executed for the value of a function.
+    /// Enters a template that is executed for the value of a function.
     pub(super) fn render(&mut self, render: Render, function: Arc<Function>, at: At) -> Outcome {
         self.spend(render.cost);
         if self.render_depth >= self.limits.render_depth_max {
@@ -84,7 +84,7 @@ impl Machine<'_> {
         Ok(Flow::Enter)
     }
 
-    /// The template has ended.
+    /// Leaves a template that has ended.
     pub(super) fn end(&mut self) -> Outcome {
         let Some(frame) = self.frames.pop() else {
             return Ok(Flow::Leave);
@@ -95,7 +95,7 @@ impl Machine<'_> {
         };
         self.render_depth -= 1;
         let output = self.outputs.pop().unwrap_or_default();
-        // What is around it has been counted as done, and is not any more.
+        // The output around it was counted as done when this template was entered, and is current again.
         self.bytes_done -= self.outputs.last().map_or(0, Vec::len);
         self.spend(output.len() / BYTES_PER_STEP);
         self.stack.push((rendered.then)(output));
@@ -154,7 +154,7 @@ impl Machine<'_> {
     }
 }
 
-/// What is read if a text is.
+/// How many bytes of text a function may read of an argument.
 fn text_bytes(value: &Value) -> usize {
     match value {
         Value::Str(text) | Value::Bytes(text) => text.len(),
@@ -162,7 +162,7 @@ fn text_bytes(value: &Value) -> usize {
     }
 }
 
-/// What a function's value costs.
+/// How many steps a function's value counts as.
 fn size(value: &Value) -> usize {
     match value {
         Value::Str(text) | Value::Bytes(text) => text.len() / BYTES_PER_STEP,
@@ -180,7 +180,7 @@ pub(super) fn called(function: &Function, fault: Fault, at: At) -> Failure {
     }
 }
 
-/// How many bytes the error has that a function gave, if that is what is said.
+/// The length of the error that a function returned, if the text is [`called`]'s.
 pub(super) fn cause(what: &str) -> Option<usize> {
     let (_, why) = what.strip_prefix(CALLING)?.split_once(": ")?;
     Some(why.len())

@@ -1,4 +1,4 @@
-//! Executes programs: a stack of values, a frame for each template that is in the middle of its work.
+//! Executes programs: a stack of values, and a frame for each template that is being executed.
 
 mod calls;
 mod fields;
@@ -33,11 +33,11 @@ pub(crate) struct Machine<'a> {
     bound: Vec<Arc<Function>>,
     /// What has been written, that of templates for a function's value last.
     outputs: Vec<Vec<u8>>,
-    /// Functions count theirs, too.
+    /// The steps so far, those of functions included.
     steps: Cell<u64>,
     /// Bytes that are in none of the outputs any more.
     bytes_done: usize,
-    /// Whether the value that was loaded last was one behind an `interface {}`: errors name that type then.
+    /// Whether the value that was loaded last was in an `interface {}`: errors name that type then.
     is_wrapped: bool,
     render_depth: usize,
 }
@@ -56,9 +56,9 @@ struct Frame {
     next: usize,
     /// Where its slots begin.
     base: usize,
-    /// How many templates are executed around it, up to where a function asked for one.
+    /// How many templates are executed around it, up to one that a function has executed.
     depth: usize,
-    /// What was looked at last, as far as operations do not know it.
+    /// The node that was evaluated last, for [`At::Last`].
     last: Option<NodeId>,
     render: Option<Rendered>,
 }
@@ -95,7 +95,7 @@ impl Executed for Vec<Frame> {
             if let Some(node) = called_at {
                 let tree = &*frame.program.tree;
                 let place = Place { executed, tree, node };
-                // What `tpl` executes is called as the whole.
+                // What `tpl` executes has the name of the set.
                 if *tree.parse_name.as_bytes() != **frame.set.name() {
                     return Some(place);
                 }
@@ -338,7 +338,7 @@ impl<'a> Machine<'a> {
         self.check_output()
     }
 
-    /// What has been made costs steps by its size, so that steps bound time and memory.
+    /// Counts what has been made as steps by its size, so that steps bound time and memory.
     fn spend(&self, size: usize) {
         let size = u64::try_from(size).unwrap_or(u64::MAX);
         self.steps.set(self.steps.get().saturating_add(size));
@@ -394,7 +394,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// The error of a failure: Go's words about the place, and about the functions on the way to it.
+    /// The error of a failure: Go's text with its place, and with the functions that called the template.
     fn error(mut self, failure: Failure) -> Error {
         let mut causes = Vec::new();
         let mut text = match failure {
@@ -445,7 +445,7 @@ impl<'a> Machine<'a> {
         )
     }
 
-    /// Name of the template that was executed last, as the place of a limit.
+    /// The name of the innermost template, as the place of a limit.
     fn place(&mut self) -> String {
         let name = self.frames.pop().map(|frame| frame.program.name.clone());
         mem::take(&mut self.outputs);
@@ -453,8 +453,8 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// What an argument becomes on its way to a parameter, if it does not stay what it is: a map's own type is lost where a
-/// plain map is asked for.
+/// What an argument becomes when it is passed, if that is another value: a map loses its own type where the parameter is a
+/// plain map.
 fn passed(wanted: &Type, given: &Value) -> Option<Value> {
     match (wanted, given) {
         (Type::Any, Value::Object(object)) => object.passed().map(Value::Object),

@@ -1,4 +1,4 @@
-//! What `range` goes over.
+//! The values that `range` iterates over.
 
 use std::vec;
 
@@ -9,12 +9,12 @@ use crate::text::Str;
 use crate::value::template::Target;
 use crate::value::{IntKind, List, Type, UintKind, Value};
 
-/// A range in the middle of its work.
+/// A range that is being executed.
 pub(super) struct Iteration {
     over: Over,
     /// The index of the element that is there now.
     index: Value,
-    /// Whether elements stand behind an `interface {}`.
+    /// Whether elements are in an `interface {}`.
     is_wrapped: bool,
 }
 
@@ -110,7 +110,7 @@ impl Machine<'_> {
         Ok(String::from_utf8_lossy(&shown).into_owned())
     }
 
-    /// The next element to a slot; after the last the range is left.
+    /// Stores the next element in a slot; after the last it leaves the range.
     pub(super) fn range_next(&mut self, slot: usize, end: Target) -> Flow {
         let Some(iteration) = self.iterations.last_mut() else {
             return Flow::Jump(end);

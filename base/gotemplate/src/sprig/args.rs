@@ -1,4 +1,4 @@
-//! What the functions do with their arguments and values, whatever they are about.
+//! Arguments and values of functions: reading, converting, joining, splitting.
 
 use memchr::memmem;
 
@@ -10,7 +10,7 @@ use crate::value::{List, Map, Type, UintKind, Value, is_pointer};
 
 pub(super) type Answer = Result<Value, Fault>;
 
-/// Go's error for the type of nothing.
+/// Go's error for the use of a nil pointer.
 pub(super) const NIL_POINTER: &str = "runtime error: invalid memory address or nil pointer dereference";
 
 /// `map[string]interface {}`
@@ -23,7 +23,7 @@ pub(super) fn at(args: &[Value], place: usize) -> &Value {
     args.get(place).unwrap_or(&Value::Nil)
 }
 
-/// A string argument: the signature says that it is one.
+/// A string argument: the signature has checked that it is one.
 pub(super) fn text(args: &[Value], place: usize) -> &[u8] {
     match args.get(place) {
         Some(Value::Str(text)) => text,
@@ -31,7 +31,7 @@ pub(super) fn text(args: &[Value], place: usize) -> &[u8] {
     }
 }
 
-/// An `int` argument: the signature says that it is one.
+/// An `int` argument: the signature has checked that it is one.
 pub(super) fn int(args: &[Value], place: usize) -> i64 {
     match args.get(place) {
         Some(Value::Int(_, number)) => *number,
@@ -39,7 +39,7 @@ pub(super) fn int(args: &[Value], place: usize) -> i64 {
     }
 }
 
-/// A dictionary argument: the signature says that it is one.
+/// A dictionary argument: the signature has checked that it is one.
 pub(super) fn map(args: &[Value], place: usize) -> Map {
     match args.get(place) {
         Some(Value::Map(map)) => map.clone(),
@@ -47,11 +47,11 @@ pub(super) fn map(args: &[Value], place: usize) -> Map {
     }
 }
 
-/// Sprig's `strval`: strings and bytes as they are, all else as it prints, which costs steps.
+/// Sprig's `strval`: strings and bytes as they are, all else as it prints, which takes steps.
 pub(super) fn string_of(value: &Value, scope: &Scope<'_>) -> Result<Str, Fault> {
     Ok(match value {
         Value::Str(text) | Value::Bytes(text) => text.clone(),
-        // Where `fmt` prints `<nil>` and templates `<no value>`.
+        // Nil as `fmt` prints it, `<nil>`, not the `<no value>` of templates.
         value => printed(value, scope)?.into(),
     })
 }
@@ -63,7 +63,7 @@ pub(super) fn printed(value: &Value, scope: &Scope<'_>) -> Result<Vec<u8>, Fault
     Ok(text)
 }
 
-/// Sprig's `strslice`: a list as strings without what is nothing, all else as one string.
+/// Sprig's `strslice`: a list as strings, without its nils; all else as one string.
 pub(super) fn strings_of(value: &Value, scope: &Scope<'_>) -> Result<Vec<Str>, Fault> {
     match items(value, scope)? {
         Some(items) => items
@@ -76,7 +76,7 @@ pub(super) fn strings_of(value: &Value, scope: &Scope<'_>) -> Result<Vec<Str>, F
     }
 }
 
-/// The items of a slice, each of which costs a step.
+/// The items of a slice, each of which takes a step.
 pub(super) fn items(value: &Value, scope: &Scope<'_>) -> Result<Option<Vec<Value>>, Fault> {
     Ok(match value {
         Value::List(list) => {
@@ -136,7 +136,7 @@ pub(super) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Text joined by what stands between.
+/// Texts joined by a separator.
 pub(super) fn joined(parts: &[Str], separator: &[u8], scope: &Scope<'_>) -> Answer {
     let lengths = parts.iter().map(|part| part.len() + separator.len());
     let bytes = lengths.fold(0, usize::saturating_add);
@@ -150,8 +150,7 @@ pub(super) fn find(text: &[u8], wanted: &[u8], from: usize) -> Option<usize> {
     memmem::find(text.get(from..)?, wanted).map(|at| from + at)
 }
 
-/// The text between what separates it, in at most so many parts: `strings.SplitN`. By nothing at all it is split into
-/// its runes.
+/// The parts of a text between separators, at most so many: `strings.SplitN`. An empty separator splits it into runes.
 pub(super) fn split(text: &[u8], separator: &[u8], parts_max: Option<usize>) -> Vec<Str> {
     let mut parts = Vec::new();
     let mut from = 0;

@@ -94,7 +94,7 @@ enum Kind {
     Other,
 }
 
-/// The next rune that is UTF-8, with the length of what is not before it; the one before if there is none.
+/// The next valid rune, with its length and that of the invalid bytes before it; `before` if there is none.
 fn next_valid(text: &[u8], before: char) -> (char, usize) {
     let mut at = 0;
     while at < text.len() {
@@ -107,7 +107,7 @@ fn next_valid(text: &[u8], before: char) -> (char, usize) {
     (before, at)
 }
 
-/// The length of what follows some place and is all of a kind, and the first rune that is not.
+/// Where a run of runes ends that `belongs` accepts, and the last rune that was read.
 fn run(text: &[u8], mut at: usize, first: char, belongs: impl Fn(char) -> bool) -> (usize, char) {
     let mut rune = first;
     while at < text.len() {

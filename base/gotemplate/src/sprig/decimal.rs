@@ -1,4 +1,4 @@
-//! Decimal fractions of any length, as shopspring/decimal 1.4 reckons with them for Sprig: sums and products are exact,
+//! Decimal fractions of any length, as shopspring/decimal 1.4 computes them for Sprig: sums and products are exact,
 //! quotients have sixteen places.
 
 use std::cmp::Ordering;
@@ -156,7 +156,7 @@ impl Decimal {
         })
     }
 
-    /// `DivRound`: a half is rounded away from nothing.
+    /// `DivRound`: a half is rounded away from zero.
     fn divide(&self, other: &Self) -> Result<Self, Fault> {
         if other.digits.is_empty() {
             return Err(Fault::from("decimal division by 0"));

@@ -1,4 +1,4 @@
-//! Defaults, and what things are.
+//! Defaults, and types of values.
 
 use super::args::{Answer, at, kind, string_of, text};
 use super::equal::deep_equal;
@@ -59,7 +59,7 @@ fn type_of(value: &Value) -> String {
     }
 }
 
-/// Sprig's `empty`, which takes for empty what `if` takes for false.
+/// Sprig's `empty`: what is false for `if`.
 pub(super) fn is_empty(value: &Value) -> bool {
     !value.is_true()
 }

@@ -35,7 +35,7 @@ pub(super) fn functions() -> Vec<Function> {
     ]
 }
 
-/// The greatest unit of which there is more than one whole.
+/// Whole units, of the largest unit that is shorter than the time.
 fn rounded(nanoseconds: u64) -> String {
     let units = [
         (365 * DAY, "y"),

@@ -116,7 +116,7 @@ pub(super) fn decode(text: &[u8]) -> Result<Vec<u8>, usize> {
     }
 }
 
-/// Where the text goes on behind the padding, the first character of which has been read after so many digits.
+/// Where the text continues behind the padding, whose first character has been read after so many digits.
 fn padded(text: &[u8], mut at: usize, digits: usize) -> Result<usize, usize> {
     let skip = |mut at: usize| {
         while is_line_end(text.get(at)) {

@@ -7,9 +7,8 @@ use crate::environment::error::Fault;
 use crate::value::function::Scope;
 use crate::value::{List, Map, Value};
 
-/// Whether two values are the same through and through, types included. As in Go, what is one list or one map is the same,
-/// and a pair that has been looked into is not looked into again: values may hold themselves, or one thing many times.
-/// It costs a step for each pair.
+/// Whether two values are deeply equal, types included. As in Go, a list or map equals itself, and a pair that has been
+/// compared is not compared again: values may hold themselves, or one thing many times. It takes a step for each pair.
 pub(super) fn deep_equal(one: &Value, other: &Value, scope: &Scope<'_>) -> Result<bool, Fault> {
     scope.spend(1)?;
     let mut pairs = vec![(one.clone(), other.clone())];
@@ -63,7 +62,7 @@ fn maps_are_alike(one: &Map, other: &Map) -> bool {
     one.element() == other.element() && one.is_nil() == other.is_nil() && one.len() == other.len()
 }
 
-/// The values of two maps, if their keys are the same.
+/// Adds the values of two maps in pairs, and returns whether their keys are the same.
 fn add_values(pairs: &mut Vec<(Value, Value)>, one: &Map, other: &Map, scope: &Scope<'_>) -> Result<bool, Fault> {
     for ((key, value), (other_key, other_value)) in one.entries().into_iter().zip(other.entries()) {
         scope.spend_bytes(key.len())?;

@@ -23,14 +23,13 @@ pub(super) fn functions() -> Vec<Function> {
         ("toPrettyJson", "mustToPrettyJson", Form::Pretty),
         ("toRawJson", "mustToRawJson", Form::Raw),
     ];
-    let named = |name: &str, form: Form, forgives: bool| {
+    let named = |name: &str, form: Form, ignores_errors: bool| {
         Function::new(
             name,
             [Type::Any],
             move |scope: &mut Scope<'_>, args: &[Value]| -> Answer {
                 match write(at(args, 0), form, scope) {
-                    // What is no JSON is nothing.
-                    Err(Fault::Message(_)) if forgives => Ok(Value::from("")),
+                    Err(Fault::Message(_)) if ignores_errors => Ok(Value::from("")),
                     Err(why) => Err(why),
                     Ok(text) => Ok(Value::string(text)),
                 }
@@ -46,11 +45,11 @@ pub(super) fn functions() -> Vec<Function> {
 /// How it is laid out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// In one line, with what HTML minds escaped
+    /// In one line, with what is special in HTML escaped
     Compact,
     /// A line for each item
     Pretty,
-    /// In one line, with only what JSON minds escaped
+    /// In one line, with only what is special in JSON escaped
     Raw,
 }
 
@@ -67,7 +66,7 @@ fn write(value: &Value, form: Form, scope: &Scope<'_>) -> Result<Vec<u8>, Fault>
         scope,
     };
     let written = writer.value(value, 0);
-    // What has been written for nothing costs as much.
+    // Counted also if it ends with an error.
     scope.spend_bytes(writer.out.len())?;
     written.map(|()| writer.out)
 }
@@ -168,7 +167,7 @@ impl Writer<'_> {
         }
         let size = number.abs();
         if size != 0.0 && !(EXPONENT_BELOW..EXPONENT_FROM).contains(&size) {
-            // Of an exponent with a minus JSON has no leading zero.
+            // Go writes a negative exponent in JSON without a leading zero.
             self.word(&plain_float(number, 'e').replace("e-0", "e-"));
         } else {
             self.word(&plain_float(number, 'f'));

@@ -32,16 +32,16 @@ pub(crate) struct Read {
     pub(crate) unfit: Option<String>,
 }
 
-/// Reads one value. The inner error are Go's words for what is no JSON.
+/// Reads one value. The inner error is Go's message about invalid JSON.
 ///
 /// # Errors
-/// The values in it are more than there are steps left.
+/// The values in it take more steps than are left.
 pub(crate) fn read(text: &[u8], scope: &Scope<'_>) -> Result<Result<Read, String>, Fault> {
     scope.spend(text.iter().map(|byte| steps_of(*byte)).sum())?;
     Ok(read_value(text))
 }
 
-/// What a byte costs that may begin a value: `[{},{},` makes much of little.
+/// Steps of a byte that may begin a value: `[{},{},` makes a large value of a short text.
 fn steps_of(byte: u8) -> usize {
     match byte {
         b'[' | b',' => 1,
@@ -81,7 +81,7 @@ impl Reader<'_> {
     fn document(&mut self) -> Result<Value, String> {
         loop {
             let Some(mut value) = self.begin()? else { continue };
-            // A value that has ended may end what it stands in.
+            // A value that has ended may end the list or object around it.
             loop {
                 match self.put(value)? {
                     Put::Next => break,
@@ -110,7 +110,7 @@ impl Reader<'_> {
         Ok(byte)
     }
 
-    /// Go reads a space behind the end, to see whether what stands before it has ended.
+    /// The next byte. At the end it is a space, which Go reads to detect whether the value before it has ended.
     fn byte(&mut self) -> u8 {
         let byte = self.text.get(self.at).copied().unwrap_or(b' ');
         self.at += 1;
@@ -173,7 +173,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Puts a value where it belongs.
+    /// Adds a value to the list or object around it.
     fn put(&mut self, value: Value) -> Result<Put, String> {
         match self.open.pop() {
             None => {
@@ -308,7 +308,7 @@ impl Reader<'_> {
                 let behind = self.at;
                 match char::from_u32(unit) {
                     Some(rune) => rune,
-                    // Two halves make a rune; a half alone is none.
+                    // Two surrogates make a rune; one alone is none.
                     None if self.text.get(self.at..self.at + 2) == Some(b"\\u") => {
                         self.at += 2;
                         let low = self.unit()?;
@@ -339,15 +339,15 @@ impl Reader<'_> {
 
 /// What became of a value.
 enum Put {
-    /// More comes where it stands.
+    /// More values follow beside it.
     Next,
-    /// It ended what it stands in.
+    /// It ended the list or object around it.
     Ended(Value),
-    /// It is all there is.
+    /// It is the whole document.
     Whole(Value),
 }
 
-/// Go shows a byte as the letter of that number.
+/// Go shows a byte as the rune with that number.
 fn invalid(byte: u8, place: &str) -> String {
     let shown = match byte {
         b'\'' => "\\'".to_owned(),

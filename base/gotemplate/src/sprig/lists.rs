@@ -39,7 +39,7 @@ pub(super) fn functions() -> Vec<Function> {
                 return Ok(string_list(vec![string_of(list, scope)?]));
             }
             let mut strings = strings_of(list, scope)?;
-            // Each is compared about so often, to its end if all begin alike.
+            // Each is compared about so many times, to its end if all begin alike.
             let rounds = strings.len().checked_ilog2().unwrap_or(0) as usize + 1;
             let bytes = strings.iter().map(|text| text.len()).fold(0, usize::saturating_add);
             scope.spend_bytes(bytes.saturating_mul(rounds))?;
@@ -79,12 +79,12 @@ pub(super) fn functions() -> Vec<Function> {
     functions
 }
 
-/// The items of a list, each of which costs a step, or what is said of another kind in place of `{}`.
-fn list_items(list: &Value, complaint: &str, scope: &Scope<'_>) -> Result<Vec<Value>, Fault> {
+/// The items of a list, each of which takes a step. For another value the error is `message` with its kind in place of `{}`.
+fn list_items(list: &Value, message: &str, scope: &Scope<'_>) -> Result<Vec<Value>, Fault> {
     match items(list, scope)? {
         Some(items) => Ok(items),
         None if list.is_nil() => Err(Fault::from(NIL_POINTER)),
-        None => Err(Fault::Message(complaint.replace("{}", kind(list)))),
+        None => Err(Fault::Message(message.replace("{}", kind(list)))),
     }
 }
 
@@ -226,8 +226,8 @@ fn chunk(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
     Ok(Value::List(List::new(element, chunks)))
 }
 
-/// What Go's arithmetic on floats makes of a size that is none: as a rule a slice of no possible length, at times one
-/// chunk of one item, or no chunk at all, which 0 stands for here.
+/// What Go's arithmetic on floats makes of a size below one: usually an impossible length, sometimes one chunk of one item,
+/// or no chunk at all, which is 0 here.
 fn chunk_size_below_one(size: i64, length: usize) -> Result<usize, Fault> {
     let below = usize::try_from(size.unsigned_abs()).unwrap_or(usize::MAX);
     match length {

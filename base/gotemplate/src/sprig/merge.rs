@@ -39,7 +39,7 @@ pub(super) fn functions() -> Vec<Function> {
     ]
 }
 
-/// It costs a step for each entry.
+/// It takes a step for each entry.
 fn merge(into: &Map, from: &Map, overwrites: bool, scope: &Scope<'_>) -> Result<(), Fault> {
     let mut open = vec![(into.clone(), from.clone(), 0)];
     while let Some((into, from, depth)) = open.pop() {
@@ -73,7 +73,7 @@ fn too_deep() -> Fault {
     Fault::Limit(LimitError::Value(PrintError::TooDeep))
 }
 
-/// A copy that shares no dictionary with the value. It costs a step for each value, and some for each dictionary.
+/// A copy that shares no dictionary with the value. It takes a step for each value, and some for each dictionary.
 fn copy(value: &Value, scope: &Scope<'_>) -> Answer {
     if value.is_nil() {
         return Err(Fault::from("reflect: call of reflect.Value.Type on zero Value"));

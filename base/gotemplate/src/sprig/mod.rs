@@ -33,7 +33,7 @@ pub use paths::base as path_base;
 use crate::value::function::{Function, Functions};
 
 impl Functions {
-    /// Adds Sprig's functions. Some take the place of Go's own of the same name, as in Helm: `slice`, for one.
+    /// Adds Sprig's functions. Some replace Go's own of the same name, as in Helm: `slice`, for one.
     #[must_use]
     pub fn with_sprig(mut self) -> Self {
         let groups: [fn() -> Vec<Function>; 21] = [

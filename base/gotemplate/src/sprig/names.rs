@@ -14,7 +14,7 @@ pub(super) fn functions() -> Vec<Function> {
             // As Helm answers without `--enable-dns`.
             return Ok(Value::string(""));
         };
-        // Go's error when it is to choose one of none.
+        // Go's error when it chooses one of no addresses.
         let address = names
             .address(&name)
             .ok_or_else(|| Fault::from("invalid argument to Intn"))?;

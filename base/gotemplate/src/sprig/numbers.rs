@@ -8,7 +8,7 @@ use crate::syntax::{parse_float, parse_int};
 use crate::value::function::{Function, Scope};
 use crate::value::{IntKind, List, Type, Value};
 
-/// What an `int` of a list takes, to hold long lists against the limit of strings.
+/// What an `int` of a list takes: a list counts against the limit of strings.
 const ITEM_BYTES: usize = 8;
 
 pub(super) fn functions() -> Vec<Function> {
@@ -60,7 +60,7 @@ pub(super) fn functions() -> Vec<Function> {
     }
     for (name, pick) in [("maxf", f64::max as fn(f64, f64) -> f64), ("minf", f64::min)] {
         functions.push(Function::variadic(name, [Any], Any, move |_, args| {
-            // Of nothing that is a number Go makes nothing that is one.
+            // In Go, NaN among the numbers makes NaN of all.
             let numbers: Vec<f64> = args.iter().map(to_float).collect();
             let has_nan = numbers.iter().any(|number| number.is_nan());
             let found = numbers.into_iter().reduce(pick).filter(|_| !has_nan);
@@ -86,7 +86,7 @@ fn ints(numbers: Vec<i64>) -> Value {
     Value::List(List::new(Type::INT, numbers.into_iter().map(Value::int).collect()))
 }
 
-/// spf13/cast 1.7.0's `ToInt64`, whose errors Sprig leaves aside.
+/// spf13/cast 1.7.0's `ToInt64`, whose errors Sprig ignores.
 pub(super) fn to_int(value: &Value) -> i64 {
     match value {
         Value::Int(_, number) => *number,
@@ -210,7 +210,7 @@ fn seq(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
 
 /// Go's `math.Pow(10, exponent)`, which rounds at each of its steps.
 fn power_of_ten(exponent: i64) -> f64 {
-    /// Beyond this all is infinity, or nothing.
+    /// Beyond this the power is infinite, or 0.
     const EXPONENT_MAX: u64 = 400;
     let mut left = exponent.unsigned_abs().min(EXPONENT_MAX);
     let (mut power, mut power_exponent) = (1.0_f64, 0);

@@ -4,7 +4,7 @@ use super::args::text;
 use crate::value::function::Function;
 use crate::value::{Type, Value};
 
-/// What a path has.
+/// Computes a value of a path.
 type OfPath = fn(&[u8]) -> Value;
 
 pub(super) fn functions() -> Vec<Function> {

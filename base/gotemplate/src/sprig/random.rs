@@ -1,4 +1,4 @@
-//! Random texts and numbers, all from the randomness of the caller's [`Host`]: what is the same there makes the same here.
+//! Random texts and numbers, all from the randomness of the caller's [`Host`]: equal randomness makes equal texts.
 
 use base_clock::Entropy;
 
@@ -20,7 +20,7 @@ pub(super) fn functions() -> Vec<Function> {
             // An invalid length makes no text, as in Sprig.
             let length = usize::try_from(int(args, 0)).unwrap_or(0);
             check_length(length, scope)?;
-            // Each is drawn by itself.
+            // Each letter is one draw.
             scope.spend(length)?;
             let entropy = entropy(scope)?;
             let drawn = (0..length).map(|_| draw(&entropy, &alphabet));
@@ -67,7 +67,7 @@ fn draw(entropy: &Entropy, alphabet: &[u8]) -> u8 {
     alphabet.get(below(entropy, alphabet.len())).copied().unwrap_or(0)
 }
 
-/// The runes in any order.
+/// The runes in a random order.
 fn shuffle(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
     let text = text(args, 0);
     if text.is_empty() {

@@ -1,6 +1,6 @@
 //! Regular expressions as `regexp` of Go 1.26 matches them: the expressions are translated for the crate `regex`
-//! ([`base_go::regex`]), the walks over a text are Go's. Texts that are no UTF-8 are matched with U+FFFD for each byte at fault, as Go
-//! sees them.
+//! ([`base_go::regex`]), the loops over matches are Go's. Texts that are no UTF-8 are matched with U+FFFD for each invalid
+//! byte, as in Go.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,11 +20,11 @@ use crate::value::{List, Type, Value};
 const COMPILED_BYTES_MAX: usize = 4 << 20;
 /// Expressions that are cached: a chart has a few, and each may take as much as the bound above.
 const CACHED_MAX: usize = 16;
-/// Instructions times bytes of text: a second or two where nothing can be left out.
+/// Instructions times bytes of text: a second or two where the matcher can skip nothing.
 const WORK_MAX: usize = 1 << 28;
-/// So much of it costs a step: the greatest costs four million.
+/// So much of it counts as one step: the most is four million steps.
 const WORK_PER_STEP: usize = 64;
-/// What it costs to compile an instruction, unless the expression is cached.
+/// Steps to compile an instruction, unless the expression is cached.
 const COMPILE_STEPS: usize = 256;
 
 /// An expression that can be searched for.
@@ -42,7 +42,7 @@ pub(super) fn functions() -> Vec<Function> {
     use Type::Str;
     const INT: Type = Type::INT;
     let cached = Cached::default();
-    let forms: [(&str, &str, Vec<Type>, Work); 6] = [
+    let pairs: [(&str, &str, Vec<Type>, Work); 6] = [
         ("regexMatch", "mustRegexMatch", vec![Str, Str], |search, _, _| {
             Ok(Value::Bool(search.find(0).is_some()))
         }),
@@ -73,15 +73,15 @@ pub(super) fn functions() -> Vec<Function> {
         check_length(text(args, 0).len().saturating_mul(2), scope)?;
         Ok(Value::string(quote_meta(text(args, 0))))
     })];
-    for (name, must, params, work) in forms {
+    for (name, must, params, work) in pairs {
         for (name, panics) in [(name, true), (must, false)] {
             let cached = Arc::clone(&cached);
-            // What is no expression does not match for the one; the others of its kind panic.
-            let forgives = name == "regexMatch";
+            // With an invalid expression `regexMatch` is false; the others without `must` panic.
+            let ignores_errors = name == "regexMatch";
             functions.push(Function::new(name, params.clone(), move |scope, args| {
                 let pattern = text(args, 0);
                 let program = match program(&cached, pattern, scope) {
-                    Err(Fault::Message(_)) if forgives => return Ok(Value::Bool(false)),
+                    Err(Fault::Message(_)) if ignores_errors => return Ok(Value::Bool(false)),
                     Err(Fault::Message(why)) if panics => {
                         let shown = match can_backquote(pattern) {
                             true => format!("`{}`", String::from_utf8_lossy(pattern)),
@@ -113,7 +113,7 @@ fn program(cached: &Cached, pattern: &[u8], scope: &Scope<'_>) -> Result<Arc<Pro
     scope.spend(read.size.saturating_mul(COMPILE_STEPS))?;
     let built = RegexBuilder::new(&read.text).size_limit(COMPILED_BYTES_MAX).build();
     let program = Arc::new(Program {
-        // All that it can refuse now is the size.
+        // Only the size can be refused here.
         regex: built.map_err(|_| limit)?,
         names: read.names,
         size: read.size,
@@ -161,7 +161,7 @@ impl<'s> Search<'s> {
         })
     }
 
-    /// A part of the text by places of what is searched.
+    /// A part of the text, by places in `shown`.
     fn slice(&self, from: usize, to: usize) -> &'s [u8] {
         let place = |at: usize| match self.places.is_empty() {
             true => at,
@@ -188,7 +188,7 @@ impl<'s> Search<'s> {
     fn find(&self, mut from: usize) -> Option<(usize, usize)> {
         loop {
             let found = self.program.regex.find_at(&self.shown, from)?;
-            // `\B` matches between the bytes of a rune too, where Go does not look.
+            // `\B` matches between the bytes of a rune, too, which Go does not.
             if self.is_boundary(found.start()) {
                 return Some((found.start(), found.end()));
             }
@@ -240,7 +240,7 @@ impl<'s> Search<'s> {
         locations.get(at).map(|(from, to)| self.slice(from, to))
     }
 
-    /// `expand`: what a template names of a match.
+    /// `expand`: a template with the groups of a match that it names.
     fn expand(&self, template: &[u8], locations: &CaptureLocations, out: &mut Vec<u8>) {
         let mut rest = template;
         while let Some(dollar) = rest.iter().position(|byte| *byte == b'$') {

@@ -1,4 +1,4 @@
-//! Versions: `semver` makes a value with methods, `semverCompare` asks whether a constraint allows one.
+//! Versions: `semver` makes a value with methods, `semverCompare` checks whether a constraint allows one.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ fn fault(why: impl ToString) -> Fault {
     Fault::Message(why.to_string())
 }
 
-/// `*semver.Version`, and `semver.Version`, which has fewer methods and is what some of these make.
+/// `*semver.Version`, and `semver.Version`, which has fewer methods and is what some methods return.
 #[derive(Clone, Debug)]
 struct SemVer {
     version: Version,
@@ -46,7 +46,7 @@ struct SemVer {
 }
 
 impl SemVer {
-    /// The one that comes next, as the methods make it.
+    /// A version as the methods return it.
     fn with(&self, version: Version) -> Value {
         let prefix = if self.original.starts_with('v') { "v" } else { "" };
         let original = format!("{prefix}{version}");
@@ -59,7 +59,7 @@ impl SemVer {
 
     fn next(&self, place: usize) -> Value {
         let mut numbers = self.version.numbers;
-        // A release is what comes after what comes before it.
+        // The next patch after a pre-release is its release.
         let is_release = self.version.pre_release.is_empty();
         for (at, number) in numbers.iter_mut().enumerate() {
             match at.cmp(&place) {
@@ -76,7 +76,7 @@ impl SemVer {
         })
     }
 
-    /// `SetPrerelease` and `SetMetadata`: what is set is read again, for it has to be a part of a version.
+    /// `SetPrerelease` and `SetMetadata`, which validate the part.
     fn set(&self, mark: char, part: &str) -> Result<Value, Fault> {
         let mut version = self.version.clone();
         let fits = part
@@ -119,7 +119,7 @@ impl SemVer {
         }
     }
 
-    /// Methods that compare with another one, which the pointer has.
+    /// Methods that compare with another version: only the pointer has them.
     fn comparing(&self, name: &str) -> Option<Function> {
         let outcome: fn(Ordering) -> Value = match name {
             "Compare" => |order| Value::int(order as i64),
@@ -132,7 +132,7 @@ impl SemVer {
         };
         let own = self.version.clone();
         Some(Function::new(name, [Type::Named(POINTER)], move |_, args| {
-            // The signature says what it is, and its text is read as what it was.
+            // The signature has checked that it is a version; its text is parsed again.
             let other = match at(args, 0) {
                 Value::Object(object) => object.text().and_then(|text| Version::read(&text).ok()),
                 _ => None,

@@ -1,4 +1,4 @@
-//! Values for serializers: as Go's JSON sees them.
+//! Values for serializers, as Go's JSON writes them.
 
 use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 

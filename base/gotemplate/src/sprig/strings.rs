@@ -106,7 +106,7 @@ fn parts() -> Vec<Function> {
     ]
 }
 
-/// What is there of the values, with a space between.
+/// The values that are not nil, separated by spaces.
 fn each(scope: &mut Scope<'_>, args: &[Value], shown: impl Fn(&Value, &Scope<'_>) -> Result<Vec<u8>, Fault>) -> Answer {
     let mut out = Vec::new();
     for (place, value) in args.iter().filter(|value| !value.is_nil()).enumerate() {
@@ -138,7 +138,7 @@ fn trim(text: &[u8], is_cut: impl Fn(char) -> bool) -> &[u8] {
         return b"";
     };
     let rest = text.get(start..).unwrap_or_default();
-    // ASCII at the end stands for itself, whatever is before it.
+    // ASCII at the end is never part of another rune.
     let ascii = rest.iter().rev();
     let cut = ascii.take_while(|byte| byte.is_ascii() && is_cut(char::from(**byte)));
     let rest = rest.get(..rest.len() - cut.count()).unwrap_or_default();
@@ -170,13 +170,13 @@ fn trunc(length: i64, text: &[u8]) -> &[u8] {
 fn substr(_: &mut Scope<'_>, args: &[Value]) -> Answer {
     let (start, end, text) = (int(args, 0), int(args, 1), text(args, 2));
     let length = i64::try_from(text.len()).unwrap_or(i64::MAX);
-    let (from, to, complaint) = if start < 0 {
-        let complaint = if end < 0 {
+    let (from, to, bounds) = if start < 0 {
+        let bounds = if end < 0 {
             format!("[:{end}]")
         } else {
             format!("[:{end}] with length {length}")
         };
-        (0, end, complaint)
+        (0, end, bounds)
     } else if end < 0 || end > length {
         (start, length, format!("[{start}:{length}]"))
     } else {
@@ -186,7 +186,7 @@ fn substr(_: &mut Scope<'_>, args: &[Value]) -> Answer {
     match range.and_then(|(from, to)| text.get(from..to)) {
         Some(part) => Ok(Value::string(part)),
         None => Err(Fault::Message(format!(
-            "runtime error: slice bounds out of range {complaint}"
+            "runtime error: slice bounds out of range {bounds}"
         ))),
     }
 }
@@ -203,7 +203,7 @@ fn abbreviated(text: &[u8], offset: i64, width: i64, width_min: i64) -> Vec<u8> 
         range.and_then(|(from, to)| text.get(from..to)).unwrap_or_default()
     };
     let mut offset = offset.min(length);
-    // Of the smallest offsets the difference overflows, and is small.
+    // With the smallest offsets the difference overflows, as in Go.
     if length.wrapping_sub(offset) < width - 3 {
         offset = length - (width - 3);
     }
@@ -228,7 +228,7 @@ fn abbreviated_end(text: &[u8], width: i64) -> Vec<u8> {
     abbreviated(text, 0, width, 4)
 }
 
-/// `strings.ReplaceAll`, which by nothing at all puts the new before every rune and at the end.
+/// `strings.ReplaceAll`, which puts the new before every rune and at the end if the old is empty.
 fn replace(text: &[u8], old: &[u8], new: &[u8], scope: &Scope<'_>) -> Answer {
     let mut out = Vec::new();
     let mut from = 0;

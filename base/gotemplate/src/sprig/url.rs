@@ -9,7 +9,7 @@ use crate::text::{Str, runes};
 use crate::value::function::{Function, Scope};
 use crate::value::{Map, Type, Value};
 
-/// Where all is at most three times as long when it is escaped.
+/// How many times as long a text is at most when it is escaped.
 const ESCAPED_FACTOR: usize = 3;
 
 pub(super) fn functions() -> Vec<Function> {
@@ -26,7 +26,7 @@ fn unparsable(what: &str, why: &str) -> Fault {
     Fault::Message(format!("unable to parse {what}: {why}"))
 }
 
-/// What may stand in a part of a URL.
+/// A part of a URL, which decides what is escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Path,
@@ -81,7 +81,7 @@ fn unescape(text: &[u8], part: Part) -> Result<Vec<u8>, String> {
         };
         let (high, low) = digits.ok_or_else(wrong)?;
         let meant = u8::try_from(high << 4 | low).unwrap_or(0);
-        // Of a host only what is beyond ASCII is escaped, and the mark of a zone.
+        // In a host only what is not ASCII is escaped, and the mark of a zone.
         let is_refused = match part {
             Part::Host => high < 8 && escape != b"%25",
             Part::Zone => escape != b"%25" && meant != b' ' && is_escaped(meant, Part::Host),
@@ -256,7 +256,7 @@ impl Url {
         if path.first().is_some_and(|first| *first != b'/') && !self.host.is_empty() {
             out.push(b'/');
         }
-        // Else what stands before the colon would be a scheme.
+        // Otherwise the text before the colon would be a scheme.
         if out.is_empty() && cut(&path, b'/').0.contains(&b':') {
             out.extend_from_slice(b"./");
         }
@@ -296,7 +296,7 @@ fn check_port(text: &[u8]) -> Result<(), String> {
     }
 }
 
-/// `parseHost`. Of a strict one all behind the first colon is the port.
+/// `parseHost`. If it is strict, all behind the first colon is the port.
 fn read_host(host: &[u8], is_strict: bool) -> Result<Vec<u8>, String> {
     let last = |wanted: u8| host.iter().rposition(|byte| *byte == wanted);
     match last(b'[') {
@@ -334,7 +334,7 @@ fn read_literal(host: &[u8]) -> Result<Vec<u8>, String> {
             Ok([b"[", name.as_slice(), b"]", port].concat())
         }
         _ => {
-            // Go has more words for what is wrong inside an address.
+            // Go's messages about invalid addresses are more detailed.
             let why = match zone {
                 Some([]) => "zone must be a non-empty string",
                 _ => "unable to parse IP",

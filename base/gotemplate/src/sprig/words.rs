@@ -1,4 +1,4 @@
-//! Letters and words: cases, initials, wrapping. Some of it looks at bytes as if each were a letter, as goutils does.
+//! Letters and words: cases, initials, wrapping. Some functions take each byte for a letter, as goutils does.
 
 use super::args::{check_length, find, int, text};
 use crate::text::{is_letter_or_digit, is_lower, is_upper, push_rune, runes};
@@ -36,7 +36,7 @@ pub(super) fn functions() -> Vec<Function> {
     ]
 }
 
-/// `unicode.ToUpper`: one rune for one rune, which full Unicode does not promise.
+/// `unicode.ToUpper`, which maps a rune to one rune; full Unicode maps some to several.
 pub(super) fn upper(rune: char) -> char {
     let mut full = rune.to_uppercase();
     match (full.next(), full.next()) {
@@ -115,7 +115,7 @@ fn swap_case(text: &[u8]) -> Vec<u8> {
     })
 }
 
-/// A byte as goutils sees it: the letter of that number.
+/// Whether a byte is a space for goutils, which takes it for the rune with that number.
 fn is_space(byte: u8) -> bool {
     char::from(byte).is_whitespace()
 }

@@ -12,6 +12,7 @@ const LEFT_COMMENT: &[u8] = b"/*";
 const RIGHT_COMMENT: &[u8] = b"*/";
 /// A minus and the space beside it.
 const TRIM_MARKER: usize = 2;
+
 /// Reads tokens one after the other.
 pub(super) struct Lexer<'t> {
     input: &'t [u8],
@@ -120,7 +121,7 @@ impl<'t> Lexer<'t> {
         while self.accept(wanted) {}
     }
 
-    /// Leaves out what was passed over without `next`.
+    /// Leaves out what was skipped without `next`.
     fn ignore(&mut self) {
         self.count_lines();
         self.start = self.at;
@@ -341,15 +342,15 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    fn quoted(&mut self, mark: char, complaint: &str, kind: Kind) -> Item<'t> {
+    fn quoted(&mut self, mark: char, unterminated: &str, kind: Kind) -> Item<'t> {
         loop {
             match self.next() {
                 Some('\\') => {
                     if matches!(self.next(), None | Some('\n')) {
-                        return self.error(complaint.to_owned());
+                        return self.error(unterminated.to_owned());
                     }
                 }
-                None | Some('\n') => return self.error(complaint.to_owned()),
+                None | Some('\n') => return self.error(unterminated.to_owned()),
                 Some(rune) if rune == mark => return self.item(kind),
                 Some(_) => {}
             }
@@ -384,7 +385,7 @@ impl<'t> Lexer<'t> {
         self.error(format!("bad number syntax: {}", quoted(text)))
     }
 
-    /// Takes more for a number than is one: what is wrong is noticed when it is read.
+    /// Accepts more than numbers: `Number::read` refuses the rest.
     fn scan_number(&mut self) -> bool {
         const DECIMAL: &str = "0123456789_";
         const HEX: &str = "0123456789abcdefABCDEF_";
@@ -448,7 +449,7 @@ fn without_spaces_at_end(text: &[u8]) -> &[u8] {
     text.get(..end).unwrap_or_default()
 }
 
-/// `%#U` of a rune. Go's word for the end of the text is -1.
+/// `%#U` of a rune. At the end of the text Go's rune is -1.
 fn unicode(rune: Option<char>) -> String {
     let Some(rune) = rune else {
         return "U+FFFFFFFFFFFFFFFF".to_owned();

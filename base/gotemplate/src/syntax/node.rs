@@ -56,7 +56,7 @@ pub(crate) struct Pipe {
     pub(crate) commands: Vec<NodeId>,
 }
 
-/// A command with its arguments, the first of which says what is done. There is at least one.
+/// A command: what is executed, followed by its arguments. There is at least one node.
 #[derive(Debug)]
 pub(crate) struct Command {
     pub(crate) args: Vec<NodeId>,

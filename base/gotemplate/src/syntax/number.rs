@@ -190,7 +190,7 @@ fn hex_float(text: &str) -> Option<f64> {
         if bits >> 60 == 0 {
             bits = bits << 4 | digit;
         } else {
-            // What does not fit still says which way to round.
+            // What does not fit still decides which way to round.
             bits |= u64::from(digit != 0);
             exponent = exponent.checked_add(4)?;
         }
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_refused() {
+    fn invalid_numbers_are_refused() {
         for text in ["089", "1__0", "1_", "0x", "1e999", ".", "-"] {
             assert!(read(text).is_err(), "{text}");
         }

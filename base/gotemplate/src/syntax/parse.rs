@@ -20,12 +20,12 @@ pub(crate) struct Parsed {
     pub(crate) templates: Vec<(Str, NodeId)>,
 }
 
-/// Room for at most so many nodes is made at once,
+/// At most so many nodes are allocated at once,
 const NODES_ROOM_MAX: usize = 1024;
-/// and for one for each so many bytes of a text that is shorter.
+/// and for a shorter text one for each so many bytes.
 const NODE_BYTES: usize = 16;
 
-/// Reads a template. `has_function` tells which functions there are beside Go's own.
+/// Reads a template. `has_function` returns whether there is a function of that name, Go's own included.
 ///
 /// # Errors
 /// The text is no template: Go's message.
@@ -176,7 +176,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// The template that is read has ended.
+    /// Adds the template that has just ended.
     fn finish(&mut self) -> Result {
         let nodes = mem::take(&mut self.state().nodes);
         let name = self.state().name.clone();
@@ -347,7 +347,7 @@ impl<'t> Parser<'t> {
             Origin::Main => self.error(&format!("unexpected {what}")),
             Origin::Define => self.error(&format!("unexpected {what} in define clause")),
             Origin::Block(..) => {
-                // The template around the block complains.
+                // Go reports it at the line of the template around the block.
                 self.states.pop();
                 self.error(&format!("unexpected {what} in block clause"))
             }

@@ -85,7 +85,7 @@ impl Kind {
     }
 }
 
-/// A token: what it is, where it begins, what it says, and the line it begins on. What an error says, the lexer knows.
+/// A token: what it is, where it begins, its text, and the line it begins on. The lexer has the message of an error.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item<'t> {
     pub(super) kind: Kind,

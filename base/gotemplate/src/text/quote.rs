@@ -19,7 +19,7 @@ pub(crate) fn quoted(text: &[u8]) -> String {
     quoted_with(text, '"', false)
 }
 
-/// A string in quotes, in ASCII alone where that is asked for.
+/// A string in quotes; `is_ascii_only` escapes all that is not ASCII.
 pub(crate) fn quote_with(text: &[u8], mark: char, is_ascii_only: bool) -> Vec<u8> {
     quoted_with(text, mark, is_ascii_only).into_bytes()
 }
@@ -190,7 +190,7 @@ mod tests {
     use super::{can_backquote, quote_with, quoted, unquote};
 
     #[test]
-    fn what_is_quoted_comes_back() {
+    fn unquote_reverses_quote() {
         for text in [&b"a\"\\\n\x01\xff"[..], "é\u{00AD}😀\u{7f}".as_bytes()] {
             for is_ascii_only in [false, true] {
                 assert_eq!(unquote(&quote_with(text, '"', is_ascii_only)).as_deref(), Some(text));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_that_are_none_are_refused() {
+    fn invalid_literals_are_refused() {
         for text in [r#""\q""#, r#""\u12""#, r#""\400""#, "\"a\nb\"", r#""\ud800""#, "`a`b`"] {
             assert_eq!(unquote(text.as_bytes()), None, "{text}");
         }

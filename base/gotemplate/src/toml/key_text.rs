@@ -1,4 +1,4 @@
-//! How keys are written, alone and as paths, and how deep they may lead.
+//! Writing of keys, alone and as paths, and how deep they may nest.
 
 use crate::text::{Str, runes};
 

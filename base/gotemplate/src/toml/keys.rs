@@ -1,4 +1,4 @@
-//! Names of tables, and keys.
+//! Reading of table names and keys.
 
 use super::lex::{END, Wrong, is_space, shown};
 use super::read::{Reader, Step};

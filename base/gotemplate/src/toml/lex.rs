@@ -1,11 +1,11 @@
-//! The letters of a TOML text, and the pieces they make: the lexer of github.com/BurntSushi/toml 1.6, whose errors depend on
-//! how it walks.
+//! From a TOML text to its pieces: the lexer of github.com/BurntSushi/toml 1.6, whose errors depend on the order in which it
+//! reads.
 
 use super::key_text::is_bare;
 use crate::text::quote::{quote_rune, quoted};
 use crate::text::{RUNE_ERROR, decode_rune, is_letter};
 
-/// What stands for the end of the text: no text has the letter itself.
+/// The end of the text: in a text itself this character is an error.
 pub(super) const END: char = '\0';
 
 /// A value's text.
@@ -17,7 +17,7 @@ pub(super) enum Kind {
     DateTime,
 }
 
-/// What is wrong, and in which line.
+/// An error, and its line.
 #[derive(Debug)]
 pub(super) struct Wrong {
     pub(super) line: i64,
@@ -119,7 +119,7 @@ impl<'t> Lexer<'t> {
         Ok(is_there)
     }
 
-    /// What has been read is of no interest.
+    /// Leaves out what has been read.
     pub(super) fn ignore(&mut self) {
         self.start = self.at;
     }
@@ -143,13 +143,13 @@ impl<'t> Lexer<'t> {
         piece
     }
 
-    /// What is wrong here: at the end, what is wrong began a line earlier.
+    /// An error here; at the end of the text, a line earlier.
     pub(super) fn wrong(&self, what: String) -> Wrong {
         let line = self.line - i64::from(self.is_at_end);
         Wrong { line, what }
     }
 
-    /// What is wrong here: at the end of a line, in that line.
+    /// An error here; at the end of the text behind a line feed, in the line that it ends.
     pub(super) fn unfit(&self, what: impl Into<String>) -> Wrong {
         let before = self.at.checked_sub(1).and_then(|at| self.text.get(at));
         let line = self.line - i64::from(self.is_at_end && before == Some(&b'\n'));
@@ -159,7 +159,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// What is wrong in the line that has just ended.
+    /// An error in the line that has just ended.
     pub(super) fn wrong_before(&self, what: impl Into<String>) -> Wrong {
         Wrong {
             line: self.line - 1,
@@ -187,7 +187,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// A truth, number or date, whose first letter comes next.
+    /// A boolean, number or date, whose first letter comes next.
     pub(super) fn scalar(&mut self) -> Step<Kind> {
         let first = self.next()?;
         match first {

@@ -1,5 +1,5 @@
 //! TOML both ways, as Helm 4.1 uses it: github.com/BurntSushi/toml 1.6, byte for byte and error for error. Tables and
-//! arrays nest only so deep; Go's run until there is no stack.
+//! arrays nest to a limit; Go's run out of stack.
 
 mod key_text;
 mod keys;

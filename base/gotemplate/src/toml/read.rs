@@ -16,9 +16,9 @@ use crate::text::quote::quoted;
 use crate::value::Value;
 use crate::value::function::Scope;
 
-/// What reading a byte costs.
+/// Steps that reading a byte takes.
 const BYTE_STEPS: usize = 4;
-/// What a table costs: while they are read they stand twice, each time in a tree with room for eleven entries.
+/// Steps of a table: while it is read it is stored twice, each time in a tree with room for eleven entries.
 const TABLE_STEPS: usize = 3 * MAP_STEPS;
 
 /// Why a text was not read.
@@ -43,10 +43,10 @@ impl From<Fault> for Problem {
     }
 }
 
-/// A table of all that a text says.
+/// Reads a text as a table.
 ///
 /// # Errors
-/// The text is no TOML: the decoder's message, inside. A limit is met: outside.
+/// A limit is reached. The inner error is the decoder's message about invalid TOML.
 pub(crate) fn read(text: &[u8], scope: &Scope<'_>) -> Result<Result<Value, String>, Fault> {
     scope.spend(text.len().saturating_mul(BYTE_STEPS))?;
     let marks: [&[u8]; 3] = [b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf"];
@@ -86,7 +86,7 @@ pub(super) struct Reader<'t> {
     /// The line of its first part
     pub(super) key_line: i64,
     root: Table,
-    /// Tables that are there because others are in them
+    /// Tables that are implied by others in them
     implicit: HashSet<Vec<u8>>,
     /// Whether what stands under a key is an array
     pub(super) arrays: HashMap<Vec<u8>, bool>,
@@ -105,7 +105,7 @@ impl Reader<'_> {
         key
     }
 
-    /// A key as it is known by, which costs as much as it is long.
+    /// The path by which a key is known, which takes steps by its length.
     pub(super) fn path(&self, context: &[Str], last: Option<&Str>) -> Step<Vec<u8>> {
         let mut path = Vec::new();
         push_path(&mut path, context);
@@ -138,7 +138,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What is wrong with the key.
+    /// An error about a key.
     fn unfit<T>(&self, what: &str, path: &[u8], behind: &str) -> Step<T> {
         let what = format!("{what}{}{behind}", String::from_utf8_lossy(path));
         Err(Problem::Wrong(Wrong {
@@ -179,7 +179,7 @@ impl Reader<'_> {
                 letter if is_space(letter) => {}
                 letter if is_line_end(letter) || letter == END => {
                     self.lexer.ignore();
-                    // The end is seen once more.
+                    // The caller reads the end again.
                     if letter == END {
                         self.lexer.back();
                     }
@@ -295,7 +295,7 @@ impl Reader<'_> {
         if !self.implicit.remove(&known) {
             return self.defined(&known);
         }
-        // A table that was there because others are in it is now there for itself.
+        // A table that was implied by others in it is now defined.
         if self.arrays.get(&known) == Some(&true) {
             table.set(key.clone(), node);
         }
@@ -349,7 +349,7 @@ impl Reader<'_> {
             return self.unescaped(&raw, raw.text);
         }
         if !self.lexer.accept(mark)? {
-            // Two marks are a string without anything in it.
+            // Two marks are an empty string.
             self.lexer.back();
             let raw = self.lexer.line_string(mark)?;
             return self.unescaped(&raw, raw.text);
@@ -387,7 +387,7 @@ impl Reader<'_> {
         Ok(items)
     }
 
-    /// What stands behind a value in an array or an inline table: whether that is its end.
+    /// Reads what follows a value in an array or an inline table, and returns whether that is its end.
     fn is_last(&mut self, end: char, expected: &str, behind: &str) -> Step<bool> {
         loop {
             match self.lexer.next()? {

@@ -126,7 +126,7 @@ pub(super) fn date_time(text: &[u8], scope: &Scope<'_>) -> Result<Result<Value, 
     Ok(Err(format!("invalid datetime: {}", quoted(&text))))
 }
 
-/// Whether a number has fewer digits than it should: what stands between numbers is then not where it should be.
+/// Whether a number has fewer digits than in the layout: the separators are then not at their places.
 fn lacks_zero(text: &[u8], layout: &[u8]) -> bool {
     let fixed = layout.iter().take_while(|byte| !matches!(byte, b'.' | b'Z'));
     fixed

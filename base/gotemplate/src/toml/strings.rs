@@ -1,4 +1,4 @@
-//! Strings of TOML: where they end, and what they say.
+//! Strings of TOML: where they end, and their content without escapes.
 
 use super::lex::{END, Lexer, Step, is_line_end};
 use crate::text::quote::quoted;
@@ -71,7 +71,7 @@ impl<'t> Lexer<'t> {
                 letter if letter == mark && self.accept(mark)? => {
                     if !self.accept(mark)? {
                         self.back();
-                        // What follows the first mark is looked at again.
+                        // The second mark is read again.
                         continue;
                     }
                     if self.peek()? != mark {
@@ -143,10 +143,10 @@ pub(super) fn without_escaped_line_ends(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// With what is escaped in place of how it is written.
+/// A text with its escapes replaced.
 ///
 /// # Errors
-/// It is no letter.
+/// An escape is no valid rune.
 pub(super) fn unescaped(text: &[u8]) -> Result<Vec<u8>, String> {
     let mut out = Vec::with_capacity(text.len());
     let mut letters = runes(text);

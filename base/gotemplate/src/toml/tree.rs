@@ -1,4 +1,4 @@
-//! Tables while they are read: they grow, and are known from more than one place.
+//! Tables while they are read: they grow, and are shared.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ impl Table {
         self.0.borrow_mut().insert(key, node);
     }
 
-    /// As a value. Callers keep tables from being too deep.
+    /// As a value. The reader limits how deep tables nest, which this calls itself for.
     pub(super) fn value(&self) -> Value {
         Value::Map(self.map())
     }

@@ -8,7 +8,7 @@ use crate::text::Str;
 use crate::value::function::Scope;
 use crate::value::{List, Object, UintKind, Value};
 
-/// How far a table stands in for each part of its key but the first.
+/// The indentation of a table for each part of its key but the first.
 const INDENT: &[u8] = b"  ";
 /// Numbers that small or large have an exponent.
 const EXPONENT_BELOW: f64 = 1e-4;
@@ -26,7 +26,7 @@ enum Kind {
     Other,
 }
 
-/// A value as TOML: what goes wrong is the text, as with Helm.
+/// A value as TOML. An error of the encoder is the text, as in Helm.
 ///
 /// # Errors
 /// A limit is met, or Go would panic.
@@ -60,7 +60,7 @@ struct Writer<'s> {
 
 type Step<T = ()> = Result<T, Fault>;
 
-/// What is at bottom of a type of the caller's; nothing if it is a struct or writes itself.
+/// An object's underlying value; the value itself if it is a struct, marshals itself or is no object.
 fn plain(value: &Value) -> Value {
     match value {
         Value::Object(object) if object.marshalled().is_none() => object.underlying().unwrap_or_else(|| value.clone()),
@@ -147,7 +147,7 @@ impl Writer<'_> {
     /// The encoder's `encode`: what stands under the key.
     fn value(&mut self, value: &Value) -> Step {
         self.check(0)?;
-        // Lengths of time are texts as elements.
+        // The element is written from the value itself: a length of time is a text there.
         let bottom = plain(value);
         if is_nil(&bottom) {
             return Ok(());
@@ -212,7 +212,7 @@ impl Writer<'_> {
         self.entries(value, false)
     }
 
-    /// What a table holds: what is no table comes first.
+    /// The entries of a table: those that are no tables come first.
     fn entries(&mut self, value: &Value, is_inline: bool) -> Step {
         self.check(0)?;
         self.nested += 1;
@@ -335,7 +335,7 @@ impl Writer<'_> {
     }
 }
 
-/// What a type writes of itself.
+/// The text of a type that writes itself.
 enum Written {
     Plain(Vec<u8>),
     Quoted(String),

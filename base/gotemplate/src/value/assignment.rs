@@ -1,4 +1,4 @@
-//! Which values a parameter of a type takes, and the zero of a type.
+//! Which values a parameter of a type accepts, and the zero of a type.
 
 use super::{List, Map, Type, Value};
 
@@ -19,7 +19,7 @@ impl Type {
         }
     }
 
-    /// Whether a value that is there can be given where this type is asked for.
+    /// Whether a parameter of this type accepts a value that is not absent.
     pub(crate) fn takes(&self, value: &Value) -> bool {
         match (self, value) {
             (Self::Reflect | Self::Any, _)

@@ -1,7 +1,6 @@
-//! Slices and maps. A slice never changes; a map is one thing however many hold it, as in Go: `set` changes what all see.
+//! Slices and maps. A slice never changes; the clones of a map share their entries, as in Go: `set` changes all of them.
 //!
-//! Values can be nested as deep as a template likes, so that nothing here descends into them by calling itself, not even
-//! when they are dropped.
+//! Values can nest to any depth, so that nothing here calls itself for what is inside them, not even when they are dropped.
 
 use std::collections::{BTreeMap, HashSet};
 use std::mem;
@@ -32,7 +31,7 @@ impl List {
         }))
     }
 
-    /// Go's nil slice, which is empty and looks so but for `%#v` and JSON.
+    /// Go's nil slice, which is empty; only `%#v` and JSON print it otherwise.
     pub fn nil(element: Type) -> Self {
         Self(Arc::new(ListBody {
             element,
@@ -88,7 +87,7 @@ impl Drop for ListBody {
 #[derive(Clone, Debug)]
 pub struct Map(Arc<MapBody>, Option<&'static Named>);
 
-/// A type of the caller's that is a map: its name, and its methods.
+/// A map type of the caller: its name, and its methods.
 #[derive(Debug)]
 pub struct Named {
     /// As errors and `%T` print it
@@ -118,13 +117,13 @@ impl Map {
         Self(Arc::new(body), None)
     }
 
-    /// The same map, taken for a value of that type.
+    /// The same map as a value of that type.
     #[must_use]
     pub fn named(&self, name: &'static Named) -> Self {
         Self(Arc::clone(&self.0), Some(name))
     }
 
-    /// The same map, taken for a plain one.
+    /// The same map as a plain one.
     #[must_use]
     pub fn unnamed(&self) -> Self {
         Self(Arc::clone(&self.0), None)
@@ -145,7 +144,7 @@ impl Map {
         Self(Arc::new(body), None)
     }
 
-    /// Whether it is nil. Who changes maps asks this first.
+    /// Whether it is nil: to be checked before it is changed.
     pub fn is_nil(&self) -> bool {
         self.0.is_nil
     }
@@ -189,11 +188,11 @@ impl Map {
         drop(before);
     }
 
-    /// Empties the map and all maps in it. For a caller who is done with a map that templates have seen: one that was put
-    /// into itself would stay forever.
+    /// Empties the map and all maps in it. To be called on a map that templates have had and no caller needs any more: one
+    /// that was put into itself would never be freed.
     pub fn dismantle(&self) {
         let mut open = vec![Value::Map(self.clone())];
-        // A list may be in many places, and does not become empty.
+        // A list may be in many places and stays as it is, so that it is visited once.
         let mut lists = Vec::new();
         let mut seen = HashSet::new();
         while let Some(value) = open.pop() {
@@ -254,7 +253,7 @@ impl Drop for MapBody {
     }
 }
 
-/// Takes a value out of its place if others may be in it.
+/// Takes a list or a map out of its place, and leaves any other value.
 fn take_nested(value: &mut Value) -> Option<Value> {
     matches!(value, Value::List(_) | Value::Map(_)).then(|| mem::replace(value, Value::Nil))
 }
@@ -296,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_that_was_put_into_itself_goes_when_it_is_dismantled() {
+    fn dismantle_empties_maps_that_contain_each_other() {
         let map = Map::new::<&str>(Type::Any, []);
         let inner = Map::new::<&str>(Type::Any, []);
         map.set("list".into(), Value::list(vec![Value::Map(inner.clone())]));
@@ -306,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_is_one_thing_however_many_hold_it() {
+    fn clones_of_a_map_share_their_entries() {
         let map = Map::new::<&str>(Type::Any, []);
         let other = map.clone();
         map.set("a".into(), Value::int(1));

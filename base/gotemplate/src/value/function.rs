@@ -13,7 +13,7 @@ use crate::environment::host::Place;
 use crate::environment::limits::{BYTES_PER_STEP, FRAMES_PER_STEP, Limits};
 use crate::syntax::NodeId;
 
-/// A function with its signature, which templates are checked against: as Go does, when they are executed.
+/// A function with its signature, against which calls are checked when they are executed, as in Go.
 pub struct Function {
     name: String,
     params: Vec<Type>,
@@ -25,17 +25,17 @@ pub struct Function {
 pub(crate) enum Body {
     /// Computes a value
     Plain(Box<Plain>),
-    /// Has a template executed, whose text is the value
+    /// Executes a template, whose text is the value
     Rendering(Box<Rendering>),
-    /// `and`, which leaves out what it need not look at
+    /// `and`, which skips the arguments behind the one that decides
     And,
     /// `or`, likewise
     Or,
-    /// `slice`, which sees what its indexes stand behind
+    /// `slice`, whose indexes may not be in an `interface {}`
     Slice,
     /// `call`, which also gets the text of its function
     Call,
-    /// Go would not call it; this is its error
+    /// A method that Go cannot call, with Go's error
     Uncallable(String),
 }
 
@@ -46,9 +46,9 @@ type Rendering = dyn Fn(&mut Scope<'_>, &[Value]) -> Result<Render, Fault> + Sen
 pub struct Scope<'a> {
     /// The limits that hold.
     pub limits: &'a Limits,
-    /// The templates that are executed.
+    /// The set whose template calls the function.
     pub set: &'a Arc<Set>,
-    /// What the caller of the whole gave its functions.
+    /// The host of the execution: [`crate::Context::host`].
     pub host: &'a mut dyn Any,
     pub(crate) executed: &'a dyn Executed,
     /// Where the function is called
@@ -56,37 +56,37 @@ pub struct Scope<'a> {
     pub(crate) steps: &'a Cell<u64>,
 }
 
-/// The templates in the middle of their work.
+/// The templates that are being executed.
 pub(crate) trait Executed {
-    /// How many of that name a function of that name has requested.
+    /// How many templates of that name a function of that name has executed.
     fn count(&self, function: &str, template: &[u8]) -> usize;
     /// How many templates there are.
     fn depth(&self) -> usize;
-    /// Where the innermost template that stands in a text of its own is, if that of the innermost of all is `node`.
+    /// The place of `node`, which the innermost template executes; inside `tpl` the place of the call of `tpl`.
     fn place(&self, node: Option<NodeId>) -> Option<Place<'_>>;
 }
 
 impl<'a> Scope<'a> {
-    /// How many templates of that name, which a function of that name has requested, are being executed.
+    /// How many templates of that name a function of that name is executing.
     ///
     /// # Errors
-    /// To look is more work than is left.
+    /// The search takes more steps than are left.
     pub fn executing(&self, function: &str, template: &[u8]) -> Result<usize, Fault> {
         self.spend(self.executed.depth() / FRAMES_PER_STEP)?;
         Ok(self.executed.count(function, template))
     }
 
-    /// Where the function is called. Nothing only if it is not known.
+    /// Where the function is called, if it is known.
     ///
     /// # Errors
-    /// To look is more work than is left.
+    /// The search takes more steps than are left.
     pub(crate) fn place(&self) -> Result<Option<Place<'a>>, Fault> {
         self.spend(self.executed.depth() / FRAMES_PER_STEP)?;
         Ok(self.executed.place(self.node))
     }
 
-    /// Counts work as so many steps of the execution: to be called before it is done. The arguments' texts and the value are
-    /// counted without it.
+    /// Counts work as so many steps of the execution: to be called before the work is done. The texts of the arguments and the
+    /// size of the value are counted by the caller.
     ///
     /// # Errors
     /// Fewer steps are left.
@@ -134,7 +134,7 @@ pub struct Render {
     pub(crate) cost: usize,
 }
 
-/// What becomes of the text that a template made, for the function's value.
+/// Makes the function's value of the text that the template has written.
 pub(crate) type After = fn(Vec<u8>) -> Value;
 
 impl Render {
@@ -150,14 +150,14 @@ impl Render {
         }
     }
 
-    /// What stands before an error of the template.
+    /// Sets what is put before an error of the template.
     #[must_use]
     pub fn in_context(mut self, context: String) -> Self {
         self.context = context;
         self
     }
 
-    /// How many steps it took to make the template.
+    /// Sets how many steps it took to make the template.
     #[must_use]
     pub fn costing(mut self, steps: usize) -> Self {
         self.cost = steps;
@@ -185,7 +185,7 @@ impl Function {
         Self::with_body(name, params.into(), Some(rest), Body::Plain(Box::new(body)))
     }
 
-    /// A function whose value is what a template makes.
+    /// A function whose value is the text of a template.
     pub fn rendering(
         name: &str,
         params: impl Into<Vec<Type>>,

@@ -7,7 +7,7 @@ use crate::environment::error::Fault;
 
 /// What an item takes at least: a dash, a space, a digit, a line feed.
 const ITEM_BYTES_MIN: usize = 4;
-/// How much further in a value stands than what it is in.
+/// By how many spaces a value is indented further than what it is in.
 const INDENT: usize = 2;
 
 /// A value, and where its lines begin.
@@ -17,7 +17,7 @@ struct Placed {
     map_indent: usize,
     /// If it is a list
     list_indent: usize,
-    /// Whether its first line is indented, too: it is not where it stands behind a dash
+    /// Whether its first line is indented, too; behind a dash it is not
     has_own_lines: bool,
 }
 
@@ -40,7 +40,7 @@ impl Placed {
         }
     }
 
-    /// The least that so many items take, and how far in they stand.
+    /// The least number of bytes of so many items, with their indentation.
     fn items(&self, count: usize, indent: usize) -> usize {
         let indented = if self.has_own_lines {
             count
@@ -57,7 +57,7 @@ impl Scope<'_> {
     /// Refuses a value that would be longer than the limit as YAML: to be called before it is written. Each item is a step.
     ///
     /// # Errors
-    /// It would be longer, or to look is more work than is left.
+    /// It would be longer, or the search takes more steps than are left.
     pub fn check_yaml(&self, value: &Value) -> Result<(), Fault> {
         let mut open = vec![Placed {
             value: value.clone(),

@@ -36,7 +36,7 @@ pub enum Value {
     Float(f64),
     /// `complex128`, from a constant such as `1i`: real and imaginary part
     Complex(f64, f64),
-    /// `string`: as a rule UTF-8, but not by force
+    /// `string`: usually UTF-8, but not always
     Str(Str),
     /// `[]uint8`
     Bytes(Str),
@@ -86,7 +86,7 @@ impl Value {
         }
     }
 
-    /// Whether `if` takes it for true: text/template's `IsTrue` of Go 1.26.
+    /// Whether it is true for `if`: text/template's `IsTrue` of Go 1.26.
     pub fn is_true(&self) -> bool {
         match self {
             Self::Absent | Self::Nil => false,

@@ -40,13 +40,13 @@ pub trait Object: Any + Send + Sync + fmt::Debug {
         None
     }
 
-    /// The map, slice or plain value that the type is at bottom; none if it is a struct.
+    /// The value of the type's underlying map, slice or plain type; none if it is a struct.
     fn underlying(&self) -> Option<Value> {
         None
     }
 
-    /// What it is once it was passed as an `interface {}`, if that is something else: the methods of a pointer to it are
-    /// there only before.
+    /// What it becomes when it is passed as an `interface {}`, if that is something else: it loses the methods that a pointer
+    /// to it has.
     fn passed(&self) -> Option<Arc<dyn Object>> {
         None
     }
@@ -56,18 +56,18 @@ pub trait Object: Any + Send + Sync + fmt::Debug {
         None
     }
 
-    /// Whether Go's `==` takes both for the same, where they are not one thing.
+    /// Whether they are equal by Go's `==`, if they are not one object.
     fn equals(&self, other: &dyn Object) -> bool {
         let _ = other;
         false
     }
 
-    /// Whether `reflect.DeepEqual` takes both for the same, where they are not one thing.
+    /// Whether they are equal by `reflect.DeepEqual`, if they are not one object.
     fn is_like(&self, other: &dyn Object) -> bool {
         self.equals(other)
     }
 
-    /// Whether `if` takes it for true: structs are.
+    /// Whether it is true for `if`: structs are.
     fn is_true(&self) -> bool {
         self.underlying().is_none_or(|value| value.is_true())
     }

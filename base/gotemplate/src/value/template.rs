@@ -26,7 +26,7 @@ pub enum MissingKey {
 #[derive(Clone, Debug)]
 pub struct Template(pub(crate) Arc<Program>);
 
-/// Templates by name, read and compiled once and executed as often as one likes, by as many at once as one likes.
+/// Templates by name, read and compiled once and executed any number of times, also by several threads at once.
 #[derive(Clone, Debug)]
 pub struct Set {
     pub(crate) name: Str,
@@ -36,7 +36,7 @@ pub struct Set {
 }
 
 impl Set {
-    /// What an error calls the whole.
+    /// The name that errors give the set.
     pub fn name(&self) -> &Str {
         &self.name
     }
@@ -46,7 +46,7 @@ impl Set {
     }
 }
 
-/// A template, compiled when it is executed for the first time: charts bring many that they never execute.
+/// A template, compiled when it is executed for the first time: charts have many that they never execute.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) name: Str,
@@ -93,7 +93,7 @@ pub(crate) const DOT: Slot = 1;
 pub(crate) enum At {
     /// This one
     Node(NodeId),
-    /// The one that was looked at last, which depends on the way that `and` and `or` took
+    /// The one that was evaluated last, which depends on the argument that decided `and` or `or`
     Last,
 }
 
@@ -110,13 +110,13 @@ pub(crate) enum Op {
     LoadFirst(Arc<Unsure>, At),
     /// Pushes a constant
     Constant(Value),
-    /// What an interface holds
+    /// Replaces the interface on top by what it holds
     Unwrap,
-    /// Shows the top as the `interface {}` that it stands behind, if it does
+    /// Replaces the top by nil if it is in an `interface {}`: `slice` takes no such index
     ShowWrapped,
-    /// Keeps the top in a slot, and leaves it
+    /// Stores the top in a slot, and leaves it on the stack
     Store(Slot),
-    /// Keeps the top in the first of these slots that is set, and leaves it
+    /// Stores the top in the first of these slots that is set, and leaves it on the stack
     StoreFirst(Arc<Unsure>, At),
     /// Unsets slots from one up to another
     Clear(Slot, Slot),
@@ -130,9 +130,9 @@ pub(crate) enum Op {
     Jump(Target),
     /// Leaves the top and goes on elsewhere if its truth is this; pops it otherwise
     ShortCircuit(bool, Target, At),
-    /// What was looked at last
+    /// Records the node that was evaluated last
     Mark(At),
-    /// A slot to another
+    /// Copies a slot to another
     Copy(Slot, Slot),
     /// Pops a receiver, pushes the field of its field and so on
     Fields(Arc<[String]>, At),
@@ -148,7 +148,7 @@ pub(crate) enum Op {
     Validate(Arc<Function>, u32, At),
     /// Pops so many arguments, calls
     Call(Arc<Function>, u32, At),
-    /// Looks whether there is a template
+    /// Fails if there is no such template
     CheckTemplate(Str, At),
     /// Pops, executes a template on it
     Template(Str),
@@ -166,7 +166,7 @@ pub(crate) enum Op {
     RangeEnd,
     /// An error
     Fail(Arc<str>, At),
-    /// A place that a later operation was to fill
+    /// A place for an operation that is patched in later
     Nothing,
     /// The end of the template
     End,

@@ -1,4 +1,4 @@
-//! Names and rules of Go's types, as far as templates can tell them apart.
+//! Names and rules of Go's types, as far as templates can distinguish them.
 
 use std::fmt;
 
@@ -97,7 +97,7 @@ impl Type {
     /// `int`
     pub const INT: Self = Self::Int(IntKind::Int);
 
-    /// Whether the untyped nil can be given where this type is asked for.
+    /// Whether a parameter of this type accepts the untyped nil.
     pub(crate) fn can_be_nil(&self) -> bool {
         match self {
             Self::Reflect | Self::Any | Self::Bytes | Self::List(_) | Self::Map(_) => true,

@@ -11,20 +11,19 @@ use super::File;
 pub const CHART_BYTES_MAX: u64 = 100 << 20;
 /// ... and of one file in it.
 pub const FILE_BYTES_MAX: u64 = 5 << 20;
-/// So many files may a chart have, those of the charts in it among them. Helm has no limit; the largest charts there are have
-/// some hundreds.
+/// Files of a chart, those of the charts in it included. Helm has no limit; the largest known charts have some hundreds.
 pub const FILES_MAX: usize = 10_000;
-/// Headers and padding may take so much beside the files.
+/// What headers and padding may take beside the files.
 const OVERHEAD_BYTES_MAX: u64 = 28 << 20;
 
-/// A gzip header has at least so many bytes.
+/// The shortest gzip header.
 const GZIP_HEADER_BYTES: usize = 10;
 /// Where a tar header has the type of its entry.
 const TYPE_OFFSET: usize = 156;
 
 const BYTE_ORDER_MARK: &[u8] = &[0xEF, 0xBB, 0xBF];
 
-/// Why an archive has no files of a chart. Texts are Helm's where it has one.
+/// Why an archive is refused. Texts are Helm's where it has one.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     /// It is no gzipped tar, or a broken one.
@@ -59,8 +58,8 @@ pub enum ArchiveError {
     TooManyFiles,
 }
 
-/// What an archive may still hold, the archives in it among it: Helm's limit holds for each by itself, so that archives of
-/// archives would have none.
+/// What an archive may still hold, the archives in it included: Helm's limit is one for each archive, so that archives in
+/// archives would have none together.
 pub(super) struct Budget {
     bytes: u64,
     files: usize,
@@ -75,7 +74,7 @@ impl Default for Budget {
     }
 }
 
-/// The files of an archive, their paths from the chart's folder on.
+/// The files of an archive, with paths relative to the chart's folder.
 ///
 /// # Errors
 /// An archive that Helm refuses, or that holds more than the limits allow.
@@ -132,7 +131,7 @@ fn broken(problem: &'static str) -> ArchiveError {
     ArchiveError::Broken(problem)
 }
 
-/// The words that Go has for what the decoders find; theirs may quote what stands there.
+/// Go's messages for the errors of the decoders, whose own messages may quote the content.
 fn unreadable(error: &io::Error) -> ArchiveError {
     broken(match error.kind() {
         io::ErrorKind::UnexpectedEof => "unexpected EOF",
@@ -198,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_taken_from_the_folder_of_the_chart_on_and_lead_nowhere_else() {
+    fn paths_start_at_the_chart_folder_and_stay_inside_it() {
         let inner = |path: &str| inner_path(path).map_err(|error| error.to_string());
         assert_eq!(inner("a/Chart.yaml").unwrap(), "Chart.yaml");
         assert_eq!(inner("a/b/../c//d").unwrap(), "c/d");

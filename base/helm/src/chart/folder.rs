@@ -8,18 +8,18 @@ use super::File;
 use super::archive::{CHART_BYTES_MAX, FILE_BYTES_MAX, FILES_MAX, without_mark};
 use super::ignore::{self, IgnoreError, Rules};
 
-/// Folders lie at most so deep in each other: a link may lead back to where it lies.
+/// How deep folders may nest: a link may lead to a folder around it.
 const FOLDER_DEPTH_MAX: usize = 32;
 
-/// Why a folder has no files of a chart.
+/// Why a folder is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// It cannot be read.
     #[error("error reading {path}: {why}")]
     Unreadable {
-        /// What
+        /// Its path
         path: PathBuf,
-        /// Why not
+        /// The error
         why: io::Error,
     },
     /// Its `.helmignore` is wrong.
@@ -37,7 +37,7 @@ pub enum FolderError {
     /// More than [`FILES_MAX`] files.
     #[error("chart has more than {FILES_MAX} files")]
     TooManyFiles,
-    /// Folders lie too deep, perhaps by a link.
+    /// Folders nest too deep, perhaps by a link.
     #[error("folders lie more than {FOLDER_DEPTH_MAX} deep in each other at {0}")]
     TooDeep(PathBuf),
 }
@@ -90,15 +90,15 @@ impl Walk {
         names.sort();
         for name in names {
             let path = folder.join(&name);
-            let about = fs::metadata(&path).map_err(|why| unreadable(&path, why))?;
+            let metadata = fs::metadata(&path).map_err(|why| unreadable(&path, why))?;
             let name = format!("{prefix}{name}");
-            if self.rules.ignore(&name, about.is_dir()) {
+            if self.rules.ignore(&name, metadata.is_dir()) {
                 continue;
             }
-            if about.is_dir() {
+            if metadata.is_dir() {
                 self.folder(&path, &format!("{name}/"), depth + 1)?;
-            } else if about.is_file() {
-                self.file(&path, name, about.len())?;
+            } else if metadata.is_file() {
+                self.file(&path, name, metadata.len())?;
             } else {
                 return Err(FolderError::Irregular(path));
             }

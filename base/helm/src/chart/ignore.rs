@@ -23,11 +23,11 @@ pub enum IgnoreError {
 
 #[derive(Debug)]
 struct Rule {
-    /// Nothing fits where there is none: what is left of a rule without its marks may be no pattern, as `a\` of `a\/`.
+    /// None matches nothing: a rule without its marks may be no pattern, as the `a\` of `a\/`.
     pattern: Option<Pattern>,
     negated: bool,
     only_folders: bool,
-    /// Matched with the last part of a path
+    /// Matched against the last part of a path
     by_base: bool,
 }
 
@@ -36,7 +36,7 @@ struct Rule {
 pub(super) struct Rules(Vec<Rule>);
 
 impl Rules {
-    /// The rules of a file, and those that always hold.
+    /// The rules of a file, and the default rule.
     pub(super) fn read(text: &str) -> Result<Self, IgnoreError> {
         let mut rules = Self::default();
         let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
@@ -93,7 +93,7 @@ impl Rules {
 struct Pattern(Vec<Part>);
 
 impl Pattern {
-    /// Nothing for a pattern that is none.
+    /// None if the pattern is invalid.
     fn read(pattern: &str) -> Option<Self> {
         let pattern: Vec<char> = pattern.chars().collect();
         parts(&pattern).map(Self)
@@ -102,7 +102,7 @@ impl Pattern {
     fn fits(&self, name: &str) -> bool {
         let next = |at: usize| name.get(at..)?.chars().next();
         let (mut part, mut at) = (0, 0);
-        // Where the last star stands, and how much it has taken.
+        // The place of the last star, and where what it matches ends.
         let mut star: Option<(usize, usize)> = None;
         loop {
             let fitting = match (self.0.get(part), next(at)) {
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_match_as_gos_do() {
+    fn patterns_match_as_in_go() {
         let cases = [
             ("abc", "abc", Some(true)),
             ("*", "abc", Some(true)),
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(Rules::read("a/**").unwrap_err(), IgnoreError::DoubleStar);
         assert_eq!(Rules::read("a[").unwrap_err(), IgnoreError::Pattern);
         assert!(Rules::read("!keep").unwrap().ignore("other", false));
-        // Without its slash the rule ends in the middle.
+        // Without its slash the rule ends with an incomplete escape.
         assert!(!Rules::read("a\\/").unwrap().ignore("a", true));
     }
 }

@@ -1,23 +1,23 @@
-//! What Helm asks of a chart before it installs or templates it: `pkg/cmd/install.go`, `pkg/action/install.go` of Helm 4.1.
+//! What Helm checks before it installs or templates a chart: `pkg/cmd/install.go`, `pkg/action/install.go` of Helm 4.1.
 
 use super::Chart;
 
 /// Why a chart cannot be installed by itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotInstallable {
-    /// It is there for other charts.
+    /// It is a library for other charts.
     #[error("{0} charts are not installable")]
     Type(String),
-    /// Charts that it wants do not lie in it.
+    /// Dependencies are not in its `charts/`.
     #[error("found in Chart.yaml, but missing in charts/ directory: {}", .0.join(", "))]
     Missing(Vec<String>),
 }
 
 impl Chart {
-    /// Whether it is a whole application: no library, and with every chart that it wants in its `charts/`.
+    /// Checks that it is an application with every dependency in its `charts/`.
     ///
     /// # Errors
-    /// It is not; Helm's words.
+    /// It is not: Helm's message.
     pub fn check_installable(&self) -> Result<(), NotInstallable> {
         let kind = &self.metadata.chart_type;
         if !matches!(kind.as_str(), "" | "application") {

@@ -1,4 +1,4 @@
-//! What Chart.yaml says about a chart, and what Helm asks of it: `pkg/chart/v2` of Helm 4.1.
+//! The fields of Chart.yaml, and their validation: `pkg/chart/v2` of Helm 4.1.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ pub struct Metadata {
     pub tags: String,
     pub app_version: String,
     pub deprecated: bool,
-    /// Nothing where none are given, which is null to templates
+    /// None if the field is missing, which templates see as null
     pub annotations: Option<BTreeMap<String, String>>,
     pub kube_version: String,
     pub dependencies: Vec<Option<Dependency>>,
@@ -30,7 +30,7 @@ pub struct Metadata {
     pub chart_type: String,
 }
 
-/// Who looks after a chart.
+/// A maintainer of a chart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "Chart.yaml's documentation says what they are")]
 pub struct Maintainer {
@@ -39,7 +39,7 @@ pub struct Maintainer {
     pub url: String,
 }
 
-/// A chart that another one wants.
+/// A chart that another one depends on.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(missing_docs, reason = "Chart.yaml's documentation says what they are")]
 pub struct Dependency {
@@ -53,7 +53,7 @@ pub struct Dependency {
     pub alias: String,
 }
 
-/// A field has another type than Helm wants; encoding/json's words.
+/// A field has another type than Helm expects: encoding/json's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go {into} of type {wanted}")]
 pub struct FieldError {
@@ -62,7 +62,7 @@ pub struct FieldError {
     wanted: &'static str,
 }
 
-/// Chart.yaml is read but does not hold what a chart needs.
+/// Chart.yaml can be read, but is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("validation: {0}")]
 pub struct ValidationError(String);
@@ -102,7 +102,7 @@ impl<'v> Fields<'v> {
         }
     }
 
-    /// By its name, or by one in other letters where that is not there: encoding/json. Null is nothing.
+    /// A field by its name, or by one that differs in case, as encoding/json reads it. None if it is null.
     fn get(&self, name: &str) -> Option<&'v Value> {
         let found = self.object.get(name).or_else(|| {
             let mut others = self.object.iter();
@@ -137,11 +137,11 @@ impl<'v> Fields<'v> {
         }
     }
 
-    fn truth(&self, name: &str, to: &mut bool) -> Read {
+    fn boolean(&self, name: &str, to: &mut bool) -> Read {
         match self.get(name) {
             None => Ok(()),
-            Some(Value::Bool(truth)) => {
-                *to = *truth;
+            Some(Value::Bool(value)) => {
+                *to = *value;
                 Ok(())
             }
             Some(other) => self.wrong(name, other, "bool"),
@@ -166,7 +166,7 @@ impl<'v> Fields<'v> {
 }
 
 impl Metadata {
-    /// Takes all that `value` says, which stands in Chart.yaml or requirements.yaml. Whole numbers in it are apart from floats.
+    /// Applies the fields of `value`, read from Chart.yaml or requirements.yaml with whole numbers distinct from floats.
     pub(super) fn apply(&mut self, value: &Value) -> Read {
         if value.is_null() {
             return Ok(());
@@ -184,7 +184,7 @@ impl Metadata {
         fields.text("condition", &mut self.condition)?;
         fields.text("tags", &mut self.tags)?;
         fields.text("appVersion", &mut self.app_version)?;
-        fields.truth("deprecated", &mut self.deprecated)?;
+        fields.boolean("deprecated", &mut self.deprecated)?;
         match fields.get("annotations") {
             None => {}
             Some(Value::Object(annotations)) => {
@@ -201,7 +201,7 @@ impl Metadata {
         fields.text("type", &mut self.chart_type)
     }
 
-    /// Takes out what does not print, and checks what must be there.
+    /// Removes characters that do not print, and validates the fields.
     pub(super) fn validate(&mut self) -> Result<(), ValidationError> {
         let texts = [
             &mut self.name,
@@ -310,7 +310,7 @@ fn dependency(value: &Value) -> Read<Option<Dependency>> {
     fields.text("repository", &mut dependency.repository)?;
     fields.text("condition", &mut dependency.condition)?;
     fields.texts("tags", &mut dependency.tags)?;
-    fields.truth("enabled", &mut dependency.enabled)?;
+    fields.boolean("enabled", &mut dependency.enabled)?;
     fields.list(
         "import-values",
         "[]interface {}",
@@ -325,7 +325,7 @@ fn dependency(value: &Value) -> Read<Option<Dependency>> {
     Ok(Some(dependency))
 }
 
-/// Blanks become spaces, and what does not print goes.
+/// Replaces whitespace by spaces, and removes characters that do not print.
 fn sanitize(text: &mut String) {
     let clean = text.chars().filter_map(|character| match character {
         _ if character.is_whitespace() => Some(' '),

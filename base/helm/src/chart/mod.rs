@@ -1,4 +1,4 @@
-//! A chart: its files sorted by what they are, and the charts in it. `pkg/chart/v2/loader` of Helm 4.1.
+//! A chart: its files by their purpose, and the charts in it. `pkg/chart/v2/loader` of Helm 4.1.
 
 mod archive;
 mod folder;
@@ -26,36 +26,36 @@ pub use pack::archive_of_files;
 
 use crate::values::{Values, ValuesError, bytes_of, bytes_of_value, load_values};
 
-/// Charts lie at most so deep in each other. Helm has no limit.
+/// How deep charts may nest. Helm has no limit.
 const CHART_DEPTH_MAX: usize = 16;
-/// A chart in base64 has at most so many characters: what an object of Kubernetes can hold is far less.
+/// The longest chart in base64: an object of Kubernetes can hold far less.
 const BASE64_CHARACTERS_MAX: usize = 32 << 20;
 const API_VERSION_V1: &str = "v1";
 
 /// A file of a chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Its path from the chart's folder on, with slashes
+    /// Its path relative to the chart's folder, with slashes
     pub name: String,
     /// What it holds, without a byte order mark
     pub data: Arc<[u8]>,
 }
 
-/// A chart with the charts in its `charts/`, which are there whether they are wanted or not. Clones share all that is large:
-/// one chart may be there under many aliases.
+/// A chart with the charts in its `charts/`, those that are disabled included. Clones share all that is large: one chart may
+/// have many aliases.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chart {
-    /// What Chart.yaml says
+    /// Chart.yaml
     pub metadata: Metadata,
-    /// What Chart.lock says, unread but for its form
+    /// Chart.lock, whose fields are not interpreted
     pub lock: Option<Arc<serde_json::Value>>,
-    /// What values.yaml says
+    /// values.yaml
     pub values: Arc<Values>,
     /// values.schema.json as it is
     pub schema: Option<Arc<[u8]>>,
     /// All below `templates/`
     pub templates: Arc<Vec<File>>,
-    /// All that is nothing else, which templates see as `.Files`
+    /// All other files, which templates see as `.Files`
     pub files: Arc<Vec<File>>,
     /// The charts in it, by the names of their folders or archives
     pub dependencies: Vec<Chart>,
@@ -63,7 +63,7 @@ pub struct Chart {
     metadata_bytes: usize,
 }
 
-/// Why there is no chart.
+/// Why a chart cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ChartError {
     /// It is no archive of a chart.
@@ -94,13 +94,13 @@ pub enum ChartError {
         /// What is wrong in it
         why: FieldError,
     },
-    /// values.yaml holds no values.
+    /// values.yaml is invalid.
     #[error("cannot load values.yaml: {0}")]
     Values(#[from] ValuesError),
-    /// Chart.yaml does not hold what a chart needs.
+    /// Chart.yaml is invalid.
     #[error(transparent)]
     Invalid(#[from] ValidationError),
-    /// A chart in `charts/` is none.
+    /// A chart in `charts/` cannot be read.
     #[error("error unpacking subchart {file} in {chart}: {why}")]
     Subchart {
         /// Its folder or archive
@@ -110,7 +110,7 @@ pub enum ChartError {
         /// What is wrong with it
         why: Box<ChartError>,
     },
-    /// An archive in `charts/` is a folder.
+    /// What is named like an archive in `charts/` is a folder.
     #[error("error unpacking subchart tar in {chart}: expected {wanted}, got {found}")]
     SubchartFolder {
         /// The chart it lies in
@@ -120,7 +120,7 @@ pub enum ChartError {
         /// A file in it
         found: String,
     },
-    /// Charts lie in charts, and so on.
+    /// Charts nest too deep.
     #[error("charts lie more than {CHART_DEPTH_MAX} deep in each other")]
     TooDeep,
 }
@@ -136,7 +136,7 @@ impl Chart {
         Self::from_files_at(files, 0, &mut budget)
     }
 
-    /// From a gzipped tar in base64, as a ControllerDeployment's `helm.rawChart` is one.
+    /// From a gzipped tar in base64, as in the `helm.rawChart` of a ControllerDeployment.
     ///
     /// # Errors
     /// As [`Self::from_archive`], and what is no base64.
@@ -295,7 +295,7 @@ impl Chart {
         1 + self.dependencies.iter().map(Self::count).sum::<usize>()
     }
 
-    /// About how much another one of it would take where it is rendered: what it shares with itself is left out.
+    /// About how many bytes a copy takes when it is rendered, without what clones share.
     pub(crate) fn copied_bytes(&self) -> usize {
         let files = self.templates.iter().chain(self.own_crds());
         let files = files.map(|file| file.name.len() + file.data.len());

@@ -1,5 +1,5 @@
 //! Writes the files of a chart as an archive that [`super::Chart::from_archive`] and Helm read. The same files give the same
-//! bytes, so that a chart that did not change has the digest that it had.
+//! bytes, so that the digest changes only with the chart.
 
 use std::io::{self, Write as _};
 

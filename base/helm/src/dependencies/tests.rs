@@ -1,4 +1,4 @@
-//! Charts that want the same too often. Which charts are wanted is held against Helm in `tests/helm`.
+//! Limits on charts under aliases. Which dependencies are enabled is compared with Helm in `tests/helm`.
 
 use crate::chart::File;
 use crate::values::coalesce_values;
@@ -23,20 +23,20 @@ fn aliases(of: &str, count: usize, more: &str) -> String {
     format!("dependencies:\n{}", wanted.collect::<String>())
 }
 
-fn settled(files: Vec<File>) -> Result<Chart, DependencyError> {
+fn processed(files: Vec<File>) -> Result<Chart, DependencyError> {
     let mut chart = Chart::from_files(files).expect("it is a chart");
     process_dependencies(&mut chart, &Values::new())?;
     Ok(chart)
 }
 
 fn problem(files: Vec<File>) -> String {
-    settled(files).expect_err("it is too much").to_string()
+    processed(files).expect_err("it is too much").to_string()
 }
 
 #[test]
 fn one_chart_under_many_aliases_shares_its_files() {
     let readme = file("charts/b/README.md", "x".repeat(1 << 20));
-    let chart = settled(vec![
+    let chart = processed(vec![
         described("", "a", &aliases("b", 1_000, "")),
         described("charts/b/", "b", ""),
         readme,
@@ -90,7 +90,7 @@ fn charts_in_a_chart_are_counted_with_their_aliases() {
 }
 
 #[test]
-fn what_each_alias_copies_has_a_limit() {
+fn copies_for_aliases_have_a_limit() {
     let megabyte = "x".repeat(1 << 20);
     for large in [
         file("charts/b/templates/t.yaml", megabyte.clone()),
@@ -106,7 +106,7 @@ fn what_each_alias_copies_has_a_limit() {
                 large.clone(),
             ]
         };
-        assert!(settled(of(90)).is_ok(), "{name}");
+        assert!(processed(of(90)).is_ok(), "{name}");
         let error = problem(of(110));
         assert!(
             error.contains("chart b10") && error.contains("copies of more than 104857600 bytes"),
@@ -126,13 +126,13 @@ fn values_that_are_imported_again_and_again_have_a_limit() {
             file("charts/b/values.yaml", format!("d: {{a: {}}}\n", "x".repeat(1 << 20))),
         ]
     };
-    let chart = settled(imports(50)).expect("that is not too much");
+    let chart = processed(imports(50)).expect("that is not too much");
     assert_eq!(chart.values.len(), 51);
     assert!(problem(imports(110)).starts_with("chart a: charts under aliases, imported values"));
 }
 
 #[test]
-fn globals_that_many_charts_get_have_a_limit() {
+fn globals_of_many_charts_have_a_limit() {
     let inner = (0..110).map(|number| described(&format!("charts/{number}/"), &format!("b{number}"), ""));
     let files = inner.chain([described("", "a", "")]);
     let chart = Chart::from_files(files.collect()).expect("it is a chart");

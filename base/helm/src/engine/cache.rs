@@ -1,13 +1,13 @@
-//! A cache of values that are expensive to make and needed often, looked up by what they were made of.
+//! A cache of values that are expensive to make and needed often, looked up by their sources.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of cached values of a kind: a seed has some dozens of charts, each in one or two forms by the conditions of its
+/// Maximum number of cached values: a seed has some dozens of charts, each in one or two variants by the conditions of its
 /// dependencies.
 const CACHED_MAX: usize = 128;
 
-/// The values used last, the latest of all at the end.
+/// The values used last, the latest at the end.
 #[derive(Debug)]
 pub(super) struct Cache<T>(Mutex<VecDeque<Arc<T>>>);
 

@@ -10,12 +10,12 @@ const KUBE_VERSION: &str = "v1.35.0";
 /// The version that Helm 4.1.4 reports.
 const HELM_VERSION: &str = "v4.1";
 const KUBE_CLIENT_VERSION: &str = "v1.35";
-/// A version is at most so long, which is far more than any has.
+/// The longest version, far longer than any real one.
 const VERSION_BYTES_MAX: usize = 256;
-/// Fewer numbers than these are no version.
+/// How many numbers a version has at least.
 const NUMBERS_MIN: usize = 2;
 
-/// The versions of APIs that Helm 4.1.4 assumes where it asks no cluster: those of client-go 0.35 and of apiextensions.
+/// The versions of APIs that Helm 4.1.4 assumes without a cluster: those of client-go 0.35 and of apiextensions.
 #[rustfmt::skip]
 pub const API_VERSIONS: [&str; 57] = [
     "v1", "admissionregistration.k8s.io/v1", "admissionregistration.k8s.io/v1alpha1",
@@ -49,7 +49,7 @@ pub struct KubeVersionError {
 pub struct KubeVersion {
     /// As the cluster reports it, with a `v`: `v1.33.4-gke.1245000`
     version: String,
-    /// Its numbers alone, which charts ask for: `v1.33.4`
+    /// Its numbers alone, which charts compare: `v1.33.4`
     numbers: String,
     major: String,
     minor: String,
@@ -124,7 +124,7 @@ impl KubeVersion {
     }
 }
 
-/// `.Capabilities.KubeVersion`: with the methods of a pointer as long as it was not passed to a function.
+/// `.Capabilities.KubeVersion`: it has the methods of a pointer until it is passed to a function.
 #[derive(Debug)]
 struct KubeVersionObject {
     version: KubeVersion,
@@ -227,7 +227,7 @@ impl Object for Capabilities {
 
     fn fields(&self) -> Vec<(&'static str, Value)> {
         let names = ["KubeVersion", "APIVersions", "HelmVersion"];
-        // What is printed in another was passed.
+        // A field that is printed was passed.
         let shown = |value| match value {
             Value::Object(object) => Value::Object(object.passed().unwrap_or(object)),
             other => other,
@@ -265,7 +265,7 @@ impl Object for VersionSet {
     }
 }
 
-/// `.Capabilities.HelmVersion`. What tells one build of Helm from another is empty.
+/// `.Capabilities.HelmVersion`. The fields that distinguish builds of Helm are empty.
 #[derive(Debug)]
 struct HelmVersion;
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::glob::matcher;
 use crate::chart::File;
 
-/// The type of `.Files`: file names, and what they hold.
+/// The type of `.Files`: a map from file names to their content.
 static FILES: Named = Named {
     name: "engine.files",
     method,
@@ -29,14 +29,14 @@ pub(super) fn files(of: &[File]) -> Value {
 fn method(map: &Map, name: &str) -> Option<Arc<Function>> {
     type Body = fn(&Map, &mut Scope<'_>, &[Value]) -> Result<Value, Fault>;
     let (takes, body): (bool, Body) = match name {
-        "Get" => (true, |map, _, args| Ok(Value::Str(held(map, args)))),
-        "GetBytes" => (true, |map, _, args| Ok(Value::Bytes(held(map, args)))),
+        "Get" => (true, |map, _, args| Ok(Value::Str(data_or_empty(map, args)))),
+        "GetBytes" => (true, |map, _, args| Ok(Value::Bytes(data_or_empty(map, args)))),
         "Glob" => (true, glob),
         "Lines" => (true, lines),
         "AsConfig" => (false, |map, scope, _| as_yaml(map, scope, |text| text)),
         "AsSecrets" => (false, |map, scope, _| {
-            let encoded = |data: Held| STANDARD.encode(&*data).into();
-            as_yaml(map, scope, encoded)
+            let encode = |data: Data| STANDARD.encode(&*data).into();
+            as_yaml(map, scope, encode)
         }),
         _ => return None,
     };
@@ -47,10 +47,10 @@ fn method(map: &Map, name: &str) -> Option<Arc<Function>> {
     })))
 }
 
-/// What a file holds, and what is made of it.
-type Held = base_gotemplate::Str;
+/// The content of a file, as it is or encoded.
+type Data = base_gotemplate::Str;
 
-fn named(map: &Map, args: &[Value]) -> Option<Held> {
+fn data_of(map: &Map, args: &[Value]) -> Option<Data> {
     match args {
         [Value::Str(name)] => match map.get(name)? {
             Value::Bytes(data) => Some(data),
@@ -60,9 +60,9 @@ fn named(map: &Map, args: &[Value]) -> Option<Held> {
     }
 }
 
-/// Nothing, if there is no such file.
-fn held(map: &Map, args: &[Value]) -> Held {
-    named(map, args).unwrap_or_default()
+/// Empty if there is no such file.
+fn data_or_empty(map: &Map, args: &[Value]) -> Data {
+    data_of(map, args).unwrap_or_default()
 }
 
 fn glob(map: &Map, scope: &mut Scope<'_>, args: &[Value]) -> Result<Value, Fault> {
@@ -77,7 +77,7 @@ fn glob(map: &Map, scope: &mut Scope<'_>, args: &[Value]) -> Result<Value, Fault
 }
 
 fn lines(map: &Map, scope: &mut Scope<'_>, args: &[Value]) -> Result<Value, Fault> {
-    let text = match named(map, args) {
+    let text = match data_of(map, args) {
         None => return Ok(Value::List(List::new(Type::Str, Vec::new()))),
         Some(text) if text.is_empty() => return Err(Fault::from("runtime error: index out of range [-1]")),
         Some(text) => text,
@@ -88,26 +88,26 @@ fn lines(map: &Map, scope: &mut Scope<'_>, args: &[Value]) -> Result<Value, Faul
     Ok(Value::List(List::new(Type::Str, lines.collect())))
 }
 
-/// YAML in which each file stands under the last part of its name.
-fn as_yaml(map: &Map, scope: &Scope<'_>, shown: fn(Held) -> Held) -> Result<Value, Fault> {
+/// A map as YAML, from the last part of each file's name to its encoded data.
+fn as_yaml(map: &Map, scope: &Scope<'_>, encode: fn(Data) -> Data) -> Result<Value, Fault> {
     let entries = map.entries();
     let files = entries.into_iter().filter_map(|(name, data)| match data {
         Value::Bytes(data) => Some((String::from_utf8_lossy(path_base(&name)).into_owned(), data)),
         _ => None,
     });
-    let files: BTreeMap<String, Held> = files.collect();
+    let files: BTreeMap<String, Data> = files.collect();
     let bytes: usize = files.iter().map(|(name, data)| name.len() + data.len()).sum();
     scope.check_length(bytes)?;
     scope.spend_bytes(bytes)?;
-    let files = files.into_iter().map(|(name, data)| (name, shown(data))).collect();
-    // What is no YAML is nothing.
-    let yaml = go::write(&Shown(&files)).unwrap_or_default();
+    let files = files.into_iter().map(|(name, data)| (name, encode(data))).collect();
+    // As in Helm, an error gives an empty text.
+    let yaml = go::write(&Encoded(&files)).unwrap_or_default();
     Ok(Value::from(yaml.strip_suffix('\n').unwrap_or(&yaml)))
 }
 
-struct Shown<'f>(&'f BTreeMap<String, Held>);
+struct Encoded<'f>(&'f BTreeMap<String, Data>);
 
-impl Serialize for Shown<'_> {
+impl Serialize for Encoded<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, data)| (name, Text(data))))
     }

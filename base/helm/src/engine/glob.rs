@@ -1,11 +1,11 @@
-//! Patterns for names of files, as gobwas/glob 0.2.3 reads them with `/` between folders: what Helm's `.Files.Glob` takes.
+//! Patterns for file names, as gobwas/glob 0.2.3 reads them with the separator `/`, for Helm's `.Files.Glob`.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 use regex::Regex;
 
-/// The names that `pattern` matches; all of them if it is none.
+/// Whether `pattern` matches a name; an invalid pattern matches all.
 pub(super) fn matcher(pattern: &str) -> impl Fn(&str) -> bool + use<> {
     let regex = Reader::new(pattern).read().and_then(|regex| Regex::new(&regex).ok());
     move |name| regex.as_ref().is_none_or(|regex| regex.is_match(name))
@@ -52,7 +52,7 @@ impl<'p> Reader<'p> {
                 other => self.literal(other),
             }
         }
-        // What is not closed ends with the pattern.
+        // An open brace ends with the pattern.
         self.regex.push_str(&")".repeat(self.open));
         self.regex.push_str(r"\z");
         Some(self.regex)
@@ -99,7 +99,7 @@ mod tests {
     use super::matcher;
 
     #[test]
-    fn a_pattern_matches_names_or_is_none_and_matches_all() {
+    fn a_pattern_matches_names_and_an_invalid_one_matches_all() {
         for (pattern, name, is_matched) in [
             ("a/*", "a/b", true),
             ("a/*", "a/b/c", false),

@@ -1,11 +1,11 @@
-//! Go's errors of templates in Helm's words: `pkg/engine/engine.go` of Helm 4.1 (`cleanupParseError`,
-//! `reformatExecErrorMsg`). It reads texts, for that is what Helm does.
+//! Go's errors of templates in Helm's format: `pkg/engine/engine.go` of Helm 4.1 (`cleanupParseError`,
+//! `reformatExecErrorMsg`). It parses error texts, as Helm does.
 
 use base_gotemplate::{AUTHOR_END, AUTHOR_START, ExecError};
 
 const TEMPLATE: &str = "template: ";
 
-/// Helm's words for a text that is no template.
+/// Helm's message for a text that is no template.
 pub(super) fn of_parsing(file: &str, error: &str) -> String {
     let mut parts = error.split(": ");
     let (Some(_), Some(place)) = (parts.next(), parts.next()) else {
@@ -14,15 +14,15 @@ pub(super) fn of_parsing(file: &str, error: &str) -> String {
     format!("parse error at ({place}): {}", parts.last().unwrap_or(place))
 }
 
-/// Helm's words for a template that fails.
+/// Helm's message for a template that fails.
 pub(super) fn of_executing(file: &str, error: &ExecError) -> String {
     let text = error.to_string();
     let mut parts = text.splitn(3, ": ");
     let (Some(_), Some(place), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
         return format!("execution error in ({file}): {text}");
     };
-    if let Some(words) = words_of_author(rest) {
-        return format!("execution error at ({place}): {words}");
+    if let Some(message) = message_of_author(rest) {
+        return format!("execution error at ({place}): {message}");
     }
     let mut traced: Vec<Traced<'_>> = Vec::new();
     for one in error.chain() {
@@ -38,13 +38,13 @@ pub(super) fn of_executing(file: &str, error: &ExecError) -> String {
     all.trim().to_owned()
 }
 
-/// From the first mark to the last.
-fn words_of_author(message: &str) -> Option<&str> {
+/// The message of the chart's author: from the first mark to the last.
+fn message_of_author(message: &str) -> Option<&str> {
     let (_, behind) = message.split_once(AUTHOR_START)?;
-    behind.rsplit_once(AUTHOR_END).map(|(words, _)| words)
+    behind.rsplit_once(AUTHOR_END).map(|(inner, _)| inner)
 }
 
-/// An error of a template, taken apart.
+/// The parts of a template's error.
 #[derive(PartialEq, Eq)]
 struct Traced<'e> {
     place: &'e str,

@@ -1,5 +1,5 @@
-//! Renders charts: their templates compiled once and run often, with what Helm 4.1 shows them, and with Helm's words where
-//! they fail. It sends no request to a cluster or a registry.
+//! Renders charts: their templates are compiled once and executed often, with the objects that Helm 4.1 passes to them and
+//! with Helm's error messages. It sends no request to a cluster or a registry.
 
 mod cache;
 mod capabilities;
@@ -28,12 +28,12 @@ use crate::render::{Release, Rendering};
 use crate::values::{CoalesceError, Values, coalesce_values};
 use crate::{Chart, DependencyError, ManifestError, Sorted, process_dependencies, sort_manifests};
 
-/// What an error of Go calls all templates together.
+/// The name that Go's errors give the set of templates.
 const NAME: &str = "gotpl";
-/// Notes for a person are no manifests.
+/// Notes for the user, which are no manifests.
 const NOTES_FILE: &str = "NOTES.txt";
 
-/// Renders charts, many at once if need be. Templates stay compiled between renders, whatever the values.
+/// Renders charts, several at once if need be. Compiled templates are cached, whatever the values.
 #[derive(Debug)]
 pub struct Engine {
     functions: Arc<Functions>,
@@ -42,7 +42,7 @@ pub struct Engine {
     entropy: Entropy,
     /// For `now` and the like
     clock: Clock,
-    /// What `date` tells times in
+    /// The zone in which `date` prints times
     zone: TimeZone,
     compiled: Cache<Compiled>,
     schemas: Schemas,
@@ -51,12 +51,12 @@ pub struct Engine {
 /// The templates of a chart.
 #[derive(Debug)]
 struct Compiled {
-    /// Names and texts, by which it is found again
+    /// Names and texts, the key in the cache
     sources: Vec<(String, Arc<[u8]>)>,
     set: Arc<Set>,
 }
 
-/// What a chart is rendered for.
+/// The release and the cluster that a chart is rendered for.
 #[derive(Clone, Debug, Default)]
 pub struct Setting {
     /// `.Release`
@@ -65,16 +65,16 @@ pub struct Setting {
     pub capabilities: Capabilities,
 }
 
-/// Why a chart is not rendered.
+/// Why a chart cannot be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
-    /// Its dependencies cannot be settled.
+    /// Its dependencies cannot be processed.
     #[error("chart dependencies processing failed: {0}")]
     Dependencies(DependencyError),
-    /// Its values do not fit together.
+    /// Its values cannot be combined.
     #[error(transparent)]
     Values(CoalesceError),
-    /// They are not as a schema wants them.
+    /// They do not match a schema.
     #[error(transparent)]
     Schema(#[from] SchemaError),
     /// It is for other versions of Kubernetes.
@@ -85,7 +85,7 @@ pub enum RenderError {
         /// The cluster's version
         found: String,
     },
-    /// A template cannot be read, or fails: Helm's words, with file, line and column.
+    /// A template cannot be read, or fails: Helm's message, with file, line and column.
     #[error("{0}")]
     Template(String),
     /// Templates take more than is allowed.
@@ -104,13 +104,13 @@ pub enum RenderError {
 /// What a chart is rendered to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rendered {
-    /// What each template made by the template's name, but for notes
+    /// The text of each template by its name, without notes
     pub texts: BTreeMap<String, String>,
-    /// The chart's notes for a person; those of charts in it are left out
+    /// The chart's notes for the user; those of charts in it are left out
     pub notes: String,
     /// The objects and hooks in order
     pub sorted: Sorted,
-    /// What stands below `crds/`, by its path: the chart's first, then those of charts in it
+    /// Paths and texts of the files below `crds/`: the chart's first, then those of charts in it
     pub crds: Vec<(String, String)>,
 }
 
@@ -121,7 +121,7 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// One that allows the templates of a chart together so many steps and bytes.
+    /// An engine with limits on the steps and bytes of all templates of a chart together.
     pub fn new(limits: Limits) -> Self {
         Self {
             functions: functions(),
@@ -134,20 +134,20 @@ impl Engine {
         }
     }
 
-    /// As it is, but that what is random in charts comes from `entropy`: a seeded one renders a chart alike each time.
+    /// Sets where random values in charts come from: with a seeded `entropy` a chart renders alike each time.
     #[must_use]
     pub fn with_entropy(self, entropy: Entropy) -> Self {
         Self { entropy, ..self }
     }
 
-    /// As it is, but that charts see the time of `clock`.
+    /// Sets the clock of charts.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
         Self { clock, ..self }
     }
 
-    /// As it is, but that `zone` is Go's `time.Local`, in which `date` tells times. Without this it is UTC, so that a chart
-    /// is the same on every machine; Helm takes the machine's.
+    /// Sets Go's `time.Local`, the zone in which `date` prints times. The default is UTC, so that a chart renders alike on
+    /// every machine; Helm takes the machine's zone.
     #[must_use]
     pub fn with_zone(self, zone: TimeZone) -> Self {
         Self { zone, ..self }
@@ -161,7 +161,7 @@ impl Engine {
         self.render_with(chart, values, setting, None)
     }
 
-    /// The same beside a cluster, which templates look something up in.
+    /// The same with a cluster for `lookup`.
     pub(crate) fn render_with(
         &self,
         chart: &Chart,
@@ -192,7 +192,7 @@ impl Engine {
         })
     }
 
-    /// What each template makes, by its name.
+    /// The text of each template, by its name.
     fn execute(
         &self,
         rendering: &Rendering<'_>,
@@ -259,7 +259,7 @@ impl Compiled {
     }
 }
 
-/// All that a chart may call: the same for every engine.
+/// The functions of templates, shared by all engines.
 fn functions() -> Arc<Functions> {
     static ALL: LazyLock<Arc<Functions>> = LazyLock::new(|| Arc::new(Functions::new().with_sprig().with_helm()));
     Arc::clone(&ALL)
@@ -293,7 +293,7 @@ fn failed(file: &str, error: Error) -> RenderError {
 }
 
 impl Rendered {
-    /// What `helm template` prints: objects in install order, then hooks; before them definitions, if they are wanted.
+    /// What `helm template` prints: objects in install order, then hooks; with `with_crds` definitions before them.
     pub fn manifest(&self, with_crds: bool) -> String {
         let mut manifest = String::new();
         let mut add = |path: &str, content: &str| {

@@ -1,5 +1,5 @@
 //! What templates see: `.Values`, `.Chart`, `.Release`, `.Capabilities`, `.Files`, `.Subcharts` and `.Template`, shared as
-//! Helm shares them. What a template changes with `set`, those that run after it see.
+//! Helm shares them. Changes by `set` are visible to the templates that are executed afterwards.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ static VALUES: Named = Named {
 pub(super) struct Objects(Vec<Map>);
 
 impl Drop for Objects {
-    /// Templates may have put what they see into itself, which would never go by itself.
+    /// Templates may have put a map into itself, which would never be freed.
     fn drop(&mut self) {
         for seen in &self.0 {
             seen.dismantle();
@@ -40,7 +40,7 @@ impl Objects {
         ];
         let root = map(Json::Object(rendering.values.clone()));
         let mut scopes: Vec<(Map, Map)> = Vec::new();
-        // Of a chart under many aliases they are the same; templates cannot change them.
+        // Shared by all aliases of a chart, because templates cannot change them.
         let mut shown_files = HashMap::new();
         for scope in &rendering.scopes {
             let values = match &scope.inside {
@@ -86,7 +86,7 @@ impl Objects {
     }
 }
 
-/// The values of a chart in a chart. A name with points in it is a path; what is no table is an empty one.
+/// The values of a chart in a chart: an empty table if there is none. A name with points in it is a path.
 fn table(values: &Map, name: &str) -> Map {
     let found = name
         .split('.')
@@ -118,7 +118,7 @@ fn map(of: Json) -> Map {
     }
 }
 
-/// What came from YAML has floats, what came from `--set` has integers.
+/// Numbers of YAML are floats, those of `--set` integers.
 fn value(of: Json) -> Value {
     match of {
         Json::Null => Value::Nil,
@@ -133,7 +133,7 @@ fn value(of: Json) -> Value {
     }
 }
 
-/// The methods of `common.Values` that make values; a key of such a name is hidden behind them, as in Helm.
+/// The methods of `common.Values` that return values; they hide keys of the same name, as in Helm.
 fn method(of: &Map, name: &str) -> Option<Arc<Function>> {
     let of = of.clone();
     Some(Arc::new(match name {

@@ -1,8 +1,8 @@
-//! Whether the values of a chart are as its values.schema.json wants them: `pkg/chart/common/util/jsonschema.go` of Helm
-//! 4.1. Nothing that a schema refers to outside of itself is fetched: Helm would read files and ask servers.
+//! Validates the values of a chart against its values.schema.json: `pkg/chart/common/util/jsonschema.go` of Helm 4.1.
+//! Nothing that a schema refers to outside of itself is fetched: Helm would read files and send requests.
 //!
-//! What else differs from Helm: a reference that leads to itself says nothing, where Helm refuses the schema; the schema of
-//! draft 7 is not there to be referred to; of formats, `uri-reference` is stricter and `duration` is asked from 2019-09 on.
+//! What else differs from Helm: a reference to itself matches everything, where Helm refuses the schema; the schema of draft 7
+//! cannot be referred to; the format `uri-reference` is stricter, and `duration` is checked from 2019-09 on.
 
 use std::convert::Infallible;
 use std::error::Error as StdError;
@@ -22,29 +22,29 @@ const FAULTS_MAX: usize = 20;
 const FAULT_CHARACTERS_MAX: usize = 400;
 /// Numbers up to here are exact as floats: 2^53.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
-/// Schemas nest in each other at most so deep, far less than what the library can walk; no schema written by hand is so deep.
+/// How deep schemas may nest: far less than the library can walk, and deeper than any schema written by hand.
 const DEPTH_MAX: usize = 64;
-/// A scheme of references that Helm leaves unchecked without a loader for it.
+/// References of this scheme match everything: Helm has no loader for them.
 const URN: &str = "urn";
 
-/// Values are not as a schema wants them, or the schema is none.
+/// Values do not match a schema, or a schema is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("values don't meet the specifications of the schema(s) in the following chart(s):\n{0}")]
 pub struct SchemaError(String);
 
-/// A text that is a schema, or why it is none.
+/// The text of a schema with its validator, or why it is invalid.
 #[derive(Debug)]
 struct Schema {
     text: Arc<[u8]>,
     validator: Result<Validator, String>,
 }
 
-/// Schemas that have been read: charts are rendered often, and one may be in another many times.
+/// Cached schemas: charts are rendered often, and one may be in another many times.
 #[derive(Debug, Default)]
 pub(super) struct Schemas(Cache<Schema>);
 
 impl Schemas {
-    /// Holds the values of a chart, and of those in it, against their schemas.
+    /// Validates the values of a chart, and of the charts in it, against their schemas.
     pub(super) fn check(&self, chart: &Chart, values: &Values) -> Result<(), SchemaError> {
         let mut messages = String::new();
         self.check_into(&mut messages, chart, values);
@@ -81,7 +81,7 @@ impl Schemas {
         self.0.len()
     }
 
-    /// What a text is, read now or before.
+    /// The schema of a text, cached.
     fn read(&self, text: &Arc<[u8]>) -> Arc<Schema> {
         let make = || {
             Ok::<_, Infallible>(Schema {
@@ -100,9 +100,9 @@ fn validator(schema: &[u8]) -> Result<Validator, String> {
     if depth(&schema) > DEPTH_MAX {
         return Err(format!("values.schema.json nests more than {DEPTH_MAX} deep"));
     }
-    // What a text is encoded as, Helm's library does not look at. Its patterns are Go's, as this engine's are but for details.
+    // Helm's library ignores encodings of texts. Its patterns are Go's, which those of `regex` equal but for details.
     let options = jsonschema::options()
-        .with_retriever(Nowhere)
+        .with_retriever(NoRetrieval)
         .with_pattern_options(PatternOptions::regex())
         .with_format("uuid", is_uuid)
         .without_content_encoding_support("base64")
@@ -111,7 +111,7 @@ fn validator(schema: &[u8]) -> Result<Validator, String> {
     built.map_err(|why| format!("values.schema.json is no schema: {}", shortened(&why.to_string())))
 }
 
-/// Helm's library asks for it in the drafts before it, too.
+/// Helm's library checks this format in the older drafts, too.
 fn is_uuid(text: &str) -> bool {
     let parts = text.split('-');
     let is_hex = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -144,7 +144,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// Floats without a fraction as integers, which they are to all drafts.
+/// Floats without a fraction as integers, which they are in all drafts.
 fn whole(values: &Values) -> Map<String, Value> {
     let entries = values.iter().map(|(key, value)| (key.clone(), whole_value(value)));
     entries.collect()
@@ -163,10 +163,10 @@ fn whole_value(value: &Value) -> Value {
     }
 }
 
-/// Has no schema but those that Helm makes up.
-struct Nowhere;
+/// Fetches no schema. A [`URN`] matches everything, as in Helm.
+struct NoRetrieval;
 
-impl Retrieve for Nowhere {
+impl Retrieve for NoRetrieval {
     fn retrieve(&self, uri: &Uri<String>) -> Result<Value, Box<dyn StdError + Send + Sync>> {
         if uri.scheme().as_str() == URN {
             return Ok(Value::Bool(true));

@@ -1,4 +1,4 @@
-//! What the cases of `tests/helm` do not show: many renders of one engine, and charts that mean no good.
+//! What the cases of `tests/helm` do not cover: many renders of one engine, and hostile charts.
 
 use std::sync::Arc;
 use std::thread;
@@ -13,7 +13,7 @@ use crate::chart::File;
 use crate::values::Values;
 
 fn chart(templates: &[(&str, &str)]) -> Chart {
-    // Of two files of one name the later counts.
+    // If two files have one name, the later counts.
     let described = ("Chart.yaml", "apiVersion: v2\nname: a\nversion: 1.0.0\n");
     let files = [&described].into_iter().chain(templates).map(|(name, text)| File {
         name: (*name).to_owned(),
@@ -45,7 +45,7 @@ fn templates_are_compiled_once_for_all_values() {
 }
 
 #[test]
-fn what_is_random_comes_from_the_entropy() {
+fn random_values_come_from_the_entropy() {
     let chart = chart(&[("templates/t.yaml", "a: {{ randAlphaNum 40 }}")]);
     let drawn = |engine: Engine| made(&engine, &chart, json!({})).expect("it renders");
     let seeded = |number| Engine::default().with_entropy(Entropy::seeded(number));
@@ -127,7 +127,7 @@ fn values_that_hold_one_thing_many_times_are_not_written() {
 }
 
 #[test]
-fn to_look_through_all_files_costs_steps() {
+fn searching_all_files_takes_steps() {
     let files: Vec<(String, String)> = (0..1_000)
         .map(|number| (format!("f/{number}"), String::new()))
         .collect();
@@ -197,7 +197,7 @@ fn schemas_fetch_nothing_and_end() {
         let error = with_schema(&json!({"$ref": reference}).to_string(), json!({})).unwrap_or_default();
         assert!(error.contains("values.schema.json is no schema"), "{error}");
     }
-    // References that lead to themselves, and values that are asked as deep as they go.
+    // References to themselves, and schemas that nest too deep.
     assert_eq!(with_schema("{\"$ref\": \"#\"}", json!({"a": 1})), None);
     let nested = "{\"not\":".repeat(100) + "{}" + &"}".repeat(100);
     assert!(with_schema(&nested, json!({})).is_some_and(|error| error.contains("nests more than")));

@@ -1,5 +1,5 @@
-//! What templates look up in a cluster, where they are rendered without one and find nothing. Reported from a rendering, not
-//! from the templates' text: a lookup that is not reached is not reported.
+//! Reports the calls of `lookup` in a chart that is rendered without a cluster, which find nothing. They are recorded while
+//! it is rendered: a lookup that is not reached is not reported.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,36 +14,36 @@ use crate::{Chart, Engine, RenderError, Rendered, Setting};
 
 /// Maximum number of reported places: a reader needs no more.
 const PLACES_MAX: usize = 1000;
-/// Maximum number of counted lookups after the first of a place, at all places together: templates make
-/// their names, and may make as many as they like.
+/// Maximum number of counted lookups after the first of a place, at all places together: templates compute the names, and may
+/// compute any number of them.
 const OTHERS_MAX: usize = 1000;
 /// Length to which a name is cut, for the same reason.
 const WORD_CHARACTERS_MAX: usize = 80;
 
 /// What is looked up: version, kind, namespace and name, each cut to that length.
-type Looked<'a> = [Cow<'a, str>; 4];
+type Query<'a> = [Cow<'a, str>; 4];
 
-/// What a rendering looks up.
+/// The lookups of a rendering.
 #[derive(Default)]
 struct Seen {
     /// By the text and the byte in it where `lookup` is called
-    places: BTreeMap<String, BTreeMap<usize, Questions>>,
-    /// How many they are
+    places: BTreeMap<String, BTreeMap<usize, Lookups>>,
+    /// How many places there are
     count: usize,
-    /// How many questions are counted that are not the first of their place
+    /// How many queries are counted that are not the first of their place
     others: usize,
     /// The template that was executed when there were more places than are reported
     beyond: Option<String>,
 }
 
-/// What is looked up at one place.
-struct Questions {
+/// The lookups at one place.
+struct Lookups {
     /// The template that was executed
     file: String,
     /// The place, as errors name it
     place: String,
-    first: Looked<'static>,
-    others: BTreeSet<Looked<'static>>,
+    first: Query<'static>,
+    others: BTreeSet<Query<'static>>,
     /// Whether there were others that are not counted
     is_cut: bool,
 }
@@ -52,20 +52,20 @@ impl Seen {
     /// Copies only what is new and reported: templates may look up millions of times.
     fn add(&mut self, place: &Place<'_>, lookup: [&str; 4]) {
         let there = self.places.get_mut(place.text());
-        if let Some(questions) = there.and_then(|there| there.get_mut(&place.offset())) {
-            if questions.is_cut || questions.has(&lookup.map(cut)) {
+        if let Some(lookups) = there.and_then(|there| there.get_mut(&place.offset())) {
+            if lookups.is_cut || lookups.has(&lookup.map(cut)) {
                 return;
             }
             if self.others == OTHERS_MAX {
-                questions.is_cut = true;
+                lookups.is_cut = true;
                 return;
             }
-            questions.others.insert(lookup.map(owned));
+            lookups.others.insert(lookup.map(owned));
             self.others += 1;
         } else if self.count == PLACES_MAX {
             self.beyond.get_or_insert_with(|| place.executed().lossy().into_owned());
         } else {
-            let questions = Questions {
+            let lookups = Lookups {
                 file: place.executed().lossy().into_owned(),
                 place: place.to_string(),
                 first: lookup.map(owned),
@@ -73,32 +73,32 @@ impl Seen {
                 is_cut: false,
             };
             let there = self.places.entry(place.text().to_owned()).or_default();
-            there.insert(place.offset(), questions);
+            there.insert(place.offset(), lookups);
             self.count += 1;
         }
     }
 }
 
-impl Questions {
+impl Lookups {
     /// Whether this lookup is recorded already.
-    fn has(&self, lookup: &Looked<'_>) -> bool {
-        // A set of what lives longer is one of what lives as long as this.
-        let others: &BTreeSet<Looked<'_>> = &self.others;
+    fn has(&self, lookup: &Query<'_>) -> bool {
+        // With the shorter lifetime of `lookup`.
+        let others: &BTreeSet<Query<'_>> = &self.others;
         self.first == *lookup || others.contains(lookup)
     }
 }
 
 /// An empty cluster that records what is looked up.
 #[derive(Clone, Default)]
-struct Nothing(Arc<Mutex<Seen>>);
+struct EmptyCluster(Arc<Mutex<Seen>>);
 
-impl Nothing {
+impl EmptyCluster {
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Lookup for Nothing {
+impl Lookup for EmptyCluster {
     fn lookup(
         &mut self,
         place: &Place<'_>,
@@ -124,8 +124,8 @@ fn owned(word: &str) -> Cow<'static, str> {
     cut(word).into_owned().into()
 }
 
-/// Renders a chart as [`Engine::render`] does, and reports where its templates look something up: each place once, in the
-/// order of the files, with what is looked up there first.
+/// Renders a chart as [`Engine::render`] does, and reports where its templates call `lookup`: each place once, in the order of
+/// the files, with the first query.
 ///
 /// # Errors
 /// As [`Engine::render`].
@@ -135,14 +135,14 @@ pub fn render(
     values: &Values,
     setting: &Setting,
 ) -> Result<(Rendered, Vec<Finding>), RenderError> {
-    let cluster = Nothing::default();
+    let cluster = EmptyCluster::default();
     let rendered = engine.render_with(chart, values, setting, Some(Box::new(cluster.clone())))?;
     let Seen { places, beyond, .. } = std::mem::take(&mut *cluster.seen());
     let namespace = &setting.release.namespace;
     let mut findings: Vec<Finding> = places
         .into_values()
         .flat_map(BTreeMap::into_values)
-        .map(|questions| questions.finding(namespace))
+        .map(|lookups| lookups.finding(namespace))
         .collect();
     findings.extend(beyond.map(|file| {
         let message = format!("something is looked up at more than {PLACES_MAX} places: only that many are reported");
@@ -152,13 +152,13 @@ pub fn render(
     Ok((rendered, findings))
 }
 
-impl Questions {
+impl Lookups {
     /// `namespace` is that of the release.
     fn finding(self, namespace: &str) -> Finding {
         let [_, _, of, _] = &self.first;
         let mut words = self.first.each_ref().map(|word| format!("{word:?}"));
         if !of.is_empty() && of == namespace {
-            // The name is a made-up one.
+            // The name is a placeholder, which the reader does not know.
             words[2] = ".Release.Namespace".to_owned();
         }
         let others = match (self.others.len(), self.is_cut) {

@@ -1,5 +1,5 @@
-//! Whose values win: a parent's over its charts', the user's over all; what is null takes a default away; globals are passed
-//! down. `pkg/chart/common/util/coalesce.go` of Helm 4.1.
+//! Precedence of values: a parent's over its charts', the user's over all; null removes a default; globals are passed down.
+//! `pkg/chart/common/util/coalesce.go` of Helm 4.1.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use super::Values;
 use super::copies::{Copies, CopiesError, bytes_of_value};
 use crate::Chart;
 
-/// The key of what all charts see.
+/// The key of values that all charts see.
 const GLOBAL: &str = "global";
 
-/// Why values do not become those of a chart.
+/// Why values cannot be combined with those of a chart.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CoalesceError {
     /// The values of a chart in it are no map.
@@ -20,7 +20,7 @@ pub enum CoalesceError {
     Mismatch {
         /// The chart in it
         chart: String,
-        /// Its values as Go shows them where it expects a boolean
+        /// Its values as Go prints them where it expects a boolean
         found: String,
     },
     /// Globals are too large for so many charts.
@@ -31,7 +31,7 @@ pub enum CoalesceError {
 /// What becomes of null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Null {
-    /// It takes a default away: `CoalesceValues`.
+    /// It removes a default: `CoalesceValues`.
     Removes,
     /// It stays, for a later step: `MergeValues`.
     Stays,
@@ -78,7 +78,7 @@ fn coalesce(chart: &Chart, values: &mut Values, null: Null, copies: &mut Copies)
 fn as_bool(value: &Value) -> String {
     match value {
         Value::Null => "%!t(<nil>)".to_owned(),
-        Value::Bool(truth) => truth.to_string(),
+        Value::Bool(value) => value.to_string(),
         Value::Number(number) if number.is_f64() => {
             let float = base_yaml::go::format_float(number.as_f64().unwrap_or(f64::NAN));
             format!("%!t(float64={float})")
@@ -90,7 +90,7 @@ fn as_bool(value: &Value) -> String {
     }
 }
 
-/// The chart's own defaults where nothing is given.
+/// Adds the chart's own defaults for keys that are not set.
 fn add_defaults(chart: &Chart, values: &mut Values, null: Null) {
     for (key, default) in &*chart.values {
         match values.get_mut(key) {
@@ -113,7 +113,7 @@ fn add_defaults(chart: &Chart, values: &mut Values, null: Null) {
     }
 }
 
-/// What `table` lacks and `defaults` have: `coalesceTablesFullKey`.
+/// Adds to `table` what only `defaults` have: `coalesceTablesFullKey`.
 pub(crate) fn add_table(table: &mut Map<String, Value>, mut defaults: Map<String, Value>, null: Null) {
     let filled: BTreeSet<String> = defaults
         .iter()
@@ -170,8 +170,8 @@ fn pass_globals(own: &mut Values, parent: &Values) {
     }
 }
 
-/// In Go, maps two deep in globals are the same for parent and chart, so that what a chart's defaults add to them is seen by
-/// the parent, and by charts that come later.
+/// In Go, parent and chart share the maps two levels deep in globals, so that what a chart's defaults add to them is visible
+/// to the parent, and to charts that come later.
 fn share_globals(parent: &mut Values, own: &Values) {
     let (Some(Value::Object(given)), Some(Value::Object(known))) = (parent.get_mut(GLOBAL), own.get(GLOBAL)) else {
         return;

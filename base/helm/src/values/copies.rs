@@ -1,17 +1,17 @@
-//! How much of a chart is there many times: charts under aliases, imported values, globals of charts in charts. A few bytes
-//! of Chart.yaml ask for each, and Helm has no limit: it shares much of what is copied here.
+//! Limits the bytes that are copied for charts under aliases, imported values, and globals of charts in charts. A few bytes of
+//! Chart.yaml request each copy, and Helm has no limit: it shares much of what is copied here.
 
 use serde_json::Value;
 
 use super::Values;
 use crate::chart::CHART_BYTES_MAX;
 
-/// Copies have at most as much together as a chart itself.
+/// All copies together have at most the size of the largest chart.
 const COPIES_BYTES_MAX: u64 = CHART_BYTES_MAX;
 /// What a value takes beside its text.
 const VALUE_BYTES: usize = 32;
 
-/// Too much of a chart is there many times.
+/// The copies of a chart take too much.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "chart {chart}: charts under aliases, imported values and globals are copies of more than {COPIES_BYTES_MAX} bytes, at \
@@ -36,7 +36,7 @@ impl Default for Copies {
 }
 
 impl Copies {
-    /// Takes what is to be copied for `chart` off what is left.
+    /// Counts bytes that are to be copied for `chart` against the limit.
     pub(crate) fn take(&mut self, bytes: usize, chart: &str) -> Result<(), CopiesError> {
         let left = u64::try_from(bytes)
             .ok()

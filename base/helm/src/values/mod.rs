@@ -1,4 +1,4 @@
-//! Where values come from and which of them win: files, then `--set-json`, `--set`, `--set-string`, `--set-file`,
+//! Sources of values, in their order of precedence: files, then `--set-json`, `--set`, `--set-string`, `--set-file`,
 //! `--set-literal`, as Helm 4.1 puts them together (`pkg/cli/values`, `pkg/chart/v2/loader`).
 
 mod coalesce;
@@ -13,10 +13,10 @@ pub(crate) use copies::{Copies, bytes_of, bytes_of_value};
 use serde_json::{Map, Value};
 use strvals::{Mode, parse_into};
 
-/// Values by their names. Whole numbers of `--set` are apart from floats of YAML and JSON.
+/// Values by their names. Numbers of `--set` are integers, those of YAML and JSON floats.
 pub type Values = Map<String, Value>;
 
-/// A file of values with more bytes is not read. Helm has no limit; the file lies in memory several times.
+/// The largest file of values. Helm has no limit; the file is in memory several times.
 pub const FILE_BYTES_MAX: usize = 64 << 20;
 
 /// Why values cannot be made.
@@ -25,7 +25,7 @@ pub enum ValuesError {
     /// A document of a file is no YAML, or no map.
     #[error("cannot unmarshal yaml document: {0}")]
     Document(#[from] GoYamlError),
-    /// Something else than a comment stands behind `---`.
+    /// Something other than a comment follows `---`.
     #[error("error reading yaml document: invalid Yaml document separator: {0}")]
     Separator(String),
     /// A file is larger than [`FILE_BYTES_MAX`].
@@ -45,12 +45,12 @@ pub enum ValuesError {
     /// A file that the user names cannot be read.
     #[error("{0}")]
     Unreadable(String),
-    /// An argument of `--set` or one of its sisters is wrong.
+    /// An argument of `--set` or a similar option is wrong.
     #[error("failed parsing --{option} data: {why}")]
     Argument {
         /// Which option
         option: &'static str,
-        /// In Helm's words
+        /// Helm's message
         why: String,
     },
     /// An argument of `--set-json` is wrong.
@@ -82,7 +82,7 @@ impl Options {
     /// The values. `read` reads a file that is named.
     ///
     /// # Errors
-    /// A file or argument that Helm refuses, in its words.
+    /// A file or argument that Helm refuses: its message.
     pub fn merge(&self, read: &dyn Fn(&str) -> Result<Vec<u8>, String>) -> Result<Values, ValuesError> {
         let mut values = Values::new();
         for file in &self.files {
@@ -144,7 +144,7 @@ pub fn load_values(text: &[u8]) -> Result<Values, ValuesError> {
     Ok(values)
 }
 
-/// Puts `more` into `values`: its maps into theirs, all else in their place. Null is a value like others.
+/// Merges `more` into `values`: maps are merged, all else is replaced. Null is a value like others.
 pub fn merge_maps(values: &mut Values, more: Values) {
     for (key, value) in more {
         match (values.get_mut(&key), value) {
@@ -156,8 +156,8 @@ pub fn merge_maps(values: &mut Values, more: Values) {
     }
 }
 
-/// The documents of a text as `YAMLReader` of k8s.io/apimachinery cuts them: at lines that begin with `---` and hold
-/// nothing else than a comment.
+/// The documents of a text as `YAMLReader` of k8s.io/apimachinery splits them: at lines of `---` with nothing but a comment
+/// behind it.
 fn documents(text: &[u8]) -> Result<Vec<Vec<u8>>, ValuesError> {
     let mut documents = Vec::new();
     let mut document = Vec::new();

@@ -8,21 +8,21 @@ use serde_json::{Map, Value};
 const INDEX_MAX: i64 = 65_536;
 /// ... and of names in each other.
 const NAME_LEVEL_MAX: u32 = 30;
-/// Lists in lists, which Helm does not limit: each costs stack.
+/// Lists in lists, which Helm does not limit: each takes stack.
 const LIST_DEPTH_MAX: u32 = 100;
-/// So many empty items may one argument make, by large indices in each other. Helm's limit is memory.
+/// Empty items that one argument makes by large indices. Helm's limit is memory.
 const ITEMS_MADE_MAX: usize = 1 << 20;
 
-/// What a value is taken for.
+/// How a value is read.
 #[derive(Clone, Copy)]
 pub(super) enum Mode<'r> {
-    /// Booleans, null, whole numbers, else a text
+    /// A boolean, null or a whole number, otherwise a text
     Typed,
     /// A text
     Text,
     /// JSON
     Json,
-    /// What a reader makes of it, for instance the text of a file
+    /// The value that a function returns for it, such as the text of the file that it names
     Read(&'r dyn Fn(&str) -> Result<Value, String>),
     /// A text up to the end, in which nothing is special
     Literal,
@@ -73,7 +73,7 @@ impl Parser<'_, '_> {
         Some(next)
     }
 
-    /// All up to one of `stops`, and which; none at the end. A backslash makes the next character one like others.
+    /// The text up to one of `stops`, and which; none at the end. A backslash escapes the next character.
     fn until(&mut self, stops: &[char]) -> (String, Option<char>) {
         let mut text = String::new();
         while let Some(next) = self.next() {
@@ -167,7 +167,7 @@ impl Parser<'_, '_> {
         fault(format!("error parsing index: strconv.Atoi: parsing {shown}: {problem}"))
     }
 
-    /// What stands behind the brackets, set in `list`.
+    /// Reads what follows the brackets, and sets it in `list`.
     fn item(&mut self, list: &mut Vec<Value>, index: i64, level: u32, depth: u32) -> Parsed {
         if index < 0 {
             return fault(format!("negative {index} index not allowed"));
@@ -231,7 +231,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// What stands behind `=`, and whether nothing does.
+    /// The value behind `=`, and whether the argument ends before it.
     fn value(&mut self) -> Parsed<(Value, bool)> {
         match self.mode {
             Mode::Literal => {
@@ -296,7 +296,7 @@ impl Parser<'_, '_> {
         Ok(value)
     }
 
-    /// Goes past blanks and a comma behind them; whether there was a comma or the end.
+    /// Skips blanks and a comma behind them, and returns whether there was a comma or the end.
     fn is_empty_value(&mut self) -> bool {
         self.rest = self.rest.trim_start();
         let before = self.rest.len();
@@ -317,7 +317,7 @@ fn set(data: &mut Map<String, Value>, key: String, value: Value) {
 }
 
 fn typed(text: String) -> Value {
-    // strings.EqualFold takes U+017F for an s.
+    // In Go's strings.EqualFold, U+017F equals an s.
     let word = text.replace('\u{17F}', "s");
     if word.eq_ignore_ascii_case("true") {
         return true.into();
@@ -328,7 +328,7 @@ fn typed(text: String) -> Value {
     if word.eq_ignore_ascii_case("null") {
         return Value::Null;
     }
-    // What begins with 0 may be no number: a phone number, a commit.
+    // A text that begins with 0 may be a phone number or a commit.
     match text.parse::<i64>() {
         Ok(number) if text == "0" || !text.starts_with('0') => number.into(),
         _ => text.into(),

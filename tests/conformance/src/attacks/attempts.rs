@@ -1,52 +1,52 @@
-//! What attackers say: floods, bombs, and frames that the protocol forbids.
+//! What attackers send: floods, bombs, and frames that the protocol forbids.
 
 mod violations;
 
 use crate::http2::{END_HEADERS, END_STREAM, Kind, PREFACE, field, frame, get, hello, request, setting};
 
-/// Many of something that costs a server more than its client.
+/// Frames that are cheaper to send than to handle: so many of them.
 const MANY: u32 = 20_000;
-/// A frame may have so many bytes.
+/// The largest frame.
 const FRAME_BYTES_MAX: usize = 16 << 10;
 /// A large answer.
 const LARGE: &str = "/openapi/v2";
 const SMALL: &str = "/version";
-/// The name of a setting: how much of an answer a client takes before it says that it takes more.
+/// The identifiers of settings: the window of a stream, and the size of the header table.
 const INITIAL_WINDOW: u16 = 4;
 const TABLE_BYTES: u16 = 1;
 const WHOLE: u8 = END_STREAM | END_HEADERS;
 
-/// What one attacker says.
+/// What one attacker sends.
 pub(super) struct Attempt {
     pub(super) title: &'static str,
     pub(super) bytes: Vec<u8>,
-    /// Whether it takes what it is answered.
-    pub(super) listens: bool,
-    /// Whether what becomes of it hangs on neither server's speed.
-    pub(super) is_certain: bool,
-    /// Whether it costs a server something; else it is refused and over.
-    pub(super) is_costly: bool,
+    /// Whether it reads the answers.
+    pub(super) reads_answers: bool,
+    /// Whether its outcome is independent of the servers' speed.
+    pub(super) is_deterministic: bool,
+    /// Whether it is expensive for a server; otherwise it is refused at once.
+    pub(super) is_expensive: bool,
 }
 
 pub(super) fn all() -> Vec<Attempt> {
-    let of = |all: Vec<Titled>, listens, is_certain, is_costly| {
+    let of = |all: Vec<Titled>, reads_answers, is_deterministic, is_expensive| {
         all.into_iter().map(move |(title, parts)| Attempt {
             title,
             bytes: parts.concat(),
-            listens,
-            is_certain,
-            is_costly,
+            reads_answers,
+            is_deterministic,
+            is_expensive,
         })
     };
-    let costly = [floods(), bombs(), holds()].concat();
-    let deaf = vec![
+    let expensive = [floods(), bombs(), holds()].concat();
+    let unread = vec![
         ("a flood of pings by who does not listen", pings()),
         ("large answers that are not read", larges()),
     ];
-    of(costly, true, true, true)
+    of(expensive, true, true, true)
         .chain(of(violations::all(), true, true, false))
         .chain(of(races(), true, false, true))
-        .chain(of(deaf, false, false, true))
+        .chain(of(unread, false, false, true))
         .collect()
 }
 
@@ -57,7 +57,7 @@ fn streams(count: u32) -> impl Iterator<Item = u32> {
     (0..count).map(|number| 2 * number + 1)
 }
 
-/// The client's first words and the same again and again.
+/// The client's preface, and the same frame again and again.
 fn again(count: u32, frame: &[u8]) -> Vec<Vec<u8>> {
     vec![hello(), frame.repeat(count as usize)]
 }
@@ -70,7 +70,7 @@ fn cancel(stream: u32) -> Vec<u8> {
     frame(Kind::Reset, 0, stream, &8_u32.to_be_bytes())
 }
 
-/// A request whose body is still to come.
+/// A request whose body does not follow at once.
 fn post(stream: u32) -> Vec<u8> {
     let path = "/api/v1/namespaces?dryRun=All";
     frame(Kind::Headers, END_HEADERS, stream, &request("POST", path))
@@ -132,13 +132,13 @@ fn floods() -> Vec<Titled> {
     ]
 }
 
-/// A header that goes into the table of the connection once, and comes out of it by one byte (0xbe) each time.
+/// A header that is added to the connection's table once, and repeated by one byte (0xbe) each time.
 fn indexed() -> Vec<u8> {
     let value = "a".repeat(4000);
     [&[0x40][..], field("x-a", &value).get(1..).unwrap_or_default()].concat()
 }
 
-/// Floods with which a server may or may not keep up.
+/// Floods whose outcome depends on the server's speed.
 fn races() -> Vec<Titled> {
     let indexed = indexed();
     let small = |stream: u32| {
@@ -169,7 +169,7 @@ fn races() -> Vec<Titled> {
     ]
 }
 
-/// Little that becomes much.
+/// Short input that a server expands to a large one.
 fn bombs() -> Vec<Titled> {
     let indexed = indexed();
     let bomb = |stream: u32| {
@@ -219,7 +219,7 @@ fn bombs() -> Vec<Titled> {
     ]
 }
 
-/// What is begun and not ended.
+/// What is begun and never completed.
 fn holds() -> Vec<Titled> {
     let nothing = [PREFACE.to_vec(), setting(INITIAL_WINDOW, 0)].concat();
     let stalled = |count: u32, path: &'static str| {

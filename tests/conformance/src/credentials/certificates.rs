@@ -1,4 +1,4 @@
-//! Client certificates: good ones, and every way not to be one. It only makes them.
+//! Client certificates: good ones, and bad ones of every kind. It only makes them.
 
 use std::time::Duration;
 
@@ -6,21 +6,21 @@ use base_secrets::{Authority, CertificateSpec, Issued, Usage};
 use http::HeaderName;
 use jiff::Timestamp;
 
-use super::{Case, Party, Shown};
+use super::{Case, Credential, Target};
 use crate::Outcome;
 use crate::pki::FRONT_PROXY;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// Whom a front proxy names.
-const NAMED: HeaderName = HeaderName::from_static("x-remote-user");
+/// The header in which a front proxy names the user.
+const REMOTE_USER: HeaderName = HeaderName::from_static("x-remote-user");
 
-pub(super) fn cases(party: &Party<'_>) -> Outcome<Vec<Case>> {
+pub(super) fn cases(target: &Target<'_>) -> Outcome<Vec<Case>> {
     let foreign =
-        Authority::generate("conformance", &party.clock, &party.entropy).map_err(|error| error.to_string())?;
-    let (own, front) = (&party.pki.authority, &party.pki.front_authority);
-    let now = party.clock.now();
+        Authority::generate("conformance", &target.clock, &target.entropy).map_err(|error| error.to_string())?;
+    let (own, front) = (&target.pki.authority, &target.pki.front_authority);
+    let now = target.clock.now();
     let at = |authority: &Authority, spec: &CertificateSpec, now: Timestamp| -> Outcome<Issued> {
-        let issued = authority.issue_at(spec, now, &party.entropy);
+        let issued = authority.issue_at(spec, now, &target.entropy);
         issued.map_err(|error| error.to_string())
     };
     let (past, future) = (now.checked_sub(2 * DAY), now.checked_add(DAY));
@@ -37,13 +37,14 @@ pub(super) fn cases(party: &Party<'_>) -> Outcome<Vec<Case>> {
     let nameless = CertificateSpec::client("", &["devs"], DAY);
     let master = CertificateSpec::client("root", &["system:masters"], DAY);
     let proxy = CertificateSpec::client(FRONT_PROXY, &[], DAY);
-    let plain = |authority, spec, now| at(authority, spec, now).map(Shown::certificate);
-    let naming = |authority, spec, now| plain(authority, spec, now).map(|shown| shown.with(NAMED, "alice"));
+    let plain = |authority, spec, now| at(authority, spec, now).map(Credential::certificate);
+    let naming =
+        |authority, spec, now| plain(authority, spec, now).map(|credential| credential.with(REMOTE_USER, "alice"));
     let mut stolen = at(own, &jane, now)?;
     stolen.certificate = own.certificate().clone();
     stolen.key = own_key(own)?;
     Ok(vec![
-        ("nothing at all", Shown::default()),
+        ("nothing at all", Credential::default()),
         ("a certificate", plain(own, &jane, now)?),
         ("a certificate for servers and clients", plain(own, &both, now)?),
         ("a certificate that has expired", plain(own, &jane, past)?),
@@ -58,7 +59,7 @@ pub(super) fn cases(party: &Party<'_>) -> Outcome<Vec<Case>> {
             "a master's certificate of a foreign authority",
             plain(&foreign, &master, now)?,
         ),
-        ("an authority's own certificate", Shown::certificate(stolen)),
+        ("an authority's own certificate", Credential::certificate(stolen)),
         ("a front proxy that names a user", naming(front, &proxy, now)?),
         ("a front proxy that names no user", plain(front, &proxy, now)?),
         (
@@ -70,12 +71,12 @@ pub(super) fn cases(party: &Party<'_>) -> Outcome<Vec<Case>> {
         ("a client that names another user", naming(own, &jane, now)?),
         (
             "an anonymous client that names a user",
-            Shown::default().with(NAMED, "alice"),
+            Credential::default().with(REMOTE_USER, "alice"),
         ),
     ])
 }
 
-/// An authority's key, as who holds it would use it.
+/// An authority's key as a client's key.
 fn own_key(authority: &Authority) -> Outcome<base_secrets::PrivateKey> {
     base_secrets::PrivateKey::from_pem(authority.key_pem().expose()).map_err(|error| error.to_string())
 }

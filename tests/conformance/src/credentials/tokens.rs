@@ -1,5 +1,5 @@
-//! Tokens: good ones, those whose owner is gone, and forged ones. Most are made from a good one by changing what it says
-//! and signing it again.
+//! Tokens: good ones, those whose owner is deleted, and forged ones. Most are made from a good one by changing its claims and
+//! signing it again.
 
 use base_secrets::PrivateKey;
 use base64::Engine;
@@ -8,11 +8,11 @@ use http::Method;
 use http::header::AUTHORIZATION;
 use serde_json::{Value, json};
 
-use super::{Case, Party, Shown};
+use super::{Case, Credential, Target};
 use crate::Outcome;
 use crate::real::ISSUER;
 
-/// Where all of it is made.
+/// The namespace of all objects here.
 const NAMESPACE: &str = "/api/v1/namespaces/credentials";
 /// Where bootstrap tokens are.
 const SYSTEM_SECRETS: &str = "/api/v1/namespaces/kube-system/secrets";
@@ -21,23 +21,23 @@ const LONG_CHARS: usize = 20_000;
 /// Seconds of an hour.
 const HOUR: i64 = 3600;
 
-pub(super) async fn cases(party: &mut Party<'_>) -> Outcome<Vec<Case>> {
+pub(super) async fn cases(target: &mut Target<'_>) -> Outcome<Vec<Case>> {
     let namespace = json!({"metadata": {"name": "credentials"}});
-    party.order(Method::POST, "/api/v1/namespaces", &namespace).await?;
-    account(party, "robot").await?;
-    let good = token(party, "robot", &json!({})).await?;
-    let other = token(party, "robot", &json!({"audiences": ["elsewhere"]})).await?;
+    target.as_admin(Method::POST, "/api/v1/namespaces", &namespace).await?;
+    account(target, "robot").await?;
+    let good = token(target, "robot", &json!({})).await?;
+    let other = token(target, "robot", &json!({"audiences": ["elsewhere"]})).await?;
     let mut cases = vec![
-        ("a token", Shown::token(&good)),
-        ("a token for another audience", Shown::token(&other)),
+        ("a token", Credential::token(&good)),
+        ("a token for another audience", Credential::token(&other)),
     ];
-    cases.extend(gone(party).await?);
-    cases.extend(bootstrap(party).await?);
+    cases.extend(deleted(target).await?);
+    cases.extend(bootstrap(target).await?);
     let parts = Parts::of(&good)?;
-    cases.extend(untrue(party, &parts));
-    cases.extend(forged(party, &parts, &good));
+    cases.extend(with_false_claims(target, &parts));
+    cases.extend(forged(target, &parts, &good));
     cases.extend(schemes(&good));
-    let expired = super::certificates::cases(party)?;
+    let expired = super::certificates::cases(target)?;
     let expired = expired.into_iter().find(|(title, _)| title.contains("has expired"));
     if let Some((_, expired)) = expired {
         let both = expired.with(AUTHORIZATION, format!("Bearer {good}"));
@@ -46,43 +46,43 @@ pub(super) async fn cases(party: &mut Party<'_>) -> Outcome<Vec<Case>> {
     Ok(cases)
 }
 
-async fn account(party: &mut Party<'_>, name: &str) -> Outcome {
+async fn account(target: &mut Target<'_>, name: &str) -> Outcome {
     let path = format!("{NAMESPACE}/serviceaccounts");
     let account = json!({"metadata": {"name": name}});
-    party.order(Method::POST, &path, &account).await.map(drop)
+    target.as_admin(Method::POST, &path, &account).await.map(drop)
 }
 
-async fn token(party: &mut Party<'_>, account: &str, spec: &Value) -> Outcome<String> {
+async fn token(target: &mut Target<'_>, account: &str, spec: &Value) -> Outcome<String> {
     let path = format!("{NAMESPACE}/serviceaccounts/{account}/token");
-    let made = party.order(Method::POST, &path, &json!({"spec": spec})).await?;
+    let made = target.as_admin(Method::POST, &path, &json!({"spec": spec})).await?;
     let token = made["status"]["token"].as_str().ok_or("a token was not given")?;
     Ok(token.to_owned())
 }
 
-async fn delete(party: &mut Party<'_>, path: &str) -> Outcome {
+async fn delete(target: &mut Target<'_>, path: &str) -> Outcome {
     let path = format!("{NAMESPACE}/{path}");
-    party.order(Method::DELETE, &path, &json!({})).await.map(drop)
+    target.as_admin(Method::DELETE, &path, &json!({})).await.map(drop)
 }
 
-/// A token of the account `robot` that dies with an object.
-async fn bound(party: &mut Party<'_>, kind: &str, plural: &str, object: &Value) -> Outcome<String> {
+/// A token of the account `robot` that is bound to an object.
+async fn bound(target: &mut Target<'_>, kind: &str, plural: &str, object: &Value) -> Outcome<String> {
     let path = format!("{NAMESPACE}/{plural}");
-    let made = party.order(Method::POST, &path, object).await?;
+    let made = target.as_admin(Method::POST, &path, object).await?;
     let reference = json!({
         "apiVersion": "v1", "kind": kind, "name": made["metadata"]["name"], "uid": made["metadata"]["uid"],
     });
-    token(party, "robot", &json!({"boundObjectRef": reference})).await
+    token(target, "robot", &json!({"boundObjectRef": reference})).await
 }
 
-/// Those whose owner, or what they are bound to, is gone or going.
-async fn gone(party: &mut Party<'_>) -> Outcome<Vec<Case>> {
+/// Tokens whose account or bound object is deleted or being deleted.
+async fn deleted(target: &mut Target<'_>) -> Outcome<Vec<Case>> {
     let mut given = Vec::new();
     for name in ["deleted", "replaced"] {
-        account(party, name).await?;
-        given.push(token(party, name, &json!({})).await?);
-        delete(party, &format!("serviceaccounts/{name}")).await?;
+        account(target, name).await?;
+        given.push(token(target, name, &json!({})).await?);
+        delete(target, &format!("serviceaccounts/{name}")).await?;
     }
-    account(party, "replaced").await?;
+    account(target, "replaced").await?;
     let pod = |name: &str, finalizers: &[&str]| {
         json!({
             "metadata": {"name": name, "finalizers": finalizers},
@@ -103,9 +103,9 @@ async fn gone(party: &mut Party<'_>) -> Outcome<Vec<Case>> {
             "Pod" => pod(name, finalizers),
             _ => json!({"metadata": {"name": name}}),
         };
-        given.push(bound(party, kind, plural, &object).await?);
+        given.push(bound(target, kind, plural, &object).await?);
         if deleted {
-            delete(party, &format!("{plural}/{name}")).await?;
+            delete(target, &format!("{plural}/{name}")).await?;
         }
     }
     let titles = [
@@ -118,15 +118,15 @@ async fn gone(party: &mut Party<'_>) -> Outcome<Vec<Case>> {
         "a token bound to a secret that is deleted",
     ];
     let cases = titles.into_iter().zip(given).map(|(title, token)| {
-        let shown = Shown::token(&token);
-        let is_dead = title.ends_with("is deleted") || title.ends_with("made again");
-        (title, if is_dead { shown.dead() } else { shown })
+        let credential = Credential::token(&token);
+        let is_revoked = title.ends_with("is deleted") || title.ends_with("made again");
+        (title, if is_revoked { credential.revoked() } else { credential })
     });
     Ok(cases.collect())
 }
 
-/// Bootstrap tokens: a good one, and those that are not.
-async fn bootstrap(party: &mut Party<'_>) -> Outcome<Vec<Case>> {
+/// Bootstrap tokens: bad ones of several kinds.
+async fn bootstrap(target: &mut Target<'_>) -> Outcome<Vec<Case>> {
     const SECRET: &str = "0123456789abcdef";
     for (id, usage, expiration) in [
         ("aaaaaa", "true", "2999-01-01T00:00:00Z"),
@@ -141,12 +141,12 @@ async fn bootstrap(party: &mut Party<'_>) -> Outcome<Vec<Case>> {
                 "usage-bootstrap-authentication": usage,
             },
         });
-        party.order(Method::POST, SYSTEM_SECRETS, &secret).await?;
+        target.as_admin(Method::POST, SYSTEM_SECRETS, &secret).await?;
     }
-    let of = |id: &str, secret: &str| Shown::token(&format!("{id}.{secret}"));
+    let of = |id: &str, secret: &str| Credential::token(&format!("{id}.{secret}"));
     Ok(vec![
-        ("a bootstrap token that has expired", of("bbbbbb", SECRET).dead()),
-        ("a bootstrap token for something else", of("cccccc", SECRET).dead()),
+        ("a bootstrap token that has expired", of("bbbbbb", SECRET).revoked()),
+        ("a bootstrap token for something else", of("cccccc", SECRET).revoked()),
         (
             "a bootstrap token with another secret",
             of("aaaaaa", "fedcba9876543210"),
@@ -179,7 +179,7 @@ impl Parts {
         })
     }
 
-    /// What is signed, with some of it changed.
+    /// The signed part, with changes.
     fn encoded(&self, header: &Value, claims: &Value) -> String {
         let part = |was: &Value, change: &Value| {
             let mut now = was.clone();
@@ -192,16 +192,16 @@ impl Parts {
     }
 }
 
-fn signed(content: &str, key: &PrivateKey) -> Shown {
+fn signed(content: &str, key: &PrivateKey) -> Credential {
     let signature = URL_SAFE_NO_PAD.encode(key.sign_es256(content.as_bytes()));
-    Shown::token(&format!("{content}.{signature}"))
+    Credential::token(&format!("{content}.{signature}"))
 }
 
-/// Those that the key has signed, and whose claims are not true.
-fn untrue(party: &Party<'_>, parts: &Parts) -> Vec<Case> {
-    let now = party.clock.now().as_second();
+/// Tokens that the right key has signed, with false claims.
+fn with_false_claims(target: &Target<'_>, parts: &Parts) -> Vec<Case> {
+    let now = target.clock.now().as_second();
     let none = json!({});
-    let change = |claims: Value| signed(&parts.encoded(&none, &claims), &party.pki.accounts);
+    let change = |claims: Value| signed(&parts.encoded(&none, &claims), &target.pki.accounts);
     let private = |key: &str, value: Value| {
         let mut private = parts.claims["kubernetes.io"].clone();
         private[key] = value;
@@ -245,12 +245,12 @@ fn untrue(party: &Party<'_>, parts: &Parts) -> Vec<Case> {
     ]
 }
 
-/// Those whose form or signature is wrong.
-fn forged(party: &Party<'_>, parts: &Parts, good: &str) -> Vec<Case> {
-    let (own, foreign) = (&party.pki.accounts, PrivateKey::generate(&party.entropy));
-    let now = party.clock.now().as_second();
+/// Tokens whose format or signature is wrong.
+fn forged(target: &Target<'_>, parts: &Parts, good: &str) -> Vec<Case> {
+    let (own, foreign) = (&target.pki.accounts, PrivateKey::generate(&target.entropy));
+    let now = target.clock.now().as_second();
     let none = json!({});
-    let with_old_signature = |content: String| Shown::token(&format!("{content}.{}", parts.signature));
+    let with_old_signature = |content: String| Credential::token(&format!("{content}.{}", parts.signature));
     let foreign_kid = json!({"kid": foreign.public().key_id()});
     vec![
         (
@@ -275,7 +275,7 @@ fn forged(party: &Party<'_>, parts: &Parts, good: &str) -> Vec<Case> {
         ),
         (
             "a token without an algorithm",
-            Shown::token(&format!("{}.", parts.encoded(&json!({"alg": "none"}), &none))),
+            Credential::token(&format!("{}.", parts.encoded(&json!({"alg": "none"}), &none))),
         ),
         (
             "a token of no algorithm that is signed",
@@ -287,16 +287,19 @@ fn forged(party: &Party<'_>, parts: &Parts, good: &str) -> Vec<Case> {
         ),
         (
             "a token without its signature",
-            Shown::token(&parts.encoded(&none, &none)),
+            Credential::token(&parts.encoded(&none, &none)),
         ),
-        ("a token of four parts", Shown::token(&format!("{good}.a"))),
+        ("a token of four parts", Credential::token(&format!("{good}.a"))),
         (
             "half a token",
-            Shown::token(good.get(..good.len() / 2).unwrap_or_default()),
+            Credential::token(good.get(..good.len() / 2).unwrap_or_default()),
         ),
-        ("a token of nonsense", Shown::token("nonsense")),
-        ("a token of dots", Shown::token("..")),
-        ("a token that is very long", Shown::token(&"a.".repeat(LONG_CHARS / 2))),
+        ("a token of nonsense", Credential::token("nonsense")),
+        ("a token of dots", Credential::token("..")),
+        (
+            "a token that is very long",
+            Credential::token(&"a.".repeat(LONG_CHARS / 2)),
+        ),
     ]
 }
 
@@ -305,27 +308,27 @@ fn schemes(good: &str) -> Vec<Case> {
     vec![
         (
             "a token behind a scheme in small letters",
-            Shown::authorization(format!("bearer {good}")),
+            Credential::authorization(format!("bearer {good}")),
         ),
         (
             "a token behind two blanks",
-            Shown::authorization(format!("Bearer  {good}")),
+            Credential::authorization(format!("Bearer  {good}")),
         ),
         (
             "a token with a blank behind it",
-            Shown::authorization(format!("Bearer {good} more")),
+            Credential::authorization(format!("Bearer {good} more")),
         ),
-        ("a scheme without a token", Shown::authorization("Bearer")),
-        ("a scheme and a blank", Shown::authorization("Bearer ")),
-        ("a token without a scheme", Shown::authorization(good)),
-        ("another scheme", Shown::authorization("Basic YTpi")),
+        ("a scheme without a token", Credential::authorization("Bearer")),
+        ("a scheme and a blank", Credential::authorization("Bearer ")),
+        ("a token without a scheme", Credential::authorization(good)),
+        ("another scheme", Credential::authorization("Basic YTpi")),
         (
             "nonsense before a token",
-            Shown::authorization("Bearer nonsense").with(AUTHORIZATION, format!("Bearer {good}")),
+            Credential::authorization("Bearer nonsense").with(AUTHORIZATION, format!("Bearer {good}")),
         ),
         (
             "nonsense behind a token",
-            Shown::token(good).with(AUTHORIZATION, "Bearer nonsense"),
+            Credential::token(good).with(AUTHORIZATION, "Bearer nonsense"),
         ),
     ]
 }

@@ -1,4 +1,4 @@
-//! Draws one request of a sequence: a good or a bad form of a verb, about one of two objects.
+//! Draws one request of a sequence: good or bad input for a verb, about one of two objects.
 
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -25,7 +25,7 @@ pub(super) struct Draw<'a> {
 
 impl Draw<'_> {
     pub(super) fn request(self) -> Request {
-        // The first makes something, so that the others have something to meet.
+        // The first creates an object for the others.
         match if self.number == 1 {
             0
         } else {
@@ -41,7 +41,7 @@ impl Draw<'_> {
             15..=17 => self.apply(),
             18 => self.status(),
             19 => self.scale(),
-            // One lasts a second, so that they are fewer.
+            // A watch takes a second, so that they are rarer.
             20 if self.rng.random_bool(0.5) => self.watch(),
             20 => self.get(),
             _ => self.delete(),
@@ -165,7 +165,7 @@ impl Draw<'_> {
             "?limit=1",
             "?resourceVersion=0",
         ]);
-        // What is behind an earlier page; behind the last one is nothing to go on from.
+        // The page behind an earlier one; the last page has nothing to continue from.
         let pages = self.pages;
         let line = match pages.choose(self.rng) {
             Some(page) if self.rng.random_bool(0.6) => {
@@ -228,7 +228,7 @@ impl Draw<'_> {
         let operations: Vec<Value> = (0..self.rng.random_range(1..=3))
             .map(|_| {
                 let (path, mut value) = self.resource.shape.draw_place(self.rng);
-                // A whole object that does not say what it is would be read into a type that no client knows.
+                // A whole object without its kind would be read into a type that no client knows.
                 if path.is_empty() && self.resource.strategic && value.is_object() {
                     value["apiVersion"] = json!(self.resource.api_version);
                     value["kind"] = json!(self.resource.kind);
@@ -261,7 +261,7 @@ impl Draw<'_> {
         self.made(line, Vec::new(), Some(part))
     }
 
-    /// A number that the object has not yet, now and then a bad one.
+    /// A number that the object does not have yet, sometimes a bad one.
     fn replicas(&mut self) -> i64 {
         match self.rng.random_bool(0.1) {
             true => -1,
@@ -294,10 +294,10 @@ impl Draw<'_> {
         }
     }
 
-    /// What happened since an earlier answer. Bookmarks come when real Kubernetes has looked at its clock, so that curated
-    /// cases have them alone.
+    /// A watch from an earlier answer on. When real Kubernetes sends bookmarks depends on its clock, so that only curated cases
+    /// have them.
     fn watch(mut self) -> Request {
-        // Of a new claim real Kubernetes has more to tell, as it stores it once more.
+        // A new claim has one more event in real Kubernetes, which stores it again.
         let is_claim = self.resource.path.ends_with("claims");
         let since = match self.earlier().filter(|_| !is_claim) {
             Some(earlier) => format!("&resourceVersion=<r{earlier}.metadata.resourceVersion>"),

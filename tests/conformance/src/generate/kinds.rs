@@ -1,4 +1,4 @@
-//! The resources that drawn sequences are about: some that are built in, and definitions drawn for the run.
+//! The resources of drawn sequences: some that are built in, and definitions drawn for the run.
 
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -12,7 +12,7 @@ pub(crate) const GROUP: &str = "generated.example.com";
 /// A resource with what its objects hold.
 #[derive(Clone, Debug)]
 pub(crate) struct Resource {
-    /// As a case says it: `apps/v1/deployments`.
+    /// As a case has it: `apps/v1/deployments`.
     pub(crate) path: String,
     pub(crate) api_version: String,
     pub(crate) kind: String,
@@ -20,7 +20,7 @@ pub(crate) struct Resource {
     pub(crate) shape: Shape,
     /// What its status holds, where it has that subresource.
     pub(crate) status: Option<Shape>,
-    /// Whether it is scaled apart.
+    /// Whether it has the subresource `scale`.
     pub(crate) scales: bool,
     /// Whether there is a strategic merge patch of it.
     pub(crate) strategic: bool,
@@ -55,7 +55,7 @@ fn map(of: Shape) -> Shape {
     Shape::Map(Box::new(of))
 }
 
-/// A map that is never empty: of a ConfigMap that may not change, Go tells one that is empty from one that is not there.
+/// A map that is never empty: for an immutable ConfigMap, Go distinguishes an empty map from a missing one.
 fn filled(of: Shape) -> Shape {
     Shape::Filled(Box::new(of))
 }
@@ -64,7 +64,7 @@ fn list(of: Shape) -> Shape {
     Shape::List(Box::new(of))
 }
 
-/// How much is asked for.
+/// A request for storage.
 fn storage() -> Shape {
     Shape::Object(vec![Field::new("storage", Shape::Quantity).required()])
 }
@@ -85,7 +85,7 @@ pub(crate) fn built_in() -> Vec<Resource> {
     all
 }
 
-/// Those that hold something and do nothing.
+/// Resources that only have data.
 fn configurations() -> Vec<Resource> {
     let field = Field::new;
     let encoded = || Shape::Bytes(["", "eA==", "c29tZSB3b3Jkcw=="].map(str::to_owned).to_vec());
@@ -179,7 +179,7 @@ fn budget() -> Resource {
     Resource::built_in("policy/v1/poddisruptionbudgets", "PodDisruptionBudget", fields)
 }
 
-/// What makes pods.
+/// A resource whose controller creates pods.
 fn workload(resource: &str, kind: &str) -> Resource {
     let field = Field::new;
     let labels = || Shape::Object(vec![field("app", text(&["a"])).required()]);
@@ -255,7 +255,7 @@ fn slice() -> Resource {
     Resource::built_in("discovery.k8s.io/v1/endpointslices", "EndpointSlice", fields)
 }
 
-/// A drawn definition: its object, and the resource it makes.
+/// A drawn definition: its object, and the resource that it defines.
 pub(crate) fn definition(number: usize, rng: &mut StdRng) -> (Value, Resource) {
     let (kind, plural) = (format!("Drawn{number}"), format!("drawn{number}s"));
     let mut spec = fields(rng, 0);
@@ -316,7 +316,7 @@ fn fields(rng: &mut StdRng, depth: usize) -> Vec<Field> {
         .collect()
 }
 
-/// Rules for what stands directly in a spec: of a new value alone, and of the old beside the new one.
+/// Rules for a field of a spec: on the new value alone, and on the old and the new one.
 fn draw_rules(field: &mut Field, rng: &mut StdRng) {
     let choice: &[&'static str] = match &field.shape {
         Shape::Text(_) => &[
@@ -338,7 +338,7 @@ fn draw_rules(field: &mut Field, rng: &mut StdRng) {
     let chance = if field.nullable { 0.0 } else { 0.35 };
     let drawn = choice.iter().filter(|_| rng.random_bool(chance / 2.0)).copied();
     field.rules = drawn.collect();
-    // A default that breaks a rule of its own makes no definition.
+    // A definition whose default violates its own rule is invalid.
     if !field.rules.is_empty() {
         field.default = None;
     }

@@ -1,5 +1,5 @@
-//! Sequences of requests drawn from a seed, and smaller ones of those that differ. A sequence says itself as the text of a
-//! case, so that what was found can go into a file of cases as it is printed.
+//! Sequences of requests drawn from a seed, and reduction of those that differ. A sequence is printed as the text of a case,
+//! so that it can be copied into a file of cases.
 
 mod draw;
 mod kinds;
@@ -18,14 +18,14 @@ use draw::Draw;
 use kinds::Resource;
 pub use shrink::smallest;
 
-/// The file that drawn cases say they are from.
+/// The file name of drawn cases.
 pub const FILE: &str = "generated";
 /// Requests of a sequence.
 const REQUESTS: std::ops::RangeInclusive<usize> = 3..=10;
-/// Definitions of a run: enough that schemas differ, few enough that each is worth its time to be served.
+/// Definitions of a run: enough that schemas differ, and few because each takes time to be served.
 const DEFINITIONS: usize = 24;
 
-/// All that sequences of one seed are about.
+/// The resources of all sequences of one seed.
 pub struct World {
     seed: u64,
     resources: Vec<Resource>,
@@ -36,14 +36,14 @@ pub struct World {
 #[derive(Clone, Debug)]
 pub struct Sequence {
     number: u64,
-    /// The last part of its path: what it is about.
+    /// The last part of the path of its resource.
     resource: String,
     requests: Vec<Request>,
 }
 
 #[derive(Clone, Debug)]
 struct Request {
-    /// Each answer can be spoken of later by the number of its request.
+    /// Later requests refer to its answer by this number.
     number: usize,
     line: String,
     headers: Vec<&'static str>,
@@ -51,7 +51,7 @@ struct Request {
 }
 
 impl World {
-    /// That of a seed.
+    /// The world of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
@@ -75,8 +75,7 @@ impl World {
         self.definitions.len()
     }
 
-    /// The sequence of this number as it is drawn, and the definition that it is about: what is made small can lose why it
-    /// differed.
+    /// The sequence of this number as it is drawn, and its definition: after reduction the cause of a difference may be lost.
     #[must_use]
     pub fn shown(&self, number: u64) -> String {
         let text = self.draw(number).text();
@@ -95,7 +94,7 @@ impl World {
     /// A case per definition, which makes it and waits until it is served.
     ///
     /// # Errors
-    /// A definition that cannot be said as a case.
+    /// A definition that cannot be written as a case.
     pub fn beforehand(&self) -> Outcome<Vec<Case>> {
         let cases = self.definitions.iter().enumerate().map(|(number, definition)| {
             let plural = definition["spec"]["names"]["plural"].as_str().unwrap_or_default();
@@ -174,10 +173,10 @@ impl Sequence {
         text
     }
 
-    /// To be run, the so many-th time: each time needs a namespace of its own.
+    /// The case of an attempt: each attempt needs a namespace of its own.
     ///
     /// # Errors
-    /// When it cannot be said as a case.
+    /// When it cannot be written as a case.
     pub fn case(&self, attempt: usize) -> Outcome<Case> {
         let mut cases = script::read(FILE, &self.text())?;
         let mut case = cases.pop().ok_or("a sequence without requests")?;
@@ -254,7 +253,7 @@ mod tests {
 
     use super::*;
     use crate::fill::{Answers, fill};
-    use crate::ours::{Keeps, Ours};
+    use crate::ours::{Ours, Storage};
 
     #[test]
     fn a_seed_has_the_same_sequences_whatever_else_is_drawn() {
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn every_sequence_is_a_case_that_speaks_of_earlier_answers_alone() {
+    fn every_sequence_is_a_case_that_refers_only_to_earlier_answers() {
         let world = World::new(1);
         for number in 0..500 {
             let sequence = world.draw(number);
@@ -292,8 +291,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn drawn_definitions_are_ones_that_a_server_takes() {
-        let ours = Ours::start(Keeps::InMemory).await.unwrap();
+    async fn drawn_definitions_are_accepted_by_a_server() {
+        let ours = Ours::start(Storage::Memory).await.unwrap();
         let mut connection = ours.endpoint.connect().await.unwrap();
         for case in World::new(3).beforehand().unwrap() {
             let call = fill(&case.steps[0], &case.namespace, &Answers::new()).unwrap();

@@ -1,12 +1,12 @@
-//! What a field may hold: values are drawn from it, good ones and now and then a bad one, and patches of them. It also says
-//! itself as an OpenAPI schema, for definitions of our own.
+//! What a field may hold: values are drawn from it, good ones and sometimes a bad one, and patches of them. It can also be
+//! written as an OpenAPI schema, for definitions of our own.
 
 use rand::Rng;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use serde_json::{Map, Value, json};
 
-/// How often a value is one that the field does not take.
+/// How often a value is invalid for its field.
 const BAD: f64 = 0.02;
 /// How often an object has an unknown field.
 const UNKNOWN: f64 = 0.03;
@@ -35,7 +35,7 @@ pub(crate) enum Shape {
     List(Box<Shape>),
     /// A list of texts, each of them once.
     Set(Vec<String>),
-    /// A list of objects that this field tells apart.
+    /// A list of objects that this field identifies.
     Named(String, Vec<Field>),
     Object(Vec<Field>),
 }
@@ -47,9 +47,9 @@ pub(crate) struct Field {
     pub(crate) shape: Shape,
     pub(crate) required: bool,
     pub(crate) nullable: bool,
-    /// What it is when it is left out; of definitions of our own.
+    /// Its default, in definitions of our own.
     pub(crate) default: Option<Value>,
-    /// What must be true of it, in CEL; of definitions of our own.
+    /// Its validation rules in CEL, in definitions of our own.
     pub(crate) rules: Vec<&'static str>,
 }
 
@@ -80,7 +80,7 @@ fn pick<'a>(of: &'a [String], rng: &mut StdRng) -> &'a str {
     of.choose(rng).map_or("", String::as_str)
 }
 
-/// Something that fits hardly anywhere.
+/// A value that is invalid for most fields.
 fn bad(rng: &mut StdRng) -> Value {
     let values = [
         Value::Null,
@@ -150,7 +150,7 @@ impl Shape {
         }
     }
 
-    /// Part of a value, as merge patches have it: fields that are not there stay, null takes away.
+    /// Part of a value for a merge patch: missing fields stay, null removes one.
     pub(crate) fn draw_part(&self, rng: &mut StdRng) -> Value {
         match self {
             Shape::Object(fields) => {
@@ -217,7 +217,7 @@ impl Shape {
     }
 }
 
-/// Mostly one that is there.
+/// An index that mostly exists.
 fn index(rng: &mut StdRng) -> &'static str {
     ["0", "0", "1", "2", "-"].choose(rng).copied().unwrap_or("0")
 }

@@ -1,9 +1,9 @@
-//! Makes a sequence that differs as small as it can be. The caller defines what differs.
+//! Reduces a sequence that differs as far as possible. The caller defines what differs.
 
 use super::Sequence;
 
-/// What is left of a sequence when all is taken away without which `compare` still finds a difference, and the last
-/// difference. It ends after `tries_max` sequences, or when nothing smaller is left.
+/// The smallest sequence found in which `compare` still finds a difference, and that difference. It ends after `tries_max`
+/// sequences, or when no smaller one differs.
 pub async fn smallest<T>(
     found: Sequence,
     difference: T,
@@ -12,7 +12,7 @@ pub async fn smallest<T>(
 ) -> (Sequence, T) {
     let mut best = (found, difference);
     let mut candidates = best.0.smaller();
-    // Where to go on: what could not be taken away before can hardly be now, but all of it is tried once more at last.
+    // Where to continue: what could not be removed before can hardly be removed now, but all of it is tried again at the end.
     let (mut place, mut since) = (0, 0);
     for _ in 0..tries_max {
         if since == candidates.len() {
@@ -43,7 +43,7 @@ mod tests {
     use super::super::World;
     use super::*;
 
-    /// One that has something to be found: a request that replaces.
+    /// A sequence with a request that replaces.
     fn found() -> Sequence {
         let world = World::new(7);
         let replaces = |sequence: &Sequence| sequence.text().contains("= PUT ");
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_left_still_differs_and_nothing_more_can_be_taken_away() {
+    async fn the_smallest_sequence_still_differs_and_has_no_smaller_one() {
         let puts = async |sequence: &Sequence| sequence.text().contains("= PUT ").then_some(());
         let (left, ()) = smallest(found(), (), usize::MAX, puts).await;
         let text = left.text();

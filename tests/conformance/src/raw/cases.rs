@@ -2,7 +2,7 @@
 
 mod bodies;
 
-/// Bytes, and what they are about.
+/// Bytes to send, with a title.
 pub(crate) struct Case {
     pub(crate) kind: &'static str,
     pub(crate) title: &'static str,
@@ -29,9 +29,9 @@ pub(crate) fn all() -> Vec<Case> {
     all
 }
 
-/// Where objects are made.
+/// Where objects are created.
 const OBJECTS: &str = "/api/v1/namespaces/default/configmaps";
-/// An object that is there.
+/// An object that exists.
 const THERE: &str = "/api/v1/namespaces/default";
 
 type Titled = (&'static str, Vec<u8>);
@@ -49,7 +49,7 @@ fn get(title: &'static str, target: &[u8], headers: &[u8]) -> Titled {
     (title, bytes)
 }
 
-/// An object that is to be made, with the headers that tell how long it is.
+/// A request that creates an object, with the headers of its length.
 fn post(title: &'static str, headers: &str, body: &[u8]) -> Titled {
     let head = format!(
         "POST /api/v1/namespaces/default/configmaps?dryRun=All HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\

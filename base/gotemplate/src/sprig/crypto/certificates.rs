@@ -20,7 +20,7 @@ use crate::text::quote::quoted;
 use crate::value::function::Scope;
 use crate::value::{List, Object, Value};
 
-/// Its type.
+/// The type of a certificate as a value.
 pub(super) const CERTIFICATE: &str = "sprig.certificate";
 /// Object identifiers, as they are encoded.
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
@@ -33,7 +33,7 @@ const SUBJECT_ALT_NAME: &[u8] = &[0x55, 0x1d, 0x11];
 const SERVER_AUTH: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x01];
 const CLIENT_AUTH: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x02];
 const TRUE: &[u8] = &[0x01, 0x01, 0xff];
-/// Bits for signatures and encryption of keys, and for signing certificates.
+/// Key usage: digital signatures and encryption of keys; for an authority also signing of certificates.
 const USAGE: &[u8] = &[0x03, 0x02, 0x05, 0xa0];
 const USAGE_OF_AUTHORITY: &[u8] = &[0x03, 0x02, 0x02, 0xa4];
 /// Length of a serial number and of a key's name.
@@ -41,9 +41,9 @@ const SERIAL_BYTES: usize = 16;
 const KEY_ID_BYTES: usize = 20;
 /// Nanoseconds in a day.
 const DAY: i64 = 86_400_000_000_000;
-/// What the name of one thing costs.
+/// Steps that an alternative name takes.
 const NAME_STEPS: usize = 16;
-/// Certificates are read up to so many bytes.
+/// The longest certificate that is read.
 const CERTIFICATE_BYTES_MAX: usize = 1 << 20;
 
 /// A certificate with its key, in PEM.
@@ -108,7 +108,7 @@ impl Wanted {
     /// One for a server or client.
     ///
     /// # Errors
-    /// Addresses or names are none.
+    /// An address or a name is invalid.
     pub(super) fn leaf(name: &[u8], ips: &Value, dns: &Value, days: i64, scope: &Scope<'_>) -> Result<Self, Fault> {
         Ok(Self {
             name: name.into(),
@@ -139,7 +139,7 @@ fn addresses(value: &Value, scope: &Scope<'_>) -> Result<Vec<IpAddr>, Fault> {
     let all = items(value, scope)?.iter().map(|item| match item {
         Value::Str(text) => {
             let text = text.lossy();
-            // Go's addresses are those of version 4 where they can be.
+            // Go takes an IPv6 address that maps one of IPv4 as that.
             let address = text.parse::<IpAddr>().map(|address| address.to_canonical());
             address.map_err(|_| Fault::Message(format!("error parsing ip: {text}")))
         }
@@ -154,7 +154,7 @@ fn names(value: &Value, scope: &Scope<'_>) -> Result<Vec<Str>, Fault> {
         _ => 0,
     };
     let items = items(value, scope)?;
-    // They stand in the certificate, twice as long in PEM, and one text may be many names.
+    // The certificate has all of them, twice as long in PEM, and one text may be many names.
     let bytes = items.iter().map(length).fold(0, usize::saturating_add);
     scope.spend(bytes)?;
     scope.check_length(bytes.saturating_mul(2))?;
@@ -165,7 +165,7 @@ fn names(value: &Value, scope: &Scope<'_>) -> Result<Vec<Str>, Fault> {
     all.collect()
 }
 
-/// Who signs: a certificate that was read, with its key.
+/// The issuer: a certificate that was read, with its key.
 pub(super) struct Signer {
     key: Key,
     /// As it is encoded

@@ -11,7 +11,7 @@ use crate::value::{Type, Value};
 
 const BLOCK: usize = 16;
 const KEY: usize = 32;
-/// To make a key, and to ask for what is random.
+/// Steps to make a key, and to draw random bytes.
 const CIPHER_STEPS: usize = 100;
 
 pub(super) fn functions() -> Vec<Function> {

@@ -15,7 +15,7 @@ pub(super) enum Curve {
 }
 
 impl Curve {
-    /// A key in SEC1's form.
+    /// Reads a key encoded as in SEC 1.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let p256 = || p256::SecretKey::from_sec1_der(bytes).map(Self::P256);
         let p384 = |_| p384::SecretKey::from_sec1_der(bytes).map(Self::P384);
@@ -23,7 +23,7 @@ impl Curve {
         p256().or_else(p384).or_else(p521).ok()
     }
 
-    /// A key in PKCS #8's form.
+    /// Reads a key encoded as in PKCS #8.
     pub(super) fn read_pkcs8(info: &PrivateKeyInfo<'_>) -> Option<Self> {
         let p256 = || p256::SecretKey::try_from(info.clone()).map(Self::P256);
         let p384 = |_| p384::SecretKey::try_from(info.clone()).map(Self::P384);
@@ -67,7 +67,7 @@ impl Curve {
         }
     }
 
-    /// The signature of a text. On P-521 it takes randomness; on the others it is the same each time (RFC 6979).
+    /// The signature of a text. On P-521 it uses randomness; on the others it is deterministic (RFC 6979).
     pub(super) fn sign(&self, text: &[u8], random: &mut Random) -> Result<Vec<u8>, Fault> {
         let unfit = |why: rsa::signature::Error| Fault::Message(why.to_string());
         Ok(match self {

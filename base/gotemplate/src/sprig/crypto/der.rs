@@ -1,6 +1,6 @@
-//! The few forms of DER that keys and certificates are written in.
+//! The parts of DER that keys and certificates need.
 
-/// Lengths up to this stand in one byte.
+/// Lengths up to this take one byte.
 const SHORT_MAX: usize = 0x7f;
 
 pub(super) const SEQUENCE: u8 = 0x30;

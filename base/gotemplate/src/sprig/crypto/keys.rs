@@ -1,4 +1,4 @@
-//! Private keys as Sprig makes and reads them: RSA, ECDSA, Ed25519; and DSA, which is read and signs nothing.
+//! Private keys as Sprig makes and reads them: RSA, ECDSA, Ed25519; and DSA, which is only read.
 
 use base_clock::Entropy;
 use p256::pkcs8::PrivateKeyInfo;
@@ -19,10 +19,10 @@ use crate::sprig::random::entropy;
 use crate::value::function::{Function, Scope};
 use crate::value::{Type, Value};
 
-/// What it takes to find the primes of a key of so many bits: some 50 ms, or some 600. Charts need a few, and get fifty at most,
-/// or four.
+/// Steps to find the primes of a key of so many bits: some 50 ms, or some 600. Charts need a few; the default limit allows
+/// fifty, or four.
 const RSA_STEPS: [(u32, usize); 2] = [(2048, 1_000_000), (4096, 12_000_000)];
-/// What other keys take.
+/// Steps of any other key.
 const KEY_STEPS: usize = 50_000;
 /// An RSA key of more bits takes too long to sign with.
 const RSA_BITS_MAX: usize = 8192;
@@ -38,13 +38,13 @@ const NULL: &[u8] = &[0x05, 0x00];
 pub(super) enum Key {
     Rsa(Box<RsaPrivateKey>),
     Ecdsa(Curve),
-    /// By what it is drawn from
+    /// The bytes that it is derived from
     Ed25519([u8; 32]),
     /// As it was read
     Dsa(Vec<u8>),
 }
 
-/// The caller's randomness for crates that want it in their own way.
+/// The caller's randomness as a generator of the crate `rand_core`.
 pub(super) struct Random(pub(super) Entropy);
 
 impl RngCore for Random {
@@ -91,15 +91,15 @@ fn unwritable(why: impl std::fmt::Display) -> Fault {
     Fault::Message(format!("failed to generate private key: {why}"))
 }
 
-/// Whether a key of the Digital Signature Algorithm is written there: six numbers.
+/// Whether the bytes are a DSA key: a sequence of six numbers.
 fn is_dsa(bytes: &[u8]) -> bool {
     use p256::pkcs8::der::asn1::{AnyRef, SequenceOf};
     SequenceOf::<AnyRef<'_>, 6>::from_der(bytes).is_ok_and(|parts| parts.len() == 6)
 }
 
-/// The signature of PKCS #1 v1.5, which is the same each time.
+/// The signature of PKCS #1 v1.5, which is deterministic.
 fn sign_rsa(key: &RsaPrivateKey, text: &[u8], random: &mut Random) -> Result<Vec<u8>, Fault> {
-    // `ring` is twice as fast and takes the same time for all keys, but has none below 2048 bits and none above 4096.
+    // `ring` is twice as fast and signs in constant time, but only with keys of 2048 to 4096 bits.
     let der = key.to_pkcs1_der().map_err(unwritable)?;
     if let Ok(pair) = ring::rsa::KeyPair::from_der(der.as_bytes()) {
         let mut signature = vec![0; pair.public().modulus_len()];
@@ -137,7 +137,7 @@ impl Key {
     /// Reads a key.
     ///
     /// # Errors
-    /// There is none, or it is of a kind that is not here. The words are Sprig's but for what is wrong inside.
+    /// There is none, or its type is not supported: Sprig's message, but for the details of a malformed key.
     pub(super) fn read(text: &[u8]) -> Result<Self, String> {
         let block = pem::read(text).ok_or("no PEM data in input")?;
         let kind = String::from_utf8_lossy(&block.kind).into_owned();
@@ -179,7 +179,7 @@ impl Key {
             numbers.exponent2,
             numbers.coefficient,
         ];
-        // To see whether they belong together is to multiply them.
+        // Their consistency is validated by multiplying them.
         let size = numbers.iter().map(|number| number.as_bytes().len() * 8).max();
         if let Some(size) = size.filter(|size| *size > RSA_BITS_MAX) {
             return Err(format!("x509: it has {size} bits, at most {RSA_BITS_MAX} are read"));
@@ -290,7 +290,7 @@ mod tests {
     use super::{Key, RSA_BITS_MAX, Random, integer, pem, primes, sequence, sign_rsa};
 
     #[test]
-    fn an_rsa_key_signs_alike_whichever_crate_does_it() {
+    fn ring_and_the_crate_rsa_make_the_same_signature() {
         for bits in [1024, 2048] {
             let random = &mut Random(Entropy::seeded(1));
             let key = primes::rsa_key(bits, random).unwrap();

@@ -1,5 +1,5 @@
 //! Sprig's functions that need keys: passwords, ciphers, private keys, certificates. Randomness and time come from the
-//! caller's [`crate::Host`], so that equal ones make equal keys. What takes long costs steps before it is done.
+//! caller's [`crate::Host`], so that equal ones make equal keys. What takes long is counted as steps before it is done.
 
 mod certificates;
 mod cipher;
@@ -36,9 +36,11 @@ pub(super) fn functions() -> Vec<Function> {
         Function::new("genCAWithKey", [Str, INT, Str], |scope, args| {
             authority(scope, args, Some(2))
         }),
-        Function::new("genSelfSignedCert", leaf(), |scope, args| own(scope, args, None)),
+        Function::new("genSelfSignedCert", leaf(), |scope, args| {
+            self_signed(scope, args, None)
+        }),
         Function::new("genSelfSignedCertWithKey", with(leaf(), vec![Str]), |scope, args| {
-            own(scope, args, Some(4))
+            self_signed(scope, args, Some(4))
         }),
         Function::new("genSignedCert", with(leaf(), vec![signer()]), |scope, args| {
             signed(scope, args, None)
@@ -90,9 +92,9 @@ fn leaf(scope: &Scope<'_>, args: &[Value]) -> Result<Wanted, Fault> {
     Wanted::leaf(text(args, 0), at(args, 1), at(args, 2), int(args, 3), scope)
 }
 
-fn own(scope: &mut Scope<'_>, args: &[Value], given: Option<usize>) -> Answer {
+fn self_signed(scope: &mut Scope<'_>, args: &[Value], given: Option<usize>) -> Answer {
     let key = match given {
-        // Errors are returned before a key is generated for nothing.
+        // An invalid address or name is reported before a key is generated.
         None => {
             leaf(scope, args)?;
             key(scope, args, None)?

@@ -10,17 +10,17 @@ use crate::sprig::random::entropy;
 use crate::value::function::{Function, Scope};
 use crate::value::{Type, UintKind, Value};
 
-/// golang.org/x/crypto/bcrypt's cost where none is named: two to its power rounds.
+/// The default cost of golang.org/x/crypto/bcrypt: 2^10 rounds.
 const COST: u32 = 10;
-/// What bcrypt reads of a password.
+/// The longest password that bcrypt accepts.
 const PASSWORD_BYTES_MAX: usize = 72;
-/// It takes some 50 ms. Charts need a few, and get fifty at most.
+/// It takes some 50 ms. Charts need a few; the default limit allows fifty.
 const BCRYPT_STEPS: usize = 1_000_000;
 /// bcrypt's own alphabet in place of base64's.
 const ALPHABET: &[u8; 64] = b"./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/// bcrypt shows so many bytes of what it makes.
-const SHOWN: usize = 23;
+/// bcrypt writes so many bytes of the hash.
+const HASH_BYTES: usize = 23;
 
 /// What the Master Password algorithm puts before a name.
 const SCOPE_NAME: &[u8] = b"com.lyndir.masterpassword";
@@ -62,7 +62,7 @@ fn bcrypt(password: &[u8], scope: &mut Scope<'_>) -> Result<Vec<u8>, Fault> {
     let mut key = [password, &[0]].concat();
     key.truncate(PASSWORD_BYTES_MAX);
     let hashed = bcrypt::bcrypt(COST, salt, &key);
-    let hashed = hashed.get(..SHOWN).unwrap_or_default();
+    let hashed = hashed.get(..HASH_BYTES).unwrap_or_default();
     Ok([
         format!("$2a${COST}$").as_bytes(),
         &own_base64(&salt),
@@ -80,8 +80,8 @@ fn own_base64(bytes: &[u8]) -> Vec<u8> {
     places.collect()
 }
 
-/// The forms of passwords of a type: <https://masterpassword.app>.
-fn forms(kind: &[u8]) -> Option<&'static [&'static [u8]]> {
+/// The templates of a type of passwords: <https://masterpassword.app>.
+fn templates(kind: &[u8]) -> Option<&'static [&'static [u8]]> {
     Some(match kind {
         b"maximum" => &[b"anoxxxxxxxxxxxxxxxxx", b"axxxxxxxxxxxxxxxxxno"],
         b"long" => &[
@@ -139,7 +139,7 @@ fn derive_password(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
         _ => 0,
     };
     let [kind, password, user, site] = [1, 2, 3, 4].map(|place| text(args, place));
-    let Some(forms) = forms(kind) else {
+    let Some(templates) = templates(kind) else {
         return Ok(Value::string([b"cannot find password template ", kind].concat()));
     };
     scope.spend(SCRYPT_STEPS)?;
@@ -154,8 +154,8 @@ fn derive_password(scope: &mut Scope<'_>, args: &[Value]) -> Answer {
     hmac.update(&[SCOPE_NAME, &length(site), site, &counter.to_be_bytes()].concat());
     let drawn = hmac.finalize().into_bytes();
     let pick = |place: usize, count: usize| usize::from(drawn.get(place).copied().unwrap_or(0)) % count.max(1);
-    let form = forms.get(pick(0, forms.len())).copied().unwrap_or_default();
-    let password = form.iter().enumerate().filter_map(|(at, of)| {
+    let template = templates.get(pick(0, templates.len())).copied().unwrap_or_default();
+    let password = template.iter().enumerate().filter_map(|(at, of)| {
         let letters = letters(*of);
         letters.get(pick(at + 1, letters.len())).copied()
     });

@@ -10,7 +10,7 @@ const DASHES: &[u8] = b"-----";
 /// Letters of base64 in a line.
 const LINE: usize = 64;
 
-/// What stands between the lines.
+/// A block of PEM: its type, and the decoded bytes.
 pub(super) struct Block {
     pub(super) kind: Vec<u8>,
     pub(super) bytes: Vec<u8>,
@@ -29,7 +29,7 @@ pub(super) fn read(text: &[u8]) -> Option<Block> {
     }
 }
 
-/// The block that begins last before its end, and what stands behind that.
+/// The block whose begin line is the last in `text`; `behind` begins with the rest of its end line.
 fn block(text: &[u8], behind: &[u8]) -> Option<Block> {
     let begin = memmem::rfind(text, BEGIN)?;
     if begin > 0 && text.get(begin - 1) != Some(&b'\n') {

@@ -1,4 +1,4 @@
-//! New RSA keys: two primes as FIPS 186-5 wants them. What is a prime is for `crypto-primes` to say.
+//! New RSA keys: two primes as FIPS 186-5 requires them, tested by `crypto-primes`.
 
 use std::convert::Infallible;
 use std::num::NonZeroU32;
@@ -17,10 +17,10 @@ use super::keys::Random;
 const EXPONENT: u32 = 65537;
 /// Keys of fewer bits are broken; Go makes none either.
 const BITS_MIN: u32 = 1024;
-/// So many numbers in a row without small factors are tested before there is a new start. With primes of 1024 bits one in 41 is
+/// So many numbers in a row without small factors are tested before a new start is drawn. With primes of 1024 bits one in 41 is
 /// prime, with 2048 one in 82.
 const CANDIDATES_MAX: usize = 512;
-/// Primes of a key shall differ in one of so many first bits (FIPS 186-5, A.1.3, step 5.5).
+/// The primes of a key must differ in one of so many first bits (FIPS 186-5, A.1.3, step 5.5).
 const DISTINCT_BITS: usize = 100;
 
 impl TryRng for Random {
@@ -40,11 +40,11 @@ impl TryRng for Random {
     }
 }
 
-/// As for the other generation of the trait.
+/// As for `CryptoRng` of the older `rand_core`.
 impl TryCryptoRng for Random {}
 
-/// A new key whose modulus has so many bits, an even number of them. Its private exponent is the least there is, as FIPS 186-5
-/// (A.1.1) and Go 1.26 have it. Whether that is too short is not checked: the chance is one in two to the power of half its bits.
+/// A new key whose modulus has so many bits, an even number of them. Its private exponent is the smallest possible, as in FIPS
+/// 186-5 (A.1.1) and Go 1.26. Whether that is too short is not checked: the chance is one in two to the power of half its bits.
 ///
 /// # Errors
 /// They are fewer than [`BITS_MIN`].
@@ -95,9 +95,9 @@ fn is_probably_prime(candidate: &BoxedUint, random: &mut Random) -> bool {
     is_prime(random, Flavor::Any, candidate, options)
 }
 
-/// How many random bases a prime of so many bits is tested with: one more than FIPS 186-5 wants (table B.1: 5 for 1024 bits and an
-/// error of 2^-112, 4 for 2048 and 2^-144), because in a row of neighbours a composite that passes is likelier than among drawn
-/// numbers (Brandt, Damgård: On Generation of Probable Primes by Incremental Search, 1992).
+/// How many random bases a prime of so many bits is tested with: one more than FIPS 186-5 requires (table B.1: 5 for 1024 bits
+/// and an error of 2^-112, 4 for 2048 and 2^-144), because in a row of neighbours a composite that passes is likelier than
+/// among drawn numbers (Brandt, Damgård: On Generation of Probable Primes by Incremental Search, 1992).
 fn rounds(bits: u32) -> usize {
     if bits < 1536 { 6 } else { 5 }
 }
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_what_fips_186_5_wants() {
+    fn keys_conform_to_fips_186_5() {
         for draw in 0..8 {
             check(1024, &rsa_key(1024, &mut random(draw)).unwrap());
         }
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_follows_from_its_randomness() {
+    fn equal_randomness_makes_equal_keys() {
         let key = |draw| rsa_key(1024, &mut random(draw)).unwrap();
         assert_eq!(key(1), key(1));
         assert_ne!(key(1).n(), key(2).n());
@@ -169,7 +169,7 @@ mod tests {
 
     /// There are three with 6 bits, and 63 is a start with none above it.
     #[test]
-    fn every_prime_of_its_length_is_drawn_whose_first_two_bits_are_set() {
+    fn every_prime_with_its_first_two_bits_set_can_be_drawn() {
         let bits = NonZeroU32::new(6).unwrap();
         let random = &mut random(1);
         let mut drawn: Vec<_> = (0..200).map(|_| prime(bits, random).unwrap()).collect();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prime_that_leaves_no_private_exponent_is_not_taken() {
+    fn a_prime_without_a_private_exponent_is_refused() {
         // 917519 is 14 times the exponent and one.
         let has = |prime: u32| has_private_exponent(&BigUint::from(prime));
         assert_eq!((has(786_433), has(917_519)), (true, false));
@@ -209,7 +209,8 @@ mod tests {
         }
         // 2 is no witness against it, as against no Mersenne number.
         assert!(!is_prime(&mersenne(1031)));
-        // F. Arnault, Constructing Carmichael numbers which are strong pseudoprimes to several bases, 1995: to all primes below 307.
+        // F. Arnault, Constructing Carmichael numbers which are strong pseudoprimes to several bases, 1995: to all primes
+        // below 307.
         let first = number(
             "2967449566868551055015417464290533273077199179985304335099507553127683875317177019959423859642812118\
              8033664754218345562493168782883",
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prime_passes_as_many_rounds_as_the_length_of_its_key_wants() {
+    fn the_length_of_a_prime_decides_how_many_rounds_it_passes() {
         assert_eq!([1024, 1536, 2048].map(rounds), [6, 5, 5]);
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn written(nanoseconds: i64) -> String {
     }
 }
 
-/// What is shorter than a second, in the greatest unit of which there is a whole one.
+/// A length below a second, in the largest unit of which it has a whole one.
 fn written_short(size: u64) -> String {
     let (unit, digits, name) = match size {
         0 => return "0s".to_owned(),

@@ -1,4 +1,4 @@
-//! Layouts of Go 1.26's package `time`: what stands where in a text that says a moment, and writing it.
+//! Layouts of Go 1.26's package `time`: the parts that a layout consists of, and writing a moment by one.
 
 use super::time::Time;
 
@@ -27,7 +27,7 @@ pub(super) const DAYS: [&str; 7] = [
 ];
 /// How many letters a short name has.
 pub(super) const SHORT: usize = 3;
-/// What Go can count of the digits of a fraction.
+/// The bits in which Go stores the number of a fraction's digits.
 const DIGITS_MASK: usize = 0xfff;
 /// Digits of a fraction of a second that mean something.
 const DIGITS: usize = 9;
@@ -111,7 +111,7 @@ pub(super) fn next(layout: &[u8]) -> Option<(usize, Part, usize)> {
     })
 }
 
-/// The part at the beginning: what stands before it even so, and how many bytes it takes.
+/// The part at the beginning: how many bytes to skip before it (of `_2006` one), and how many bytes it takes.
 fn part_at(text: &[u8]) -> Option<(usize, Part, usize)> {
     let is_word = |at: usize| text.get(at).is_some_and(u8::is_ascii_lowercase);
     let found = |part, length| Some((0, part, length));

@@ -1,5 +1,5 @@
 //! Dates, as Sprig's functions on Go's `time.Time` have them. What time it is and which zone is local comes from the
-//! caller's [`Host`]; all other zones come with this program, so that every machine tells the same.
+//! caller's [`Host`]; all other zones are part of this program, so that every machine has the same.
 
 pub(super) mod duration_text;
 mod layout;
@@ -27,7 +27,7 @@ use crate::value::function::{Function, Scope};
 use crate::value::{IntKind, Type, Value};
 use object::{TIME, formatted};
 
-/// What it takes to find a zone, or to look through its transitions: some twenty microseconds, as so many steps take.
+/// Steps to find a zone, or to search its transitions: some twenty microseconds.
 const ZONE_STEPS: usize = 1000;
 /// The layout of `htmlDate`.
 const HTML: &[u8] = b"2006-01-02";
@@ -76,7 +76,7 @@ pub(super) fn functions() -> Vec<Function> {
     functions
 }
 
-/// The zone that is local: if the caller gives none, what Go makes of UTC in `/etc/localtime`.
+/// The local zone: if the caller gives none, UTC with the name that Go gives it when it is read from `/etc/localtime`.
 pub(crate) fn local(scope: &Scope<'_>) -> TimeZone {
     static UNNAMED: LazyLock<TimeZone> =
         LazyLock::new(|| TimeZone::posix("UTC0").expect("POSIX has such a zone, which has no other name"));
@@ -85,7 +85,7 @@ pub(crate) fn local(scope: &Scope<'_>) -> TimeZone {
         .unwrap_or_else(|| UNNAMED.clone())
 }
 
-/// What that zone is east of Greenwich now, in seconds.
+/// The local zone's offset east of Greenwich now, in seconds.
 pub(crate) fn local_offset(scope: &Scope<'_>) -> i64 {
     let now = now(scope).map_or(0, |now| now.unix_seconds());
     Zone::Local(local(scope)).at(now).offset
@@ -131,11 +131,11 @@ fn read(scope: &Scope<'_>, args: &[Value]) -> Result<Result<Time, String>, Fault
     Ok(parse(layout, text, &Zone::Local(local(scope))))
 }
 
-fn modified(args: &[Value], forgives: bool) -> Answer {
+fn modified(args: &[Value], ignores_errors: bool) -> Answer {
     let date = at(args, 1);
     match (duration_text::read(text(args, 0)), time_of(date)) {
         (Ok(by), Some(time)) => Ok(time.add(by).into()),
-        (Err(why), _) if !forgives => Err(Fault::Message(why)),
+        (Err(why), _) if !ignores_errors => Err(Fault::Message(why)),
         _ => Ok(date.clone()),
     }
 }
@@ -241,7 +241,7 @@ mod tests {
                 r#"{{$t.Location}} {{(($t.UTC).Local).Location}}"#,
                 r#"Europe/Berlin Europe/Berlin"#,
             ),
-            // So far on, summer comes and goes as ever.
+            // Far beyond the tables of the zone its last rules hold.
             (
                 r#"{{dateModify "9223372036854775807ns" (toDate "2006" "9999")}}"#,
                 r#"10291-04-12 00:47:16.854775807 +0200 CEST"#,

@@ -26,7 +26,7 @@ impl From<Time> for Value {
     }
 }
 
-/// A moment by a layout, which costs as many steps as both are long.
+/// A moment by a layout, which takes as many steps as both are long.
 pub(super) fn formatted(time: &Time, layout: &[u8], scope: &Scope<'_>) -> Answer {
     scope.spend(layout.len())?;
     let written = format(time, layout, scope.limits.string_bytes_max);
@@ -152,7 +152,7 @@ fn comparison(time: &Time, name: &str) -> Option<Arc<Function>> {
     Some(Arc::new(function))
 }
 
-/// Methods that make something of a moment and of arguments.
+/// Methods that make a value of the moment and their arguments.
 fn change(time: &Time, name: &str) -> Option<Arc<Function>> {
     const INT: Type = Type::INT;
     let time = time.clone();
@@ -202,7 +202,7 @@ fn rounded(time: &Time, unit: i64) -> Time {
     }
 }
 
-/// Methods that Go has: those that no template can call, and those that are not here.
+/// Methods that Go has: those that no template can call, and those that are not supported.
 fn refused(name: &str) -> Option<Arc<Function>> {
     let why = match name {
         "Clock" | "Date" | "ISOWeek" | "Zone" | "ZoneBounds" => return Some(with_many_results(name)),

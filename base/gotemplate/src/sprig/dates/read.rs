@@ -6,7 +6,7 @@ use super::zone::Zone;
 
 /// Digits of a fraction that are read, and the separator.
 const FRACTION_MAX: usize = 10;
-/// What Go takes for no offset at all, which a second west of Greenwich is not either.
+/// Go's mark for no offset; an offset of one second west of Greenwich is taken for none as well.
 const NO_OFFSET: i64 = -1;
 
 /// Why a part of a text does not match the layout.
@@ -40,7 +40,7 @@ struct Reader<'t> {
 /// The moment that a text stands for.
 ///
 /// # Errors
-/// The text is not as the layout has it.
+/// The text does not match the layout.
 pub(crate) fn parse(layout: &[u8], text: &[u8], local: &Zone) -> Result<Time, String> {
     let mut reader = Reader::new(text);
     let mut open = layout;
@@ -168,7 +168,7 @@ impl<'t> Reader<'t> {
         self.advance(spaces);
     }
 
-    /// What stands between the parts: any number of spaces is as good as any other, none among them at the end.
+    /// Skips the text between parts: any number of spaces matches any other, and none only at the end.
     fn skip(&mut self, mut prefix: &[u8]) -> bool {
         while let Some(first) = prefix.first() {
             if *first == b' ' {
@@ -229,7 +229,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A part. What of the layout comes next decides whether a fraction belongs to the seconds.
+    /// Reads a part. What follows in the layout decides whether a fraction belongs to the seconds.
     fn part(&mut self, part: Part, open: &[u8]) -> Step {
         match part {
             Part::Year => {
@@ -450,7 +450,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// How many bytes the short name of a zone has that stands there.
+/// The length of the short name of a zone at the beginning.
 fn zone_name(text: &[u8]) -> Option<usize> {
     if text.starts_with(b"ChST") || text.starts_with(b"MeST") {
         return Some(4);

@@ -1,11 +1,11 @@
 //! Moments as `time.Time` of Go 1.26 has them: seconds since the year 1, nanoseconds, and the zone in which they are printed.
-//! Sums that are too large go round where Go's do.
+//! Sums that are too large wrap around where Go's do.
 
 use super::zone::{Form, Zone};
 
 /// From the year 1 to 1970.
 const UNIX: i64 = 62_135_596_800;
-/// From the year in which Go counts days from, to the year 1: so far back that all is positive.
+/// From the year from which Go counts days to the year 1: so long ago that all counts are positive.
 const ABSOLUTE: u64 = 9_223_371_966_606_163_200;
 /// Days from that year to 1970.
 const ABSOLUTE_DAYS: i64 = 106_751_991_073_400;
@@ -26,7 +26,7 @@ pub(crate) struct Time {
     pub(super) zone: Zone,
 }
 
-/// What a moment is called in its zone.
+/// Date and time of the day of a moment in its zone.
 #[derive(Clone, Debug)]
 pub(crate) struct Civil {
     pub(super) year: i64,
@@ -106,7 +106,7 @@ impl Time {
         }
     }
 
-    /// `time.Date`: what is too large for its place goes into the next.
+    /// `time.Date`: values out of their range are carried into the next larger unit.
     pub(super) fn date(
         (year, month, day): (i64, i64, i64),
         (hour, minute, second): (i64, i64, i64),
@@ -144,7 +144,7 @@ impl Time {
         Self { zone, ..self.clone() }
     }
 
-    /// What it is called in its zone.
+    /// Its date and time of the day in its zone.
     pub(crate) fn civil(&self) -> Civil {
         let offset = self.zone.at(self.unix_seconds()).offset;
         let there = self.seconds.wrapping_add(offset);
@@ -182,7 +182,7 @@ impl Time {
         }
     }
 
-    /// As far as there are seconds.
+    /// Up to the largest number of seconds.
     fn add_seconds(&self, more: i64) -> i64 {
         let end = if more > 0 { i64::MAX } else { -i64::MAX };
         self.seconds.checked_add(more).unwrap_or(end)
@@ -209,7 +209,7 @@ impl Time {
         Self::date(date, clock, self.nanoseconds, self.zone.clone())
     }
 
-    /// How TOML writes it.
+    /// Which parts TOML writes.
     pub(crate) fn form(&self) -> Form {
         self.zone.form()
     }
@@ -219,14 +219,14 @@ impl Time {
         (self.seconds, self.nanoseconds)
     }
 
-    /// How far it is behind the last whole multiple of a duration since the year 1: `Time.Truncate` takes it away.
+    /// How far it is beyond the last whole multiple of a duration since the year 1: `Time.Truncate` subtracts it.
     pub(super) fn beyond(&self, duration: i64) -> i64 {
         let wide = i128::from(self.seconds) * i128::from(SECOND) + i128::from(self.nanoseconds);
         i64::try_from(wide.rem_euclid(i128::from(duration.max(1)))).unwrap_or(0)
     }
 }
 
-/// Go's `dateToAbsDays`: days since the year in which Go counts from. What is too large goes round.
+/// Go's `dateToAbsDays`: days since the year from which Go counts. What is too large wraps around.
 fn absolute_days(year: i64, month: i64, day: i64) -> u64 {
     /// From that year to the year 0.
     const YEARS: u64 = 292_277_022_400;

@@ -35,7 +35,7 @@ pub(super) fn duration_of(value: &Value) -> i64 {
     value.object().map_or(0, Unit::number)
 }
 
-/// The number of a month or a day of the week, which spf13/cast 1.7.0 knows and of lengths of time does not.
+/// The number of a month or a day of the week. spf13/cast 1.7.0 converts these, but no lengths of time.
 pub(crate) fn number_of(value: &Value) -> Option<i64> {
     match value.object()? {
         Unit::Month(number) | Unit::Weekday(number) => Some(*number),
@@ -109,7 +109,7 @@ pub(super) fn constant(name: &str, value: Value) -> Arc<Function> {
 fn duration_method(nanoseconds: i64, name: &str) -> Option<Arc<Function>> {
     const MINUTE: i64 = 60 * SECOND;
     const HOUR: i64 = 60 * MINUTE;
-    // Whole units and the rest by themselves, as Go does.
+    // Whole units and the rest are converted separately, as in Go.
     let in_units = |unit: i64| Value::Float((nanoseconds / unit) as f64 + (nanoseconds % unit) as f64 / unit as f64);
     let whole = |unit: i64| Value::Int(IntKind::Int64, nanoseconds / unit);
     let value = match name {

@@ -30,7 +30,7 @@ pub(crate) struct Fixed {
     name: Str,
     /// In seconds
     offset: i64,
-    /// What TOML has it for, if it stands there without a zone
+    /// Which parts a time of this zone has in TOML
     form: Form,
 }
 
@@ -47,7 +47,7 @@ pub(crate) enum Form {
     Time,
 }
 
-/// What holds in a zone at a moment.
+/// The offset of a zone at a moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Offset {
     pub(crate) name: Str,
@@ -56,11 +56,11 @@ pub(crate) struct Offset {
     pub(crate) is_summer: bool,
 }
 
-/// Seconds in 400 years, in which all days of the week and of the year come again.
+/// Seconds in 400 years, after which all days of the week and of the year repeat.
 const ERA: i64 = 146_097 * 86_400;
 
-/// A moment at which the same holds, one that can be looked up: the first rule of a zone holds as far back as one likes, the last
-/// ones go on forever.
+/// A moment with the same offset that `jiff` can represent: the first rule of a zone holds for all time before, and the last
+/// ones repeat forever.
 fn moment(unix: i64) -> Timestamp {
     let (min, max) = (Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
     let beyond = unix.saturating_sub(max).max(0);
@@ -79,7 +79,7 @@ fn of_table(zone: &TimeZone, unix: i64) -> Offset {
 }
 
 impl Zone {
-    /// `time.LoadLocation`, nothing if there is no such zone. Names are as they stand in the database.
+    /// `time.LoadLocation`, nothing if there is no such zone. The case of a name matters.
     pub(super) fn load(name: &[u8], local: &TimeZone) -> Option<Self> {
         match name {
             b"" | b"UTC" => return Some(Self::Utc),
@@ -101,7 +101,7 @@ impl Zone {
         }))
     }
 
-    /// The zone of times that TOML has without one: it is called after their form.
+    /// The zone of times without one in TOML: it is named after their form.
     pub(crate) fn of_form(form: Form, offset: i64) -> Self {
         let name = match form {
             Form::Zoned => "",
@@ -116,7 +116,7 @@ impl Zone {
         }))
     }
 
-    /// What holds so many seconds after 1970.
+    /// The offset so many seconds after 1970.
     pub(crate) fn at(&self, unix: i64) -> Offset {
         match self {
             Self::Utc => Offset {
@@ -134,14 +134,14 @@ impl Zone {
         }
     }
 
-    /// The offset that has such a short name: the one of then if it is called so, else any.
+    /// The offset with that short name: the one at that moment if it has the name, else any.
     pub(super) fn offset_of(&self, name: &[u8], unix: i64) -> Option<i64> {
         let zone = match self {
             Self::Utc | Self::Fixed(_) => return None,
             Self::Local(zone) => zone,
             Self::Named(named) => &named.1,
         };
-        /// Transitions are a few hundred; the last go on forever.
+        /// A zone has a few hundred transitions; its last rules make more forever.
         const TRANSITIONS_MAX: usize = 1000;
         let all = zone.following(Timestamp::MIN).take(TRANSITIONS_MAX);
         let first = of_table(zone, i64::MIN);
@@ -168,7 +168,7 @@ impl Zone {
         }
     }
 
-    /// Whether both are one zone, and not only alike.
+    /// Whether Go has the same pointer for both.
     pub(super) fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Utc, Self::Utc) | (Self::Local(_), Self::Local(_)) => true,
@@ -182,7 +182,7 @@ impl Zone {
         }
     }
 
-    /// Whether both are alike: `reflect.DeepEqual`.
+    /// Whether they are equal by `reflect.DeepEqual`.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Named(one), Self::Named(other)) => one.0 == other.0,
@@ -201,7 +201,7 @@ impl Zone {
 }
 
 impl Fixed {
-    /// Whether Go makes such a zone once for all: without a name, whole hours, as there are on earth.
+    /// Whether Go caches such a zone: without a name, and with an offset of whole hours that exists on earth.
     fn is_shared(&self) -> bool {
         self.name.is_empty() && self.offset % 3600 == 0 && (-12..=14).contains(&(self.offset / 3600))
     }

@@ -1,4 +1,4 @@
-//! Pipelines: declarations, commands, operands. What is open stands in a list and not on the stack of the machine.
+//! Pipelines: declarations, commands, operands. Open pipelines are in a list, and not on the stack of the thread.
 
 use std::mem;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ impl<'t> Parser<'t> {
                 break;
             }
             self.next();
-            // To know that a variable is no declaration, the token after the spaces behind it is read.
+            // The token after the spaces decides whether the variable is declared.
             let after = self.peek();
             let next = self.peek_non_space();
             match next.kind {

@@ -1,9 +1,9 @@
-//! What the protocol forbids: frames that are none, at places where none are, and requests that are none.
+//! What the protocol forbids: invalid frames, frames in wrong places, and invalid requests.
 
 use super::{FRAME_BYTES_MAX, INITIAL_WINDOW, SMALL, Titled, WHOLE, cancel, post};
 use crate::http2::{END_HEADERS, END_STREAM, Kind, PREFACE, field, frame, get, hello, request, setting};
 
-/// The name of a setting: the size of frames.
+/// The identifier of a setting: the size of frames.
 const MAX_FRAME: u16 = 5;
 
 pub(super) fn all() -> Vec<Titled> {
@@ -57,7 +57,7 @@ fn numbers() -> Vec<Titled> {
     ]
 }
 
-/// Frames that may not stand where they stand.
+/// Frames in places where they are forbidden.
 fn places() -> Vec<Titled> {
     vec![
         ("data of no request", after_hello(frame(Kind::Data, 0, 0, b"a"))),
@@ -106,7 +106,7 @@ fn places() -> Vec<Titled> {
     ]
 }
 
-/// Headers that are none, or make no request.
+/// Headers that are invalid, or make no valid request.
 fn requests() -> Vec<Titled> {
     let with = |more: Vec<u8>| after_hello(frame(Kind::Headers, WHOLE, 1, &[request("GET", SMALL), more].concat()));
     let bare = |block: &[u8]| after_hello(frame(Kind::Headers, WHOLE, 1, block));

@@ -1,4 +1,4 @@
-//! Bodies that are well sent and badly written, one kind after the other.
+//! Malformed bodies of well-formed requests, by kind.
 
 use super::{OBJECT, OBJECTS, THERE, Titled, as_kind, sized};
 

@@ -1,4 +1,4 @@
-//! The kinds that inputs are held against, made once each. No input makes one.
+//! The kinds of which inputs are objects, built once each and independent of the input.
 
 use std::sync::OnceLock;
 
@@ -17,32 +17,32 @@ const BUILTIN: [(&str, &str, &str); 8] = [
     ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy"),
 ];
 
-/// A kind: where it comes from, if it is built in, and its fields.
+/// A kind: its group, version and name, if it is built in, and its schema.
 #[derive(Clone)]
-pub(crate) struct Form {
+pub(crate) struct Kind {
     pub(crate) builtin: Option<(&'static str, &'static str, &'static str)>,
     pub(crate) schema: Schema,
 }
 
-/// The form of a name; a custom resource for any other name.
-pub(crate) fn form(name: &str) -> Form {
-    static FORMS: OnceLock<Vec<Form>> = OnceLock::new();
-    let forms = FORMS.get_or_init(|| {
+/// The built-in kind of a name; for any other name a custom resource.
+pub(crate) fn find(name: &str) -> Kind {
+    static KINDS: OnceLock<Vec<Kind>> = OnceLock::new();
+    let kinds = KINDS.get_or_init(|| {
         let builtin = BUILTIN.into_iter().map(|kind| {
             let (group, version, name) = kind;
-            Form {
+            Kind {
                 builtin: Some(kind),
                 schema: cluster_builtin::schema(group, version, name).expect("a built-in kind"),
             }
         });
         let custom = [Schema::from_crd(&document()).expect("a good schema"), Schema::any()];
-        let custom = custom.map(|schema| Form { builtin: None, schema });
+        let custom = custom.map(|schema| Kind { builtin: None, schema });
         custom.into_iter().chain(builtin).collect()
     });
-    let builtin = forms
+    let builtin = kinds
         .iter()
-        .find(|form| form.builtin.is_some_and(|(_, _, kind)| kind == name));
-    builtin.unwrap_or(&forms[usize::from(name == "Any")]).clone()
+        .find(|kind| kind.builtin.is_some_and(|(_, _, kind)| kind == name));
+    builtin.unwrap_or(&kinds[usize::from(name == "Any")]).clone()
 }
 
 /// A custom resource with every way of merging.
