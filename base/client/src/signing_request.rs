@@ -53,8 +53,8 @@ pub async fn record_decision(
     let status = decided.status.get_or_insert_default();
     let conditions = status.conditions.get_or_insert_default();
     conditions.push(signing_condition(decision.condition_type(), (reason, message), now));
-    let written = requests.replace_subresource("approval", &name, &PostParams::default(), &decided);
-    match written.await {
+    let params = PostParams::default();
+    match requests.replace_subresource("approval", &name, &params, &decided).await {
         Ok(_) => Ok(()),
         Err(error) if is_conflict(&error) || is_missing(&error) => Ok(()),
         Err(error) => Err(fault_of(error, &format!("decide CertificateSigningRequest {name}"))),
