@@ -156,6 +156,30 @@ async fn admission_configuration_applies_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
+#[tokio::test(start_paused = true)]
+async fn a_quota_limits_whatever_numbers_its_status_has() {
+    let server = start().await;
+    let client = server.admin();
+    let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": "5"}}});
+    assert_eq!(post(&client, QUOTAS, &quota).await.0, 201);
+    let path = format!("{QUOTAS}/q");
+    for (hard, used, code) in [
+        ("9223372036854775807", "9223372036854775807", 403),
+        ("9223372036854775807", "9223372036854775806", 201),
+        ("5", "99999999999999999999", 403),
+        ("1T", "7k", 201),
+        ("1e3", "999", 201),
+        ("1e3", "1000", 403),
+    ] {
+        let mut limited = get(&client, &path).await.1;
+        limited["status"] = json!({"hard": {"configmaps": hard}, "used": {"configmaps": used}});
+        assert_eq!(put(&client, &format!("{path}/status"), &limited).await.0, 200);
+        let map = json!({"metadata": {"generateName": "m-"}});
+        let (answered, answer) = post(&client, CONFIG_MAPS, &map).await;
+        assert_eq!(answered, code, "{used} of {hard}: {answer}");
+    }
+}
+
 async fn concurrent_creates_stay_within_the_quota() {
     let server = start().await;
     let client = server.admin();
