@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::admission::subresource_body;
 use crate::kinds::metadata;
 use crate::requests::delete::{self, DeleteOptions};
+use crate::requests::patch::check_namespace;
 use crate::requests::write::Refusal;
 use crate::state::context::Context;
 use crate::state::pending_write::Write;
@@ -21,6 +22,7 @@ const TRIES_MAX: usize = 16;
 /// `pods/binding`: sets the node, once.
 pub(crate) async fn bind(context: &Context, body: Body) -> Result<Answer, Status> {
     let mut binding = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
+    check_named(context, &binding, "Binding")?;
     let kind = ("", "v1", "Binding");
     let review_warnings = subresource_body::review_body(context, kind, &mut binding, context.query.dry_run()).await?;
     let node = binding
@@ -108,17 +110,21 @@ fn assign(pod: &mut Value, node: &str, binding: &Value, context: &Context) {
 
 fn check_eviction(context: &Context, eviction: &Value) -> Result<(), Status> {
     let kind = eviction.get("kind").and_then(Value::as_str).unwrap_or("Eviction");
+/// The pod that a body names has to be that of the path. (kubernetes/kubernetes v1.35 pkg/registry/core/pod/storage)
+fn check_named(context: &Context, body: &Value, kind: &str) -> Result<(), Status> {
+    check_namespace(context, body)?;
+    match metadata::text(body, "name") == context.name() {
+        true => Ok(()),
+        false => Err(Status::bad_request(format!(
+            "name in URL does not match name in {kind} object"
+        ))),
+    }
+}
+
     if !eviction.is_object() || kind != "Eviction" {
         return Err(Status::bad_request(format!("the body is a {kind} and no Eviction")));
     }
-    let name = metadata::text(eviction, "name");
-    if !name.is_empty() && name != context.name() {
-        return Err(Status::bad_request(format!(
-            "name in URL ({}) does not match name in Eviction object ({name})",
-            context.name()
-        )));
-    }
-    Ok(())
+    check_named(context, eviction, "Eviction")
 }
 
 /// `pods/eviction`: a deletion. Disruption budgets are not evaluated: if one selects the pod, 501.
