@@ -210,7 +210,7 @@ impl Request {
                 // kube-apiserver's store applies the patch again without a limit: others' writes are no reason to refuse it.
                 Err(Refusal::Stale) if !pinned && attempt < TURNS_MAX => {}
                 Err(Refusal::Stale) => break,
-                Err(Refusal::Status(status)) => return Err(status.warned(write.warnings)),
+                Err(Refusal::Status(status)) => return Err(status),
             }
         }
         Err(context.modified(name))

@@ -17,7 +17,7 @@ use crate::kinds::metadata;
 use crate::requests::patch::check_namespace;
 use crate::state::context::Context;
 use crate::storage::errors::store_status;
-use crate::wire::answer::Answer;
+use crate::wire::answer::{Answer, led_by_warnings};
 use crate::wire::decode::{decode, encoding, read_body};
 use crate::wire::status::Status;
 
@@ -35,7 +35,13 @@ pub(crate) async fn request(context: &Context, body: Body) -> Result<Answer, Sta
     note_manager(context, &mut request, validity);
     identify(context, &mut request, &account.object.meta().uid)?;
     let kind = (GROUP, "v1", "TokenRequest");
-    let review_warnings = subresource_body::review_body(context, kind, &mut request, context.query.dry_run()).await?;
+    let warnings = subresource_body::review_body(context, kind, &mut request, context.query.dry_run()).await?;
+    let uid = account.object.meta().uid.clone();
+    led_by_warnings(issue(context, request, uid, validity).await, warnings)
+}
+
+/// Answers a request that was admitted with a token for the account of this uid.
+async fn issue(context: &Context, mut request: Value, uid: String, validity: Duration) -> Result<Answer, Status> {
     let Some(tokens) = &context.server.access.tokens else {
         return Err(Status::not_implemented("a TokenRequest without a signing key"));
     };
@@ -43,7 +49,7 @@ pub(crate) async fn request(context: &Context, body: Body) -> Result<Answer, Sta
     let spec = TokenSpec {
         namespace: context.namespace().unwrap_or_default().to_owned(),
         name: context.name().to_owned(),
-        uid: account.object.meta().uid.clone(),
+        uid,
         audiences: audiences(&request),
         validity,
         bound,
@@ -70,7 +76,7 @@ pub(crate) async fn request(context: &Context, body: Body) -> Result<Answer, Sta
     }
     let status = json!({"token": issued.token.expose(), "expirationTimestamp": metadata::timestamp(issued.expires)});
     fields.insert("status".to_owned(), status);
-    Ok(Answer::value(StatusCode::CREATED, &request).warn(review_warnings))
+    Ok(Answer::value(StatusCode::CREATED, &request))
 }
 
 /// A request that names an account has to name that of the path.
