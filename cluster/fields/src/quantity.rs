@@ -66,6 +66,12 @@ impl Quantity {
         self.0 % NANO == 0
     }
 
+    /// As a whole number, rounded up: what upstream's `Value` returns.
+    pub fn value(self) -> i64 {
+        let whole = self.0.div_euclid(NANO) + i128::from(!self.is_whole());
+        i64::try_from(whole).unwrap_or(if whole < 0 { i64::MIN } else { i64::MAX })
+    }
+
     /// The sum, within the amounts that upstream distinguishes.
     pub fn plus(self, other: Self) -> Self {
         Quantity((self.0 + other.0).clamp(-MAX, MAX))
@@ -331,6 +337,17 @@ mod tests {
             ("123456789012345678", "123456789012345679"),
         ] {
             assert!(of(less) < of(more), "{less} {more}");
+        }
+        for (text, value) in [
+            ("7", 7),
+            ("1500m", 2),
+            ("-1500m", -1),
+            ("1e3", 1000),
+            ("1T", 1_000_000_000_000),
+            ("9223372036854775807", i64::MAX),
+            ("1e30", i64::MAX),
+        ] {
+            assert_eq!(of(text).value(), value, "{text}");
         }
         assert_eq!(of("1").plus(of("500m")), of("1.5"));
         assert_eq!(of("8E").plus(of("8E")), of("1e30"));

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use cluster_fields::quantity::Quantity;
 use cluster_patch::{UpdateOptions, track_update};
 use cluster_schema::Schema;
 use cluster_store::{Entry, Object, Page, Range, StoreError};
@@ -177,12 +178,14 @@ fn used_after(
     for resource in limited {
         let Some(more) = delta.get(resource) else { continue };
         let (now, most) = (number(used.get(resource)), number(hard.get(resource)));
-        if now + more > most {
+        // A user may have written any number into the status.
+        let after_this = i128::from(now) + i128::from(*more);
+        if after_this > i128::from(most) {
             requested.push(format!("{resource}={more}"));
             in_use.push(format!("{resource}={now}"));
             allowed.push(format!("{resource}={most}"));
         }
-        after.insert(resource.clone(), Value::from((now + more).to_string()));
+        after.insert(resource.clone(), Value::from(after_this.to_string()));
     }
     if !requested.is_empty() {
         return Err(attributes.forbidden(&format!(
@@ -200,27 +203,9 @@ fn usage_names(context: &Context) -> Vec<String> {
     usage(context, &Value::Object(Map::new())).into_keys().collect()
 }
 
-/// A quantity as a whole number.
+/// A quantity as a whole number; 0 for none.
 fn number(quantity: Option<&Value>) -> i64 {
-    let text = match quantity {
-        Some(Value::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
-        None => return 0,
-    };
-    let digits = text
-        .find(|c: char| !(c.is_ascii_digit() || c == '-'))
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let unit = match unit {
-        "k" => 1_000,
-        "M" => 1_000_000,
-        "G" => 1_000_000_000,
-        "Ki" => 1 << 10,
-        "Mi" => 1 << 20,
-        "Gi" => 1 << 30,
-        _ => 1,
-    };
-    number.parse::<i64>().unwrap_or_default().saturating_mul(unit)
+    quantity.and_then(Quantity::of).map_or(0, Quantity::value)
 }
 
 /// Whether the scopes of a quota, which limit it to some pods, include this object.
@@ -260,24 +245,4 @@ fn note_manager(context: &Context, before: &Value, quota: &mut Value) {
     };
     let schema = cluster_builtin::schema("", "v1", "ResourceQuota").unwrap_or_else(Schema::any);
     track_update(Some(before), quota, options, &schema);
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::number;
-
-    #[test]
-    fn quantities_of_objects_are_whole_numbers() {
-        for (quantity, expected) in [
-            (json!("5"), 5),
-            (json!(7), 7),
-            (json!("2k"), 2000),
-            (json!("1Ki"), 1024),
-        ] {
-            assert_eq!(number(Some(&quantity)), expected);
-        }
-        assert_eq!(number(None), 0);
-    }
 }

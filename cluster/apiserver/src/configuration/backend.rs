@@ -8,24 +8,19 @@ use std::time::Duration;
 use base_client::Connection;
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Frame, Incoming, SizeHint};
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper_util::rt::TokioIo;
+use hyper::client::conn::http1::SendRequest;
 use kube::client::Body;
 use serde_json::Value;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use crate::connections::dial::upgraded;
 use crate::connections::https_target::HttpsTarget;
 use crate::connections::identity::ClientIdentity;
 use crate::connections::network::Network;
+use crate::connections::pool::{self, Pool};
 use crate::connections::tls::{Trust, broken, tls};
 
-/// Idle connections that are retained.
-const IDLE_MAX: usize = 25;
-/// How long an idle connection is retained.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long it may take to open a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Largest document that this server reads for itself: discovery and OpenAPI.
@@ -41,7 +36,7 @@ pub(crate) struct Backend {
     reach: Result<HttpsTarget, String>,
     /// The same server, whatever its certificate: used to check that it is there.
     check: Result<HttpsTarget, String>,
-    idle: Mutex<Vec<(SendRequest<Body>, Instant)>>,
+    pool: Pool<Body>,
     /// Its own documents: the resources of the version as in the aggregated document, and its entry in the index
     /// of OpenAPI.
     pub(crate) documents: Mutex<Documents>,
@@ -73,7 +68,7 @@ impl Backend {
             reach: reach(trust),
             check: reach(Trust::AnyServer),
             spec: spec.clone(),
-            idle: Mutex::default(),
+            pool: Pool::default(),
             documents: Mutex::default(),
         }
     }
@@ -113,13 +108,9 @@ impl Backend {
     ) -> Result<Response<Passed>, String> {
         let reach = self.reach.as_ref().map_err(Clone::clone)?;
         set_host(&mut request, reach);
-        let mut sender = loop {
-            let Some(mut connection) = self.pooled() else {
-                break open(network, reach).await?;
-            };
-            if connection.ready().await.is_ok() {
-                break connection;
-            }
+        let mut sender = match self.pool.ready().await {
+            Some(sender) => sender,
+            None => open(network, reach).await?,
         };
         let response = match sender.try_send_request(request).await {
             Ok(response) => response,
@@ -161,27 +152,7 @@ impl Backend {
         let mut sender = open(network, reach).await?;
         let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
         let code = response.status();
-        let body = Limited::new(response.into_body(), DOCUMENT_BYTES_MAX).collect().await;
-        let body = body.map_err(|error| {
-            if error.is::<LengthLimitError>() {
-                return format!("the answer has more than {DOCUMENT_BYTES_MAX} bytes");
-            }
-            error.downcast_ref().map_or_else(|| error.to_string(), broken)
-        })?;
-        Ok((code, body.to_bytes()))
-    }
-
-    fn pooled(&self) -> Option<SendRequest<Body>> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|(sender, since)| !sender.is_closed() && since.elapsed() < IDLE_TIMEOUT);
-        idle.pop().map(|(sender, _)| sender)
-    }
-
-    fn put_back(&self, sender: SendRequest<Body>) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < IDLE_MAX && !sender.is_closed() {
-            idle.push((sender, Instant::now()));
-        }
+        Ok((code, pool::read(response.into_body(), DOCUMENT_BYTES_MAX).await?))
     }
 }
 
@@ -197,11 +168,7 @@ async fn connect(network: &Network, reach: &HttpsTarget) -> Result<Connection, S
 }
 
 async fn open(network: &Network, reach: &HttpsTarget) -> Result<SendRequest<Body>, String> {
-    let stream = connect(network, reach).await?;
-    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
-    // It ends with its sender or the other side.
-    tokio::spawn(connection);
-    Ok(sender)
+    pool::open(connect(network, reach).await?).await
 }
 
 /// The body of a forwarded answer; its connection goes back to the pool once all of it has passed.
@@ -213,7 +180,7 @@ pub(crate) struct Passed {
 impl Passed {
     fn return_connection(&mut self) {
         if let Some((backend, sender)) = self.borrowed.take() {
-            backend.put_back(sender);
+            backend.pool.put_back(sender);
         }
     }
 }
@@ -268,6 +235,9 @@ fn number(object: &Value, field: &str) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::BodyExt;
+    use hyper::client::conn::http1::handshake;
+    use hyper_util::rt::TokioIo;
     use serde_json::json;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -306,8 +276,7 @@ mod tests {
         ] {
             let (backend, body) = answer(bytes).await;
             read(body).await;
-            let mut pooled = backend.pooled().expect("pooled");
-            assert!(pooled.ready().await.is_ok());
+            assert!(backend.pool.ready().await.is_some());
         }
     }
 
@@ -315,6 +284,6 @@ mod tests {
     async fn a_connection_with_an_unread_answer_is_not_pooled() {
         let (backend, body) = answer(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}").await;
         drop(body);
-        assert!(backend.pooled().is_none());
+        assert!(backend.pool.ready().await.is_none());
     }
 }

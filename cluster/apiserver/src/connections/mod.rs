@@ -6,6 +6,7 @@ pub(crate) mod https_target;
 pub(crate) mod identity;
 pub(crate) mod kubelets;
 pub(crate) mod network;
+pub(crate) mod pool;
 pub(crate) mod review_response;
 pub(crate) mod tls;
 pub(crate) mod webhook_client;

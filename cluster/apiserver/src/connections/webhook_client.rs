@@ -8,22 +8,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, header};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper_util::rt::TokioIo;
+use http_body_util::Full;
+use hyper::client::conn::http1::SendRequest;
 use serde_json::Value;
-use tokio::time::Instant;
 
 use crate::connections::https_target::HttpsTarget;
 use crate::connections::network::Network;
+use crate::connections::pool::{self, Pool};
 use crate::connections::tls::{Trust, broken, text, tls};
 
 /// Largest answer that is read: a patch of the largest object in base64, and then some.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
-/// Idle connections to one webhook that are retained.
-const IDLE_MAX: usize = 16;
-/// How long an idle connection is retained, as in Go's client.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 const USER_AGENT: &str = "kube-apiserver-admission";
 
 /// One client for each way in which webhooks are reached.
@@ -61,16 +56,16 @@ pub(crate) struct Reply {
 pub(crate) struct Client {
     reach: HttpsTarget,
     path: String,
-    idle: Mutex<Vec<(SendRequest<Full<Bytes>>, Instant)>>,
+    pool: Pool<Full<Bytes>>,
 }
 
 impl Client {
     fn of(config: &Value) -> Result<Self, String> {
         let tls = tls(Trust::Bundle(&text(config, "caBundle")), None)?;
-        let idle = Mutex::default();
+        let pool = Pool::default();
         if let Some(service) = config.get("service").filter(|service| service.is_object()) {
             let (path, reach) = (clean(&text(service, "path")), HttpsTarget::service(service, tls));
-            return Ok(Self { reach, path, idle });
+            return Ok(Self { reach, path, pool });
         }
         let url = text(config, "url");
         let rest = url
@@ -82,7 +77,7 @@ impl Client {
         };
         let reach = HttpsTarget::host(host, tls);
         let path = clean(path);
-        Ok(Self { reach, path, idle })
+        Ok(Self { reach, path, pool })
     }
 
     /// Posts a review and reads the answer. Errors: why nothing came back.
@@ -108,10 +103,7 @@ impl Client {
                 .map_err(|error| error.to_string())
         };
         // A pooled connection may have been closed just now; what was not sent on it goes to the next one.
-        while let Some(mut connection) = self.pooled() {
-            if connection.ready().await.is_err() {
-                continue;
-            }
+        while let Some(mut connection) = self.pool.ready().await {
             match connection.try_send_request(request()?).await {
                 Ok(response) => return self.read(response, connection).await,
                 Err(mut error) => {
@@ -121,7 +113,7 @@ impl Client {
                 }
             }
         }
-        let mut opened = self.open(network).await?;
+        let mut opened = pool::open(self.reach.connect(network).await?).await?;
         match opened.send_request(request()?).await {
             Ok(response) => self.read(response, opened).await,
             Err(error) => Err(broken(&error)),
@@ -134,36 +126,13 @@ impl Client {
         sender: SendRequest<Full<Bytes>>,
     ) -> Result<Reply, String> {
         let (parts, body) = response.into_parts();
-        let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await.map_err(|error| {
-            if error.is::<LengthLimitError>() {
-                return format!("the answer has more than {ANSWER_BYTES_MAX} bytes");
-            }
-            error.downcast_ref().map_or_else(|| error.to_string(), broken)
-        })?;
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < IDLE_MAX {
-            idle.push((sender, Instant::now()));
-        }
-        drop(idle);
+        let body = pool::read(body, ANSWER_BYTES_MAX).await?;
+        self.pool.put_back(sender);
         Ok(Reply {
             code: parts.status,
             headers: parts.headers,
-            body: body.to_bytes(),
+            body,
         })
-    }
-
-    fn pooled(&self) -> Option<SendRequest<Full<Bytes>>> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|(sender, since)| !sender.is_closed() && since.elapsed() < IDLE_TIMEOUT);
-        idle.pop().map(|(sender, _)| sender)
-    }
-
-    async fn open(&self, network: &Network) -> Result<SendRequest<Full<Bytes>>, String> {
-        let stream = self.reach.connect(network).await?;
-        let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
-        // It ends with its sender or the other side; what breaks it is seen by the request that needs it.
-        tokio::spawn(connection);
-        Ok(sender)
     }
 }
 

@@ -80,7 +80,7 @@ async fn put<T: Serialize>(server: &Arc<ServerState>, resource: &str, kind: &str
                 Err(StoreError::Conflict { .. } | StoreError::Missing { .. }) => {}
                 outcome => drop(outcome.map_err(store_status)?),
             },
-            Err(StoreError::Conflict { .. }) => {}
+            Err(StoreError::Conflict { .. } | StoreError::Missing { .. }) => {}
             outcome => return outcome.map(drop).map_err(store_status),
         }
     }
@@ -181,22 +181,31 @@ fn rules(role: &Value) -> Vec<PolicyRule> {
 /// Removes the group of all nodes, bound by earlier versions that did not authorize each node, unless the binding is excluded.
 async fn unbind_nodes(server: &Arc<ServerState>) -> Result<(), StoreError> {
     let key = Key::new(format!("{RBAC}/clusterrolebindings"), None, "system:node");
-    let Some(entry) = server.store.get(&key).await? else {
-        return Ok(());
-    };
-    let mut binding = entry.object.value(entry.revision);
-    if is_excluded(&binding) {
-        return Ok(());
+    for attempt in 1.. {
+        let Some(entry) = server.store.get(&key).await? else {
+            break;
+        };
+        let Some(binding) = without_nodes(entry.object.value(entry.revision)) else {
+            break;
+        };
+        let object = Object::from_value(binding)?;
+        match server.store.update(&key, entry.revision, object).await {
+            Err(StoreError::Conflict { .. } | StoreError::Missing { .. }) if attempt < TRIES_MAX => {}
+            outcome => return outcome.map(drop),
+        }
     }
-    let subjects = binding.get_mut("subjects").and_then(Value::as_array_mut);
-    let Some(subjects) = subjects else { return Ok(()) };
+    Ok(())
+}
+
+/// The binding without the group of all nodes. None: it has no such subject, or is excluded.
+fn without_nodes(mut binding: Value) -> Option<Value> {
+    if is_excluded(&binding) {
+        return None;
+    }
+    let subjects = binding.get_mut("subjects").and_then(Value::as_array_mut)?;
     let before = subjects.len();
     subjects.retain(|subject| {
         subject.get("kind") != Some(&json!("Group")) || subject.get("name") != Some(&json!(group::NODES))
     });
-    if subjects.len() == before {
-        return Ok(());
-    }
-    let object = Object::from_value(binding)?;
-    server.store.update(&key, entry.revision, object).await.map(|_| ())
+    (subjects.len() < before).then_some(binding)
 }

@@ -103,7 +103,8 @@ async fn update_status(server: &Arc<ServerState>, key: &Key) -> Result<Option<St
                 server.observe_own_write(served, &entry, false);
                 return Ok(renamed.then_some(group));
             }
-            Err(StoreError::Conflict { .. }) => {}
+            // Written or deleted meanwhile: read it again.
+            Err(StoreError::Conflict { .. } | StoreError::Missing { .. }) => {}
             Err(error) => return Err(error),
         }
     }

@@ -56,43 +56,40 @@ pub(crate) fn view(object: &Value, paths: &ScalePaths) -> Value {
     json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": shown, "spec": spec, "status": status})
 }
 
-/// A label selector as text, sorted by key.
+/// A label selector as text: sorted by key, and the values of each key sorted. None if it selects everything: Go leaves
+/// out a text that is empty.
+/// (apimachinery v0.35 `pkg/apis/meta/v1/helpers.go`, LabelSelectorAsSelector, and `pkg/labels/selector.go`)
 fn selector_text(selector: &Value) -> Option<String> {
     if let Some(text) = selector.as_str() {
-        return Some(text.to_owned());
+        return Some(text.to_owned()).filter(|text| !text.is_empty());
     }
-    let mut parts: Vec<String> = Vec::new();
-    for (key, value) in selector
-        .get("matchLabels")
-        .and_then(Value::as_object)
+    // That of a ReplicationController is nothing but labels.
+    let plain = selector
+        .as_object()
+        .filter(|labels| labels.values().all(Value::is_string));
+    let labels = plain.or_else(|| selector.get("matchLabels")?.as_object());
+    let mut parts: Vec<(&str, String)> = labels
         .into_iter()
         .flatten()
-    {
-        parts.push(format!("{key}={}", value.as_str().unwrap_or_default()));
-    }
-    for expression in selector
-        .get("matchExpressions")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
+        .map(|(key, value)| (key.as_str(), format!("{key}={}", value.as_str().unwrap_or_default())))
+        .collect();
+    let expressions = selector.get("matchExpressions").and_then(Value::as_array);
+    for expression in expressions.into_iter().flatten() {
         let key = expression.get("key").and_then(Value::as_str)?;
-        let values: Vec<&str> = expression
-            .get("values")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
-        parts.push(match expression.get("operator").and_then(Value::as_str)? {
+        let values = expression.get("values").and_then(Value::as_array);
+        let mut values: Vec<&str> = values.into_iter().flatten().filter_map(Value::as_str).collect();
+        values.sort_unstable();
+        let text = match expression.get("operator").and_then(Value::as_str)? {
             "In" => format!("{key} in ({})", values.join(",")),
             "NotIn" => format!("{key} notin ({})", values.join(",")),
             "Exists" => key.to_owned(),
             _ => format!("!{key}"),
-        });
+        };
+        parts.push((key, text));
     }
-    parts.sort();
-    Some(parts.join(","))
+    parts.sort_by_key(|(key, _)| *key);
+    let parts: Vec<String> = parts.into_iter().map(|(_, text)| text).collect();
+    Some(parts.join(",")).filter(|text| !text.is_empty())
 }
 
 /// The replicas in a Scale; 0 when there are none, as upstream. Errors: it is no Scale, or has no number there.
@@ -121,5 +118,34 @@ pub(crate) fn replicas_of(scale: &Value) -> Result<i32, Status> {
     match given.as_i64().map(i32::try_from) {
         Some(Ok(replicas)) => Ok(replicas),
         _ => refuse(format!("spec.replicas {given} is not a whole number of 32 bits")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_are_printed_as_go_prints_them() {
+        let expression =
+            |key: &str, operator: &str, values: &[&str]| json!({"key": key, "operator": operator, "values": values});
+        for (selector, wanted) in [
+            (json!("a=b"), Some("a=b")),
+            (json!(""), None),
+            (json!({}), None),
+            (json!({"matchLabels": {"b": "2", "a": "1"}}), Some("a=1,b=2")),
+            (json!({"b": "2", "a": "1"}), Some("a=1,b=2")),
+            (
+                json!({"matchLabels": {"b": "2"}, "matchExpressions": [
+                    expression("c", "DoesNotExist", &[]),
+                    expression("a", "In", &["z", "y"]),
+                    expression("b", "NotIn", &["x", "w"]),
+                    expression("a-b", "Exists", &[]),
+                ]}),
+                Some("a in (y,z),a-b,b=2,b notin (w,x),!c"),
+            ),
+        ] {
+            assert_eq!(selector_text(&selector).as_deref(), wanted, "{selector}");
+        }
     }
 }

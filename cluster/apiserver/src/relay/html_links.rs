@@ -1,6 +1,7 @@
 //! Rewrites the links of pages to lead through this server. Tags are parsed as far as links need it; all else is unchanged.
 //! (kubernetes/kubernetes v1.35 staging/src/k8s.io/apimachinery/pkg/util/proxy/transport.go, rewriteHTML)
 
+use std::collections::HashSet;
 use std::io::{Read, Write};
 
 use base_client::{ResponseBody, full_body};
@@ -187,7 +188,7 @@ fn text_length(rest: &[u8], name: &str) -> usize {
 /// A start tag.
 struct Tag {
     name: String,
-    /// Keys and values, without quotes, not unescaped.
+    /// Keys and values, without quotes, not unescaped. Of several with one key, the first.
     attributes: Vec<(String, String)>,
     /// Whether it is self-closing.
     closed: bool,
@@ -203,6 +204,7 @@ impl Tag {
             attributes: Vec::new(),
             closed: false,
         };
+        let mut keys = HashSet::new();
         loop {
             skip(text, &mut at, b" \t\r\n\x0c/");
             if *text.get(at)? == b'>' {
@@ -229,7 +231,7 @@ impl Tag {
                 at += 1;
                 continue;
             }
-            if !tag.attributes.iter().any(|(own, _)| *own == key) {
+            if keys.insert(key.clone()) {
                 tag.attributes.push((key, value));
             }
         }
@@ -273,17 +275,15 @@ fn unescaped(value: &str) -> String {
     let mut rest = value;
     while let Some(at) = rest.find('&') {
         out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let Some(end) = rest.find(';') else { break };
-        match character(&rest[1..end]) {
-            Some(character) => {
+        rest = &rest[at + 1..];
+        // No name has an ampersand, so none is read twice.
+        let end = rest.find([';', '&']).filter(|end| rest[*end..].starts_with(';'));
+        match end.and_then(|end| Some((character(&rest[..end])?, end))) {
+            Some((character, end)) => {
                 out.push(character);
                 rest = &rest[end + 1..];
             }
-            None => {
-                out.push('&');
-                rest = &rest[1..];
-            }
+            None => out.push('&'),
         }
     }
     out.push_str(rest);
@@ -350,6 +350,35 @@ mod tests {
             ("</a href=/x>", "</a href=/x>"),
         ] {
             assert_eq!(rewritten(page), wanted);
+        }
+    }
+
+    /// A hostile page has as many attributes or ampersands as fit: one that took a time quadratic in their number would
+    /// keep this test busy for minutes, and a worker thread of the server for hours.
+    #[test]
+    fn a_tag_of_very_many_attributes_or_ampersands_is_rewritten_in_linear_time() {
+        let many: String = (0..200_000).map(|number| format!(" a{number}=\"\"")).collect();
+        assert_eq!(
+            rewritten(&format!("<a{many} href=/x a0=y>")),
+            format!("<a{many} href=\"/p/x\">")
+        );
+        let ampersands = "&".repeat(1 << 20);
+        assert_eq!(
+            rewritten(&format!("<a href=\"{ampersands};\">")),
+            format!("<a href=\"/p{};\">", "&amp;".repeat(1 << 20))
+        );
+    }
+
+    #[test]
+    fn references_are_decoded_and_those_of_unknown_names_stay() {
+        for (value, wanted) in [
+            ("a&amp;b&lt;&#65;&#x42;", "a&b<AB"),
+            ("&none;&amp;", "&none;&"),
+            ("&a&amp;", "&a&"),
+            ("&amp", "&amp"),
+            ("&;&", "&;&"),
+        ] {
+            assert_eq!(unescaped(value), wanted, "{value}");
         }
     }
 

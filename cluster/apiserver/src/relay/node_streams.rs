@@ -19,7 +19,7 @@ use crate::kinds::registry::Served;
 use crate::kinds::resource::{Connect, Form};
 use crate::relay::{port_forward, proxy};
 use crate::state::context::Context;
-use crate::wire::answer::Answer;
+use crate::wire::answer::{Answer, led_by_warnings};
 use crate::wire::guarded_body::held;
 use crate::wire::path::{RequestInfo, Target};
 use crate::wire::query::{Query, encoded};
@@ -112,6 +112,16 @@ async fn stream(context: &Context, connect: Connect, parts: &Parts, body: Body) 
     let mut options = options(&context.query, connect);
     let kind = ("", "v1", connect.options());
     let warnings = subresource_body::review_connection(context, kind, &mut options).await?;
+    led_by_warnings(stream_admitted(context, connect, &options, parts, body).await, warnings)
+}
+
+async fn stream_admitted(
+    context: &Context,
+    connect: Connect,
+    options: &Value,
+    parts: &Parts,
+    body: Body,
+) -> Result<Answer, Status> {
     let entry = context.current(context.name()).await?;
     let pod = entry.object.value(entry.revision);
     let (namespace, name) = (context.namespace().unwrap_or_default(), context.name());
@@ -125,22 +135,21 @@ async fn stream(context: &Context, connect: Connect, parts: &Parts, body: Body) 
     let node = node.ok_or_else(|| Status::bad_request(format!("pod {name} does not have a host assigned")))?;
     match find(context, node).await? {
         Found::Elsewhere(place) => {
-            let query = stream_query(&options);
-            let relayed = proxy::to_kubelet(context, place, (&path, &query), parts, body);
-            Ok(relayed.await?.warn(warnings))
+            let query = stream_query(options);
+            proxy::to_kubelet(context, place, (&path, &query), parts, body).await
         }
         Found::Here(service) => {
             if let (Connect::PortForward, Some(pod)) = (connect, forwarded(context, &pod)) {
                 let permit = context.server.relay_limit.acquire()?;
-                return Ok(port_forward::answer(pod, parts, permit)?.warn(warnings));
+                return port_forward::answer(pod, parts, permit);
             }
-            let path = format!("{path}?{}", stream_query(&options));
+            let path = format!("{path}?{}", stream_query(options));
             let response = proxy::to_node(context, service, &path, parts, body).await?;
             let code = response.status();
             if code == StatusCode::SWITCHING_PROTOCOLS {
-                return Ok(Answer::passed(response).warn(warnings));
+                return Ok(Answer::passed(response));
             }
-            Err(refusal(context, code, whole(response.into_body()).await).warned(warnings))
+            Err(refusal(context, code, whole(response.into_body()).await))
         }
     }
 }

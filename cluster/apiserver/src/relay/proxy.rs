@@ -7,7 +7,7 @@ use base_client::{HttpService, ResponseBody, Upgrade, answer_apart, requests_upg
 use http::request::Parts;
 use http::{Request, Response};
 use kube::client::Body;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::admission::subresource_body;
 use crate::connections::kubelets::NodePlace;
@@ -18,7 +18,7 @@ use crate::relay::headers::without_identity;
 use crate::relay::proxy_target::{self, Place};
 use crate::relay::rewriting::clean;
 use crate::state::context::Context;
-use crate::wire::answer::Answer;
+use crate::wire::answer::{Answer, led_by_warnings};
 use crate::wire::status::Status;
 
 /// Answers a request to `proxy`. `path` is that of the request, decoded.
@@ -38,6 +38,17 @@ pub(crate) async fn answer(
     };
     let kind = ("", "v1", proxied.options());
     let warnings = subresource_body::review_connection(context, kind, &mut options).await?;
+    let outcome = forward_admitted(context, proxied, &options, (path, parts), body).await;
+    led_by_warnings(outcome, warnings)
+}
+
+async fn forward_admitted(
+    context: &Context,
+    proxied: Proxied,
+    options: &Value,
+    (path, parts): (&str, &Parts),
+    body: Body,
+) -> Result<Answer, Status> {
     let place = proxy_target::find(context, proxied).await?;
     let target_path = clean(options["path"].as_str().unwrap_or_default());
     let forwarded = Forwarded {
@@ -47,7 +58,7 @@ pub(crate) async fn answer(
         query: parts.uri.query(),
         is_of_server: false,
     };
-    Ok(forward(&context.server, &place, forwarded, body).await?.warn(warnings))
+    forward(&context.server, &place, forwarded, body).await
 }
 
 /// The methods that are forwarded (kubernetes/kubernetes v1.35 pkg/registry/core/pod/rest/subresources.go, proxyMethods).

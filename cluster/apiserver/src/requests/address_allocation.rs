@@ -6,15 +6,27 @@ use std::net::IpAddr;
 
 use cluster_fields::FieldError;
 use ipnet::IpNet;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::kinds::registry::Role;
 use crate::state::context::Context;
-use crate::storage::service_addresses::{InUse, Reservation, node_port};
+use crate::storage::service_addresses::{InUse, Reservation, Taken, health_check_node_port, node_port};
 use crate::wire::status::Status;
 
 /// Kubernetes' range of node ports.
 const NODE_PORTS: std::ops::RangeInclusive<u64> = 30_000..=32_767;
+/// The field with the port at which nodes answer whether they have endpoints of a Service, for its load balancer.
+const HEALTH_CHECK: &str = "healthCheckNodePort";
+/// Fields that decide which addresses and ports a Service gets.
+const REQUESTS: [&str; 6] = [
+    "type",
+    "clusterIP",
+    "ports",
+    "allocateLoadBalancerNodePorts",
+    "externalTrafficPolicy",
+    HEALTH_CHECK,
+];
+const ALREADY_ALLOCATED: &str = "provided port is already allocated";
 const OUT_OF_RANGE: &str = "the provided network does not match the current range";
 /// Addresses that are tried: more Services than any landscape in a process has.
 const ADDRESSES_TRIED_MAX: usize = 65_536;
@@ -38,6 +50,7 @@ pub(crate) async fn prepare(
     };
     cluster_ip(context, service, old, &in_use)?;
     node_ports(service, old, &in_use)?;
+    health_check(service, old, &in_use)?;
     Ok(Some(addresses.reserve(service)))
 }
 
@@ -55,6 +68,12 @@ fn keep_old(service: &mut Value, old: Option<&Value>) {
             if let (true, Some(value)) = (spec.get(field).is_none_or(is_blank), old_spec.get(field)) {
                 spec.insert(field.to_owned(), value.clone());
             }
+        }
+    }
+    if needs_health_check(spec) && spec.get(HEALTH_CHECK).is_none_or(|given| given == &json!(0)) {
+        let old_port = old_spec.as_object().filter(|old_spec| needs_health_check(old_spec));
+        if let Some(port) = old_port.and_then(|old_spec| old_spec.get(HEALTH_CHECK)) {
+            spec.insert(HEALTH_CHECK.to_owned(), port.clone());
         }
     }
     if !needs_node_port(spec.get("type")) {
@@ -95,14 +114,14 @@ fn drop_with_type(service: &mut Value, old: Option<&Value>) {
         return;
     };
     let balanced = spec.get("type") == Some(&json!("LoadBalancer"));
+    let checked = needs_health_check(spec);
     let open = needs_node_port(spec.get("type"))
         || spec.get("type") == Some(&json!("ClusterIP")) && spec.get("externalIPs").is_some_and(|ips| !is_blank(ips));
-    let local = spec.get("externalTrafficPolicy") == Some(&json!("Local"));
     for (field, applies) in [
         ("externalTrafficPolicy", open),
         ("allocateLoadBalancerNodePorts", balanced),
         ("loadBalancerClass", balanced),
-        ("healthCheckNodePort", balanced && local),
+        (HEALTH_CHECK, checked),
     ] {
         if !applies && spec.get(field) == old_spec.get(field) {
             spec.remove(field);
@@ -123,15 +142,14 @@ fn is_blank(value: &Value) -> bool {
 /// Whether a Service may get an address or a port that it did not have.
 fn requests_more(service: &Value, old: Option<&Value>) -> bool {
     let Some(old) = old else { return true };
-    let of = |service: &Value| {
-        let spec = ["type", "clusterIP", "ports"].map(|field| service.get("spec")?.get(field).cloned());
-        (spec, service.pointer("/spec/allocateLoadBalancerNodePorts").cloned())
-    };
+    let of = |service: &Value| REQUESTS.map(|field| service.get("spec")?.get(field).cloned());
     let type_ = service.pointer("/spec/type");
     let ports = service.pointer("/spec/ports").and_then(Value::as_array);
     let lacks_address = needs_cluster_ip(type_) && service.pointer("/spec/clusterIP").is_none_or(is_blank);
     let lacks_port = needs_node_port(type_) && ports.into_iter().flatten().any(|port| node_port(port) == 0);
-    lacks_address || lacks_port || of(service) != of(old)
+    let spec = service.get("spec").and_then(Value::as_object);
+    let lacks_check = spec.is_some_and(needs_health_check) && health_check_node_port(service) == 0;
+    lacks_address || lacks_port || lacks_check || of(service) != of(old)
 }
 
 fn needs_cluster_ip(type_: Option<&Value>) -> bool {
@@ -140,6 +158,10 @@ fn needs_cluster_ip(type_: Option<&Value>) -> bool {
 
 fn needs_node_port(type_: Option<&Value>) -> bool {
     matches!(type_.and_then(Value::as_str), Some("NodePort" | "LoadBalancer"))
+}
+
+fn needs_health_check(spec: &Map<String, Value>) -> bool {
+    spec.get("type") == Some(&json!("LoadBalancer")) && spec.get("externalTrafficPolicy") == Some(&json!("Local"))
 }
 
 fn cluster_ip(context: &Context, service: &mut Value, old: Option<&Value>, in_use: &InUse<'_>) -> Result<(), Status> {
@@ -217,7 +239,7 @@ fn address(given: &str, name: &str, range: Option<IpNet>, in_use: &InUse<'_>) ->
 
 /// Sets the families: that of the range; a headless Service without a selector may have both. Returns what is not possible
 /// (kubernetes/kubernetes v1.35 pkg/registry/core/service/storage/alloc.go, initIPFamilyFields).
-fn families(spec: &mut serde_json::Map<String, Value>, range: Option<IpNet>) -> Vec<FieldError> {
+fn families(spec: &mut Map<String, Value>, range: Option<IpNet>) -> Vec<FieldError> {
     let mut all = ["IPv4", "IPv6"];
     if matches!(range, Some(IpNet::V6(_))) {
         all.reverse();
@@ -267,6 +289,7 @@ fn node_ports(service: &mut Value, old: Option<&Value>, in_use: &InUse<'_>) -> R
     } else {
         BTreeSet::new()
     };
+    given.insert(health_check_node_port(service));
     for port in service
         .pointer_mut("/spec/ports")
         .and_then(Value::as_array_mut)
@@ -278,15 +301,53 @@ fn node_ports(service: &mut Value, old: Option<&Value>, in_use: &InUse<'_>) -> R
         if !wanted {
             port.remove("nodePort");
         } else if !off && lacks {
-            let free = NODE_PORTS
-                .clone()
-                .find(|port| !in_use.has_port(port) && !given.contains(port));
+            let free = free_port(in_use, &given);
             let free = free.ok_or_else(|| Status::internal("failed to allocate a nodePort: range is full"))?;
             given.insert(free);
             port.insert("nodePort".to_owned(), json!(free));
         }
     }
     Ok(())
+}
+
+/// Allocates the port of the health checks, or checks the requested one. That which the Service had before stays.
+/// (kubernetes/kubernetes v1.35 pkg/registry/core/service/storage/alloc.go, allocHealthCheckNodePort.)
+fn health_check(service: &mut Value, old: Option<&Value>, in_use: &InUse<'_>) -> Result<(), Status> {
+    let number = health_check_node_port(service);
+    let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else {
+        return Ok(());
+    };
+    if !needs_health_check(spec) || number != 0 && old.is_some_and(|old| health_check_node_port(old) == number) {
+        return Ok(());
+    }
+    spec.remove(HEALTH_CHECK);
+    let own = Taken::of(service).ports;
+    let refuse = |why: &str| {
+        Err(Status::internal(format!(
+            "failed to allocate requested HealthCheck NodePort {number}: {why}"
+        )))
+    };
+    let port = match number {
+        0 => free_port(in_use, &own)
+            .ok_or_else(|| Status::internal("failed to allocate a HealthCheck NodePort 0: range is full"))?,
+        _ if !NODE_PORTS.contains(&number) => return refuse(&not_in_range()),
+        _ if in_use.has_port(&number) || own.contains(&number) => return refuse(ALREADY_ALLOCATED),
+        _ => number,
+    };
+    service["spec"][HEALTH_CHECK] = json!(port);
+    Ok(())
+}
+
+/// The first port that no Service has, this one included.
+fn free_port(in_use: &InUse<'_>, own: &BTreeSet<u64>) -> Option<u64> {
+    NODE_PORTS
+        .clone()
+        .find(|port| !in_use.has_port(port) && !own.contains(port))
+}
+
+fn not_in_range() -> String {
+    let (first, last) = (NODE_PORTS.start(), NODE_PORTS.end());
+    format!("provided port is not in the valid range. The range of valid ports is {first}-{last}")
 }
 
 /// The node ports that the Service requests: in the range, not those of another Service, and none twice.
@@ -310,11 +371,9 @@ fn given_node_ports(service: &Value, old: Option<&Value>, in_use: &InUse<'_>) ->
         } else if before.contains(&number) {
             given.insert(number);
         } else if !NODE_PORTS.contains(&number) {
-            let (first, last) = (NODE_PORTS.start(), NODE_PORTS.end());
-            let why = format!("provided port is not in the valid range. The range of valid ports is {first}-{last}");
-            errors.push(FieldError::invalid(field, number, why));
+            errors.push(FieldError::invalid(field, number, not_in_range()));
         } else if in_use.has_port(&number) {
-            errors.push(FieldError::invalid(field, number, "provided port is already allocated"));
+            errors.push(FieldError::invalid(field, number, ALREADY_ALLOCATED));
         } else {
             given.insert(number);
         }

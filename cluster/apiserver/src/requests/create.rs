@@ -22,8 +22,7 @@ pub(crate) async fn create(context: &Context, body: Body) -> Result<Answer, Stat
     let incoming = incoming::accept(context, decoded.value, problems, validation, Source::Body)?;
     let mut write = Write::new(context);
     write.warnings = incoming.warnings;
-    let entry = write.create(incoming.object).await;
-    let entry = entry.map_err(|status| status.warned(std::mem::take(&mut write.warnings)))?;
+    let entry = write.create(incoming.object).await?;
     Ok(read::answer(context, StatusCode::CREATED, &entry, shape)
         .await?
         .warn(write.warnings))

@@ -242,12 +242,25 @@ fn success(context: &Context, entry: &Entry) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
 }
 
-/// Deletes one object of the request's resource.
+/// Deletes one object of the request's resource. Returns warnings too, which a refusal has as well.
 pub(crate) async fn remove(
     context: &Context,
     name: &str,
     options: &DeleteOptions,
 ) -> Result<(Deleted, Vec<String>), Status> {
+    let mut warnings = Vec::new();
+    match admit_and_remove(context, name, options, &mut warnings).await {
+        Ok(deleted) => Ok((deleted, warnings)),
+        Err(status) => Err(status.warned(warnings)),
+    }
+}
+
+async fn admit_and_remove(
+    context: &Context,
+    name: &str,
+    options: &DeleteOptions,
+    warnings: &mut Vec<String>,
+) -> Result<Deleted, Status> {
     for attempt in 1.. {
         let entry = context.current(name).await?;
         options.check_preconditions(context, &entry)?;
@@ -258,7 +271,8 @@ pub(crate) async fn remove(
         gatekeeping::admit(context, name, None, Some(&old)).await?;
         confirmation::check(context, &old)?;
         let reader = Reader::new(&context.server);
-        let mut warnings = deletion::review_deletion(context, &old, options.value(), options.is_dry()).await?;
+        warnings.clear();
+        *warnings = deletion::review_deletion(context, &old, options.value(), options.is_dry()).await?;
         let turn = context.turn(&call).await?;
         let review = Review {
             call,
@@ -276,7 +290,7 @@ pub(crate) async fn remove(
         }
         namespace_lifecycle::check_deletable(context, name)?;
         match try_remove(context, &turn, &entry, old, options).await {
-            Ok(deleted) => return Ok((deleted, warnings)),
+            Ok(deleted) => return Ok(deleted),
             Err(StoreError::Overtaken) if attempt < TURNS_MAX => {}
             Err(StoreError::Overtaken) => return Err(overtaken()),
             Err(StoreError::Conflict { .. }) if attempt < TRIES_MAX => {}

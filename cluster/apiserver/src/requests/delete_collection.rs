@@ -38,11 +38,14 @@ pub(crate) async fn delete_all(context: &Context, body: Body) -> Result<Answer, 
             // Another caller was faster.
             Err(status) if status.reason() == "NotFound" => {}
             Err(status) if status.reason() == "Conflict" && !is_there(context, entry).await? => {}
-            Err(status) => drop(refusal.get_or_insert(status)),
+            Err(mut status) => {
+                warnings.append(&mut status.take_warnings());
+                refusal.get_or_insert(status);
+            }
         }
     }
     if let Some(refusal) = refusal {
-        return Err(refusal);
+        return Err(refusal.warned(warnings));
     }
     Ok(write(context, &found, shape)?.warn(warnings))
 }

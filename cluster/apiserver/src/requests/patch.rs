@@ -210,7 +210,7 @@ impl Request {
                 // kube-apiserver's store applies the patch again without a limit: others' writes are no reason to refuse it.
                 Err(Refusal::Stale) if !pinned && attempt < TURNS_MAX => {}
                 Err(Refusal::Stale) => break,
-                Err(Refusal::Status(status)) => return Err(status.warned(write.warnings)),
+                Err(Refusal::Status(status)) => return Err(status),
             }
         }
         Err(context.modified(name))
@@ -328,12 +328,7 @@ impl Request {
 /// What is written has to be the object that the path names.
 pub(crate) fn check_names(context: &Context, object: &Value) -> Result<(), Status> {
     let (wanted, found) = (context.name(), metadata::text(object, "name"));
-    let namespace = metadata::text(object, "namespace");
-    if !namespace.is_empty() && context.namespace().is_some_and(|wanted| wanted != namespace) {
-        return Err(Status::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
-    }
+    check_namespace(context, object)?;
     if found.is_empty() {
         return Err(Status::bad_request(format!(
             "the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
@@ -343,6 +338,17 @@ pub(crate) fn check_names(context: &Context, object: &Value) -> Result<(), Statu
         return Err(Status::bad_request(format!(
             "the name of the object ({found}) does not match the name on the URL ({wanted})"
         )));
+    }
+    Ok(())
+}
+
+/// A body that names a namespace has to name that of the path.
+pub(crate) fn check_namespace(context: &Context, object: &Value) -> Result<(), Status> {
+    let namespace = metadata::text(object, "namespace");
+    if !namespace.is_empty() && context.namespace().is_some_and(|wanted| wanted != namespace) {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
     }
     Ok(())
 }

@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use crate::admission::subresource_body;
 use crate::kinds::metadata;
 use crate::requests::delete::{self, DeleteOptions};
+use crate::requests::patch::check_namespace;
 use crate::requests::write::Refusal;
 use crate::state::context::Context;
 use crate::state::pending_write::Write;
-use crate::wire::answer::Answer;
+use crate::wire::answer::{Answer, led_by_warnings};
 use crate::wire::decode::{decode, encoding, read_body};
 use crate::wire::selector::LabelSelector;
 use crate::wire::status::Status;
@@ -21,8 +22,13 @@ const TRIES_MAX: usize = 16;
 /// `pods/binding`: sets the node, once.
 pub(crate) async fn bind(context: &Context, body: Body) -> Result<Answer, Status> {
     let mut binding = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
+    check_named(context, &binding, "Binding")?;
     let kind = ("", "v1", "Binding");
-    let review_warnings = subresource_body::review_body(context, kind, &mut binding, context.query.dry_run()).await?;
+    let warnings = subresource_body::review_body(context, kind, &mut binding, context.query.dry_run()).await?;
+    led_by_warnings(set_node(context, &binding).await, warnings)
+}
+
+async fn set_node(context: &Context, binding: &Value) -> Result<Answer, Status> {
     let node = binding
         .pointer("/target/name")
         .and_then(Value::as_str)
@@ -40,7 +46,7 @@ pub(crate) async fn bind(context: &Context, body: Body) -> Result<Answer, Status
         let live = context.current(name).await?;
         let mut pod = live.object.value(live.revision);
         let refuse = |why: &str| Err(Status::conflict("", "pods/binding", name, why));
-        let uid = metadata::text(&binding, "uid");
+        let uid = metadata::text(binding, "uid");
         if !uid.is_empty() && uid != live.object.meta().uid {
             return refuse(&format!(
                 "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
@@ -57,7 +63,7 @@ pub(crate) async fn bind(context: &Context, body: Body) -> Result<Answer, Status
         if !bound.is_empty() {
             return refuse(&format!("pod {name} is already assigned to node {bound:?}"));
         }
-        assign(&mut pod, node, &binding, context);
+        assign(&mut pod, node, binding, context);
         let mut write = Write::new(context);
         // The node of a pod has no owner, as upstream.
         write.manager = None;
@@ -65,9 +71,7 @@ pub(crate) async fn bind(context: &Context, body: Body) -> Result<Answer, Status
             Ok(_) => {
                 let done =
                     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-                return Ok(Answer::value(StatusCode::CREATED, &done)
-                    .warn(review_warnings)
-                    .warn(write.warnings));
+                return Ok(Answer::value(StatusCode::CREATED, &done).warn(write.warnings));
             }
             Err(Refusal::Stale | Refusal::Overtaken) => {}
             Err(Refusal::Status(status)) => return Err(status),
@@ -106,19 +110,23 @@ fn assign(pod: &mut Value, node: &str, binding: &Value, context: &Context) {
     }
 }
 
+/// The pod that a body names has to be that of the path. (kubernetes/kubernetes v1.35 pkg/registry/core/pod/storage)
+fn check_named(context: &Context, body: &Value, kind: &str) -> Result<(), Status> {
+    check_namespace(context, body)?;
+    match metadata::text(body, "name") == context.name() {
+        true => Ok(()),
+        false => Err(Status::bad_request(format!(
+            "name in URL does not match name in {kind} object"
+        ))),
+    }
+}
+
 fn check_eviction(context: &Context, eviction: &Value) -> Result<(), Status> {
     let kind = eviction.get("kind").and_then(Value::as_str).unwrap_or("Eviction");
     if !eviction.is_object() || kind != "Eviction" {
         return Err(Status::bad_request(format!("the body is a {kind} and no Eviction")));
     }
-    let name = metadata::text(eviction, "name");
-    if !name.is_empty() && name != context.name() {
-        return Err(Status::bad_request(format!(
-            "name in URL ({}) does not match name in Eviction object ({name})",
-            context.name()
-        )));
-    }
-    Ok(())
+    check_named(context, eviction, "Eviction")
 }
 
 /// `pods/eviction`: a deletion. Disruption budgets are not evaluated: if one selects the pod, 501.
@@ -126,7 +134,11 @@ pub(crate) async fn evict(context: &Context, body: Body) -> Result<Answer, Statu
     let mut eviction = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
     check_eviction(context, &eviction)?;
     let kind = ("policy", "v1", "Eviction");
-    let review_warnings = subresource_body::review_body(context, kind, &mut eviction, context.query.dry_run()).await?;
+    let warnings = subresource_body::review_body(context, kind, &mut eviction, context.query.dry_run()).await?;
+    led_by_warnings(remove(context, &eviction).await, warnings)
+}
+
+async fn remove(context: &Context, eviction: &Value) -> Result<Answer, Status> {
     let pod = context.current(context.name()).await?;
     let budgets =
         cluster_store::Range::namespaced("policy/poddisruptionbudgets", context.namespace().unwrap_or_default());
@@ -161,7 +173,5 @@ pub(crate) async fn evict(context: &Context, body: Body) -> Result<Answer, Statu
     options.check()?;
     let (_, warnings) = delete::remove(context, context.name(), &options).await?;
     let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-    Ok(Answer::value(StatusCode::CREATED, &done)
-        .warn(review_warnings)
-        .warn(warnings))
+    Ok(Answer::value(StatusCode::CREATED, &done).warn(warnings))
 }

@@ -14,24 +14,34 @@ use serde_json::{Value, json};
 
 use crate::admission::{node_restriction, subresource_body};
 use crate::kinds::metadata;
+use crate::requests::patch::check_namespace;
 use crate::state::context::Context;
 use crate::storage::errors::store_status;
-use crate::wire::answer::Answer;
+use crate::wire::answer::{Answer, led_by_warnings};
 use crate::wire::decode::{decode, encoding, read_body};
 use crate::wire::status::Status;
 
+const GROUP: &str = "authentication.k8s.io";
 /// How long a token is valid when the request does not say.
 const VALIDITY_DEFAULT: Duration = Duration::from_secs(3600);
 
 pub(crate) async fn request(context: &Context, body: Body) -> Result<Answer, Status> {
     let mut request = decode(&read_body(body).await?, encoding(&context.headers)?)?.value;
     metadata::of_mut(&mut request)?;
+    check_names(context, &request)?;
     let account = context.current(context.name()).await?;
+    check_uid(context, &request, &account.object.meta().uid)?;
     let validity = validity(&request)?;
     note_manager(context, &mut request, validity);
     identify(context, &mut request, &account.object.meta().uid)?;
-    let kind = ("authentication.k8s.io", "v1", "TokenRequest");
-    let review_warnings = subresource_body::review_body(context, kind, &mut request, context.query.dry_run()).await?;
+    let kind = (GROUP, "v1", "TokenRequest");
+    let warnings = subresource_body::review_body(context, kind, &mut request, context.query.dry_run()).await?;
+    let uid = account.object.meta().uid.clone();
+    led_by_warnings(issue(context, request, uid, validity).await, warnings)
+}
+
+/// Answers a request that was admitted with a token for the account of this uid.
+async fn issue(context: &Context, mut request: Value, uid: String, validity: Duration) -> Result<Answer, Status> {
     let Some(tokens) = &context.server.access.tokens else {
         return Err(Status::not_implemented("a TokenRequest without a signing key"));
     };
@@ -39,7 +49,7 @@ pub(crate) async fn request(context: &Context, body: Body) -> Result<Answer, Sta
     let spec = TokenSpec {
         namespace: context.namespace().unwrap_or_default().to_owned(),
         name: context.name().to_owned(),
-        uid: account.object.meta().uid.clone(),
+        uid,
         audiences: audiences(&request),
         validity,
         bound,
@@ -66,7 +76,32 @@ pub(crate) async fn request(context: &Context, body: Body) -> Result<Answer, Sta
     }
     let status = json!({"token": issued.token.expose(), "expirationTimestamp": metadata::timestamp(issued.expires)});
     fields.insert("status".to_owned(), status);
-    Ok(Answer::value(StatusCode::CREATED, &request).warn(review_warnings))
+    Ok(Answer::value(StatusCode::CREATED, &request))
+}
+
+/// A request that names an account has to name that of the path.
+fn check_names(context: &Context, request: &Value) -> Result<(), Status> {
+    check_namespace(context, request)?;
+    let name = metadata::text(request, "name");
+    if name.is_empty() || name == context.name() {
+        return Ok(());
+    }
+    let error = FieldError::invalid(
+        "metadata.name",
+        name,
+        "must match the service account name if specified",
+    );
+    Err(Status::invalid(GROUP, "TokenRequest", context.name(), &[error]))
+}
+
+/// A request that names the uid of an account is not for another one that has got its name.
+fn check_uid(context: &Context, request: &Value, uid: &str) -> Result<(), Status> {
+    let given = metadata::text(request, "uid");
+    if given.is_empty() || given == uid {
+        return Ok(());
+    }
+    let why = format!("the UID in the token request ({given}) does not match the UID of the service account ({uid})");
+    Err(Status::conflict(GROUP, "TokenRequest", context.name(), &why))
 }
 
 /// Gives a request the identity of its account, and an empty token.
@@ -98,7 +133,7 @@ fn note_manager(context: &Context, request: &mut Value, validity: Duration) {
         time: context.now,
         api_version: "authentication.k8s.io/v1",
     };
-    let schema = cluster_builtin::schema("authentication.k8s.io", "v1", "TokenRequest").unwrap_or_else(Schema::any);
+    let schema = cluster_builtin::schema(GROUP, "v1", "TokenRequest").unwrap_or_else(Schema::any);
     track_update(None, request, options, &schema);
 }
 
@@ -117,7 +152,7 @@ fn validity(request: &Value) -> Result<Duration, Status> {
     };
     let refuse = |why: &str| {
         let error = FieldError::invalid("spec.expirationSeconds", seconds, why);
-        Err(Status::invalid("authentication.k8s.io", "TokenRequest", "", &[error]))
+        Err(Status::invalid(GROUP, "TokenRequest", "", &[error]))
     };
     match u64::try_from(seconds).map(Duration::from_secs) {
         Ok(validity) if validity > TOKEN_VALIDITY_MAX => refuse("may not specify a duration larger than 2^32 seconds"),

@@ -78,7 +78,7 @@ async fn put(context: &Context, incoming: Incoming, shape: Shape) -> Result<Answ
             Err(Refusal::Overtaken) => return Err(overtaken()),
             Err(Refusal::Stale) if unconditional && attempt < TRIES_MAX => {}
             Err(Refusal::Stale) => break,
-            Err(Refusal::Status(status)) => return Err(status.warned(write.warnings)),
+            Err(Refusal::Status(status)) => return Err(status),
         }
     }
     Err(context.modified(name))

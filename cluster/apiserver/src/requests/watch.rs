@@ -19,6 +19,7 @@ use crate::kinds::event_cache::EventCache;
 use crate::kinds::filter::Filter;
 use crate::kinds::registry::Served;
 use crate::kinds::{conversion, rendering};
+use crate::requests::list::not_older_than;
 use crate::requests::tables::{self, Tables};
 use crate::state::context::Context;
 use crate::state::server_state::ServerState;
@@ -49,6 +50,13 @@ pub(crate) async fn watch(context: &Context) -> Result<Answer, Status> {
         Shape::Table(meta) => meta,
         _ => Meta::V1,
     };
+    if let (Some(true), ReadVersion::NotOlderThan(version)) = (options.send_initial_events, options.version)
+        && let Err(status) = not_older_than(context, version).await
+    {
+        // kube-apiserver has begun to answer by then.
+        let event = framed("ERROR", &status.to_json());
+        return Ok(Answer::stream("application/json", base_client::full_body(event)));
+    }
     let ticket = Ticket::take(context)?;
     let (first, from) = begin(context, &options, &filter).await?;
     let changes = match context.server.store.watch(&context.range(), from).await {

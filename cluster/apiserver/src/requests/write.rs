@@ -66,8 +66,13 @@ impl Write<'_> {
         }
     }
 
-    /// Creates an object given in the client's version.
-    pub(crate) async fn create(&mut self, mut object: Value) -> Result<Entry, Status> {
+    /// Creates an object given in the client's version. A refusal has all warnings that were given before it.
+    pub(crate) async fn create(&mut self, object: Value) -> Result<Entry, Status> {
+        let outcome = self.create_object(object).await;
+        outcome.map_err(|status| status.warned(std::mem::take(&mut self.warnings)))
+    }
+
+    async fn create_object(&mut self, mut object: Value) -> Result<Entry, Status> {
         let context = self.context;
         if context.served.life.is_closing() {
             let why = "create not allowed while custom resource definition is terminating";
@@ -196,8 +201,15 @@ impl Write<'_> {
         }
     }
 
-    /// Replaces `live` by an object given in the client's version.
+    /// Replaces `live` by an object given in the client's version. A refusal has all warnings that were given before it.
     pub(crate) async fn replace(&mut self, live: &Entry, object: Value) -> Result<Written, Refusal> {
+        match self.replace_object(live, object).await {
+            Err(Refusal::Status(status)) => Err(status.warned(std::mem::take(&mut self.warnings)).into()),
+            outcome => outcome,
+        }
+    }
+
+    async fn replace_object(&mut self, live: &Entry, object: Value) -> Result<Written, Refusal> {
         let context = self.context;
         let (kind, name) = (&context.served.kind, &*live.key.name);
         let mut object = self.working(object)?;

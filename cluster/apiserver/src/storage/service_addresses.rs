@@ -27,6 +27,7 @@ impl Taken {
         let address = service.pointer("/spec/clusterIP").and_then(Value::as_str);
         let ports = service.pointer("/spec/ports").and_then(Value::as_array);
         let ports = ports.into_iter().flatten().map(node_port);
+        let ports = ports.chain([health_check_node_port(service)]);
         Self {
             addresses: address.and_then(|address| address.parse().ok()).into_iter().collect(),
             ports: ports.filter(|port| *port != 0).collect(),
@@ -197,6 +198,12 @@ impl Drop for Reservation {
 /// The node port of a port; 0: none yet.
 pub(crate) fn node_port(port: &Value) -> u64 {
     port.get("nodePort").and_then(Value::as_u64).unwrap_or_default()
+}
+
+/// The port at which nodes answer whether they have endpoints of a Service; 0: none.
+pub(crate) fn health_check_node_port(service: &Value) -> u64 {
+    let port = service.pointer("/spec/healthCheckNodePort");
+    port.and_then(Value::as_u64).unwrap_or_default()
 }
 
 #[cfg(test)]

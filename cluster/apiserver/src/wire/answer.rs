@@ -43,6 +43,20 @@ pub(crate) struct Answer {
     audit_id: Option<HeaderValue>,
 }
 
+/// The outcome of a request with these warnings before its own: an answer and a refusal have them.
+pub(crate) fn led_by_warnings(outcome: Result<Answer, Status>, warnings: Vec<String>) -> Result<Answer, Status> {
+    match outcome {
+        Ok(mut answer) => {
+            let own = std::mem::take(&mut answer.warnings);
+            Ok(answer.warn(warnings).warn(own))
+        }
+        Err(mut status) => {
+            let own = status.take_warnings();
+            Err(status.warned(warnings).warned(own))
+        }
+    }
+}
+
 impl Answer {
     pub(crate) fn json(code: StatusCode, bytes: impl Into<Bytes>) -> Self {
         Self::typed(code, JSON, bytes)

@@ -1,5 +1,6 @@
 //! Query parameters: what clients may set on reads and writes. Parses and refuses, never decides.
 
+use std::num::{IntErrorKind, ParseIntError};
 use std::time::Duration;
 
 use cluster_fields::{FieldError, FieldErrorKind};
@@ -17,6 +18,9 @@ const MANAGER_FAULTS_MAX: usize = 16;
 /// Longest that a write waits for admission.
 const WRITE_TIMEOUT_MAX: Duration = Duration::from_secs(34);
 const MATCH: &str = "resourceVersionMatch";
+/// Why Go's `strconv` refuses a number.
+const OUT_OF_RANGE: &str = "value out of range";
+const INVALID_SYNTAX: &str = "invalid syntax";
 
 /// The decoded parameters, in the order sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,10 +66,13 @@ impl Query {
     pub(crate) fn number(&self, key: &str) -> Result<Option<i64>, Status> {
         match self.get(key).filter(|value| !value.is_empty()) {
             None => Ok(None),
-            Some(value) => value
-                .parse()
-                .map(Some)
-                .map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {value:?}: invalid syntax"))),
+            Some(value) => value.parse().map(Some).map_err(|error: ParseIntError| {
+                let why = match error.kind() {
+                    IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => OUT_OF_RANGE,
+                    _ => INVALID_SYNTAX,
+                };
+                Status::bad_request(format!("strconv.ParseInt: parsing {value:?}: {why}"))
+            }),
         }
     }
 
@@ -131,6 +138,9 @@ fn duration(text: &str) -> Option<Duration> {
             .unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(letters);
         let seconds = match unit {
+            "ns" => 1e-9,
+            // Go takes the sign of the micron and the Greek letter.
+            "us" | "\u{b5}s" | "\u{3bc}s" => 1e-6,
             "ms" => 0.001,
             "s" => 1.0,
             "m" => 60.0,
@@ -201,8 +211,8 @@ fn parse_version(text: &str) -> Result<u64, String> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
         Ok(number) if digits => Ok(number),
-        _ if digits => Err(error("value out of range")),
-        _ => Err(error("invalid syntax")),
+        _ if digits => Err(error(OUT_OF_RANGE)),
+        _ => Err(error(INVALID_SYNTAX)),
     }
 }
 
@@ -391,6 +401,39 @@ mod tests {
         let query = Query::parse(Some("a=%zz&b=1;c=2&&d=%ff&e"));
         assert_eq!((query.get("a"), query.get("b")), (None, None));
         assert_eq!((query.get("d"), query.get("e")), (Some("\u{fffd}"), Some("")));
+    }
+
+    #[test]
+    fn numbers_are_refused_as_go_refuses_them() {
+        let number = |text: &str| Query(vec![("limit".to_owned(), text.to_owned())]).number("limit");
+        assert_eq!(number("-7").unwrap(), Some(-7));
+        for (text, why) in [
+            ("99999999999999999999", "value out of range"),
+            ("-99999999999999999999", "value out of range"),
+            ("many", "invalid syntax"),
+            ("-", "invalid syntax"),
+        ] {
+            let refusal = number(text).unwrap_err();
+            let wanted = format!("strconv.ParseInt: parsing {text:?}: {why}");
+            assert_eq!(refusal.message(), wanted);
+        }
+    }
+
+    #[test]
+    fn durations_have_the_units_of_go() {
+        for (text, wanted) in [
+            ("1h2m3s", Some(Duration::from_secs(3723))),
+            ("1.5s", Some(Duration::from_millis(1500))),
+            ("20ms", Some(Duration::from_millis(20))),
+            ("30us", Some(Duration::from_micros(30))),
+            ("30\u{b5}s", Some(Duration::from_micros(30))),
+            ("30\u{3bc}s", Some(Duration::from_micros(30))),
+            ("40ns", Some(Duration::from_nanos(40))),
+            ("5", None),
+            ("5d", None),
+        ] {
+            assert_eq!(duration(text), wanted, "{text}");
+        }
     }
 
     #[test]

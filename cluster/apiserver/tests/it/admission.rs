@@ -7,11 +7,12 @@ use base_clock::{Clock, Entropy};
 use cluster_apiserver::ApiServer;
 use cluster_store::{MemoryStore, Store};
 use futures::future::join_all;
+use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
 
 use crate::hook::Hook;
-use crate::server::{CONFIG_MAPS, config_map, delete, get, post, put, start, start_with};
+use crate::server::{CONFIG_MAPS, DEPLOYMENTS, answer, config_map, delete, get, post, put, start, start_with};
 
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
@@ -156,6 +157,30 @@ async fn admission_configuration_applies_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_quota_limits_whatever_numbers_its_status_has() {
+    let server = start().await;
+    let client = server.admin();
+    let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": "5"}}});
+    assert_eq!(post(&client, QUOTAS, &quota).await.0, 201);
+    let path = format!("{QUOTAS}/q");
+    for (hard, used, code) in [
+        ("9223372036854775807", "9223372036854775807", 403),
+        ("9223372036854775807", "9223372036854775806", 201),
+        ("5", "99999999999999999999", 403),
+        ("1T", "7k", 201),
+        ("1e3", "999", 201),
+        ("1e3", "1000", 403),
+    ] {
+        let mut limited = get(&client, &path).await.1;
+        limited["status"] = json!({"hard": {"configmaps": hard}, "used": {"configmaps": used}});
+        assert_eq!(put(&client, &format!("{path}/status"), &limited).await.0, 200);
+        let map = json!({"metadata": {"generateName": "m-"}});
+        let (answered, answer) = post(&client, CONFIG_MAPS, &map).await;
+        assert_eq!(answered, code, "{used} of {hard}: {answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn concurrent_creates_stay_within_the_quota() {
     let server = start().await;
     let client = server.admin();
@@ -201,4 +226,88 @@ async fn audit_records_hold_the_annotations_of_webhooks_and_policies() {
     assert_eq!(annotation("p/name"), Some("it is a"));
     let failure = annotation("validation.policy.admission.k8s.io/validation_failure").unwrap();
     assert!(failure.contains("not good"), "{failure}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_has_the_warnings_that_were_given_before_it() {
+    let server = start().await;
+    let client = server.admin();
+    let pods = "/api/v1/namespaces/default/pods";
+    let labels = json!({"app": "web"});
+    let spec = json!({"containers": [{"name": "c", "image": "i"}]});
+    let template = json!({"metadata": {"labels": labels}, "spec": spec});
+    for (path, object) in [
+        (pods, json!({"metadata": {"name": "p", "labels": labels}, "spec": spec})),
+        (
+            DEPLOYMENTS,
+            json!({"metadata": {"name": "web"}, "spec": {"selector": {"matchLabels": labels}, "template": template}}),
+        ),
+        (
+            "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+            json!({"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}}}),
+        ),
+        (
+            "/api/v1/namespaces/default/serviceaccounts",
+            json!({"metadata": {"name": "a"}}),
+        ),
+    ] {
+        let (code, answer) = post(&client, path, &object).await;
+        assert_eq!(code, 201, "{path}: {answer}");
+    }
+    let binding = json!({"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}).to_string();
+    let bind = format!("{pods}/p/binding");
+    let (code, message, _) = answer(&client, Method::POST, &bind, "application/json", &binding).await;
+    assert_eq!(code, 201, "{message}");
+    for (name, groups, resources, action) in [
+        ("seen", json!(["*"]), json!(["*/*"]), "Warn"),
+        (
+            "denied",
+            json!(["", "apps", "coordination.k8s.io"]),
+            json!(["deployments/scale", "configmaps", "leases"]),
+            "Deny",
+        ),
+    ] {
+        let rules = json!([{"apiGroups": groups, "apiVersions": ["*"], "operations": ["*"], "resources": resources}]);
+        let policy = json!({"metadata": {"name": name}, "spec": {
+            "matchConstraints": {"resourceRules": rules}, "validations": [{"expression": "false", "message": name}],
+        }});
+        let (code, answer) = post(&client, POLICIES, &policy).await;
+        assert_eq!(code, 201, "{answer}");
+        let binding = json!({"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": [action]}});
+        assert_eq!(post(&client, BINDINGS, &binding).await.0, 201);
+    }
+
+    let lease = json!({"metadata": {"name": "l"}, "spec": {}}).to_string();
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}).to_string();
+    let scale = json!({"metadata": {"name": "web"}, "spec": {"replicas": 2}}).to_string();
+    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}).to_string();
+    let token = json!({"spec": {"boundObjectRef": {"apiVersion": "v1", "kind": "Secret", "name": "none"}}}).to_string();
+    let (json, apply) = ("application/json", "application/apply-patch+yaml");
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    for (method, path, media, body, code) in [
+        (Method::PUT, &format!("{leases}/l"), json, &*lease, 422),
+        (
+            Method::PATCH,
+            &format!("{CONFIG_MAPS}/m?fieldManager=me"),
+            apply,
+            &map,
+            422,
+        ),
+        (Method::PUT, &format!("{DEPLOYMENTS}/web/scale"), json, &scale, 422),
+        (Method::POST, &bind, json, &binding, 409),
+        (Method::POST, &format!("{pods}/p/eviction"), json, &eviction, 501),
+        (
+            Method::POST,
+            &"/api/v1/namespaces/default/serviceaccounts/a/token".to_owned(),
+            json,
+            &token,
+            404,
+        ),
+        (Method::DELETE, &"/api/v1/namespaces/default".to_owned(), json, "", 403),
+    ] {
+        let (answered, message, warnings) = answer(&client, method, path, media, body).await;
+        assert_eq!(answered, code, "{path}: {message}");
+        let seen = warnings.iter().filter(|warning| warning.contains("'seen'"));
+        assert_eq!(seen.count(), 1, "{path}: {warnings:?}");
+    }
 }

@@ -4,6 +4,7 @@ use cluster_apiserver::ApiServer;
 use cluster_store::MemoryStore;
 use serde_json::{Value, json};
 
+use crate::overtaken::{Other, Overtaken};
 use crate::server::{call, delete, get, merge, post};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
@@ -118,4 +119,39 @@ async fn the_group_of_all_nodes_is_unbound_unless_the_binding_is_excluded() {
         assert_eq!(subjects, left, "{update}: {found}");
         after.shutdown().await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_starts_while_another_one_writes_the_same_rules() {
+    let store = MemoryStore::new();
+    let before = server(&store).await;
+    let client = before.loopback_client();
+    let emptied = json!({"rules": []});
+    for role in ["system:discovery", "system:basic-user"] {
+        let path = format!("{RBAC}/clusterroles/{role}");
+        assert_eq!(merge(&client, &path, &emptied).await.0, 200);
+    }
+    let nodes = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:nodes"});
+    let binding = format!("{RBAC}/clusterrolebindings/system:node");
+    assert_eq!(merge(&client, &binding, &json!({"subjects": [nodes]})).await.0, 200);
+    before.shutdown().await;
+
+    let overtaken = Overtaken::new(
+        store,
+        [
+            ("system:discovery", Other::Deletes),
+            ("system:basic-user", Other::Writes),
+            ("system:node", Other::Writes),
+        ],
+    );
+    let after = ApiServer::builder("test").store(overtaken.clone()).build().await;
+    let client = after.expect("started").loopback_client();
+    assert!(overtaken.is_over());
+    for role in ["system:discovery", "system:basic-user"] {
+        let (_, found) = get(&client, &format!("{RBAC}/clusterroles/{role}")).await;
+        assert_ne!(found["rules"], json!([]), "{found}");
+    }
+    let (_, found) = get(&client, &binding).await;
+    assert_eq!(found["subjects"].as_array().map_or(0, Vec::len), 0, "{found}");
+    assert_eq!(found["metadata"]["labels"]["by"], "another");
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::task::{JoinHandle, yield_now};
 
 use crate::custom::{CRDS, definition};
+use crate::overtaken::{Other, Overtaken};
 use crate::server::{Server, delete, get, merge, post, send_text, start, start_with};
 
 const THINGS: &str = "/apis/example.org/v1/namespaces/default/things";
@@ -289,4 +290,18 @@ async fn a_name_that_is_given_up_goes_to_the_definition_that_waits_for_it() {
     while short_names("twos").await != Some(json!(["xx"])) {
         yield_now().await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_is_deleted_before_it_is_established_was_created() {
+    let store = Overtaken::new(MemoryStore::new(), [("things.example.org", Other::Deletes)]);
+    let server = start_with(|builder| builder.store(store.clone())).await;
+    let client = server.admin();
+    let (code, answer) = post(&client, CRDS, &definition()).await;
+    assert!(store.is_over());
+    assert_eq!(code, 201, "{answer}");
+    assert_eq!(get(&client, &format!("{CRDS}/things.example.org")).await.0, 404);
+    assert_eq!(get(&client, THINGS).await.0, 404, "and is not served");
+    assert_eq!(post(&client, CRDS, &definition()).await.0, 201);
+    assert_eq!(get(&client, THINGS).await.0, 200);
 }

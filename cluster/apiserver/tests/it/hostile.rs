@@ -2,9 +2,9 @@
 //! `Status`, or a warning, and the server goes on.
 
 use http::{Method, Request};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::server::{CONFIG_MAPS, DEPLOYMENTS, config_map, get, post, send, start};
+use crate::server::{CONFIG_MAPS, DEPLOYMENTS, answer, config_map, get, post, send, start};
 
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
@@ -161,32 +161,6 @@ async fn paths_lead_to_their_resource_or_nowhere() {
             "{path}: {status}"
         );
     }
-}
-
-/// Code, message and warnings.
-async fn answer(
-    client: &kube::Client,
-    method: Method,
-    path: &str,
-    media: &str,
-    body: &str,
-) -> (u16, String, Vec<String>) {
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header("content-type", media);
-    let request = request
-        .body(kube::client::Body::from(body.as_bytes().to_vec()))
-        .unwrap();
-    let response = client.send(request).await.unwrap();
-    let code = response.status().as_u16();
-    let warnings = response.headers().get_all("warning").iter();
-    let warnings = warnings
-        .map(|warning| warning.to_str().unwrap().replace('\\', ""))
-        .collect();
-    let body = response.into_body().collect_bytes().await.unwrap();
-    let body: Value = serde_json::from_slice(&body).unwrap();
-    (code, body["message"].as_str().unwrap_or_default().to_owned(), warnings)
 }
 
 #[tokio::test(start_paused = true)]

@@ -23,6 +23,7 @@ mod hostile;
 mod in_front;
 mod negotiation;
 mod nodes;
+mod overtaken;
 mod ownership;
 mod pod_admission;
 mod protection;

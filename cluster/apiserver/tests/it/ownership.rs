@@ -118,7 +118,7 @@ async fn the_node_of_a_pod_has_no_owner() {
     let pods = "/api/v1/namespaces/default/pods";
     let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let made = by(&server, "creator", Method::POST, pods, &pod).await;
-    let binding = json!({"target": {"kind": "Node", "name": "n"}});
+    let binding = json!({"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}});
     let (code, answer) = post(&client, &format!("{pods}/p/binding"), &binding).await;
     assert_eq!(code, 201, "{answer}");
     let (_, bound) = get(&client, &format!("{pods}/p")).await;

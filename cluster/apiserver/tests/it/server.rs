@@ -157,6 +157,32 @@ pub(crate) async fn merge(client: &Client, path: &str, body: &Value) -> (u16, Va
     .await
 }
 
+/// Code, message and warnings.
+pub(crate) async fn answer(
+    client: &Client,
+    method: Method,
+    path: &str,
+    media: &str,
+    body: &str,
+) -> (u16, String, Vec<String>) {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", media);
+    let request = request
+        .body(kube::client::Body::from(body.as_bytes().to_vec()))
+        .unwrap();
+    let response = client.send(request).await.unwrap();
+    let code = response.status().as_u16();
+    let warnings = response.headers().get_all("warning").iter();
+    let warnings = warnings
+        .map(|warning| warning.to_str().unwrap().replace('\\', ""))
+        .collect();
+    let body = response.into_body().collect_bytes().await.unwrap();
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    (code, body["message"].as_str().unwrap_or_default().to_owned(), warnings)
+}
+
 pub(crate) fn config_map(name: &str, data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
 }

@@ -67,6 +67,53 @@ async fn allocated_node_port_differs_from_those_that_the_service_requests() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_port_of_health_checks_is_a_node_port_of_one_service() {
+    let server = start().await;
+    let client = server.admin();
+    let balanced = |name: &str, node_port: u16, check: u16| {
+        let mut balanced = service(name, &json!([{"port": 80, "nodePort": node_port}]));
+        balanced["spec"]["type"] = json!("LoadBalancer");
+        balanced["spec"]["externalTrafficPolicy"] = json!("Local");
+        balanced["spec"]["healthCheckNodePort"] = json!(check);
+        balanced
+    };
+    let (code, a) = post(&client, SERVICES, &balanced("a", 30_001, 0)).await;
+    assert_eq!((code, &a["spec"]["healthCheckNodePort"]), (201, &json!(30_000)), "{a}");
+    // The next free port is that of its own checks.
+    let (code, b) = post(&client, SERVICES, &balanced("b", 0, 30_002)).await;
+    assert_eq!((code, &b["spec"]["healthCheckNodePort"]), (201, &json!(30_002)), "{b}");
+    assert_eq!(b["spec"]["ports"][0]["nodePort"], 30_003, "{b}");
+    for (check, why) in [
+        (30_000, "provided port is already allocated"),
+        (99, "provided port is not in the valid range"),
+    ] {
+        let (code, refused) = post(&client, SERVICES, &balanced("c", 0, check)).await;
+        let message = refused["message"].as_str().unwrap();
+        assert!(code == 500 && message.contains(why), "{refused}");
+    }
+    let taken = service("c", &json!([{"port": 80, "nodePort": 30_000}]));
+    let (code, refused) = post(&client, SERVICES, &taken).await;
+    assert_eq!(code, 422, "{refused}");
+
+    let path = format!("{SERVICES}/a");
+    let mut update = a.clone();
+    update["spec"]["healthCheckNodePort"] = Value::Null;
+    update["spec"]["sessionAffinity"] = json!("ClientIP");
+    let (code, kept) = put(&client, &path, &update).await;
+    assert_eq!(
+        (code, &kept["spec"]["healthCheckNodePort"]),
+        (200, &json!(30_000)),
+        "{kept}"
+    );
+    let mut update = kept;
+    update["spec"]["externalTrafficPolicy"] = json!("Cluster");
+    let (code, without) = put(&client, &path, &update).await;
+    assert_eq!((code, &without["spec"]["healthCheckNodePort"]), (200, &Value::Null));
+    let (code, answer) = post(&client, SERVICES, &taken).await;
+    assert_eq!(code, 201, "a port that is given up is free: {answer}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_empty_cluster_ip_in_an_update_keeps_the_address() {
     let server = start().await;
     let client = server.admin();

@@ -67,6 +67,34 @@ async fn an_invalid_scale_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_binding_and_a_token_request_name_the_object_of_their_path() {
+    let server = start().await;
+    let client = server.admin();
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    assert_eq!(post(&client, PODS, &pod).await.0, 201);
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let (code, account) = post(&client, accounts, &json!({"metadata": {"name": "a"}})).await;
+    assert_eq!(code, 201);
+    let uid = &account["metadata"]["uid"];
+    let (binding, token) = (format!("{PODS}/p/binding"), format!("{accounts}/a/token"));
+    for (path, metadata, code) in [
+        (&binding, json!({}), 400),
+        (&binding, json!({"name": "q"}), 400),
+        (&binding, json!({"name": "p", "namespace": "other"}), 400),
+        (&binding, json!({"name": "p", "namespace": "default"}), 201),
+        (&token, json!({"name": "b"}), 422),
+        (&token, json!({"namespace": "other"}), 400),
+        (&token, json!({"uid": "other"}), 409),
+        (&token, json!({"name": "a", "namespace": "default", "uid": uid}), 201),
+        (&token, json!({}), 201),
+    ] {
+        let body = json!({"metadata": metadata, "target": {"kind": "Node", "name": "n"}, "spec": {}});
+        let (answered, answer) = post(&client, path, &body).await;
+        assert_eq!(answered, code, "{path} {metadata}: {answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn eviction_matches_every_form_of_a_budgets_selector() {
     let server = start().await;
     let client = server.admin();
@@ -123,6 +151,8 @@ async fn eviction_matches_every_form_of_a_budgets_selector() {
     let other = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "q"}});
     assert_eq!(post(&client, &format!("{PODS}/p/eviction"), &other).await.0, 400);
     assert_eq!(post(&client, &format!("{PODS}/p/eviction"), &pod).await.0, 400);
+    let nameless = json!({"apiVersion": "policy/v1", "kind": "Eviction"});
+    assert_eq!(post(&client, &format!("{PODS}/p/eviction"), &nameless).await.0, 400);
     assert_eq!(get(&client, &format!("{PODS}/p")).await.0, 200);
     assert_eq!(evict(Value::Null).await.0, 201);
     assert_eq!(get(&client, &format!("{PODS}/p")).await.0, 404);

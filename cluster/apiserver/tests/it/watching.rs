@@ -100,6 +100,25 @@ async fn a_streaming_list_ends_with_a_marked_bookmark() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_streaming_list_is_not_older_than_the_requested_version() {
+    let server = start().await;
+    let client = server.admin();
+    let (_, made) = post(&client, CONFIG_MAPS, &config_map("a", &json!({}))).await;
+    let version = made["metadata"]["resourceVersion"].as_str().unwrap();
+    let streaming = "watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+    for (version, kind, reason) in [
+        (version, "ADDED", Value::Null),
+        ("99999999", "ERROR", json!("ResourceVersionTooLarge")),
+    ] {
+        let path = format!("{CONFIG_MAPS}?{streaming}&resourceVersion={version}");
+        let (code, text) = crate::server::send_text(&client, Request::get(path).body(Vec::new()).unwrap()).await;
+        let event: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        let cause = &event["object"]["details"]["causes"][0]["reason"];
+        assert_eq!((code, &event["type"], cause), (200, &json!(kind), &reason), "{event}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_version_older_than_the_history_or_ahead_of_the_store_is_expired() {
     let server = start().await;
     let client = server.admin();
